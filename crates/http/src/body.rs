@@ -38,6 +38,11 @@ impl Body {
         Self { bytes: Vec::new(), awaits }
     }
 
+    /// How much memory the part takes that has come.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The whole body, if it is complete.
     pub(crate) fn finished(&mut self) -> Option<Vec<u8>> {
         (self.awaits == Awaits::Nothing).then(|| std::mem::take(&mut self.bytes))

@@ -107,6 +107,14 @@ impl Parser {
         }
     }
 
+    /// How much memory the request takes whose body is coming in.
+    pub fn buffered_bytes(&self) -> usize {
+        match &self.state {
+            State::Head(_) => 0,
+            State::Body { head, body } => head.bytes().len() + body.buffered_bytes(),
+        }
+    }
+
     /// Whether nothing of a request has been consumed or looked at.
     pub fn is_idle(&self) -> bool {
         matches!(&self.state, State::Head(scan) if scan.seen == 0)

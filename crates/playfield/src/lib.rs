@@ -5,6 +5,8 @@
 //! below it; `docs/architecture.md` in the repository describes them.
 #![doc = include_str!("../../../README.md")]
 
+#[cfg(feature = "jwt")]
+mod jwt;
 mod server;
 
 pub use playfield_room::rate::Rate;
@@ -19,8 +21,8 @@ pub use playfield_room::{
 };
 pub use playfield_server::{
     Asked, AsyncAuthenticator, AtNode, Authenticator, Config, ConfigError, Decided, Deciding,
-    Decision, Guests, Identity, LevelFilter, ListedRoom, NodeHandle, Origin, Pending, Running,
-    SelfSigned, ShardStats, Stats, Stopper, http, service,
+    Decision, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle, Origin, Pending,
+    Running, SelfSigned, ShardStats, Stats, Stopper, http, service,
 };
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, NEAREST_DEFAULT, Set, State,
@@ -38,6 +40,17 @@ pub use playfield_room::__rt;
 /// The client: for bots, tests, and programs without a window.
 #[cfg(feature = "client")]
 pub use playfield_client as client;
+
+/// Who players are, by what others have signed: JSON Web Tokens for [`Server::jwt`], and tickets for
+/// [`Server::tickets`].
+#[cfg(feature = "jwt")]
+pub mod identity {
+    pub use playfield_identity::{
+        Jwt, KEYS_BYTES_MAX, KEYS_MAX, KeyError, Keys, Pace, Pass, Place, Refreshed, Refused,
+        RefusedKind, SEAT_BYTES_MAX, SECRET_BYTES_MIN, Signer, TICKET_LIFE_MAX, TICKETS_USED_MAX,
+        TOKEN_BYTES_MAX, Ticket, Tickets, USER_BYTES_MAX, Verified,
+    };
+}
 
 /// Where saves of rooms are kept: the trait [`Store`](store::Store), one in memory for tests and,
 /// with the feature `store`, one on disk.

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::path::PathBuf;
 #[cfg(feature = "tools")]
 use std::process::ExitCode;
+#[cfg(feature = "jwt")]
+use std::sync::Arc;
 
 use playfield_room::{Error, Room, RoomType, Store};
 use playfield_server::http::{IntoResponse, Request};
@@ -39,7 +41,7 @@ const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
 pub struct Server {
     types: Vec<RoomType>,
     pages: Vec<Page>,
-    authenticator: Option<Box<dyn Authenticator>>,
+    authenticator: Option<MakeAuthenticator>,
     store: Option<Addition>,
     /// Routes and folders.
     site: Vec<Addition>,
@@ -49,6 +51,9 @@ pub struct Server {
 
 /// What is added to the server below.
 type Addition = Box<dyn FnOnce(playfield_server::Server) -> playfield_server::Server>;
+
+/// Makes the authenticator, once the settings are known.
+type MakeAuthenticator = Box<dyn FnOnce(&Config) -> Box<dyn Authenticator>>;
 
 struct Page {
     path: String,
@@ -214,7 +219,7 @@ impl Server {
     /// ```
     #[must_use]
     pub fn authenticator(mut self, authenticator: impl Authenticator + 'static) -> Self {
-        self.authenticator = Some(Box::new(authenticator));
+        self.authenticator = Some(Box::new(|_| Box::new(authenticator)));
         self
     }
 
@@ -250,7 +255,32 @@ impl Server {
         F: Fn(Hello<'static>) -> W + Send + Sync + 'static,
         W: Future<Output = Result<Identity, Error>> + Send + 'static,
     {
-        self.authenticator = Some(Box::new(AsyncAuthenticator(decide)));
+        self.authenticator = Some(Box::new(|_| Box::new(AsyncAuthenticator(decide))));
+        self
+    }
+
+    /// Opens sessions for users with a JSON Web Token (RFC 7519), and for no one else. The client
+    /// sends it as its token.
+    ///
+    /// User, display name and claims are the token's; the name that the client gives is ignored.
+    /// Rooms see them: [`Player::user`](crate::Player::user), [`Player::claims`](crate::Player::claims).
+    ///
+    /// ```
+    /// use playfield::Server;
+    /// use playfield::identity::{Jwt, KeyError, Keys};
+    ///
+    /// fn server() -> Result<Server, KeyError> {
+    ///     let keys = Keys::file("login-keys.json")?;
+    ///     Ok(Server::new().jwt(Jwt::new(keys).audience("my-game").issuer("https://login.example.com")))
+    /// }
+    /// ```
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn jwt(mut self, jwt: playfield_identity::Jwt) -> Self {
+        self.authenticator = Some(Box::new(|config| {
+            let name_bytes_max = config.name_bytes_max;
+            Box::new(crate::jwt::JwtAuthenticator { jwt: Arc::new(jwt), name_bytes_max })
+        }));
         self
     }
 
@@ -338,6 +368,7 @@ impl Server {
 
     fn build(self, config: Config) -> playfield_server::Server {
         let Self { types, pages, authenticator, store, site, services, on_start } = self;
+        let authenticator = authenticator.map(|make| make(&config));
         let mut server = playfield_server::Server::new(config);
         if services.is_empty() || !types.is_empty() || !pages.is_empty() || !site.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);

@@ -5,16 +5,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::addresses::Address;
 use crate::config::Config;
 use crate::memory::shrink_map;
-use crate::network::Network;
 
 /// What the shards of a node know together of sessions that may be resumed.
 pub(crate) struct AwaySessions {
     count: AtomicUsize,
     count_max: usize,
-    per_address_max: usize,
-    by_address: Mutex<HashMap<Network, usize>>,
     /// The shard of each session that is not on the one that opened it.
     moved: Mutex<HashMap<u64, u16>>,
 }
@@ -24,40 +22,23 @@ impl AwaySessions {
         Self {
             count: AtomicUsize::new(0),
             count_max: config.sessions_away_max,
-            per_address_max: config.sessions_away_per_address_max,
-            by_address: Mutex::default(),
             moved: Mutex::default(),
         }
     }
 
     /// Counts a session whose connection was lost. Whether it may be kept.
-    pub(crate) fn enter(&self, address: Network) -> bool {
-        if self.count.fetch_add(1, Ordering::Relaxed) < self.count_max {
-            let mut by_address = lock(&self.by_address);
-            let here = by_address.entry(address).or_default();
-            if *here < self.per_address_max {
-                *here += 1;
-                return true;
-            }
-            if *here == 0 {
-                by_address.remove(&address);
-            }
+    pub(crate) fn enter(&self, address: &Address) -> bool {
+        if self.count.fetch_add(1, Ordering::Relaxed) < self.count_max && address.keeps_away() {
+            return true;
         }
         self.count.fetch_sub(1, Ordering::Relaxed);
         false
     }
 
     /// A session that was counted was resumed, or has ended.
-    pub(crate) fn leave(&self, address: Network) {
+    pub(crate) fn leave(&self, address: &Address) {
         self.count.fetch_sub(1, Ordering::Relaxed);
-        let mut by_address = lock(&self.by_address);
-        if let Some(here) = by_address.get_mut(&address) {
-            *here -= 1;
-            if *here == 0 {
-                by_address.remove(&address);
-                shrink_map(&mut by_address);
-            }
-        }
+        address.ends_away();
     }
 
     /// The shard of a session that was opened on `home`.
@@ -84,32 +65,30 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
+    use std::time::Duration;
 
     use super::AwaySessions;
+    use crate::addresses::Addresses;
     use crate::config::Config;
-    use crate::network::Network;
-
-    fn network(address: &str) -> Network {
-        Network::of(address.parse::<IpAddr>().unwrap())
-    }
 
     #[test]
     fn so_many_may_be_away_in_all_and_from_one_address_and_one_more_may_not() {
         let config =
             Config { sessions_away_max: 4, sessions_away_per_address_max: 2, ..Config::default() };
         let away = AwaySessions::new(&config);
-        let (one, other) = (network("2001:db8::1"), network("10.0.0.1"));
-        assert!(away.enter(one) && away.enter(network("2001:db8::ffff")));
-        assert!(!away.enter(one), "the same network of 64 bits");
-        assert!(away.enter(other) && away.enter(other));
-        assert!(!away.enter(network("10.0.0.2")), "four in all");
-        away.leave(one);
-        assert!(away.enter(network("10.0.0.2")));
-        for address in [one, other, other, network("10.0.0.2")] {
+        let addresses = Addresses::new(&config);
+        let at = |address: &str| addresses.at(address.parse().unwrap(), Duration::ZERO);
+        let (one, other) = (at("2001:db8::1"), at("10.0.0.1"));
+        assert!(away.enter(&one) && away.enter(&at("2001:db8::ffff")));
+        assert!(!away.enter(&one), "the same network of 64 bits");
+        assert!(away.enter(&other) && away.enter(&other));
+        assert!(!away.enter(&at("10.0.0.2")), "four in all");
+        away.leave(&one);
+        assert!(away.enter(&at("10.0.0.2")));
+        for address in [&one, &other, &other, &at("10.0.0.2")] {
             away.leave(address);
         }
-        assert!(away.by_address.lock().unwrap().is_empty());
+        assert!((0..2).all(|_| away.enter(&one)) && (0..2).all(|_| away.enter(&other)));
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Settings: what they are, where they come from, and errors about wrong values.
 
+mod network;
 mod origin;
 mod settings;
 
 use std::fmt;
 use std::time::Duration;
 
+pub use network::Network;
+pub(crate) use network::masked;
 pub use origin::Origin;
 pub use settings::{Config, Setting, settings};
 
@@ -166,6 +169,15 @@ impl Config {
         Duration::from_millis(self.tls_reload_ms)
     }
 
+    /// Maximum size of a message from a client that has no session.
+    pub(crate) fn hello_bytes_max(&self) -> usize {
+        self.hello_bytes_max.min(self.max_message_bytes)
+    }
+
+    pub(crate) fn message_timeout(&self) -> Duration {
+        Duration::from_millis(self.message_timeout_ms)
+    }
+
     pub(crate) fn hello_timeout(&self) -> Duration {
         Duration::from_millis(self.hello_timeout_ms)
     }
@@ -225,7 +237,7 @@ fn plain(name: &str, value: &toml::Value) -> Result<String, &'static str> {
 }
 
 /// The settings that are lists.
-const LISTS: [&str; 2] = ["pin_cores", "allowed_origins"];
+const LISTS: [&str; 4] = ["pin_cores", "allowed_origins", "trusted_addresses", "trusted_proxies"];
 
 #[cfg(test)]
 mod tests {
@@ -293,6 +305,10 @@ mod tests {
         assert!(
             set("allowed_origins", "https://a,*")
                 .starts_with(r#"allowed_origins = "https://a,*": "*" is no origin: "#)
+        );
+        assert!(
+            set("trusted_proxies", "10.0.0.0/8,proxy")
+                .starts_with(r#"trusted_proxies = "10.0.0.0/8,proxy": "proxy" is no address or "#)
         );
         assert!(
             set("max_mesage_bytes", "1")

@@ -1,6 +1,7 @@
 //! The edge of a shard: sockets, the clock, and the turn.
 
 mod accept;
+mod behind_proxy;
 mod layer;
 
 use std::collections::VecDeque;

@@ -11,8 +11,9 @@
 //!
 //! Shards share no connection, session or room. What goes from one to another goes through a
 //! bounded `mailbox`; the `directory` knows where rooms are, and is asked when one is created,
-//! joined or listed. Work that waits or computes for long runs in `control`, and ends as mail.
+//! joined or listed, and `addresses` what each client address takes. Work that waits or computes for long runs in `control`, and ends as mail.
 
+mod addresses;
 mod asks;
 mod auth;
 mod away;
@@ -29,9 +30,9 @@ mod kept_store;
 mod logging;
 mod mailbox;
 mod memory;
-mod network;
 mod node;
 mod panics;
+mod proxy;
 mod room_id;
 mod server;
 pub mod service;
@@ -42,7 +43,7 @@ mod tls;
 mod watchdog;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
-pub use config::{Config, ConfigError, Origin, Setting, settings};
+pub use config::{Config, ConfigError, Network, Origin, Setting, settings};
 pub use handle::{Asked, AtNode, ListedRoom, NodeHandle, Pending};
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use mio::Waker;
 use mio::net::TcpStream;
 
+use crate::addresses::Tally;
 use crate::event_loop::Layer;
 use crate::shard::connection::Moving;
 use crate::shard::mail::ShardMail;
@@ -30,6 +31,7 @@ pub(crate) enum Parcel {
 pub(crate) struct Newcomer {
     pub(crate) socket: TcpStream,
     pub(crate) address: SocketAddr,
+    pub(crate) tally: Tally,
     /// The number of the service that it is for; `None` is for rooms and pages.
     pub(crate) service: Option<u16>,
 }

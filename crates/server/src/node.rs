@@ -7,6 +7,7 @@ use playfield_room::{CreatedBy, Error, RoomType, Store};
 use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
 
+use crate::addresses::Addresses;
 use crate::asks::Asks;
 use crate::auth::Authenticator;
 use crate::away::AwaySessions;
@@ -27,6 +28,8 @@ pub(crate) struct Node {
     pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
     pub(crate) directory: Directory,
+    /// What each client address takes.
+    pub(crate) addresses: Arc<Addresses>,
     /// Where persistent rooms are kept.
     pub(crate) store: KeptStore,
     /// Requests to rooms from outside.
@@ -55,6 +58,7 @@ impl Node {
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max);
         let asks = Asks::new(config.asks_max, config.ask_timeout());
+        let addresses = Arc::clone(desk.addresses());
         Self {
             config,
             shards,
@@ -64,6 +68,7 @@ impl Node {
             desk,
             authenticator,
             directory,
+            addresses,
             store: KeptStore::new(store),
             asks,
             tokens,

@@ -99,6 +99,26 @@ counters! {
     mail_dropped,
     /// Connections that were closed on arrival because `connections_max` was reached.
     connections_refused,
+    /// Connections that were closed on arrival because `connections_per_address_max` was reached.
+    connections_refused_by_address,
+    /// Connections that were closed on arrival because `handshakes_max` or
+    /// `handshakes_per_address_max` was reached.
+    handshakes_refused,
+    /// Hellos that were refused because of `sessions_per_address_per_minute_max`.
+    sessions_refused_by_address,
+    /// Joins that were refused because of `joins_per_address_per_minute_max`.
+    joins_refused_by_address,
+    /// Requests that may create a room and came when `rooms_created_per_address_per_minute_max` was
+    /// reached. Those that found a room to join were not refused.
+    rooms_refused_by_address,
+    /// Joins that were refused because of `keys_missed_per_address_per_minute_max`.
+    keys_refused_by_address,
+    /// Connections that were refused because what they said by the PROXY protocol could not be read.
+    proxies_refused,
+    /// Connections that were closed because of `message_timeout_ms`.
+    closed_unfinished,
+    /// Connections that were closed because of `peer_bytes_max` or `peer_bytes_per_address_max`.
+    closed_over_budget,
     /// TLS handshakes that were completed.
     tls_handshakes,
     /// Those of them that resumed an earlier TLS session, which costs less.

@@ -6,7 +6,7 @@ use crate::{
     early::Early,
     frame::{Length, Start},
     mask,
-    message::Message,
+    message::{Compressed, Message},
     utf8::Utf8,
 };
 
@@ -15,7 +15,8 @@ use crate::{
 pub struct Limits {
     /// The longest message, in bytes, all fragments included (default 1 MiB). A longer message is
     /// rejected when its frame header arrives, before any of the frame is buffered. A compressed
-    /// message is rejected as soon as its decompressed size exceeds the limit.
+    /// message is decompressed when its last frame has arrived, and rejected as soon as its
+    /// decompressed size exceeds the limit, or what has arrived exceeds twice the limit.
     pub message_bytes_max: usize,
     /// The longest payload of one frame, in bytes (default: bounded only by `message_bytes_max`).
     pub frame_bytes_max: usize,
@@ -89,6 +90,12 @@ enum Phase {
     Stopped,
 }
 
+impl Inflate {
+    fn buffered_bytes(&self) -> usize {
+        self.kept.as_ref().map_or(0, |_| Inflater::BYTES)
+    }
+}
+
 impl Decoder {
     /// Creates a decoder for our `role` on a connection that has completed its handshake.
     pub fn new(role: Role, limits: Limits) -> Self {
@@ -109,6 +116,22 @@ impl Decoder {
     /// [`decode`](Self::decode) has not consumed, and then all further input.
     pub fn into_close_finder(self) -> CloseFinder {
         CloseFinder::new(self.role, self.inflate.is_some())
+    }
+
+    /// Changes [`Limits::message_bytes_max`], from the next frame on.
+    pub fn set_message_bytes_max(&mut self, bytes_max: usize) {
+        self.limits.message_bytes_max = bytes_max;
+    }
+
+    /// Whether fragments of a message have come, and the last one has not.
+    pub fn is_unfinished(&self) -> bool {
+        self.phase == Phase::Open && self.message.is_some()
+    }
+
+    /// How much memory the unfinished message takes, and what is kept to decompress messages.
+    pub fn buffered_bytes(&self) -> usize {
+        self.message.as_deref().map_or(0, Message::buffered_bytes)
+            + self.inflate.as_deref().map_or(0, Inflate::buffered_bytes)
     }
 
     /// Decodes the frame at the front of `input`, unmasking it in place.
@@ -260,14 +283,14 @@ impl Decoder {
         let Self { message, inflate, limits, .. } = self;
         let message = message.get_or_insert_with(|| {
             let inflate = inflate.as_deref_mut().filter(|_| start.rsv1);
-            let inflater = inflate.map(|inflate| {
-                inflate.kept.take().unwrap_or_else(|| Inflater::take(inflate.direction))
-            });
-            Box::new(Message::new(start.opcode == Opcode::Text, inflater))
+            let compressed =
+                inflate.map(|inflate| Compressed::new(inflate.direction, inflate.kept.take()));
+            Box::new(Message::new(start.opcode == Opcode::Text, compressed))
         });
-        message.push(payload, limits.message_bytes_max)?;
-        if start.fin {
-            let kept = message.finish(limits.message_bytes_max)?;
+        if !start.fin {
+            message.push(payload, limits.message_bytes_max)?;
+        } else {
+            let kept = message.finish(payload, limits.message_bytes_max)?;
             if let (Some(inflate), Some(kept)) = (inflate, kept) {
                 inflate.kept = Some(kept);
             }

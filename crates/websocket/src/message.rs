@@ -1,12 +1,43 @@
 //! A message that arrives in fragments or compressed.
 
-use crate::{Error, Item, deflate::Inflater, utf8::Utf8};
+use crate::{
+    Error, Item,
+    deflate::{Direction, Inflater},
+    utf8::Utf8,
+};
 
 /// The received part of a fragmented or compressed message.
 #[derive(Debug)]
 pub(crate) struct Message {
     plain: Plain,
-    inflater: Option<Box<Inflater>>,
+    compressed: Option<Compressed>,
+}
+
+/// A compressed message, until its last fragment has come. It is decompressed only then: a peer that
+/// sends little makes us hold little.
+#[derive(Debug)]
+pub(crate) struct Compressed {
+    /// The fragments before the last one.
+    bytes: Vec<u8>,
+    direction: Direction,
+    /// The connection's context, if it is kept and there is one already.
+    context: Option<Box<Inflater>>,
+}
+
+impl Compressed {
+    pub(crate) fn new(direction: Direction, context: Option<Box<Inflater>>) -> Self {
+        Self { bytes: Vec::new(), direction, context }
+    }
+
+    /// Data that does not compress grows a little, and more if the sender flushes often.
+    fn push(&mut self, fragment: &[u8], bytes_max: usize) -> Result<(), Error> {
+        let bytes = self.bytes.len() + fragment.len();
+        if bytes > bytes_max.saturating_mul(2).saturating_add(64) {
+            return Err(Error::MessageTooLarge { bytes: bytes as u64, bytes_max });
+        }
+        self.bytes.extend_from_slice(fragment);
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -16,35 +47,58 @@ enum Plain {
 }
 
 impl Message {
-    /// An empty text or binary message, with an inflater if it is compressed.
-    pub(crate) fn new(is_text: bool, inflater: Option<Box<Inflater>>) -> Self {
+    /// An empty text or binary message.
+    pub(crate) fn new(is_text: bool, compressed: Option<Compressed>) -> Self {
         let plain = if is_text { Plain::Text(Text::default()) } else { Plain::Binary(Vec::new()) };
-        Self { plain, inflater }
+        Self { plain, compressed }
     }
 
     pub(crate) fn is_compressed(&self) -> bool {
-        self.inflater.is_some()
+        self.compressed.is_some()
     }
 
-    /// Its length so far, in bytes after decompression.
+    /// Its length so far, if it is not compressed.
     pub(crate) fn bytes(&self) -> usize {
         self.plain.bytes()
     }
 
-    /// Adds a fragment. The whole message may be at most `bytes_max` bytes long.
+    /// How much memory it takes.
+    pub(crate) fn buffered_bytes(&self) -> usize {
+        let compressed = self.compressed.as_ref().map_or(0, |compressed| {
+            compressed.bytes.capacity() + compressed.context.as_ref().map_or(0, |_| Inflater::BYTES)
+        });
+        compressed + self.plain.buffered_bytes()
+    }
+
+    /// Adds a fragment that is not the last one. The whole message may be at most `bytes_max` bytes
+    /// long.
     pub(crate) fn push(&mut self, fragment: &[u8], bytes_max: usize) -> Result<(), Error> {
-        match &mut self.inflater {
-            Some(inflater) => inflater.push(fragment, |piece| self.plain.push(piece, bytes_max)),
+        match &mut self.compressed {
+            Some(compressed) => compressed.push(fragment, bytes_max),
             None => self.plain.push(fragment, bytes_max),
         }
     }
 
-    /// Finishes the message after its last fragment. Returns the inflater if it keeps the
+    /// Finishes the message with its last fragment. Returns the inflater if it keeps the
     /// connection's context.
-    pub(crate) fn finish(&mut self, bytes_max: usize) -> Result<Option<Box<Inflater>>, Error> {
-        let kept = match self.inflater.take() {
-            Some(inflater) => inflater.finish(|piece| self.plain.push(piece, bytes_max))?,
-            None => None,
+    pub(crate) fn finish(
+        &mut self,
+        fragment: &[u8],
+        bytes_max: usize,
+    ) -> Result<Option<Box<Inflater>>, Error> {
+        let mut push = |piece: &[u8]| self.plain.push(piece, bytes_max);
+        let kept = match self.compressed.take() {
+            Some(Compressed { bytes, direction, context }) => {
+                let mut inflater = context.unwrap_or_else(|| Inflater::take(direction));
+                inflater.push(&bytes, &mut push)?;
+                drop(bytes);
+                inflater.push(fragment, &mut push)?;
+                inflater.finish(push)?
+            }
+            None => {
+                push(fragment)?;
+                None
+            }
         };
         match &self.plain {
             Plain::Text(text) if text.cut.bytes() != 0 => Err(Error::InvalidText),
@@ -55,7 +109,7 @@ impl Message {
     /// The UTF-8 state of an uncompressed text message.
     pub(crate) fn text(&self) -> Option<Utf8> {
         match &self.plain {
-            Plain::Text(text) if self.inflater.is_none() => Some(text.cut),
+            Plain::Text(text) if self.compressed.is_none() => Some(text.cut),
             Plain::Text(_) | Plain::Binary(_) => None,
         }
     }
@@ -74,6 +128,13 @@ impl Plain {
         match self {
             Self::Text(text) => text.whole.len() + text.cut.bytes(),
             Self::Binary(bytes) => bytes.len(),
+        }
+    }
+
+    fn buffered_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.whole.capacity(),
+            Self::Binary(bytes) => bytes.capacity(),
         }
     }
 

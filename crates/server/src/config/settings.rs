@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use log::LevelFilter;
 
-use super::Origin;
+use super::{Network, Origin};
 
 /// One setting, for help and for messages.
 #[derive(Debug)]
@@ -177,6 +177,22 @@ impl Value for Vec<Origin> {
     }
 }
 
+impl Value for Vec<Network> {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        items(text).map(Network::read).collect()
+    }
+
+    fn text(&self) -> String {
+        self.iter().map(Network::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
 /// The items of a list.
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
@@ -277,8 +293,7 @@ settings! {
     http_idle_timeout_ms: u64 = "60000", 10..=DAY_MS;
     /// Maximum HTTP requests of the node that wait for a handler or a file at once.
     http_requests_max: usize = "4096", 1..=1_000_000;
-    /// Maximum HTTP requests from one address that wait for a handler or a file at once. The
-    /// addresses of an IPv6 network of 64 bits count as one.
+    /// Maximum HTTP requests from one address that wait for a handler or a file at once.
     http_requests_per_address_max: usize = "1024", 1..=1_000_000;
     /// Maximum HTTP requests of one connection that wait at once.
     http_pipeline_max: usize = "16", 1..=1024;
@@ -290,8 +305,12 @@ settings! {
     websocket_deflate: bool = "false", Any("true or false");
     /// Minimum size of a message that is compressed, in bytes.
     websocket_deflate_bytes_min: usize = "256", 64..=16_777_216;
-    /// Time that a client has to send its hello, in milliseconds.
+    /// Time that a client has to send its hello, from when it connected, in milliseconds.
     hello_timeout_ms: u64 = "10000", 10..=DAY_MS;
+    /// Maximum size of a hello, in bytes; at most `max_message_bytes`, even if set higher.
+    hello_bytes_max: usize = "16384", 64..=16_777_216;
+    /// Time that a client has to send a message to its end, in milliseconds.
+    message_timeout_ms: u64 = "30000", 10..=DAY_MS;
     /// Maximum clients whose authentication waits at once, for a database or a web service; more are
     /// refused.
     authentications_max: usize = "10000", 1..=1_000_000;
@@ -316,6 +335,38 @@ settings! {
     outbox_high_bytes: usize = "65536", 1..=1_073_741_824;
     /// Maximum open connections; more are closed when they arrive.
     connections_max: usize = "100000", 1..=10_000_000;
+    /// Maximum open connections from one address; more are closed when they arrive.
+    connections_per_address_max: usize = "1000", 1..=10_000_000;
+    /// Maximum connections that have not said hello, nor sent an HTTP request, at once; more are
+    /// closed when they arrive.
+    handshakes_max: usize = "20000", 1..=10_000_000;
+    /// Maximum connections from one address that have not said hello, nor sent an HTTP request, at
+    /// once; more are closed when they arrive.
+    handshakes_per_address_max: usize = "200", 1..=10_000_000;
+    /// Maximum hellos from one address per minute; also the burst.
+    sessions_per_address_per_minute_max: u64 = "1000", 1..=10_000_000;
+    /// Maximum joins from one address per minute; also the burst.
+    joins_per_address_per_minute_max: u64 = "5000", 1..=10_000_000;
+    /// Maximum rooms created from one address per minute; also the burst.
+    rooms_created_per_address_per_minute_max: u64 = "300", 1..=10_000_000;
+    /// Maximum joins from one address per minute by a key that no room has; also the burst.
+    keys_missed_per_address_per_minute_max: u64 = "300", 1..=10_000_000;
+    /// Bits of an IPv6 address that count: those that begin with the same bits are one address.
+    ipv6_prefix_bits: usize = "64", 1..=128;
+    /// Addresses and networks for which no limit by address holds.
+    trusted_addresses: Vec<Network> = "127.0.0.0/8,::1", Any("addresses or networks separated by commas, such as 10.0.0.0/8,::1");
+    /// Addresses and networks of proxies, which name the addresses of their clients by
+    /// `X-Forwarded-For` or the PROXY protocol. No limit by address holds for the proxies themselves.
+    trusted_proxies: Vec<Network> = "", Any("addresses or networks separated by commas, such as 10.0.0.0/8,::1");
+    /// Maximum addresses whose rates are remembered after they have disconnected. They are for a
+    /// minute, if there are fewer.
+    addresses_max: usize = "100000", 1..=10_000_000;
+    /// Maximum bytes of memory that clients make the node hold: unfinished messages, what they have
+    /// not read, and bodies of HTTP requests. Past it, connections of the address that holds the
+    /// most are closed.
+    peer_bytes_max: usize = "1073741824", 1_048_576..=1_099_511_627_776;
+    /// The same for one address. Past it, its connection that holds the most is closed.
+    peer_bytes_per_address_max: usize = "67108864", 65_536..=1_099_511_627_776;
     /// Maximum messages per second from a connection; 0 = no maximum. What comes faster is refused.
     messages_per_second_max: u64 = "2000", 0..=1_000_000;
     /// Maximum messages from a connection at once.

@@ -55,7 +55,11 @@ impl EventLoop {
             let listener = &self.listeners[number];
             let service = listener.service;
             match listener.socket.accept() {
-                Ok((socket, address)) => self.deal(number, Newcomer { socket, address, service }),
+                Ok((socket, address)) => {
+                    if let Some(tally) = self.shard.admit_from(address.ip(), service.is_some()) {
+                        self.deal(number, Newcomer { socket, address, tally, service });
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The client is gone again already, or was interrupted: the next one may be there.
                 Err(error)
@@ -96,17 +100,20 @@ impl EventLoop {
 
     /// Takes in a new connection.
     pub(super) fn welcome(&mut self, newcomer: Newcomer) {
-        let Newcomer { socket, address, service } = newcomer;
+        let Newcomer { socket, address, tally, service } = newcomer;
         // Without it small messages would wait for each other's acknowledgements. Not worth a
         // refusal.
         if let Err(error) = socket.set_nodelay(true) {
             log::debug!("a connection keeps its delay: {error}");
         }
         let key = match service {
-            None => self.shard.accepted(address),
-            Some(service) => self.shard.accepted_for(service, address),
+            None => self.shard.accepted(address, tally),
+            Some(service) => self.shard.accepted_for(service, address, tally),
         };
         let layer = match service {
+            None if self.shard.is_proxy(address.ip()) => {
+                self.tls.layer(address.ip()).behind_proxy()
+            }
             None => self.tls.layer(address.ip()),
             Some(_) => Layer::Plain,
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mio::net::TcpStream;
 
 use super::Socket;
+use super::behind_proxy::BehindProxy;
 use crate::shard::Shard;
 use crate::stats::Counters;
 use crate::tls::{Opened, TlsConnection, TlsContext};
@@ -29,6 +30,8 @@ pub(crate) enum Layer {
     /// As `Unknown`, but only TLS is accepted.
     TlsExpected,
     Plain,
+    /// A trusted proxy may say first for whom it speaks.
+    BehindProxy(Box<BehindProxy>),
     Tls(Box<TlsConnection>),
 }
 
@@ -99,12 +102,15 @@ impl Tls {
         match &socket.layer {
             Layer::Plain => true,
             Layer::Tls(tls) => self.handshakes > 0 || tls.is_open(),
-            Layer::Unknown | Layer::TlsExpected => self.handshakes > 0,
+            Layer::Unknown | Layer::TlsExpected | Layer::BehindProxy(_) => self.handshakes > 0,
         }
     }
 
     /// Bytes came from a socket whose layer is not plain.
     pub(super) fn received(&mut self, socket: &mut Socket, shard: &mut Shard, input: &mut [u8]) {
+        if let Layer::BehindProxy(_) = socket.layer {
+            return self.received_from_proxy(socket, shard, input);
+        }
         let is_unknown = matches!(socket.layer, Layer::Unknown | Layer::TlsExpected);
         if is_unknown && !self.detect(socket, shard, input) {
             return;

@@ -1,14 +1,15 @@
 //! Where shards hand in what the worker is to do.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use playfield_http::{Request, Sending};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::addresses::{Addresses, RequestUnderWay};
 use crate::config::Config;
 use crate::shard::keys::ConnectionKey;
 
@@ -93,23 +94,15 @@ pub(crate) enum Order {
 /// Takes requests for the worker.
 pub(crate) struct Desk {
     orders: UnboundedSender<Order>,
-    load: Arc<Mutex<Load>>,
+    load: Arc<AtomicUsize>,
     requests_max: usize,
-    requests_per_address_max: usize,
-}
-
-/// The requests under way.
-#[derive(Default)]
-struct Load {
-    all: usize,
-    /// By the client's address, of those that have any.
-    by_address: HashMap<IpAddr, usize>,
+    addresses: Arc<Addresses>,
 }
 
 /// Counts one request.
 pub(crate) struct UnderWay {
-    load: Arc<Mutex<Load>>,
-    address: IpAddr,
+    load: Arc<AtomicUsize>,
+    _of_address: RequestUnderWay,
 }
 
 /// Why a request is not taken.
@@ -119,34 +112,14 @@ pub(crate) enum Full {
     Node,
     /// `http_requests_per_address_max` requests of the client's address are.
     Address,
+    /// With its body, clients would hold more than `peer_bytes_max`, or those of the address more
+    /// than `peer_bytes_per_address_max`.
+    Memory,
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut load = lock(&self.load);
-        load.all -= 1;
-        if let Entry::Occupied(mut count) = load.by_address.entry(self.address) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
-        }
-    }
-}
-
-fn lock(load: &Mutex<Load>) -> MutexGuard<'_, Load> {
-    // Nothing panics while it is held.
-    load.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What counts as one address: of IPv6 the first 64 bits, as the rest is the client's to choose.
-fn counted(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = address.to_bits() >> 64 << 64;
-            IpAddr::V6(network.into())
-        }
-        address @ IpAddr::V4(_) => address,
+        self.load.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -158,27 +131,29 @@ impl Desk {
             orders,
             load: Arc::default(),
             requests_max: config.http_requests_max,
-            requests_per_address_max: config.http_requests_per_address_max,
+            addresses: Addresses::new(config),
         };
         (desk, ordered)
     }
 
-    /// Counts a request in.
-    pub(crate) fn admit(&self, address: IpAddr) -> Result<UnderWay, Full> {
-        let address = counted(address);
-        let mut load = lock(&self.load);
-        if load.all >= self.requests_max {
+    /// What each client address takes.
+    pub(crate) fn addresses(&self) -> &Arc<Addresses> {
+        &self.addresses
+    }
+
+    /// Counts a request in, whose body has so many bytes.
+    pub(crate) fn admit(
+        &self,
+        address: IpAddr,
+        bytes: usize,
+        now: Duration,
+    ) -> Result<UnderWay, Full> {
+        let of_address = self.addresses.at(address, now).admit_request(bytes)?;
+        if self.load.fetch_add(1, Ordering::Relaxed) >= self.requests_max {
+            self.load.fetch_sub(1, Ordering::Relaxed);
             return Err(Full::Node);
         }
-        let count = load.by_address.entry(address).or_default();
-        // It is at least 1, so a count that has just begun is below it.
-        if *count >= self.requests_per_address_max {
-            return Err(Full::Address);
-        }
-        *count += 1;
-        load.all += 1;
-        drop(load);
-        Ok(UnderWay { load: Arc::clone(&self.load), address })
+        Ok(UnderWay { load: Arc::clone(&self.load), _of_address: of_address })
     }
 
     /// Hands in a request; `false` if nobody is there any longer.
@@ -196,7 +171,10 @@ impl Desk {
 mod tests {
     use std::net::IpAddr;
 
-    use super::{Desk, Full, lock};
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use super::{Desk, Full};
     use crate::config::Config;
 
     fn address(text: &str) -> IpAddr {
@@ -208,7 +186,7 @@ mod tests {
         let config =
             Config { http_requests_max: 5, http_requests_per_address_max: 2, ..Config::default() };
         let (desk, _orders) = Desk::new(&config);
-        let admit = |text| desk.admit(address(text));
+        let admit = |text| desk.admit(address(text), 0, Duration::ZERO);
         let mut held = Vec::new();
         for (one, same) in [("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1", "2001:db8::ffff:1")] {
             held.push(admit(one).ok().unwrap());
@@ -220,7 +198,6 @@ mod tests {
         held.remove(0);
         held.push(admit("10.0.0.1").ok().unwrap());
         held.clear();
-        let load = lock(&desk.load);
-        assert_eq!((load.all, load.by_address.len()), (0, 0), "nothing is kept of those who left");
+        assert_eq!(desk.load.load(Ordering::Relaxed), 0);
     }
 }

@@ -173,7 +173,7 @@ impl Delivery {
         event: EventHeader,
         payload: &[u8],
     ) {
-        if !self.has_space(member, payload.len() + EVENT_HEADER_BYTES_MAX) {
+        if !self.has_space(&member.output, payload.len() + EVENT_HEADER_BYTES_MAX) {
             return self.doom(member);
         }
         member.events += 1;
@@ -187,8 +187,8 @@ impl Delivery {
     }
 
     /// Whether a member's outbox has space for `bytes` more. An empty one takes any message.
-    pub(crate) fn has_space(&self, member: &Member, bytes: usize) -> bool {
-        let waiting = match &member.output {
+    pub(crate) fn has_space(&self, output: &MemberOutput, bytes: usize) -> bool {
+        let waiting = match output {
             MemberOutput::Here(connection) => self.connections.unsent(*connection).len(),
             MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
         };
@@ -204,7 +204,7 @@ impl Delivery {
     }
 
     /// Gives up a member's connection: too much waits for it.
-    fn doom(&mut self, member: &mut Member) {
+    pub(crate) fn doom(&mut self, member: &mut Member) {
         let bytes_max = self.node.config.outbox_bytes_max;
         let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
         let code = ErrorCode::TooSlow;

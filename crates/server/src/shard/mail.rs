@@ -1,5 +1,6 @@
 //! What shards say to each other.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{Error, LeaveReason, Mail, SeatFor};
@@ -7,6 +8,7 @@ use playfield_wire::client::ResumeRoom;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
+use crate::addresses::Address;
 use crate::auth::Decided;
 use crate::founding::Founding;
 use crate::http::{Answer, Part};
@@ -54,6 +56,9 @@ pub(crate) enum ShardMail {
     },
     /// To the session's shard: its client is too slow, and has to be closed.
     Doom { connection: ConnectionKey, code: ErrorCode, text: String },
+    /// To a shard with connections from an address that holds too much memory: the dearest have to go,
+    /// if it still does.
+    Relieve(Arc<Address>),
     /// To the room's shard: mail from another room, or from outside.
     Post { to: RoomId, mail: Mail },
     /// To the room's shard: someone outside ends the room.

@@ -20,7 +20,7 @@ mod parcels;
 mod remote;
 pub(crate) mod rooms;
 mod services;
-mod session;
+pub(crate) mod session;
 mod slab;
 
 #[cfg(test)]
@@ -34,12 +34,12 @@ use std::time::Duration;
 use playfield_room::EndReason;
 use playfield_wire::ErrorCode;
 
+use crate::addresses::{Address, Tally};
 use crate::background::Background;
 use crate::entropy::Entropy;
 use crate::founding::Founding;
 use crate::handle::NodeHandle;
 use crate::memory::release;
-use crate::network::Network;
 use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
@@ -131,6 +131,8 @@ pub(crate) struct Shard {
     replies_bytes: usize,
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
+    /// An address that holds more memory than it may, or that took more when all together did.
+    over_budget: Option<Arc<Address>>,
     /// Kept for its memory.
     due: Vec<Timeout>,
 }
@@ -149,11 +151,13 @@ impl Shard {
         let shortest = patience
             .chain([Patience::of_node(&node.config)])
             .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask))
-            .min(period(&node.config));
+            .min(period(&node.config))
+            .min(node.config.message_timeout());
         let periods = node.room_types.iter().filter_map(|of| round_trips::period(of.settings));
         let shortest = periods.fold(shortest, Duration::min);
         let rates = Rates::new(&node.config);
-        let connections = Connections::new(node.config.resume_bytes_max);
+        let config = &node.config;
+        let connections = Connections::new(config.resume_bytes_max, config.outbox_high_bytes);
         let delivery = Delivery {
             node,
             shard: index,
@@ -202,6 +206,7 @@ impl Shard {
             socket_changes: VecDeque::new(),
             leaving: Vec::new(),
             replies_bytes: 0,
+            over_budget: None,
             due: Vec::new(),
         }
     }
@@ -221,9 +226,8 @@ impl Shard {
     }
 
     /// A client connected.
-    pub(crate) fn accepted(&mut self, address: SocketAddr) -> ConnectionKey {
-        let network = Network::of(address.ip());
-        let connection = Connection::new(self.now, Input::Unknown(address), network);
+    pub(crate) fn accepted(&mut self, address: SocketAddr, tally: Tally) -> ConnectionKey {
+        let connection = Connection::new(self.now, Input::Unknown(address), tally);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {
@@ -258,7 +262,9 @@ impl Shard {
         let time = self.stopwatch.read().saturating_sub(self.visit.began());
         let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
         connection.taken.add(self.now, time);
-        connection.pause.turn
+        let comes_back = connection.pause.turn;
+        self.count_bytes(key);
+        comes_back
     }
 
     /// Whether a connection took much of the shard's time lately, so that others come first.
@@ -287,12 +293,14 @@ impl Shard {
         self.run_due_rooms();
         self.wake_services();
         self.expire_connections();
+        self.keep_to_budget();
         self.settle();
     }
 
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.resumed.is_empty()
+            || self.over_budget.is_some()
             || !self.delivery.local_mail.is_empty()
             || !self.delivery.local_foundings.is_empty()
             || !self.touched.is_empty()
@@ -314,6 +322,11 @@ impl Shard {
     pub(crate) fn next_dirty(&mut self) -> Option<ConnectionKey> {
         loop {
             if let Some(key) = self.delivery.connections.next_dirty() {
+                // Nothing is written to it now, so what it holds is not counted there.
+                let connection = self.delivery.connections.get(key);
+                if connection.is_some_and(|connection| connection.blocked || connection.held) {
+                    self.count_bytes(key);
+                }
                 return Some(key);
             }
             // What a connection missed while it was blocked may be due now that it has drained.
@@ -380,6 +393,7 @@ impl Shard {
         {
             http.wrote(self.now);
         }
+        self.count_bytes(key);
     }
 
     /// Writing to sockets took so long in this turn.

@@ -60,6 +60,7 @@ impl Shard {
                 self.read_again(connection);
                 self.go_on_returning(connection);
             }
+            ShardMail::Relieve(address) => self.relieve(&address),
             ShardMail::Doom { connection, code, text } => {
                 self.delivery.doom_connection(connection, code, text);
             }

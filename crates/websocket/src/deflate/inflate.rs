@@ -29,6 +29,9 @@ thread_local! {
 }
 
 impl Inflater {
+    /// How much memory one takes, about: a window of 32 KiB, its tables, and the chunk.
+    pub(crate) const BYTES: usize = 55 << 10;
+
     /// Returns an inflater: the cached one for a single message, or one that keeps a connection's
     /// context.
     pub(crate) fn take(direction: Direction) -> Box<Self> {

@@ -187,9 +187,10 @@ impl Shard {
     /// Removes the session from all its rooms.
     pub(in crate::shard) fn end_session(&mut self, key: ConnectionKey, why: LeaveReason) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let address = connection.address;
+        let address = Arc::clone(connection.tally.address());
         let Some(session) = connection.session.take() else { return };
         connection.resumable = false;
+        connection.logged = 0;
         self.sessions -= 1;
         let Session { rooms, resumption, .. } = *session;
         if let Some(resumption) = resumption {
@@ -201,7 +202,7 @@ impl Shard {
                 away.moved(number, home, home);
             }
             if resumption.away_since().is_some() {
-                self.end_being_away(address);
+                self.end_being_away(&address);
             }
         }
         for seat in rooms.into_iter().filter_map(|room| room.seat) {
@@ -325,9 +326,24 @@ impl Shard {
             };
             return self.fail(key, ErrorCode::Timeout, &text);
         }
+        let unfinished_by = connection.unfinished_since.saturating_add(config.message_timeout());
+        if now >= unfinished_by {
+            let ms = config.message_timeout_ms;
+            let text = format!("message_timeout_ms: a message was not complete within {ms} ms");
+            self.delivery.counters.closed_unfinished += 1;
+            return self.fail(key, ErrorCode::Timeout, &text);
+        }
         self.acknowledge_late(key);
+        self.examine_silence(key, deadline, is_service);
+        self.look_by(key, unfinished_by);
+    }
+
+    /// Checks whether a connection was silent for too long.
+    fn examine_silence(&mut self, key: ConnectionKey, deadline: Duration, is_service: bool) {
         let ping_at = self.ping_if_due(key);
         let Some(connection) = self.delivery.connections.get(key) else { return };
+        let (node, now) = (Arc::clone(&self.delivery.node), self.now);
+        let config = &node.config;
         let patience = self.patience(connection);
         let (asks_at, ends_at) = (connection.heard + patience.ask, connection.heard + patience.end);
         if now < asks_at {

@@ -6,14 +6,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_http::{Limits, Parser, Request, Response, Sending, Step, write_continue};
+use playfield_http::{Head, Limits, Parser, Request, Response, Sending, Step, write_continue};
 use playfield_websocket::handshake::{self, HeadLimits};
 use playfield_websocket::{Agreed, Decoder, Deflate, Limits as WebSocketLimits, Role};
 use playfield_wire::excerpt;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::addresses::Crowded;
 use crate::config::{Config, Origin};
 use crate::http::{Answer, Call, Found, Full, Hold, Part, Then, Work};
+use crate::node::Node;
+use crate::proxy::forwarded;
 use crate::shard::Shard;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::half_closed::HalfClosed;
@@ -88,6 +91,12 @@ impl Http {
         self.half_closed.is_some_and(|half_closed| half_closed.is_read)
     }
 
+    /// How much memory its unfinished request takes, and the answers that wait.
+    pub(super) fn buffered_bytes(&self) -> usize {
+        let answers: usize = self.exchanges.iter().map(|exchange| exchange.bytes.capacity()).sum();
+        self.parser.buffered_bytes() + answers
+    }
+
     /// Whether a whole head has come that asks for a WebSocket.
     fn upgrades(&self) -> bool {
         self.parser.head().is_some_and(|head| head.upgrades_to_websocket())
@@ -160,8 +169,23 @@ fn overload(full: Full, config: &Config) -> Response {
             );
             Response::error(429, text)
         }
+        Full::Memory => unavailable(
+            "peer_bytes_max or peer_bytes_per_address_max: clients hold too much memory; try again",
+        ),
     };
     response.with_header("Retry-After", "1")
+}
+
+/// What a WebSocket client reads for whom there is no place.
+fn crowded(why: Crowded) -> &'static str {
+    match why {
+        Crowded::Connections => {
+            "connections_per_address_max: too many connections of your address\n"
+        }
+        Crowded::Handshakes => {
+            "handshakes_max or handshakes_per_address_max: too many clients have not said hello\n"
+        }
+    }
 }
 
 /// The answer where there is nothing that could give one; `None` where there is.
@@ -183,6 +207,16 @@ pub(crate) fn period(config: &Config) -> Duration {
     let timeouts =
         [config.http_request_timeout(), config.http_answer_timeout(), config.http_idle_timeout()];
     timeouts.into_iter().min().unwrap_or_default() / 4
+}
+
+/// The client that sent a request: the one that a trusted proxy names, or else who is connected.
+fn client_of(node: &Node, peer: SocketAddr, head: &Head) -> SocketAddr {
+    if !node.addresses.is_proxy(peer.ip()) {
+        return peer;
+    }
+    let is_named = |(name, _): &(&str, &[u8])| name.eq_ignore_ascii_case("x-forwarded-for");
+    let headers: Vec<&[u8]> = head.headers().filter(is_named).map(|(_, value)| value).collect();
+    forwarded(peer, headers.into_iter(), |ip| node.addresses.is_proxy(ip))
 }
 
 impl Shard {
@@ -258,7 +292,8 @@ impl Shard {
         self.delivery.counters.http_requests += 1;
         let node = Arc::clone(&self.delivery.node);
         let (now, shard) = (self.now, self.delivery.shard);
-        let Some(http) = self.http_mut(key) else { return };
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Input::Http(http) = &mut connection.input else { return };
         let head = request.head();
         let sending = Sending {
             head_only: head.method() == "HEAD",
@@ -270,7 +305,8 @@ impl Shard {
         http.owes_continue = false;
         http.active = now;
         http.ends |= !sending.keeps_alive;
-        let peer = http.peer;
+        connection.tally.settle();
+        let peer = client_of(&node, http.peer, request.head());
         let exchange = http.push(sending, now + node.config.http_answer_timeout());
         let (work, hold, params) = match node.site.find(request.method(), request.path()) {
             Found::Route { number, params } => {
@@ -299,8 +335,9 @@ impl Shard {
             keeps_alive: sending.keeps_alive,
             is_http_1_0: sending.is_http_1_0,
         };
+        let bytes = request.body().len();
         let request = request.with_origin(params, peer);
-        let full = match node.desk.admit(peer.ip()) {
+        let full = match node.desk.admit(peer.ip(), bytes, now) {
             Ok(under_way) => {
                 if node.desk.submit(Call { answer, request, work, under_way }) {
                     exchange.hold = Some(hold);
@@ -314,7 +351,7 @@ impl Shard {
         let response = overload(full, &node.config);
         exchange.fill(|out, how| response.write(out, how));
         match full {
-            Full::Node => self.delivery.counters.http_unavailable += 1,
+            Full::Node | Full::Memory => self.delivery.counters.http_unavailable += 1,
             Full::Address => self.delivery.counters.http_too_many += 1,
         }
         self.pump_http(key);
@@ -438,6 +475,13 @@ impl Shard {
         let limits =
             HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
         let mut response = Vec::new();
+        let peer = client_of(&node, http.peer, head);
+        let is_first = http.begun == 0;
+        let (mut tally, mut is_crowded) = (Ok(()), None);
+        if peer != http.peer {
+            tally = connection.tally.come_from(node.addresses.at(peer.ip(), now));
+        }
+        let tally = tally.and_then(|()| connection.tally.begin_handshake());
         let upgraded = match handshake::parse_request(head.bytes(), &limits) {
             Ok(handshake::Head::Complete(request)) => match &request.upgrade {
                 Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
@@ -447,6 +491,11 @@ impl Shard {
                     let text = "allowed_origins: pages of this origin may not connect\n";
                     handshake::reject(&mut response, 403, text);
                     self.delivery.counters.origins_refused += 1;
+                    None
+                }
+                Some(_) if let Err(why) = tally => {
+                    handshake::reject(&mut response, 429, crowded(why));
+                    is_crowded = Some(why);
                     None
                 }
                 Some(upgrade) => {
@@ -467,7 +516,7 @@ impl Shard {
             Some(agreed) => {
                 let agreed = agreed.as_ref().map(Agreed::deflate);
                 let limits = WebSocketLimits {
-                    message_bytes_max: config.max_message_bytes,
+                    message_bytes_max: config.hello_bytes_max(),
                     ..WebSocketLimits::default()
                 };
                 connection.input = Input::WebSocket(match agreed {
@@ -477,11 +526,18 @@ impl Shard {
                 let bytes_min = config.websocket_deflate_bytes_min;
                 let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
                 connection.dialect.framing = Framing::WebSocket(deflated);
-                // A hello has its time from here on.
-                connection.heard = now;
-                self.look_at(key, now + config.hello_timeout());
+                // A hello has its time from when the client connected, or from here on if the
+                // connection was of use before.
+                if !is_first {
+                    connection.heard = now;
+                }
+                let by = connection.heard + config.hello_timeout();
+                self.look_at(key, by);
             }
             None => http.ends = true,
+        }
+        if let Some(why) = is_crowded {
+            self.note_crowded(why);
         }
         self.delivery.connections.append(key, |out| {
             out.extend_from_slice(&response);

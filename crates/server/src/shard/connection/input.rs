@@ -1,6 +1,8 @@
 //! From bytes to messages: what a connection speaks, where its frames end, and what is refused.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use playfield_websocket::{Error as WebSocketError, Item, Opcode};
 use playfield_wire::ErrorCode;
@@ -39,6 +41,19 @@ impl Shard {
         } else {
             connection.partial.extend_from_slice(bytes);
             self.handle_kept(key);
+        }
+        self.note_unfinished(key);
+    }
+
+    /// A message that is not complete has its time from here on, however much of it or between its
+    /// parts still comes.
+    fn note_unfinished(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if !connection.is_unfinished() {
+            connection.unfinished_since = Duration::MAX;
+        } else if connection.unfinished_since == Duration::MAX {
+            connection.unfinished_since = self.now;
+            self.look_by(key, self.now + self.delivery.node.config.message_timeout());
         }
     }
 
@@ -92,7 +107,10 @@ impl Shard {
                     self.visit.did(WORK_OF_NODE);
                     self.handle_http(key, left)
                 }
-                Input::Native => self.handle_native(key, left),
+                Input::Native => {
+                    let is_stranger = connection.session.is_none();
+                    self.handle_native(key, left, is_stranger)
+                }
                 Input::WebSocket(_) => self.handle_websocket(key, left),
                 &mut Input::Service(service) => {
                     self.visit.read(left.len());
@@ -157,9 +175,11 @@ impl Shard {
 
     /// Handles the native frame at the front.
     #[inline]
-    fn handle_native(&mut self, key: ConnectionKey, input: &[u8]) -> usize {
-        let framing =
-            NativeFraming { message_bytes_max: self.delivery.node.config.max_message_bytes };
+    fn handle_native(&mut self, key: ConnectionKey, input: &[u8], is_stranger: bool) -> usize {
+        let config = &self.delivery.node.config;
+        let message_bytes_max =
+            if is_stranger { config.hello_bytes_max() } else { config.max_message_bytes };
+        let framing = NativeFraming { message_bytes_max };
         match framing.decode(input) {
             Ok(None) => 0,
             Ok(Some(frame)) => {
@@ -172,7 +192,7 @@ impl Shard {
                     FrameError::TooLarge { .. } => ErrorCode::TooLarge,
                     _ => ErrorCode::BadMessage,
                 };
-                self.fail(key, code, &error.to_string());
+                self.fail(key, code, &of_stranger(is_stranger, &error));
                 input.len()
             }
         }
@@ -186,6 +206,7 @@ impl Shard {
         else {
             return 0;
         };
+        let mut is_stranger = connection.session.is_none();
         let mut handled = 0;
         loop {
             // At the end of the input too: the decoder then frees a fragmented message.
@@ -198,7 +219,8 @@ impl Shard {
                         | WebSocketError::FrameTooLarge { .. } => ErrorCode::TooLarge,
                         _ => ErrorCode::BadMessage,
                     };
-                    self.fail_with(key, code, &error.to_string(), Some(error.close_code()));
+                    let text = of_stranger(is_stranger, &error);
+                    self.fail_with(key, code, &text, Some(error.close_code()));
                     return input.len();
                 }
             };
@@ -226,12 +248,12 @@ impl Shard {
             }
             self.pause_if_behind(key);
             self.end_turn_if_over(key);
-            if !self
-                .delivery
-                .connections
-                .get(key)
-                .is_some_and(|connection| connection.takes_input())
-            {
+            let Some(connection) = self.delivery.connections.get(key) else { break };
+            if is_stranger && connection.session.is_some() {
+                is_stranger = false;
+                decoder.set_message_bytes_max(self.delivery.node.config.max_message_bytes);
+            }
+            if !connection.takes_input() {
                 break;
             }
         }
@@ -259,6 +281,11 @@ impl Shard {
             connection.pause.outbox = true;
         }
     }
+}
+
+/// What is wrong with a message, which may be that of a client who has not said hello.
+fn of_stranger(is_stranger: bool, error: &dyn Display) -> String {
+    if is_stranger { format!("{error} (hello_bytes_max)") } else { error.to_string() }
 }
 
 /// The code of a Close frame that has none (RFC 6455, 7.1.5); the answer has none either.

@@ -1,5 +1,7 @@
 //! Connections as a shard knows them: no sockets, only what came in and what is to go out.
 
+mod address;
+mod budget;
 pub(crate) mod buffers;
 mod closing;
 pub(crate) mod deflated;
@@ -16,7 +18,7 @@ use std::time::Duration;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RoomNumber};
 
-use crate::network::Network;
+use crate::addresses::Tally;
 use crate::shard::connection::buffers::Buffers;
 use crate::shard::connection::share::Taken;
 use crate::shard::connection::transport::{Dialect, Input};
@@ -29,9 +31,9 @@ use crate::shard::slab::Slab;
 /// One connection. While it is idle it owns no buffer.
 pub(crate) struct Connection {
     pub(crate) input: Input,
-    /// Where the client is, as far as that is counted.
-    pub(crate) address: Network,
     pub(crate) dialect: Dialect,
+    /// Counts it where it comes from.
+    pub(crate) tally: Tally,
     pub(crate) phase: Phase,
     /// Why nothing is read from it at the moment; none, usually.
     pub(crate) pause: Pause,
@@ -55,12 +57,16 @@ pub(crate) struct Connection {
     pub(crate) taken: Taken,
     /// When it was last heard.
     pub(crate) heard: Duration,
+    /// Since when a message of its session is not complete; `Duration::MAX` if none is coming in.
+    pub(crate) unfinished_since: Duration,
     /// When it is next looked at. An earlier deadline may replace a later one, which then means
     /// nothing when it comes.
     pub(crate) look_at: Duration,
     /// Input that is not a whole frame yet, or that came while nothing is read.
     pub(crate) partial: Vec<u8>,
     outbox: Outbox,
+    /// How many bytes its session keeps that are not confirmed.
+    pub(crate) logged: usize,
     /// Its client waits for the authenticator.
     pub(crate) greeting: Option<Box<Greeting>>,
     pub(crate) session: Option<Box<Session>>,
@@ -127,11 +133,11 @@ impl Kind {
 }
 
 impl Connection {
-    pub(crate) fn new(now: Duration, input: Input, address: Network) -> Self {
+    pub(crate) fn new(now: Duration, input: Input, tally: Tally) -> Self {
         Self {
             input,
-            address,
             dialect: Dialect::FIRST,
+            tally,
             phase: Phase::Open,
             pause: Pause::default(),
             blocked: false,
@@ -144,9 +150,11 @@ impl Connection {
             doomed: false,
             taken: Taken::default(),
             heard: now,
+            unfinished_since: Duration::MAX,
             look_at: Duration::MAX,
             partial: Vec::new(),
             outbox: Outbox::default(),
+            logged: 0,
             greeting: None,
             session: None,
             departure: None,
@@ -169,9 +177,10 @@ impl Connection {
         self.dialect.framing = other.dialect.framing;
         self.partial = std::mem::take(&mut other.partial);
         self.outbox = std::mem::take(&mut other.outbox);
+        self.unfinished_since = std::mem::replace(&mut other.unfinished_since, Duration::MAX);
         self.blocked = std::mem::take(&mut other.blocked);
         self.pause.outbox = std::mem::take(&mut other.pause.outbox);
-        self.address = other.address;
+        std::mem::swap(&mut self.tally, &mut other.tally);
     }
 
     /// Whether frames can still be read from it, up to a Close.
@@ -185,6 +194,16 @@ impl Connection {
             && self.pause == Pause::default()
             && self.departure.is_none()
             && self.greeting.is_none()
+    }
+
+    /// Whether its client has yet to send the rest of a message.
+    fn is_unfinished(&self) -> bool {
+        let is_begun = match &self.input {
+            Input::Native => !self.partial.is_empty(),
+            Input::WebSocket(decoder) => !self.partial.is_empty() || decoder.is_unfinished(),
+            _ => false,
+        };
+        is_begun && self.takes_input()
     }
 
     /// Whether it is the connection of this service.
@@ -210,6 +229,8 @@ pub(crate) struct Connections {
     slab: Slab<OfConnection, Connection>,
     buffers: Buffers,
     dirty: Vec<ConnectionKey>,
+    /// With more than so many bytes unsent, patches and snapshots wait.
+    high_bytes: usize,
     /// How many messages were appended.
     pub(crate) messages_out: u64,
     /// How many bytes a session keeps that are not confirmed.
@@ -217,14 +238,9 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    pub(crate) fn new(resume_bytes_max: usize) -> Self {
-        Self {
-            slab: Slab::new(),
-            buffers: Buffers::default(),
-            dirty: Vec::new(),
-            messages_out: 0,
-            resume_bytes_max,
-        }
+    pub(crate) fn new(resume_bytes_max: usize, high_bytes: usize) -> Self {
+        let (slab, buffers, dirty) = (Slab::new(), Buffers::default(), Vec::new());
+        Self { slab, buffers, dirty, high_bytes, messages_out: 0, resume_bytes_max }
     }
 
     pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
@@ -308,8 +324,8 @@ impl Connections {
     }
 
     /// Appends what `write` appends in the connection's dialect, if it answers `true`. If earlier
-    /// bytes are stuck, nothing is appended without `force`, the connection is noted as lagging, and
-    /// the answer is `None`.
+    /// bytes are stuck, or are many, nothing is appended without `force`, the connection is noted as
+    /// lagging, and the answer is `None`.
     #[inline]
     pub(crate) fn append_unless_blocked(
         &mut self,
@@ -318,7 +334,8 @@ impl Connections {
         write: impl FnOnce(Dialect, &mut Vec<u8>) -> bool,
     ) -> Option<bool> {
         let connection = self.slab.get_mut(key)?;
-        if (connection.blocked && !force) || connection.held {
+        let is_behind = connection.blocked || connection.unsent() > self.high_bytes;
+        if (is_behind && !force) || connection.held {
             connection.lagging = true;
             return None;
         }
@@ -341,6 +358,15 @@ impl Connections {
         let is_stuck = connection.blocked || connection.held;
         connection.lagging |= is_stuck;
         is_stuck
+    }
+
+    /// Whether so much is unsent that no snapshot is to follow it. Then the connection is noted as
+    /// lagging.
+    pub(crate) fn is_loaded(&mut self, key: ConnectionKey) -> bool {
+        let Some(connection) = self.slab.get_mut(key) else { return false };
+        let is_loaded = connection.unsent() > self.high_bytes;
+        connection.lagging |= is_loaded;
+        is_loaded
     }
 
     /// Whether only the log of the connection's session takes output.
@@ -368,8 +394,14 @@ impl Connections {
             && let Some(resumption) =
                 connection.session.as_deref_mut().and_then(|session| session.resumption.as_mut())
         {
-            let body = resumption.log.push(room, self.resume_bytes_max, |out| write(format, out));
-            if !connection.held {
+            let log = &mut resumption.log;
+            let body = log.push(room, self.resume_bytes_max, |out| write(format, out));
+            if connection.held {
+                // Nothing is written, but what it holds is counted.
+                if !std::mem::replace(&mut connection.dirty, true) {
+                    self.dirty.push(key);
+                }
+            } else {
                 self.messages_out += 1;
                 let out = &mut connection.outbox;
                 let dirty = (&mut connection.dirty, &mut self.dirty);
@@ -378,6 +410,7 @@ impl Connections {
                     true
                 });
             }
+            connection.logged = resumption.log.bytes();
         } else if !connection.held {
             self.messages_out += 1;
             fill(connection, key, &mut self.buffers, &mut self.dirty, |out| {
@@ -405,7 +438,7 @@ impl Connections {
     /// Moves the transport of a connection to another, which has none or gives it up.
     pub(crate) fn move_transport(&mut self, from: ConnectionKey, to: ConnectionKey) {
         let Some(source) = self.slab.get_mut(from) else { return };
-        let mut moving = Connection::new(Duration::ZERO, Input::InUse, source.address);
+        let mut moving = Connection::new(Duration::ZERO, Input::InUse, source.tally.of_nobody());
         moving.take_transport(source);
         let Some(target) = self.slab.get_mut(to) else { return };
         let old = std::mem::take(&mut target.outbox.bytes);
@@ -420,8 +453,8 @@ impl Connections {
     /// Drops what waits to be read and to be written.
     pub(crate) fn drop_transport(&mut self, key: ConnectionKey) {
         let Some(connection) = self.slab.get_mut(key) else { return };
-        let address = connection.address;
-        let mut none = Connection::new(Duration::ZERO, Input::InUse, address);
+        let tally = connection.tally.of_nobody();
+        let mut none = Connection::new(Duration::ZERO, Input::InUse, tally);
         let outbox = std::mem::take(&mut connection.outbox.bytes);
         connection.take_transport(&mut none);
         self.buffers.give(outbox);
@@ -518,7 +551,14 @@ mod tests {
     use std::time::Duration;
 
     use super::{Connection, Connections, Input};
-    use crate::network::Network;
+    use crate::addresses::Addresses;
+    use crate::config::Config;
+
+    fn connection() -> Connection {
+        let addresses = Addresses::new(&Config::default());
+        let tally = addresses.admit([10, 0, 0, 1].into(), Duration::ZERO).unwrap();
+        Connection::new(Duration::ZERO, Input::Native, tally)
+    }
 
     fn append(connections: &mut Connections, key: super::ConnectionKey, bytes: &[u8], keep: bool) {
         connections.append(key, |out| {
@@ -529,9 +569,8 @@ mod tests {
 
     #[test]
     fn an_outbox_exists_only_while_there_is_something_in_it() {
-        let mut connections = Connections::new(1000);
-        let key =
-            connections.insert(Connection::new(Duration::ZERO, Input::Native, Network::default()));
+        let mut connections = Connections::new(1000, 1 << 16);
+        let key = connections.insert(connection());
         append(&mut connections, key, b"abcdef", true);
         append(&mut connections, key, b"not this", false);
         assert_eq!(connections.next_dirty(), Some(key));
@@ -551,9 +590,8 @@ mod tests {
 
     #[test]
     fn what_was_read_does_not_pile_up() {
-        let mut connections = Connections::new(1000);
-        let key =
-            connections.insert(Connection::new(Duration::ZERO, Input::Native, Network::default()));
+        let mut connections = Connections::new(1000, 1 << 16);
+        let key = connections.insert(connection());
         for _ in 0..1000 {
             append(&mut connections, key, &[1; 1000], true);
             connections.wrote(key, 1000 - 1);

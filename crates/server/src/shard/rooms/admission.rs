@@ -11,6 +11,7 @@ use playfield_room::{Admission, Creator, Entrant, Error, LeaveReason, Stage, spl
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
+use crate::addresses::Pace;
 use crate::directory::keys::code;
 use crate::directory::{Choice, Plan};
 use crate::room_id::RoomId;
@@ -36,6 +37,9 @@ impl Shard {
         request: RequestNumber,
         target: JoinTarget,
     ) {
+        if let Err(error) = self.take_pace(key, Pace::Join) {
+            return self.send_error(key, Some(request), None, &error);
+        }
         self.join_with(key, request, target, RETRIES);
     }
 
@@ -61,7 +65,9 @@ impl Shard {
     ) -> Result<(u16, JoinRequest), Error> {
         let node = &self.delivery.node;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
-        let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
+        let connection = self.delivery.connections.get_mut(key).ok_or_else(gone)?;
+        let address = Arc::clone(connection.tally.address());
+        let session = connection.session.as_deref_mut().ok_or_else(gone)?;
         let rooms_max = node.config.rooms_per_session_max;
         if session.rooms.len() >= rooms_max {
             let text = format!("rooms_per_session_max: this session is in {rooms_max} rooms");
@@ -83,7 +89,12 @@ impl Shard {
         let is_counted = target.spec().is_some_and(|spec| matches!(spec.reading, Reading::Literal));
         let may_create = may_create.and_then(|()| match is_counted {
             true => Ok(()),
-            false => session.creations.check(self.now, rate),
+            false => {
+                session.creations.check(self.now, rate)?;
+                let may = address.check(Pace::Room, self.now);
+                self.delivery.counters.rooms_refused_by_address += u64::from(may.is_err());
+                may
+            }
         });
         if let Some(spec) = target.spec_mut()
             && node.is_persistent(spec.room_type)
@@ -112,9 +123,14 @@ impl Shard {
             JoinTarget::Key(room_type, text) => {
                 let rate = Rate::per_minute("keys_missed_per_minute_max", keys_missed_max);
                 session.misses.check(self.now, rate)?;
+                if let Err(error) = address.check(Pace::MissedKey, self.now) {
+                    self.delivery.counters.keys_refused_by_address += 1;
+                    return Err(error);
+                }
                 let chosen = node.directory.reserve_by_key(*room_type, text, &session.ids());
                 if chosen.as_ref().is_err_and(|error| error.code() == ErrorCode::RoomNotFound) {
                     session.misses.take(self.now, rate);
+                    address.spend(Pace::MissedKey, self.now);
                 }
                 chosen?
             }
@@ -138,6 +154,7 @@ impl Shard {
         let Some(session) = self.delivery.connections.session_mut(key) else { return Err(gone()) };
         if choice.new && !is_counted {
             session.creations.take(self.now, rate);
+            address.spend(Pace::Room, self.now);
         }
         session.rooms_numbered += 1;
         let (number, id) = (RoomNumber(session.rooms_numbered), choice.id);

@@ -105,6 +105,16 @@ impl Shard {
                 {
                     resyncs.insert((member.snapshots.ready_at(rate), member_key));
                 }
+                // Its client has much to read first, or does not read at all.
+                Standing::Entering(entering)
+                    if entering.seated
+                        && cause != Cause::Last
+                        && is_loaded(&mut self.delivery, &member.output) => {}
+                Standing::Entering(entering)
+                    if entering.seated && !self.delivery.has_space(&member.output, 0) =>
+                {
+                    self.delivery.doom(member);
+                }
                 Standing::Entering(entering) if entering.seated => {
                     if member.snapshots.ready_at(rate) <= self.now {
                         member.snapshots.take(self.now, rate);
@@ -162,6 +172,13 @@ impl Shard {
         if member.wants_snapshot {
             return self.resync(room, key);
         }
+        if matches!(member.standing, Standing::Entering(_)) {
+            if hosted.room.sync_hz() == 0 {
+                hosted.sync_awaited = true;
+                self.touch(room);
+            }
+            return;
+        }
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
             let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
             let (room, place) = (&mut *hosted.room, (room, key));
@@ -177,7 +194,8 @@ impl Shard {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
-        let is_behind = is_behind(&mut self.delivery, member);
+        let is_behind =
+            is_behind(&mut self.delivery, member) || is_loaded(&mut self.delivery, &member.output);
         member.wants_snapshot = is_behind;
         if is_behind || !matches!(member.standing, Standing::Live) {
             return;
@@ -291,6 +309,17 @@ fn is_behind(delivery: &mut Delivery, member: &Member) -> bool {
     }
 }
 
+/// Whether so much waits for a member's client that no snapshot is to follow it. When the client has
+/// read it, the member [catches up](Shard::catch_up).
+fn is_loaded(delivery: &mut Delivery, output: &MemberOutput) -> bool {
+    match output {
+        MemberOutput::Here(connection) => delivery.connections.is_loaded(*connection),
+        MemberOutput::Elsewhere(session) => {
+            session.is_behind(delivery.node.config.outbox_high_bytes)
+        }
+    }
+}
+
 /// How often a member is sent a snapshot because it came in or asked.
 fn snapshot_rate(delivery: &Delivery) -> Rate {
     Rate::per_second("resyncs_per_second_max", delivery.node.config.resyncs_per_second_max)
@@ -327,7 +356,7 @@ fn patch(
         }
         changed
     };
-    let force = force && delivery.has_space(member, 0) && !delivery.is_held(member);
+    let force = force && delivery.has_space(&member.output, 0) && !delivery.is_held(member);
     let written = match &mut member.output {
         MemberOutput::Here(connection) => {
             delivery.connections.append_unless_blocked(*connection, force, |dialect, out| {

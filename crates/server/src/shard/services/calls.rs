@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::network::Network;
+use crate::addresses::Tally;
 use crate::service::{Answered, AnyService, Closed, Reach, Served};
 use crate::shard::Shard;
 use crate::shard::connection::Connection;
@@ -18,9 +18,13 @@ impl Shard {
     }
 
     /// A client of a service connected.
-    pub(crate) fn accepted_for(&mut self, service: u16, address: SocketAddr) -> ConnectionKey {
-        let network = Network::of(address.ip());
-        let connection = Connection::new(self.now, Input::Service(service), network);
+    pub(crate) fn accepted_for(
+        &mut self,
+        service: u16,
+        address: SocketAddr,
+        tally: Tally,
+    ) -> ConnectionKey {
+        let connection = Connection::new(self.now, Input::Service(service), tally);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
         if self.is_shutting_down {

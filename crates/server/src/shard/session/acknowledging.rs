@@ -53,7 +53,12 @@ impl Shard {
     /// The client has handled so many messages.
     pub(super) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
         let Some(resumption) = self.resumption(key) else { return };
-        if let Err(error) = resumption.log.acknowledge(received) {
+        let acknowledged = resumption.log.acknowledge(received);
+        let bytes = resumption.log.bytes();
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.logged = bytes;
+        }
+        if let Err(error) = acknowledged {
             self.fail(key, ErrorCode::BadMessage, &error.to_string());
         }
     }

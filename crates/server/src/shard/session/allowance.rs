@@ -12,6 +12,8 @@ pub(crate) struct Rate {
     setting: &'static str,
     count: u64,
     unit: &'static str,
+    /// Whose it is.
+    owner: &'static str,
     rate: rate::Rate,
 }
 
@@ -25,7 +27,13 @@ impl Rate {
     }
 
     fn new(setting: &'static str, count: u64, unit: &'static str, time: Duration) -> Self {
-        Self { setting, count, unit, rate: rate::Rate::new(count, time, count) }
+        let rate = rate::Rate::new(count, time, count);
+        Self { setting, count, unit, owner: "session", rate }
+    }
+
+    /// The same for all sessions of an address together.
+    pub(crate) fn of_address(self) -> Self {
+        Self { owner: "address", ..self }
     }
 }
 
@@ -38,10 +46,10 @@ impl Allowance {
     pub(crate) fn check(self, now: Duration, rate: Rate) -> Result<(), Error> {
         let Self(mut bucket) = self;
         let Err(wait) = bucket.take(now, rate.rate, 1) else { return Ok(()) };
-        let Rate { setting, count, unit, .. } = rate;
+        let Rate { setting, count, unit, owner, .. } = rate;
         let wait_s = wait.as_nanos().div_ceil(Duration::from_secs(1).as_nanos());
         let text = format!(
-            "{setting}: the limit is {count} per {unit} and session; try again in {wait_s} s"
+            "{setting}: the limit is {count} per {unit} and {owner}; try again in {wait_s} s"
         );
         Err(Error::new(ErrorCode::Limit, text).with_retry_after(wait))
     }

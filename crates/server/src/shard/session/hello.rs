@@ -4,13 +4,16 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use playfield_room::Error;
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
+use crate::addresses::Pace;
 use crate::auth::{Decision, Identity, authenticator_failed};
 use crate::panics::guard;
 use crate::shard::Shard;
+use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::allowance::Allowance;
@@ -52,6 +55,9 @@ impl Shard {
             let text = format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol);
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
+        if let Err(error) = self.take_pace(key, Pace::Session) {
+            return self.refuse_hello(key, &error);
+        }
         let node = Arc::clone(&self.delivery.node);
         self.watch.enters_authenticator();
         let decision = guard("the authenticator", || node.authenticator.authenticate(hello))
@@ -65,6 +71,12 @@ impl Shard {
                 self.wait_for_identity(key, Greeting::new(&node, format, hello), deciding);
             }
         }
+    }
+
+    /// Ends a connection whose address says hello too often; the error says when it may again.
+    fn refuse_hello(&mut self, key: ConnectionKey, error: &Error) {
+        self.send_error(key, None, None, error);
+        self.goodbye(key, error.code(), error.text(), None);
     }
 
     /// Gives a client whom the authenticator admitted the session that it wants back, or a new one.
@@ -137,7 +149,13 @@ impl Shard {
             resumed,
         };
         let mut body = Vec::new();
-        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let max_message_bytes = config.max_message_bytes;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.tally.settle();
+        // While the hello is handled where the decoder lent it, the decoder is not here.
+        if let Input::WebSocket(decoder) = &mut connection.input {
+            decoder.set_message_bytes_max(max_message_bytes);
+        }
         welcome.encode(connection.dialect.format, &mut body);
         self.delivery.connections.write_again(key, &body);
     }

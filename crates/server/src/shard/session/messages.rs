@@ -1,6 +1,7 @@
 //! What clients say, and what becomes of it.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use playfield_room::{Error, LeaveReason, RoomType, check_key};
 use playfield_wire::client::ClientMessage;
@@ -32,6 +33,7 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else {
             return self.handle_first(key, body, is_text);
         };
+        connection.unfinished_since = Duration::MAX;
         let within = session.usage.take(self.now, &self.rates, body.len());
         let format = connection.dialect.format;
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {

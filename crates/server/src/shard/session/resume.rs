@@ -4,6 +4,7 @@
 //! connection stays there without one, and members of rooms go on naming it. When its client comes
 //! back, the transport of the new connection moves to that place.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::LeaveReason;
@@ -12,7 +13,7 @@ use playfield_wire::ErrorCode;
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::Resumed;
 
-use crate::network::Network;
+use crate::addresses::Address;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
@@ -102,7 +103,8 @@ impl Shard {
     fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
         let Comeback { wanted: Wanted { token, received, copies }, opening, .. } = comeback;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let (address, format) = (connection.address, connection.dialect.format);
+        let address = Arc::clone(connection.tally.address());
+        let format = connection.dialect.format;
         let is_away = connection.is_away();
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
@@ -122,7 +124,7 @@ impl Shard {
             Err(error) => return self.fail(from, ErrorCode::BadMessage, &error.to_string()),
         };
         if is_away {
-            self.end_being_away(address);
+            self.end_being_away(&address);
         } else {
             self.give_way(key);
         }
@@ -136,8 +138,7 @@ impl Shard {
         connection.pinged = false;
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
-        resumption.generation = resumption.generation.wrapping_add(1);
-        resumption.confirmed = false;
+        resumption.renew(token);
         resumption.presence =
             Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new() }));
         let number = resumption.number;
@@ -175,10 +176,9 @@ impl Shard {
     /// Moves the transport of a session to a place of its own.
     fn part_from_transport(&mut self, key: ConnectionKey) -> ConnectionKey {
         let connections = &mut self.delivery.connections;
-        let (dialect, address) =
-            connections.get(key).map(|connection| (connection.dialect, connection.address)).unzip();
-        let mut old = Connection::new(self.now, Input::InUse, address.unwrap_or_default());
-        old.dialect = dialect.unwrap_or(old.dialect);
+        let Some(connection) = connections.get(key) else { return key };
+        let mut old = Connection::new(self.now, Input::InUse, connection.tally.of_nobody());
+        old.dialect = connection.dialect;
         let old = connections.insert(old);
         connections.move_transport(key, old);
         self.socket_changes.push_back(SocketChange::Moved { from: key, to: old });
@@ -223,11 +223,11 @@ impl Shard {
             && connection.phase == Phase::Open
             && !connection.doomed
             && !self.is_shutting_down
-            && self.delivery.node.away.enter(connection.address)
+            && self.delivery.node.away.enter(connection.tally.address())
     }
 
     /// A session that was counted as away is resumed, or ends.
-    pub(in crate::shard) fn end_being_away(&mut self, address: Network) {
+    pub(in crate::shard) fn end_being_away(&mut self, address: &Address) {
         self.sessions_away -= 1;
         self.delivery.node.away.leave(address);
     }
@@ -236,6 +236,7 @@ impl Shard {
     fn stay_away(&mut self, key: ConnectionKey) {
         let now = self.now;
         self.delivery.connections.drop_transport(key);
+        self.count_bytes(key);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.phase = Phase::Away;
         connection.held = true;

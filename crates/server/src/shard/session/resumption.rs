@@ -99,6 +99,16 @@ impl Resumption {
                 || (!self.confirmed && generation.wrapping_add(1) == self.generation))
     }
 
+    /// The session is resumed by this token, which it takes. A client that has not got the last token
+    /// is given it again: however many answers are lost in a row, it comes back by the one that it
+    /// has.
+    pub(crate) fn renew(&mut self, token: Token) {
+        if token.generation == self.generation {
+            self.generation = self.generation.wrapping_add(1);
+        }
+        self.confirmed = false;
+    }
+
     /// Since when the client is away.
     pub(crate) fn away_since(&self) -> Option<Duration> {
         match self.presence {
@@ -113,5 +123,27 @@ impl Resumption {
             Presence::Returning(returning) => Some(returning),
             Presence::Here | Presence::Away { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Resumption;
+
+    #[test]
+    fn a_client_whose_answers_are_all_lost_comes_back_by_the_token_that_it_has() {
+        let mut resumption = Resumption::new(7, 0);
+        let first = resumption.token();
+        for _ in 0..5 {
+            assert!(resumption.takes(first));
+            resumption.renew(first);
+        }
+        let second = resumption.token();
+        assert!(resumption.takes(second) && second != first);
+        // Once the client has shown that it has a token, the one before is of no use.
+        resumption.renew(second);
+        assert!(resumption.takes(second) && !resumption.takes(first));
+        resumption.confirmed = true;
+        assert!(resumption.takes(resumption.token()) && !resumption.takes(second));
     }
 }

@@ -74,7 +74,7 @@ fn head(payload_bytes: u64) -> Vec<u8> {
 fn nothing_is_kept_of_what_is_passed_over() {
     let bytes = 1 << 20;
     for before in [0, bytes / 2] {
-        let mut world = World::new(1, &[("max_message_bytes", "1048576")]);
+        let mut world = World::new(1, &[("hello_bytes_max", "1048576")]);
         let client = world.connect(0);
         world.upgrade(client, PACKED);
         world.bytes(client, &[head(bytes), vec![0; before as usize]].concat());

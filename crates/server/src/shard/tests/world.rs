@@ -219,14 +219,19 @@ impl World {
     /// Connects from an address, and says nothing.
     pub(super) fn connect_from(&mut self, address: [u8; 4], shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)));
+        let tally = self.shards[shard].admit_from(address.into(), false);
+        let tally = tally.expect("there is place for its address");
+        let key = self.shards[shard].accepted(SocketAddr::from((address, 1234)), tally);
         self.add(shard, key)
     }
 
     /// Connects to a service, and says nothing.
     pub(super) fn connect_to(&mut self, service: u16, shard: usize) -> Client {
         self.shards[shard].begin(self.now);
-        let key = self.shards[shard].accepted_for(service, SocketAddr::from(([10, 0, 0, 1], 1234)));
+        let address = [10, 0, 0, 1];
+        let tally = self.shards[shard].admit_from(address.into(), true).unwrap();
+        let address = SocketAddr::from((address, 1234));
+        let key = self.shards[shard].accepted_for(service, address, tally);
         let client = self.add(shard, key);
         self.run();
         client

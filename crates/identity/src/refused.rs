@@ -1,0 +1,93 @@
+//! Why a token or a ticket is refused.
+
+use std::fmt;
+
+use playfield_wire::{ErrorCode, excerpt};
+
+/// The largest token or ticket, in bytes.
+pub const TOKEN_BYTES_MAX: usize = 8 * 1024;
+
+/// Why a token or a ticket is refused. The text is for whoever presented it: it says what was wrong
+/// and what to do, and nothing of the keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    kind: RefusedKind,
+    text: String,
+}
+
+/// The kinds of refusals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RefusedKind {
+    /// There is no token.
+    Missing,
+    /// It is larger than [`TOKEN_BYTES_MAX`].
+    TooLarge,
+    /// It is no JSON Web Token, or a claim has the wrong type.
+    Malformed,
+    /// It is signed by an algorithm that no key is for.
+    Algorithm,
+    /// It does not say by which of the keys it is signed.
+    KeyNeeded,
+    /// It names a key that is not known.
+    UnknownKey,
+    /// No keys have been loaded yet.
+    NoKeys,
+    /// The signature is wrong.
+    Signature,
+    /// It has expired.
+    Expired,
+    /// It is not valid yet.
+    Early,
+    /// It is for others, or by others.
+    Foreign,
+    /// A claim is missing.
+    ClaimNeeded,
+    /// A ticket was used already.
+    Used,
+    /// More tickets were used than can be remembered.
+    Full,
+}
+
+impl Refused {
+    pub(crate) fn new(kind: RefusedKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+
+    pub(crate) fn malformed(what: &str) -> Self {
+        Self::new(RefusedKind::Malformed, what)
+    }
+
+    pub(crate) fn algorithm(name: &str) -> Self {
+        let name = excerpt(name, 32);
+        let text = format!("the token says alg = {name:?}, for which this node has no key");
+        Self::new(RefusedKind::Algorithm, text)
+    }
+
+    pub(crate) fn claim_needed(name: &str) -> Self {
+        Self::new(RefusedKind::ClaimNeeded, format!("the token lacks the claim {name:?}"))
+    }
+
+    /// What was wrong.
+    #[must_use]
+    pub fn kind(&self) -> RefusedKind {
+        self.kind
+    }
+
+    /// The code of the protocol for a refused hello.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self.kind {
+            RefusedKind::NoKeys | RefusedKind::Full => ErrorCode::Busy,
+            _ => ErrorCode::Unauthorized,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Refused {}

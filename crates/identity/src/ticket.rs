@@ -1,0 +1,117 @@
+//! Tickets, as a node checks them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ring::digest::{SHA256, digest};
+
+use crate::claims::{Head, check_one_of, check_time};
+use crate::keys::Keys;
+use crate::refused::{Refused, RefusedKind};
+use crate::ticket_claims::{Place, TICKET_LIFE_MAX, Ticket, is_ticket};
+use crate::used::{Mark, NotUsed, Used};
+
+/// How many used tickets are remembered, unless set.
+pub const TICKETS_USED_MAX: usize = 1_000_000;
+
+/// Accepts tickets: which keys verify them, and which were used. A copy shares what was used.
+///
+/// Used tickets are remembered until they expire. If there are more than may be, further tickets are
+/// refused. They are not remembered across restarts, nor by other nodes.
+#[derive(Clone, Debug)]
+pub struct Tickets {
+    keys: Keys,
+    audience: Vec<String>,
+    used: Arc<Mutex<Used>>,
+    used_max: usize,
+}
+
+/// What a ticket gives its bearer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// The room.
+    pub place: Place,
+    /// The user that it is for; `None` if it is for whoever has it.
+    pub user: Option<String>,
+    /// The display name in the room, if the ticket has one.
+    pub name: Option<String>,
+    /// The seat or role, if the ticket has one.
+    pub seat: Option<String>,
+    mark: Mark,
+    expires: u64,
+}
+
+impl Tickets {
+    /// Accepts tickets that one of these keys has signed.
+    #[must_use]
+    pub fn new(keys: Keys) -> Self {
+        Self { keys, audience: Vec::new(), used: Arc::default(), used_max: TICKETS_USED_MAX }
+    }
+
+    /// Requires this audience (`aud`), or another that is given too. Where several nodes accept the
+    /// same keys, each needs an audience of its own: a ticket could be used at each node otherwise.
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.audience.push(audience.into());
+        self
+    }
+
+    /// How many used tickets are remembered. Default: [`TICKETS_USED_MAX`].
+    #[must_use]
+    pub fn used_max(mut self, used_max: usize) -> Self {
+        self.used_max = used_max;
+        self
+    }
+
+    /// Verifies a ticket at a time, in seconds since 1970, for a session that may belong to a user,
+    /// and uses it.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn redeem(&self, ticket: &str, user: Option<&str>, now: u64) -> Result<Pass, Refused> {
+        let head = Head::read(ticket.as_bytes())?;
+        if !is_ticket(&head) {
+            return Err(Refused::malformed("the text is no ticket: its typ is another"));
+        }
+        let claims = self.keys.verify(&head, ticket.as_bytes())?;
+        let expires = check_time(&claims, now, 0)?;
+        let life_max = TICKET_LIFE_MAX.as_secs();
+        if expires - now > life_max {
+            let text = format!("TICKET_LIFE_MAX: the ticket is valid for more than {life_max} s");
+            return Err(Refused::new(RefusedKind::Malformed, text));
+        }
+        if !self.audience.is_empty() {
+            check_one_of(&claims, "aud", &self.audience)?;
+        } else if claims.get("aud").is_some_and(|audience| !audience.is_null()) {
+            let text = "the ticket is for an audience (aud), and this node accepts none";
+            return Err(Refused::new(RefusedKind::Foreign, text));
+        }
+        let Ticket { place, user: owner, name, seat, nonce, .. } = Ticket::read(&claims, expires)?;
+        if user.is_some() && owner.is_some() && owner.as_deref() != user {
+            return Err(Refused::new(RefusedKind::Foreign, "the ticket is another user's"));
+        }
+        let mut mark = Mark::default();
+        mark.copy_from_slice(&digest(&SHA256, nonce.as_bytes()).as_ref()[..16]);
+        let taken = self.used().take(mark, expires, now, self.used_max);
+        match taken {
+            Ok(()) => Ok(Pass { place, user: owner, name, seat, mark, expires }),
+            Err(NotUsed::Again) => {
+                Err(Refused::new(RefusedKind::Used, "the ticket was used already"))
+            }
+            Err(NotUsed::Full) => {
+                let text =
+                    format!("used_max: {} used tickets have not expired; try again", self.used_max);
+                Err(Refused::new(RefusedKind::Full, text))
+            }
+        }
+    }
+
+    /// The ticket can be used again: the room could not be entered.
+    pub fn give_back(&self, pass: &Pass) {
+        self.used().give_back(pass.mark, pass.expires);
+    }
+
+    fn used(&self) -> std::sync::MutexGuard<'_, Used> {
+        // Nothing in there can panic half-way through a change.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,7 @@
+//! The tests of tokens, keys and tickets. One binary for all, which links once; each file is a module.
+
+mod common;
+mod jwt;
+mod keys;
+mod refresh;
+mod tickets;

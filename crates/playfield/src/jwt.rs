@@ -1,0 +1,69 @@
+//! Sessions by JSON Web Tokens.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use playfield_identity::{Jwt, Refused, Verified};
+use playfield_room::{Claims, Error, invisible};
+use playfield_server::{Authenticator, Decision, Identity};
+use playfield_wire::client::Hello;
+use playfield_wire::excerpt;
+
+/// Accepts who has a token.
+pub(crate) struct JwtAuthenticator {
+    pub(crate) jwt: Arc<Jwt>,
+    pub(crate) name_bytes_max: usize,
+}
+
+impl Authenticator for JwtAuthenticator {
+    fn authenticate(&self, hello: &Hello<'_>) -> Decision {
+        let name_bytes_max = self.name_bytes_max;
+        let refused = match self.jwt.verify(&hello.token, now()) {
+            Ok(verified) => return Ok(identity(verified, name_bytes_max)).into(),
+            Err(refused) => refused,
+        };
+        let Some(refreshed) = self.jwt.refresh_after(&refused) else {
+            return Err(error(&refused)).into();
+        };
+        let (jwt, token) = (Arc::clone(&self.jwt), hello.token.clone().into_owned());
+        Decision::later(async move {
+            refreshed.await;
+            let verified = jwt.verify(&token, now()).map_err(|refused| error(&refused))?;
+            Ok(identity(verified, name_bytes_max))
+        })
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn error(refused: &Refused) -> Error {
+    Error::new(refused.code(), refused.to_string())
+}
+
+fn identity(verified: Verified, name_bytes_max: usize) -> Identity {
+    let Verified { user, name, claims } = verified;
+    Identity { name: shown(name, name_bytes_max), user: Some(user), claims: Claims::new(claims) }
+}
+
+/// A name that can be displayed: users choose theirs where they log in, by other rules.
+pub(crate) fn shown(mut name: String, bytes_max: usize) -> String {
+    while let Some(character) = invisible(&name) {
+        name = name.replace(character, "");
+    }
+    excerpt(name.trim(), bytes_max).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn names_of_tokens_are_made_displayable() {
+        assert_eq!(shown(" A\u{202E}nn \u{7}".into(), 64), "Ann");
+        assert_eq!(shown("Zo\u{eb} x".into(), 4), "Zo\u{eb}");
+        assert_eq!(shown("Zo\u{eb}".into(), 3), "Zo");
+    }
+}

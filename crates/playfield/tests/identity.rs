@@ -1,0 +1,94 @@
+//! Sessions by tokens, on a running node.
+#![cfg(feature = "jwt")]
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use playfield::client::{self, Connection, Error as ClientError};
+use playfield::identity::{Jwt, Keys, Pace, Signer};
+use playfield::prelude::*;
+use playfield::{Config, ErrorCode, Running};
+use serde_json::{Map, Value, json};
+
+/// Writes down who came.
+#[derive(State, Default)]
+struct Club {
+    members: playfield::Map<PlayerId, String>,
+}
+
+#[room(capacity = 8)]
+impl Room for Club {
+    fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        let role = player.claims().text("role").or(player.seat()).unwrap_or("none");
+        let who = format!("{} {} {role}", player.user().unwrap_or("guest"), player.name());
+        self.members.insert(player.id(), who);
+        Ok(())
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+fn start(server: Server) -> Running {
+    let config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
+    server.room::<Club>("club").start(config).unwrap()
+}
+
+fn token(signer: &Signer, claims: Value) -> Vec<u8> {
+    let Value::Object(claims) = claims else { panic!("an object") };
+    let claims: Map<String, Value> = claims;
+    signer.token(&claims).unwrap().into_bytes()
+}
+
+async fn connect(running: &Running, token: &[u8]) -> Result<Connection, ClientError> {
+    let url = format!("tcp://{}", running.local_addr());
+    client::connect(&url).name("Mallory").token(token).await
+}
+
+#[tokio::test]
+async fn a_room_sees_who_a_token_says_someone_is_and_nothing_that_the_client_says() {
+    let (signer, public) = Signer::generate().unwrap();
+    let jwt = Jwt::new(Keys::pem(public).unwrap()).audience("club");
+    let running = start(Server::new().jwt(jwt));
+    let claims = json!({
+        "sub": "u7", "name": "Ann\u{202e}", "role": "admin", "aud": "club", "exp": now() + 60,
+    });
+    let ann = connect(&running, &token(&signer, claims)).await.unwrap();
+    let room = ann.join_or_create::<Club>("club", &()).await.unwrap();
+    let members: Vec<_> = room.state().members.iter().map(|(_, who)| who.clone()).collect();
+    assert_eq!(members, ["u7 Ann admin"]);
+
+    for wrong in [
+        vec![],
+        b"guess".to_vec(),
+        token(&signer, json!({"sub": "u7", "aud": "club", "exp": now() - 60})),
+        token(&signer, json!({"sub": "u7", "aud": "chess", "exp": now() + 60})),
+        token(&signer, json!({"sub": "u7", "aud": "club"})),
+        token(
+            &Signer::generate().unwrap().0,
+            json!({"sub": "u7", "aud": "club", "exp": now() + 60}),
+        ),
+    ] {
+        let refused = connect(&running, &wrong).await.err().and_then(|error| error.code());
+        assert_eq!(refused, Some(ErrorCode::Unauthorized), "{}", String::from_utf8_lossy(&wrong));
+    }
+}
+
+#[tokio::test]
+async fn a_client_waits_while_the_keys_of_a_node_are_read_again() {
+    let secret = "A".repeat(43);
+    let set = |id: &str| json!({"keys": [{"kty": "oct", "kid": id, "k": secret}]}).to_string();
+    let mut sets = vec![set("new"), set("old")];
+    let pace = Pace { every: std::time::Duration::MAX, at_least: std::time::Duration::ZERO };
+    let keys = Keys::loaded("the test's keys", pace, move || {
+        sets.pop().map(String::into_bytes).ok_or_else(|| "no more".into())
+    });
+    let running = start(Server::new().jwt(Jwt::new(keys)));
+    let signer = Signer::secret([0; 32]).unwrap();
+    let by = |id: &str| token(&signer.clone().named(id), json!({"sub": "u7", "exp": now() + 60}));
+    let code =
+        |refused: Result<Connection, ClientError>| refused.err().and_then(|error| error.code());
+    assert_eq!(code(connect(&running, &by("old")).await), None);
+    assert_eq!(code(connect(&running, &by("new")).await), None, "the keys were read again");
+    assert_eq!(code(connect(&running, &by("old")).await), Some(ErrorCode::Unauthorized));
+}

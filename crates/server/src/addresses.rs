@@ -1,0 +1,589 @@
+//! What each client address takes of the node: connections, handshakes, HTTP requests, bytes, and how
+//! fast it opens sessions, joins and creates rooms. Shards ask when a connection comes or goes, and at
+//! what costs the whole node something, but not for each message.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use playfield_room::Error;
+
+use crate::config::{Config, Network, masked};
+use crate::http::Full;
+use crate::shard::session::allowance::{Allowance, Rate};
+
+/// Rates by address are per minute, so an address that was away for so long has all of them again.
+const MEMORY: Duration = Duration::from_secs(60);
+/// Below so many addresses none is looked for that can be forgotten.
+const SWEEP_MIN: usize = 1024;
+
+/// The addresses that are connected, or were lately.
+pub(crate) struct Addresses {
+    shared: Arc<Shared>,
+    ipv6_bits: u8,
+    trusted: Vec<Network>,
+    proxies: Vec<Network>,
+    known: Mutex<Known>,
+    addresses_max: usize,
+}
+
+#[derive(Default)]
+struct Known {
+    by_ip: HashMap<IpAddr, Arc<Address>>,
+    /// With so many, it is time to look for those that can be forgotten.
+    sweep_at: usize,
+}
+
+/// The limits, and the sums over all addresses.
+struct Shared {
+    connections_max: usize,
+    handshakes_max: usize,
+    handshakes_of_one_max: usize,
+    requests_of_one_max: usize,
+    away_of_one_max: usize,
+    bytes_max: usize,
+    bytes_of_one_max: usize,
+    rates: [Rate; 4],
+    handshakes: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// One address, as far as limits go: an IPv4 address, or an IPv6 network.
+pub(crate) struct Address {
+    shared: Arc<Shared>,
+    /// Only the limits of the whole node hold for it.
+    is_trusted: bool,
+    connections: AtomicUsize,
+    handshakes: AtomicUsize,
+    requests: AtomicUsize,
+    bytes: AtomicUsize,
+    away: AtomicUsize,
+    /// By [`Pace`].
+    allowances: Mutex<[Allowance; 4]>,
+    /// When an allowance was last drawn on, in milliseconds.
+    drawn_at_ms: AtomicU64,
+}
+
+/// What an address may do so often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Open a session.
+    Session,
+    /// Ask to join a room.
+    Join,
+    /// Create a room.
+    Room,
+    /// Ask for a key that no room has.
+    MissedKey,
+}
+
+/// Why a connection is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crowded {
+    /// `connections_per_address_max` connections of the address are open.
+    Connections,
+    /// `handshakes_max` connections have not said hello, or `handshakes_per_address_max` of the
+    /// address.
+    Handshakes,
+}
+
+/// A connection, counted where it comes from. It counts as in handshake until it is
+/// [settled](Self::settle).
+pub(crate) struct Tally {
+    address: Arc<Address>,
+    is_connected: bool,
+    in_handshake: bool,
+    /// How much memory it holds, as far as that is counted.
+    bytes: usize,
+}
+
+/// An HTTP request under way, and the bytes of its body.
+pub(crate) struct RequestUnderWay {
+    address: Arc<Address>,
+    bytes: usize,
+}
+
+impl Addresses {
+    pub(crate) fn new(config: &Config) -> Arc<Self> {
+        let rate = |setting, count| Rate::per_minute(setting, count).of_address();
+        let rates = [
+            rate("sessions_per_address_per_minute_max", config.sessions_per_address_per_minute_max),
+            rate("joins_per_address_per_minute_max", config.joins_per_address_per_minute_max),
+            rate(
+                "rooms_created_per_address_per_minute_max",
+                config.rooms_created_per_address_per_minute_max,
+            ),
+            rate(
+                "keys_missed_per_address_per_minute_max",
+                config.keys_missed_per_address_per_minute_max,
+            ),
+        ];
+        let shared = Shared {
+            connections_max: config.connections_per_address_max,
+            handshakes_max: config.handshakes_max,
+            handshakes_of_one_max: config.handshakes_per_address_max,
+            requests_of_one_max: config.http_requests_per_address_max,
+            away_of_one_max: config.sessions_away_per_address_max,
+            bytes_max: config.peer_bytes_max,
+            bytes_of_one_max: config.peer_bytes_per_address_max,
+            rates,
+            handshakes: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+        };
+        Arc::new(Self {
+            shared: Arc::new(shared),
+            ipv6_bits: config.ipv6_prefix_bits as u8,
+            trusted: config.trusted_addresses.clone(),
+            proxies: config.trusted_proxies.clone(),
+            known: Mutex::default(),
+            addresses_max: config.addresses_max,
+        })
+    }
+
+    /// What counts as one address.
+    fn counted(&self, ip: IpAddr) -> IpAddr {
+        match ip.to_canonical() {
+            ip @ IpAddr::V6(_) => masked(ip, self.ipv6_bits),
+            ip @ IpAddr::V4(_) => ip,
+        }
+    }
+
+    /// Whether what this address says of its clients' addresses counts.
+    pub(crate) fn is_proxy(&self, ip: IpAddr) -> bool {
+        self.proxies.iter().any(|network| network.contains(ip))
+    }
+
+    /// What is known of an address.
+    pub(crate) fn at(&self, ip: IpAddr, now: Duration) -> Arc<Address> {
+        let counted = self.counted(ip);
+        let mut known = self.lock();
+        if let Some(address) = known.by_ip.get(&counted) {
+            return Arc::clone(address);
+        }
+        if known.by_ip.len() >= known.sweep_at.max(SWEEP_MIN).min(self.addresses_max) {
+            known.sweep(now, self.addresses_max);
+        }
+        let is_trusted =
+            self.is_proxy(ip) || self.trusted.iter().any(|network| network.contains(ip));
+        let address = Arc::new(Address::new(Arc::clone(&self.shared), is_trusted));
+        known.by_ip.insert(counted, Arc::clone(&address));
+        address
+    }
+
+    /// Counts a new connection.
+    pub(crate) fn admit(&self, ip: IpAddr, now: Duration) -> Result<Tally, Crowded> {
+        Tally::new(self.at(ip, now))
+    }
+
+    /// The address that holds the most bytes.
+    pub(crate) fn dearest(&self) -> Option<Arc<Address>> {
+        let known = self.lock();
+        known.by_ip.values().max_by_key(|address| address.bytes()).map(Arc::clone)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Nothing panics while it is held.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many addresses are known.
+    #[cfg(test)]
+    pub(crate) fn known(&self) -> usize {
+        self.lock().by_ip.len()
+    }
+}
+
+impl Known {
+    /// Forgets addresses that have nothing and were quiet for long enough; if there are too many
+    /// still, all that have nothing.
+    fn sweep(&mut self, now: Duration, addresses_max: usize) {
+        // No other can come by a clone while the table is locked.
+        let is_used = |address: &Arc<Address>| Arc::strong_count(address) > 1;
+        self.by_ip.retain(|_, address| is_used(address) || address.was_drawn_on(now));
+        if self.by_ip.len() >= addresses_max {
+            self.by_ip.retain(|_, address| is_used(address));
+        }
+        self.sweep_at = 2 * self.by_ip.len();
+    }
+}
+
+impl Address {
+    fn new(shared: Arc<Shared>, is_trusted: bool) -> Self {
+        Self {
+            shared,
+            is_trusted,
+            connections: AtomicUsize::new(0),
+            handshakes: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            away: AtomicUsize::new(0),
+            allowances: Mutex::default(),
+            drawn_at_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether it may do this now; the error says when.
+    pub(crate) fn check(&self, pace: Pace, now: Duration) -> Result<(), Error> {
+        if self.is_trusted {
+            return Ok(());
+        }
+        self.lock()[pace as usize].check(now, self.shared.rates[pace as usize])
+    }
+
+    /// It does it.
+    pub(crate) fn spend(&self, pace: Pace, now: Duration) {
+        if self.is_trusted {
+            return;
+        }
+        self.lock()[pace as usize].take(now, self.shared.rates[pace as usize]);
+        self.drawn_at_ms.fetch_max(now.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Does it, if that may be done now.
+    pub(crate) fn take(&self, pace: Pace, now: Duration) -> Result<(), Error> {
+        self.check(pace, now)?;
+        self.spend(pace, now);
+        Ok(())
+    }
+
+    fn was_drawn_on(&self, now: Duration) -> bool {
+        let drawn_at = Duration::from_millis(self.drawn_at_ms.load(Ordering::Relaxed));
+        drawn_at > Duration::ZERO && now < drawn_at + MEMORY
+    }
+
+    /// How many bytes its connections and requests hold.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether it holds more than its share.
+    pub(crate) fn is_over(&self) -> bool {
+        !self.is_trusted && self.bytes() > self.shared.bytes_of_one_max
+    }
+
+    /// Whether all together hold more than the node's budget.
+    pub(crate) fn is_node_over(&self) -> bool {
+        self.shared.bytes.load(Ordering::Relaxed) > self.shared.bytes_max
+    }
+
+    /// Counts a session that is away. Whether it may be kept.
+    pub(crate) fn keeps_away(&self) -> bool {
+        let max = if self.is_trusted { usize::MAX } else { self.shared.away_of_one_max };
+        add_below(&self.away, max)
+    }
+
+    /// A session that was counted is resumed, or has ended.
+    pub(crate) fn ends_away(&self) {
+        self.away.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn adds(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn frees(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.shared.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts an HTTP request whose body has so many bytes, if there is place for it.
+    pub(crate) fn admit_request(self: Arc<Self>, bytes: usize) -> Result<RequestUnderWay, Full> {
+        let max = if self.is_trusted { usize::MAX } else { self.shared.requests_of_one_max };
+        if !add_below(&self.requests, max) {
+            return Err(Full::Address);
+        }
+        self.adds(bytes);
+        let is_over = self.is_over() || self.is_node_over();
+        let under_way = RequestUnderWay { address: self, bytes };
+        if bytes > 0 && is_over { Err(Full::Memory) } else { Ok(under_way) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Allowance; 4]> {
+        self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for RequestUnderWay {
+    fn drop(&mut self) {
+        self.address.requests.fetch_sub(1, Ordering::Relaxed);
+        self.address.frees(self.bytes);
+    }
+}
+
+/// Counts one more, unless there are `max`.
+fn add_below(count: &AtomicUsize, max: usize) -> bool {
+    let is_below = count.fetch_add(1, Ordering::Relaxed) < max;
+    if !is_below {
+        count.fetch_sub(1, Ordering::Relaxed);
+    }
+    is_below
+}
+
+impl Tally {
+    fn new(address: Arc<Address>) -> Result<Self, Crowded> {
+        let max = if address.is_trusted { usize::MAX } else { address.shared.connections_max };
+        if !add_below(&address.connections, max) {
+            return Err(Crowded::Connections);
+        }
+        let mut tally = Self { address, is_connected: true, in_handshake: false, bytes: 0 };
+        tally.begin_handshake()?;
+        Ok(tally)
+    }
+
+    /// For what its client holds of the node without a connection.
+    pub(crate) fn of_nobody(&self) -> Self {
+        let address = Arc::clone(&self.address);
+        Self { address, is_connected: false, in_handshake: false, bytes: 0 }
+    }
+
+    /// Where the connection comes from.
+    pub(crate) fn address(&self) -> &Arc<Address> {
+        &self.address
+    }
+
+    /// It has yet to say hello.
+    pub(crate) fn begin_handshake(&mut self) -> Result<(), Crowded> {
+        if self.in_handshake {
+            return Ok(());
+        }
+        let Address { shared, is_trusted, handshakes, .. } = &*self.address;
+        let max = if *is_trusted { usize::MAX } else { shared.handshakes_of_one_max };
+        if !add_below(handshakes, max) {
+            return Err(Crowded::Handshakes);
+        }
+        if !add_below(&shared.handshakes, shared.handshakes_max) {
+            handshakes.fetch_sub(1, Ordering::Relaxed);
+            return Err(Crowded::Handshakes);
+        }
+        self.in_handshake = true;
+        Ok(())
+    }
+
+    /// It has a session, or was useful otherwise.
+    pub(crate) fn settle(&mut self) {
+        if std::mem::take(&mut self.in_handshake) {
+            self.address.handshakes.fetch_sub(1, Ordering::Relaxed);
+            self.address.shared.handshakes.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A proxy says that it comes from this address.
+    pub(crate) fn come_from(&mut self, address: Arc<Address>) -> Result<(), Crowded> {
+        let in_handshake = self.in_handshake;
+        // First, so that it does not count as two of the node's.
+        self.settle();
+        let mut there = Self::new(address)?;
+        if !in_handshake {
+            there.settle();
+        }
+        there.holds(self.bytes);
+        *self = there;
+        Ok(())
+    }
+
+    /// How much it holds, as far as that is counted.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// It holds so many bytes now.
+    #[inline]
+    pub(crate) fn holds(&mut self, bytes: usize) {
+        if bytes > self.bytes {
+            self.address.adds(bytes - self.bytes);
+        } else if bytes < self.bytes {
+            self.address.frees(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+    }
+
+    fn leave(&mut self) {
+        self.holds(0);
+        self.settle();
+        if self.is_connected {
+            self.address.connections.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use playfield_wire::ErrorCode;
+
+    use super::{Addresses, Crowded, MEMORY, Pace, SWEEP_MIN, Tally};
+    use crate::config::Config;
+    use crate::http::Full;
+
+    const NOW: Duration = Duration::from_secs(1);
+
+    fn addresses(settings: &[(&str, &str)]) -> Arc<Addresses> {
+        let mut config = Config::default();
+        for (name, value) in settings {
+            config.set(name, value).unwrap();
+        }
+        Addresses::new(&config)
+    }
+
+    fn admit(addresses: &Addresses, ip: &str) -> Result<Tally, Crowded> {
+        addresses.admit(ip.parse().unwrap(), NOW)
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_not_one_more() {
+        let addresses = addresses(&[("connections_per_address_max", "2")]);
+        let mut held = Vec::new();
+        for (one, same) in [("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1", "2001:db8::ffff:1")] {
+            held.push(admit(&addresses, one).unwrap());
+            held.push(admit(&addresses, same).unwrap());
+            assert_eq!(admit(&addresses, one).err(), Some(Crowded::Connections));
+        }
+        held.push(admit(&addresses, "2001:db8:0:1::1").unwrap());
+        held.remove(0);
+        held.push(admit(&addresses, "10.0.0.1").unwrap());
+        for _ in 0..10 {
+            held.push(admit(&addresses, "127.0.0.1").unwrap());
+            held.push(admit(&addresses, "::1").unwrap());
+        }
+    }
+
+    #[test]
+    fn the_prefix_of_ipv6_is_a_setting() {
+        let addresses =
+            addresses(&[("connections_per_address_max", "1"), ("ipv6_prefix_bits", "48")]);
+        let _one = admit(&addresses, "2001:db8:1:1::1").unwrap();
+        assert!(admit(&addresses, "2001:db8:1:2::1").is_err());
+        assert!(admit(&addresses, "2001:db8:2::1").is_ok());
+    }
+
+    #[test]
+    fn so_many_are_in_handshake_of_an_address_and_in_all() {
+        let addresses = addresses(&[("handshakes_per_address_max", "2"), ("handshakes_max", "3")]);
+        let mut one = admit(&addresses, "10.0.0.1").unwrap();
+        let _two = admit(&addresses, "10.0.0.1").unwrap();
+        assert_eq!(admit(&addresses, "10.0.0.1").err(), Some(Crowded::Handshakes));
+        let _three = admit(&addresses, "10.0.0.2").unwrap();
+        assert_eq!(admit(&addresses, "10.0.0.3").err(), Some(Crowded::Handshakes));
+        assert_eq!(admit(&addresses, "127.0.0.1").err(), Some(Crowded::Handshakes), "in all");
+        one.settle();
+        one.settle();
+        let _four = admit(&addresses, "10.0.0.1").unwrap();
+        assert_eq!(one.begin_handshake(), Err(Crowded::Handshakes));
+        drop(one);
+        assert_eq!(addresses.shared.handshakes.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn a_connection_counts_where_a_proxy_says_that_it_comes_from() {
+        let addresses = addresses(&[
+            ("connections_per_address_max", "1"),
+            ("trusted_proxies", "10.0.0.0/8"),
+            ("handshakes_max", "3"),
+        ]);
+        let mut proxied: Vec<_> = (0..3).map(|_| admit(&addresses, "10.0.0.1").unwrap()).collect();
+        proxied[0].holds(5000);
+        let client = addresses.at("203.0.113.5".parse().unwrap(), NOW);
+        assert_eq!(proxied[0].come_from(Arc::clone(&client)), Ok(()));
+        assert_eq!(client.bytes(), 5000);
+        assert_eq!(proxied[1].come_from(Arc::clone(&client)), Err(Crowded::Connections));
+        proxied.remove(0);
+        assert_eq!(client.bytes(), 0);
+        assert_eq!(proxied[1].come_from(client), Ok(()));
+        drop(proxied);
+        assert_eq!(addresses.shared.handshakes.load(Ordering::Relaxed), 0);
+        assert_eq!(addresses.shared.bytes.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn each_pace_has_its_own_limit_which_outlasts_the_connections() {
+        let addresses = addresses(&[
+            ("sessions_per_address_per_minute_max", "3"),
+            ("joins_per_address_per_minute_max", "4"),
+            ("rooms_created_per_address_per_minute_max", "5"),
+            ("keys_missed_per_address_per_minute_max", "6"),
+        ]);
+        for (pace, max, setting) in [
+            (Pace::Session, 3, "sessions_per_address_per_minute_max"),
+            (Pace::Join, 4, "joins_per_address_per_minute_max"),
+            (Pace::Room, 5, "rooms_created_per_address_per_minute_max"),
+            (Pace::MissedKey, 6, "keys_missed_per_address_per_minute_max"),
+        ] {
+            let take = |ip: &str, now| addresses.at(ip.parse().unwrap(), now).take(pace, now);
+            for _ in 0..max {
+                assert_eq!(take("10.0.0.1", NOW), Ok(()));
+            }
+            let error = take("10.0.0.1", NOW).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::Limit);
+            let text = format!("{setting}: the limit is {max} per minute and address; try again");
+            assert!(error.text().starts_with(&text), "{error}");
+            assert!(error.retry_after_ms().is_some());
+            assert_eq!(take("10.0.0.2", NOW), Ok(()));
+            assert!(take("10.0.0.1", NOW + MEMORY).is_ok());
+            assert!((0..100).all(|_| take("127.0.0.1", NOW).is_ok()));
+        }
+    }
+
+    #[test]
+    fn addresses_are_forgotten_a_minute_later_or_when_there_are_too_many() {
+        let many = SWEEP_MIN as u32;
+        for (addresses_max, now, kept) in
+            [("1000000", NOW, many + 2), ("1000000", NOW + MEMORY, 2), ("1024", NOW, 2)]
+        {
+            let addresses = addresses(&[("addresses_max", addresses_max)]);
+            let _stays = admit(&addresses, "192.0.2.1").unwrap();
+            for number in 1..many {
+                let address = addresses.at((0x0A00_0000 + number).to_be_bytes().into(), NOW);
+                address.spend(Pace::Session, NOW);
+            }
+            assert_eq!(addresses.known(), many as usize);
+            let _late = addresses.at([10, 1, 1, 1].into(), now);
+            let _last = addresses.at([10, 1, 1, 2].into(), now);
+            assert_eq!(addresses.known() as u32, kept.max(3), "{addresses_max} {now:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_summed_up_by_address_and_in_all() {
+        let addresses = addresses(&[
+            ("peer_bytes_per_address_max", "65536"),
+            ("peer_bytes_max", "1048576"),
+            ("http_requests_per_address_max", "2"),
+        ]);
+        let mut one = admit(&addresses, "10.0.0.1").unwrap();
+        let mut two = admit(&addresses, "10.0.0.1").unwrap();
+        one.holds(40_000);
+        two.holds(25_536);
+        let address = Arc::clone(one.address());
+        assert!(!address.is_over());
+        two.holds(25_537);
+        assert!(address.is_over() && !address.is_node_over());
+        assert_eq!(Arc::clone(&address).admit_request(1).err(), Some(Full::Memory));
+        let _request = Arc::clone(&address).admit_request(0).ok().unwrap();
+        one.holds(0);
+        let other = Arc::clone(&address).admit_request(1000).ok().unwrap();
+        assert_eq!(address.bytes(), 26_537);
+        assert_eq!(Arc::clone(&address).admit_request(0).err(), Some(Full::Address));
+        drop((other, one, two));
+        assert_eq!(address.bytes(), 0);
+
+        let mut local = admit(&addresses, "127.0.0.1").unwrap();
+        local.holds(1 << 20);
+        assert!(!local.address().is_over() && !local.address().is_node_over());
+        local.holds((1 << 20) + 1);
+        assert!(!local.address().is_over() && local.address().is_node_over());
+        let dearest = addresses.dearest().unwrap();
+        assert!(Arc::ptr_eq(&dearest, local.address()));
+    }
+}

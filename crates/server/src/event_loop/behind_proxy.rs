@@ -1,0 +1,52 @@
+//! Connections from proxies, which may say first for whom they speak.
+
+use super::layer::Tls;
+use super::{Layer, Socket};
+use crate::proxy::{Proxied, proxied};
+use crate::shard::Shard;
+
+/// What came of a header that is not complete, and what lies behind it.
+pub(crate) struct BehindProxy {
+    came: Vec<u8>,
+    then: Layer,
+}
+
+impl Layer {
+    /// A layer behind a header of the PROXY protocol, if there is one.
+    pub(super) fn behind_proxy(self) -> Self {
+        Self::BehindProxy(Box::new(BehindProxy { came: Vec::new(), then: self }))
+    }
+}
+
+impl Tls {
+    /// Bytes came from a proxy that may not have said yet for whom it speaks.
+    pub(super) fn received_from_proxy(
+        &mut self,
+        socket: &mut Socket,
+        shard: &mut Shard,
+        input: &[u8],
+    ) {
+        let Layer::BehindProxy(behind) = &mut socket.layer else { return };
+        behind.came.extend_from_slice(input);
+        let header_bytes = match proxied(&behind.came) {
+            Proxied::Partial => return,
+            Proxied::Not => 0,
+            Proxied::Malformed(why) => return shard.refuse_proxy(socket.key, why),
+            Proxied::Header { bytes, client } => {
+                if let Some(client) = client {
+                    shard.named_by_proxy(socket.key, client);
+                }
+                bytes
+            }
+        };
+        let Layer::BehindProxy(behind) = std::mem::replace(&mut socket.layer, Layer::Unknown)
+        else {
+            return;
+        };
+        let BehindProxy { mut came, then } = *behind;
+        socket.layer = then;
+        if came.len() > header_bytes {
+            self.received(socket, shard, &mut came[header_bytes..]);
+        }
+    }
+}

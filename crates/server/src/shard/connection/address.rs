@@ -1,0 +1,82 @@
+//! Where connections come from: they are counted by address when they come, and where a proxy says
+//! for whom it speaks, by the address that it names.
+
+use std::net::{IpAddr, SocketAddr};
+
+use playfield_room::Error;
+use playfield_wire::ErrorCode;
+
+use crate::addresses::{Crowded, Pace, Tally};
+use crate::shard::Shard;
+use crate::shard::connection::transport::Input;
+use crate::shard::keys::ConnectionKey;
+
+impl Shard {
+    /// Counts a new connection from this address, before anything is kept for it. `None` if there
+    /// are too many.
+    pub(crate) fn admit_from(&mut self, ip: IpAddr, is_service: bool) -> Option<Tally> {
+        match self.delivery.node.addresses.admit(ip, self.now) {
+            Ok(mut tally) => {
+                if is_service {
+                    tally.settle();
+                }
+                Some(tally)
+            }
+            Err(why) => {
+                self.note_crowded(why);
+                None
+            }
+        }
+    }
+
+    pub(super) fn note_crowded(&mut self, why: Crowded) {
+        match why {
+            Crowded::Connections => self.delivery.counters.connections_refused_by_address += 1,
+            Crowded::Handshakes => self.delivery.counters.handshakes_refused += 1,
+        }
+    }
+
+    /// Whether a connection from this address may begin with a header of the PROXY protocol.
+    pub(crate) fn is_proxy(&self, ip: IpAddr) -> bool {
+        self.delivery.node.addresses.is_proxy(ip)
+    }
+
+    /// Refuses a new connection whose header of the PROXY protocol can't be read.
+    pub(crate) fn refuse_proxy(&mut self, key: ConnectionKey, why: &str) {
+        self.delivery.counters.proxies_refused += 1;
+        self.fail(key, ErrorCode::BadPreamble, &format!("the PROXY header can't be read: {why}"));
+    }
+
+    /// A proxy has said that a new connection comes from this address.
+    pub(crate) fn named_by_proxy(&mut self, key: ConnectionKey, client: SocketAddr) {
+        let address = self.delivery.node.addresses.at(client.ip(), self.now);
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if let Input::Unknown(peer) = &mut connection.input {
+            *peer = client;
+        }
+        if let Err(why) = connection.tally.come_from(address) {
+            self.note_crowded(why);
+            self.drop_connection(key);
+        }
+    }
+
+    /// Counts that the address of a connection did this, if it may; the error says when.
+    pub(in crate::shard) fn take_pace(
+        &mut self,
+        key: ConnectionKey,
+        pace: Pace,
+    ) -> Result<(), Error> {
+        let Some(connection) = self.delivery.connections.get(key) else { return Ok(()) };
+        let taken = connection.tally.address().take(pace, self.now);
+        if taken.is_err() {
+            let counters = &mut self.delivery.counters;
+            *match pace {
+                Pace::Session => &mut counters.sessions_refused_by_address,
+                Pace::Join => &mut counters.joins_refused_by_address,
+                Pace::Room => &mut counters.rooms_refused_by_address,
+                Pace::MissedKey => &mut counters.keys_refused_by_address,
+            } += 1;
+        }
+        taken
+    }
+}

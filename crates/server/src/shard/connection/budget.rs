@@ -1,0 +1,114 @@
+//! The memory that clients make the node hold: each connection counts what its buffers take, where its
+//! address and the node sum it up. Past a budget, the dearest connections go.
+
+use std::sync::Arc;
+
+use playfield_wire::ErrorCode;
+
+use crate::addresses::Address;
+use crate::shard::Shard;
+use crate::shard::connection::Connection;
+use crate::shard::connection::transport::Input;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::mail::ShardMail;
+
+/// Memory is counted in pieces of so many bytes; what is less does not count. Most connections hold
+/// nothing at most times, and then nothing has to be counted.
+const PIECE_BYTES: usize = 1024;
+
+/// A client with more than this unsent would not read why its connection is closed.
+const UNSENT_READ_MAX: usize = 64 << 10;
+
+impl Connection {
+    /// How much memory its buffers take, in whole pieces.
+    fn holds(&self) -> usize {
+        let input = match &self.input {
+            Input::WebSocket(decoder) => decoder.buffered_bytes(),
+            Input::Http(http) => http.buffered_bytes(),
+            _ => 0,
+        };
+        let bytes = self.partial.capacity() + self.outbox.bytes.capacity() + self.logged + input;
+        bytes / PIECE_BYTES * PIECE_BYTES
+    }
+}
+
+impl Shard {
+    /// Counts what a connection holds now.
+    #[inline]
+    pub(in crate::shard) fn count_bytes(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let bytes = connection.holds();
+        let before = connection.tally.bytes();
+        if bytes == before {
+            return;
+        }
+        connection.tally.holds(bytes);
+        if bytes > before {
+            let address = connection.tally.address();
+            if address.is_over() || address.is_node_over() {
+                self.over_budget = Some(Arc::clone(address));
+            }
+        }
+    }
+
+    /// If clients hold more than they may, lets go of the dearest: of the address that holds too
+    /// much, or of the one that holds the most of all.
+    pub(in crate::shard) fn keep_to_budget(&mut self) {
+        let Some(address) = self.over_budget.take() else { return };
+        if address.is_over() {
+            self.relieve_everywhere(&address);
+        }
+        if address.is_node_over()
+            && let Some(dearest) = self.delivery.node.addresses.dearest()
+        {
+            self.relieve_everywhere(&dearest);
+        }
+    }
+
+    fn relieve_everywhere(&mut self, address: &Arc<Address>) {
+        self.relieve(address);
+        if address.is_over() || address.is_node_over() {
+            let own = self.delivery.shard;
+            for shard in (0..self.delivery.node.shards as u16).filter(|at| *at != own) {
+                self.delivery.post(shard, ShardMail::Relieve(Arc::clone(address)));
+            }
+        }
+    }
+
+    /// Lets go of connections from an address, the dearest first, until it and the node hold no more
+    /// than they may.
+    pub(in crate::shard) fn relieve(&mut self, address: &Arc<Address>) {
+        if !address.is_over() && !address.is_node_over() {
+            return;
+        }
+        let connections = &self.delivery.connections;
+        let mut dear: Vec<(usize, ConnectionKey)> = connections
+            .keys()
+            .into_iter()
+            .filter_map(|key| Some((connections.get(key)?, key)))
+            .filter(|(connection, _)| Arc::ptr_eq(connection.tally.address(), address))
+            .map(|(connection, key)| (connection.tally.bytes(), key))
+            .filter(|(bytes, _)| *bytes > 0)
+            .collect();
+        dear.sort_unstable_by_key(|(bytes, _)| *bytes);
+        while let Some((_, key)) = dear.pop()
+            && (address.is_over() || address.is_node_over())
+        {
+            let setting =
+                if address.is_over() { "peer_bytes_per_address_max" } else { "peer_bytes_max" };
+            self.let_go_of(key, setting);
+        }
+    }
+
+    /// Closes a connection that holds too much. If its client reads, it hears why.
+    fn let_go_of(&mut self, key: ConnectionKey, setting: &str) {
+        self.delivery.counters.closed_over_budget += 1;
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.is_closing() || connection.unsent() > UNSENT_READ_MAX {
+            return self.drop_connection(key);
+        }
+        let code = if connection.blocked { ErrorCode::TooSlow } else { ErrorCode::Limit };
+        self.fail(key, code, &format!("{setting}: clients make the node hold too much memory"));
+        self.count_bytes(key);
+    }
+}
