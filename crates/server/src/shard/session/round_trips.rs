@@ -143,7 +143,9 @@ impl Shard {
 
     /// A client has answered a ping of its transport, with this payload.
     pub(in crate::shard) fn ponged_by_transport(&mut self, key: ConnectionKey, payload: &[u8]) {
-        if let Ok(nonce) = payload.try_into() {
+        if self.admits_control(key, payload.len())
+            && let Ok(nonce) = payload.try_into()
+        {
             self.ponged(key, u64::from_le_bytes(nonce));
         }
     }
