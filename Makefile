@@ -7,7 +7,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test laws kills lint tools bench bench-peers fuzz conformance fmt clean
+.PHONY: help run test laws kills cuts lint tools bench bench-peers fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -37,6 +37,13 @@ KILLS ?= 1000
 kills: ## kill a process that saves 1,000 times, and check each save (KILLS=1000)
 	$(CHECK)
 	PLAYFIELD_KILLS=$(KILLS) cargo test -p playfield-store kill -- --nocapture
+
+# How often connections between clients and a node are cut.
+CUTS ?= 10000
+
+cuts: ## cut 10,000 connections between clients and a node, and check that nothing is lost (CUTS=10000)
+	$(CHECK)
+	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield-client --test cuts -- --nocapture
 
 lint: ## check format, clippy, documentation, dependencies and spelling; a warning is an error
 	$(CHECK) fmt clippy

@@ -1,7 +1,9 @@
 //! Chat: everyone in a room reads what is said, and who comes later reads the last lines.
 //!
-//! `cargo run --bin chat` serves it on 127.0.0.1:7350.
+//! `cargo run --bin chat` serves it on 127.0.0.1:7350. With `CHAT_KEYS=file`, only users with a JSON
+//! Web Token for `chat` come in, which a key in the file has signed; moderators may clear the room.
 
+use playfield::identity::{Jwt, Keys};
 use playfield::prelude::*;
 
 /// How many lines a room keeps.
@@ -31,6 +33,10 @@ struct Say {
     text: String,
 }
 
+/// Removes all lines. It is for moderators, whose token says so.
+#[derive(Message)]
+struct Clear;
+
 /// Someone came or left. An event is sent once, and is not part of the state.
 #[derive(Message)]
 struct Notice {
@@ -38,7 +44,7 @@ struct Notice {
 }
 
 // A member whose connection is silent for five seconds has left.
-#[room(messages(Say), events(Notice), capacity = 200, silence_ms = 5_000)]
+#[room(messages(Say, Clear), events(Notice), capacity = 200, silence_ms = 5_000)]
 impl Room for Chat {
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         self.members.insert(player.id(), player.name().to_owned());
@@ -67,6 +73,28 @@ impl Handle<Say> for Chat {
     }
 }
 
+impl Handle<Clear> for Chat {
+    fn handle(&mut self, _: Clear, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        if player.claims().text("role") != Some("moderator") {
+            return Err("only moderators may clear the room".into());
+        }
+        self.lines.clear();
+        Ok(())
+    }
+}
+
 fn main() -> ExitCode {
-    Server::new().room::<Chat>("chat").run()
+    let mut server = Server::new().room::<Chat>("chat");
+    if let Ok(path) = std::env::var("CHAT_KEYS") {
+        // Name, user and claims are then the token's, whatever the client says.
+        let keys = match Keys::file(path) {
+            Ok(keys) => keys,
+            Err(error) => {
+                eprintln!("CHAT_KEYS: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        server = server.jwt(Jwt::new(keys).audience("chat"));
+    }
+    server.run()
 }

@@ -4,10 +4,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use playfield::ErrorCode;
 use playfield::client::{self, Connection, Creation, Dynamic, Error, Room};
+use playfield::identity::Signer;
 use serde_json::{Value, json};
 
 /// An example that runs; killed when dropped.
@@ -71,6 +72,41 @@ async fn until(room: &Room<Dynamic>, is_so: impl Fn(&Value) -> bool) -> Result<(
     while !is_so(&state(room)) {
         room.changed().await?;
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn chat_lets_in_who_has_a_token_and_moderators_clear_the_room() -> Result<(), Error> {
+    let (signer, public) = Signer::generate().expect("random numbers");
+    let file = std::env::temp_dir().join(format!("playfield-chat-{}.pem", std::process::id()));
+    std::fs::write(&file, public).expect("a file in the temporary folder");
+    let keys = file.to_str().expect("a path that is text");
+    let example = Example::start_with(
+        env!("CARGO_BIN_EXE_chat"),
+        &["--listen=127.0.0.1:0"],
+        &[("CHAT_KEYS", keys)],
+    );
+    let url = format!("tcp://{}", example.address);
+    let connect = async |user: &str, role: &str| {
+        let expires = SystemTime::now() + Duration::from_secs(60);
+        let expires = expires.duration_since(UNIX_EPOCH).expect("a clock").as_secs();
+        let claims =
+            json!({ "sub": user, "name": user, "role": role, "aud": "chat", "exp": expires });
+        let claims = claims.as_object().expect("an object");
+        let token = signer.token(claims).expect("a signature");
+        client::connect(&url).name("someone else").token(token.as_bytes()).await
+    };
+    let stranger = client::connect(&url).name("Ann").await.err().and_then(|error| error.code());
+    assert_eq!(stranger, Some(ErrorCode::Unauthorized));
+    let (ann, bob) = (connect("Ann", "moderator").await?, connect("Bob", "member").await?);
+    let ann = ann.join_or_create_dynamic("chat", None).await?;
+    let bob = bob.join_dynamic(ann.id()).await?;
+    bob.request("Say", &json!({ "text": "hi" })).await?;
+    until(&ann, |state| state["lines"] == json!([{ "from": "Bob", "text": "hi" }])).await?;
+    assert!(bob.request("Clear", &Value::Null).await.is_err_and(|error| error.is_refused()));
+    ann.request("Clear", &Value::Null).await?;
+    until(&bob, |state| state["lines"] == json!([])).await?;
+    std::fs::remove_file(file).expect("it is there");
     Ok(())
 }
 

@@ -14,9 +14,9 @@ pub(crate) fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// The memory of this process, in MB; 0 where that is not known.
-pub(crate) fn resident_mb() -> u64 {
+/// The memory of this process, in bytes; 0 where that is not known.
+pub(crate) fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64 / 1_000_000
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
 }

@@ -82,8 +82,9 @@ impl Request {
         self.body
     }
 
-    /// The address at the other end of the connection: behind a proxy, that of the proxy. `None` for
-    /// a request that came over no connection.
+    /// The address of the client: the one that a trusted proxy named, or else the other end of the
+    /// connection. The port is 0 if the proxy named none. `None` for a request that came over no
+    /// connection.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }

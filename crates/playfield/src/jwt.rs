@@ -1,11 +1,12 @@
-//! Sessions by JSON Web Tokens.
+//! Sessions by JSON Web Tokens, and rooms by tickets.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use playfield_identity::{Jwt, Refused, Verified};
+use playfield_identity::{Jwt, Place, Refused, Tickets, Verified};
 use playfield_room::{Claims, Error, invisible};
-use playfield_server::{Authenticator, Decision, Identity};
+use playfield_server::{Authenticator, Decision, Identity, TicketChecker, TicketPass, TicketRoom};
+use playfield_wire::ErrorCode;
 use playfield_wire::client::Hello;
 use playfield_wire::excerpt;
 
@@ -30,6 +31,36 @@ impl Authenticator for JwtAuthenticator {
             refreshed.await;
             let verified = jwt.verify(&token, now()).map_err(|refused| error(&refused))?;
             Ok(identity(verified, name_bytes_max))
+        })
+    }
+}
+
+/// Lets in who has a ticket.
+pub(crate) struct SignedTickets {
+    pub(crate) tickets: Tickets,
+    pub(crate) name_bytes_max: usize,
+}
+
+impl TicketChecker for SignedTickets {
+    fn redeem(&self, ticket: &str, user: Option<&str>) -> Result<TicketPass, Error> {
+        let pass = self.tickets.redeem(ticket, user, now()).map_err(|refused| {
+            // `unauthorized` would end the connection.
+            let code = match refused.code() {
+                ErrorCode::Unauthorized => ErrorCode::BadTicket,
+                other => other,
+            };
+            Error::new(code, refused.to_string())
+        })?;
+        let tickets = self.tickets.clone();
+        Ok(TicketPass {
+            room: match pass.place.clone() {
+                Place::Id(id) => TicketRoom::Id(id),
+                Place::Key { room_type, key } => TicketRoom::Key { room_type, key },
+            },
+            user: pass.user.clone(),
+            name: pass.name.clone().map(|name| shown(name, self.name_bytes_max)),
+            seat: pass.seat.clone(),
+            give_back: Box::new(move || tickets.give_back(&pass)),
         })
     }
 }

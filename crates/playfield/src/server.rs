@@ -42,6 +42,8 @@ pub struct Server {
     types: Vec<RoomType>,
     pages: Vec<Page>,
     authenticator: Option<MakeAuthenticator>,
+    #[cfg(feature = "jwt")]
+    tickets: Option<playfield_identity::Tickets>,
     store: Option<Addition>,
     /// Routes and folders.
     site: Vec<Addition>,
@@ -69,6 +71,8 @@ impl Server {
             types: Vec::new(),
             pages: Vec::new(),
             authenticator: None,
+            #[cfg(feature = "jwt")]
+            tickets: None,
             store: None,
             site: Vec::new(),
             services: Vec::new(),
@@ -284,6 +288,33 @@ impl Server {
         self
     }
 
+    /// Lets players in by tickets, which a backend signs and they present in place of a room's id: see
+    /// [`Ticket`](crate::identity::Ticket). Each is used once.
+    ///
+    /// ```
+    /// use playfield::Server;
+    /// use playfield::identity::{KeyError, Keys, Signer, Ticket, Tickets};
+    ///
+    /// # let now = 1_800_000_000;
+    /// // The backend, which may be written in another language: docs/protocol.md has the format.
+    /// let (signer, public_key) = Signer::generate()?;
+    /// let ticket = Ticket::by_key("duel", "match-17", now + 60)?.user("ann").seat("red");
+    /// let text: String = signer.ticket(&ticket)?;
+    ///
+    /// // The node.
+    /// let server = Server::new().tickets(Tickets::new(Keys::pem(public_key)?));
+    /// # Ok::<(), KeyError>(())
+    /// ```
+    ///
+    /// In the room, the player is the ticket's user, with its name if it has one, and
+    /// [`Player::seat`](crate::Player::seat) is its seat.
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn tickets(mut self, tickets: playfield_identity::Tickets) -> Self {
+        self.tickets = Some(tickets);
+        self
+    }
+
     /// Keeps rooms with a key whose type is [persistent](Room#rooms-that-last) in this store. With
     /// such room types and no store, the node does not start.
     #[must_use]
@@ -367,9 +398,28 @@ impl Server {
     }
 
     fn build(self, config: Config) -> playfield_server::Server {
-        let Self { types, pages, authenticator, store, site, services, on_start } = self;
+        let Self {
+            types,
+            pages,
+            authenticator,
+            #[cfg(feature = "jwt")]
+            tickets,
+            store,
+            site,
+            services,
+            on_start,
+        } = self;
         let authenticator = authenticator.map(|make| make(&config));
+        #[cfg(feature = "jwt")]
+        let tickets = tickets.map(|tickets| {
+            let name_bytes_max = config.name_bytes_max;
+            Box::new(crate::jwt::SignedTickets { tickets, name_bytes_max })
+        });
         let mut server = playfield_server::Server::new(config);
+        #[cfg(feature = "jwt")]
+        if let Some(tickets) = tickets {
+            server = server.tickets(tickets);
+        }
         if services.is_empty() || !types.is_empty() || !pages.is_empty() || !site.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
         }

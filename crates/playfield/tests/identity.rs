@@ -4,7 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use playfield::client::{self, Connection, Error as ClientError};
-use playfield::identity::{Jwt, Keys, Pace, Signer};
+use playfield::identity::{Jwt, Keys, Pace, Signer, Ticket, Tickets};
 use playfield::prelude::*;
 use playfield::{Config, ErrorCode, Running};
 use serde_json::{Map, Value, json};
@@ -91,4 +91,74 @@ async fn a_client_waits_while_the_keys_of_a_node_are_read_again() {
     assert_eq!(code(connect(&running, &by("old")).await), None);
     assert_eq!(code(connect(&running, &by("new")).await), None, "the keys were read again");
     assert_eq!(code(connect(&running, &by("old")).await), Some(ErrorCode::Unauthorized));
+}
+
+#[tokio::test]
+async fn a_ticket_lets_one_player_into_one_room_once() {
+    let (signer, public) = Signer::generate().unwrap();
+    let running = start(Server::new().tickets(Tickets::new(Keys::pem(public).unwrap())));
+    let guest = || connect(&running, b"");
+    let host = guest().await.unwrap();
+    let club = host.join_or_create_by_key::<Club>("club", "c1", &()).await.unwrap();
+    let sign = |ticket: Ticket| signer.ticket(&ticket).unwrap();
+    let by_key = |key: &str| Ticket::by_key("club", key, now() + 60).unwrap().user("u7");
+
+    let text = sign(by_key("c1").name("Ann").seat("judge"));
+    let ann = guest().await.unwrap();
+    let room = ann.join::<Club>(&text).await.unwrap();
+    assert_eq!(room.id(), club.id());
+    assert!(room.state().members.iter().any(|(_, who)| who == "u7 Ann judge"));
+    let code = |error: ClientError| error.code();
+    let thief = guest().await.unwrap();
+    let twice = thief.join::<Club>(&text).await.err().and_then(code);
+    assert_eq!(twice, Some(ErrorCode::BadTicket));
+
+    // A ticket for a room that is not there yet is not used up.
+    let early = sign(by_key("c2"));
+    let refused = thief.join::<Club>(&early).await.err().and_then(code);
+    assert_eq!(refused, Some(ErrorCode::RoomNotFound));
+    let _second = host.join_or_create_by_key::<Club>("club", "c2", &()).await.unwrap();
+    let room = thief.join::<Club>(&early).await.unwrap();
+    assert!(room.state().members.iter().any(|(_, who)| who == "u7 Mallory none"));
+
+    // The room refused: the ticket can be used when there is a seat.
+    let by_id = sign(Ticket::by_id(club.id(), now() + 60).unwrap());
+    let mut seated = Vec::new();
+    for _ in 0..6 {
+        let client = guest().await.unwrap();
+        seated.push((client.join::<Club>(club.id()).await.unwrap(), client));
+    }
+    let late = guest().await.unwrap();
+    let full = late.join::<Club>(&by_id).await.err().and_then(code);
+    assert_eq!(full, Some(ErrorCode::RoomFull));
+    let (left, _client) = seated.pop().unwrap();
+    left.leave().await.unwrap();
+    assert!(late.join::<Club>(&by_id).await.is_ok());
+
+    for (wrong, expected) in [
+        (sign(Ticket::by_key("club", "c1", now() - 1).unwrap()), ErrorCode::BadTicket),
+        (sign(Ticket::by_key("other", "c1", now() + 60).unwrap()), ErrorCode::UnknownRoomType),
+        ("a.b.c".into(), ErrorCode::BadTicket),
+        (text.replace('.', ""), ErrorCode::RoomNotFound),
+    ] {
+        let refused = late.join::<Club>(&wrong).await.err().and_then(code);
+        assert_eq!(refused, Some(expected), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn keys_missed_per_minute_max_bad_tickets_are_answered_and_one_more_is_a_limit() {
+    let config = Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        keys_missed_per_minute_max: 2,
+        ..Config::default()
+    };
+    let (_, public) = Signer::generate().unwrap();
+    let tickets = Tickets::new(Keys::pem(public).unwrap());
+    let running = Server::new().room::<Club>("club").tickets(tickets).start(config).unwrap();
+    let guest = connect(&running, b"").await.unwrap();
+    for expected in [ErrorCode::BadTicket, ErrorCode::BadTicket, ErrorCode::Limit] {
+        let refused = guest.join::<Club>("a.b.c").await.err().and_then(|error| error.code());
+        assert_eq!(refused, Some(expected));
+    }
 }

@@ -2,21 +2,10 @@
 // keeps sessions as docs/protocol.md says, with rooms that count.
 
 import { readFileSync } from "node:fs";
+import { dice } from "./dice.mjs";
 
 const source = readFileSync(new URL("./playfield.js", import.meta.url), "utf8");
 export const playfield = await import(`data:text/javascript,${encodeURIComponent(source)}`);
-
-/** Random numbers from a seed: SplitMix32. */
-export function dice(seed) {
-  const roll = () => {
-    seed = (seed + 0x9e3779b9) | 0;
-    let mixed = seed ^ (seed >>> 16);
-    mixed = Math.imul(mixed, 0x21f0aaad);
-    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
-    return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
-  };
-  return { roll, pick: (count) => Math.floor(roll() * count) };
-}
 
 /** Replaces the timers, the clocks, the window and the WebSocket. */
 export class World {

@@ -437,7 +437,7 @@ export function connect(name, on = {}, how = {}) {
     clearTimeout(ackTimer);
     behind = behindLength = 0;
     ackTimer = undefined;
-    put({ type: "ack", received });
+    if (token) put({ type: "ack", received });
   };
   /** Sends a request, whose answer `entry` waits for. */
   const ask = (message, entry) => {
@@ -490,15 +490,17 @@ export function connect(name, on = {}, how = {}) {
     tick();
   };
 
+  /** Parts from the present connection, or the attempt at one. */
   const drop = () => {
     for (const timer of [ackTimer, watchTimer, openTimer]) clearTimeout(timer);
     ackTimer = openTimer = undefined;
     isWelcome = false;
     if (!socket) return;
-    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.onopen = socket.onmessage = socket.onerror = socket.onclose = null;
     socket.close();
     socket = undefined;
   };
+  /** The connection has ended for good. */
   const end = (code, text) => {
     if (connection.status === "ended") return;
     drop();
@@ -526,6 +528,7 @@ export function connect(name, on = {}, how = {}) {
     openTimer = setTimeout(open, wait);
     if (!wasConnected) return;
     if (!token) forget("connection_lost", text);
+    if (connection.status === "ended") return; // by a callback
     call(on, "status", `${text}; reconnecting`);
     call(on, "lost", text);
   };
@@ -549,6 +552,7 @@ export function connect(name, on = {}, how = {}) {
         if (!token || !confirm(resumed.received)) return end("bad_message", "a welcome is wrong");
       } else {
         if (token) forget("connection_lost", NEW_SESSION);
+        if (connection.status === "ended") return; // by a callback
         sent = log.length;
       }
       token = grace > 0 ? resume : "";
@@ -559,8 +563,7 @@ export function connect(name, on = {}, how = {}) {
       began = now();
       connection.status = "connected";
       for (const text of log) socket.send(text);
-      if (!token) log = [];
-      if (!token) logLength = 0;
+      if (!token) [log, logLength] = [[], 0];
       watch(heartbeat);
       const lost = (resumed?.lost ?? []).map(({ room: number, messages }) => {
         const inside = rooms.get(number);
@@ -643,13 +646,13 @@ export function connect(name, on = {}, how = {}) {
       unreadable = 0;
       received += 1;
       behindLength += data.length;
-      if (!token) behind = 0;
-      else if (++behind >= ACK_EVERY || behindLength >= ACK_LENGTH) acknowledge();
-      else ackTimer ??= setTimeout(acknowledge, ACK_DELAY_MS);
+      if (++behind >= ACK_EVERY || behindLength >= ACK_LENGTH) acknowledge();
+      else if (token) ackTimer ??= setTimeout(acknowledge, ACK_DELAY_MS);
     }
     handlers[type](message);
     if (message.request !== undefined) waiting.delete(message.request);
   };
+  /** Connects, and asks for the session if there is one. */
   const open = () => {
     drop();
     began = now();
@@ -668,7 +671,7 @@ export function connect(name, on = {}, how = {}) {
       mine.send(JSON.stringify({ ...hello, resumable: true, resume }));
     };
     socket.onmessage = read;
-    socket.onclose = () => lose("disconnected");
+    socket.onerror = socket.onclose = () => lose("disconnected");
   };
 
   connection.join = (roomType, onRoom = {}, howRoom = {}) => {

@@ -412,6 +412,24 @@ test("a callback that throws is reported, and stops nothing", async () => {
   assert.deepEqual(thrown, ["status", "change", "event", "status", "lost", "left", "status", "new"]);
 });
 
+test("a callback may close the connection", async () => {
+  for (const [grace, sockets] of [[10_000, 2], [0, 1]]) {
+    const world = new World();
+    const node = new ModelNode(world);
+    node.grace = grace;
+    const heard = [];
+    const on = Object.fromEntries(["lost", "newSession", "resumed", "ended"].map((name) => [name, () => heard.push(name)]));
+    const connection = connect("Ann", on);
+    connection.join("counter", { left: () => connection.close() });
+    await world.advance(1000);
+    world.sockets.at(-1).cut();
+    node.session = null;
+    await world.advance(10_000);
+    assert.deepEqual([connection.status, world.sockets.length, heard.at(-1)], ["ended", sockets, "ended"]);
+    assert.ok(!heard.includes("newSession"));
+  }
+});
+
 test("a room whose end was lost is left by the next answer, and one that was joined unknowingly is left", async () => {
   const { world, node, connection, rooms: [log], socket } = await start(1);
   node.logMax = 1;

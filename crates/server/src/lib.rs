@@ -39,6 +39,7 @@ pub mod service;
 mod shard;
 mod stats;
 mod sys;
+mod tickets;
 mod tls;
 mod watchdog;
 
@@ -49,4 +50,5 @@ pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};
 pub use stats::{ShardStats, Stats};
+pub use tickets::{TicketChecker, TicketPass, TicketRoom};
 pub use tls::SelfSigned;

@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::directory::Directory;
 use crate::http::{Desk, Site};
 use crate::kept_store::KeptStore;
+use crate::tickets::TicketChecker;
 
 /// The node, as its shards know it.
 pub(crate) struct Node {
@@ -27,6 +28,8 @@ pub(crate) struct Node {
     /// Where HTTP requests go that take time.
     pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
+    /// Checks tickets, if there are any.
+    pub(crate) tickets: Option<Box<dyn TicketChecker>>,
     pub(crate) directory: Directory,
     /// What each client address takes.
     pub(crate) addresses: Arc<Addresses>,
@@ -67,6 +70,7 @@ impl Node {
             site,
             desk,
             authenticator,
+            tickets: None,
             directory,
             addresses,
             store: KeptStore::new(store),

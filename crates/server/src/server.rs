@@ -27,6 +27,7 @@ use crate::service::{AnyService, Hosted, Service};
 use crate::shard::{Shard, Stopwatch};
 use crate::stats::{Published, Pulse, Stats, Watch};
 use crate::sys;
+use crate::tickets::TicketChecker;
 use crate::tls::TlsContext;
 use crate::watchdog::{Leash, Watchdog};
 
@@ -42,6 +43,7 @@ pub struct Server {
     /// What is wrong with what was added, first of all.
     wrong: Option<String>,
     authenticator: Option<Box<dyn Authenticator>>,
+    tickets: Option<Box<dyn TicketChecker>>,
     store: Option<OpenStore>,
     services: Vec<ServiceAt>,
     on_start: Vec<OnStart>,
@@ -73,6 +75,7 @@ impl Server {
             site: Site::default(),
             wrong: None,
             authenticator: None,
+            tickets: None,
             store: None,
             services: Vec::new(),
             on_start: Vec::new(),
@@ -141,6 +144,13 @@ impl Server {
         self
     }
 
+    /// Sets who checks tickets. Without it, they are refused.
+    #[must_use]
+    pub fn tickets(mut self, checker: Box<dyn TicketChecker>) -> Self {
+        self.tickets = Some(checker);
+        self
+    }
+
     /// Sets where rooms with `#[room(persist = …)]` and a key are kept. A node with such room types
     /// does not start without a store.
     #[must_use]
@@ -188,8 +198,17 @@ impl Server {
     /// If there are persistent room types and no store, or the store can't be opened, if an address can't be listened on, a thread can't be started, there are more than 65,535
     /// room types or 64 services, or something that was added is invalid or there twice.
     pub fn start(self) -> io::Result<Running> {
-        let Self { config, room_types, site, wrong, authenticator, store, mut services, on_start } =
-            self;
+        let Self {
+            config,
+            room_types,
+            site,
+            wrong,
+            authenticator,
+            tickets,
+            store,
+            mut services,
+            on_start,
+        } = self;
         let persistent = room_types.iter().find(|room_type| room_type.settings.persist_s > 0);
         if let (Some(RoomType { name, .. }), None) = (persistent, &store) {
             let text = format!(
@@ -286,7 +305,9 @@ impl Server {
         let (desk, orders) = Desk::new(&config);
         let store = store.map(|open| open()).transpose().map_err(io::Error::other)?;
         let tokens = TokenKey::new(&Entropy::System.bytes());
-        let node = Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
+        let mut node =
+            Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
+        node.tickets = tickets;
         let node = Arc::new(node);
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);

@@ -12,4 +12,5 @@ mod plain;
 mod services;
 mod shutdown;
 mod sockets;
+mod strangers;
 mod tls;

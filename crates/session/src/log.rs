@@ -10,14 +10,18 @@ const NO_ROOM: u32 = 0;
 /// How many runs of lost messages are remembered. What was lost before is reported without a room.
 const LOST_RUNS_MAX: usize = 256;
 
-/// Counted messages that were sent and are not acknowledged, oldest first. Empty, it owns no
-/// memory.
+/// Counted messages that were sent and are not acknowledged, oldest first. Once all are
+/// acknowledged, it takes 16 bytes.
 #[derive(Debug, Default)]
 pub struct Log {
     /// How many messages were counted that are not kept: acknowledged or lost.
     gone: u64,
-    /// How many are kept.
-    kept: u32,
+    kept: Option<Box<Kept>>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    messages: u32,
     /// Where the oldest begins in `bytes`.
     start: usize,
     bytes: Vec<u8>,
@@ -47,7 +51,7 @@ impl Log {
     /// How many messages were counted.
     #[must_use]
     pub fn sent(&self) -> u64 {
-        self.gone + u64::from(self.kept)
+        self.gone + self.kept.as_ref().map_or(0, |kept| u64::from(kept.messages))
     }
 
     /// How many of them are not kept: they are acknowledged, or lost.
@@ -59,13 +63,13 @@ impl Log {
     /// How many bytes of memory the kept messages take.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.bytes.len() - self.start
+        self.kept.as_ref().map_or(0, |kept| kept.len())
     }
 
     /// Whether all is acknowledged, or lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.kept == 0
+        self.kept.as_ref().is_none_or(|kept| kept.messages == 0)
     }
 
     /// Counts and keeps a message, which is what `write` appends, and returns it. If more than
@@ -76,22 +80,16 @@ impl Log {
         bytes_max: usize,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> &[u8] {
-        let header = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; 4]);
-        self.bytes.extend_from_slice(&room.map_or(NO_ROOM, |room| room.0).to_le_bytes());
-        let body = self.bytes.len();
-        write(&mut self.bytes);
-        let length = u32::try_from(self.bytes.len() - body).unwrap_or(u32::MAX);
-        self.bytes[header..header + 4].copy_from_slice(&length.to_le_bytes());
-        self.kept += 1;
+        let kept = &mut **self.kept.get_or_insert_default();
+        let mut body = kept.push(room, write);
         // The newest stays: whoever called has it from here.
-        let mut body = body;
-        while self.bytes() > bytes_max && self.kept > 1 {
-            let before = self.bytes.len();
-            self.lose();
-            body -= before - self.bytes.len();
+        while kept.len() > bytes_max && kept.messages > 1 {
+            let before = kept.bytes.len();
+            kept.lose();
+            self.gone += 1;
+            body -= before - kept.bytes.len();
         }
-        &self.bytes[body..]
+        &kept.bytes[body..]
     }
 
     /// The other end has received this many.
@@ -102,11 +100,19 @@ impl Log {
         if received > self.sent() {
             return Err(NeverSent { received, sent: self.sent() });
         }
-        while self.gone < received {
-            self.forget();
+        while self.gone < received
+            && let Some(kept) = &mut self.kept
+        {
+            kept.forget();
+            self.gone += 1;
         }
-        if self.gone == received {
-            self.lost = Vec::new();
+        if self.gone == received
+            && let Some(kept) = &mut self.kept
+        {
+            kept.lost = Vec::new();
+            if kept.messages == 0 {
+                self.kept = None;
+            }
         }
         Ok(())
     }
@@ -122,7 +128,7 @@ impl Log {
         let mut lost: Vec<Lost> = Vec::new();
         // The last of the runs end where the kept messages begin. They stay until the other end has
         // confirmed more: this answer may not reach it.
-        for run in self.lost.iter().rev() {
+        for run in self.kept.iter().flat_map(|kept| kept.lost.iter().rev()) {
             let messages = run.messages.min(missing);
             missing -= messages;
             add(&mut lost, Lost { messages, ..*run });
@@ -134,13 +140,32 @@ impl Log {
 
     /// The messages that are kept, oldest first, each with the room that it is about.
     pub fn unacknowledged(&self) -> impl Iterator<Item = (Option<RoomNumber>, &[u8])> {
-        let mut rest = &self.bytes[self.start..];
+        let mut rest = self.kept.as_ref().map_or(&[][..], |kept| &kept.bytes[kept.start..]);
         std::iter::from_fn(move || {
             let (room, length) = header(rest)?;
             let (body, after) = rest[HEADER_BYTES..].split_at(length);
             rest = after;
             Some((room, body))
         })
+    }
+}
+
+impl Kept {
+    fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// Appends a message. Where it begins.
+    fn push(&mut self, room: Option<RoomNumber>, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let header = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.bytes.extend_from_slice(&room.map_or(NO_ROOM, |room| room.0).to_le_bytes());
+        let body = self.bytes.len();
+        write(&mut self.bytes);
+        let length = u32::try_from(self.bytes.len() - body).unwrap_or(u32::MAX);
+        self.bytes[header..header + 4].copy_from_slice(&length.to_le_bytes());
+        self.messages += 1;
+        body
     }
 
     /// The oldest message is lost.
@@ -160,9 +185,8 @@ impl Log {
     fn forget(&mut self) {
         let Some((_, length)) = header(&self.bytes[self.start..]) else { return };
         self.start += HEADER_BYTES + length;
-        self.gone += 1;
-        self.kept -= 1;
-        if self.kept == 0 {
+        self.messages -= 1;
+        if self.messages == 0 {
             (self.bytes, self.start) = (Vec::new(), 0);
         } else if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
@@ -223,7 +247,7 @@ mod tests {
         assert_eq!(log.acknowledge(1), Ok(()), "an older acknowledgement changes nothing");
         assert_eq!(log.acknowledge(4), Err(NeverSent { received: 4, sent: 3 }));
         assert_eq!(log.acknowledge(3), Ok(()));
-        assert_eq!((log.is_empty(), log.bytes.capacity(), log.sent()), (true, 0, 3));
+        assert_eq!((log.is_empty(), log.kept.is_none(), log.sent()), (true, true, 3));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// So many are acknowledged at once.
 const ACK_EVERY: u64 = 32;
 /// And so many bytes.
-const ACK_BYTES: usize = 16 * 1024;
+const ACK_BYTES: u32 = 16 * 1024;
 
 /// How long an acknowledgement of fewer may wait.
 pub const ACK_DELAY: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ pub struct Received {
     count: u64,
     acknowledged: u64,
     /// How many bytes came since the last acknowledgement.
-    bytes: usize,
+    bytes: u32,
 }
 
 impl Received {
@@ -30,7 +30,7 @@ impl Received {
     #[inline]
     pub fn handled(&mut self, bytes: usize) {
         self.count += 1;
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
     /// The other end had to forget this many, which come next: they count as handled.

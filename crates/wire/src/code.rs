@@ -142,6 +142,8 @@ codes! {
     35 ConnectionLost "connection_lost";
     /// The user is in the room already, by another session.
     36 AlreadyHere "already_here";
+    /// The ticket was used, has expired, is for another user, or is none.
+    37 BadTicket "bad_ticket";
 }
 
 impl ErrorCode {
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn every_code_is_found_by_its_number_and_by_its_name() {
-        for number in 1..=36 {
+        for number in 1..=37 {
             let code = ErrorCode::from_number(number).unwrap();
             assert_eq!(code.number(), number);
             assert_eq!(code.to_string(), code.name());
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn room_codes_begin_at_1000() {
-        for number in [0, 37, 999] {
+        for number in [0, 38, 999] {
             assert_eq!(ErrorCode::from_number(number), None, "{number}");
             assert_eq!(ErrorCode::from_name(&number.to_string()), None, "{number}");
         }

@@ -13,7 +13,7 @@ use playfield_state::Map;
 
 use super::SERVER_CORE;
 use crate::clock::{pin, process_cpu};
-use crate::limits::{raise_descriptors, resident_mb};
+use crate::limits::{raise_descriptors, resident};
 
 /// How many entries the large room has, and how long each is.
 const FAT_ENTRIES: u32 = 1000;
@@ -101,7 +101,7 @@ pub(super) fn host() -> io::Result<()> {
     out.flush()?;
     for line in io::stdin().lock().lines() {
         line?;
-        writeln!(out, "{} {}", process_cpu().as_nanos(), resident_mb())?;
+        writeln!(out, "{} {}", process_cpu().as_nanos(), resident() / 1_000_000)?;
         out.flush()?;
     }
     Ok(())

@@ -114,6 +114,12 @@ impl Clients {
         Ok(())
     }
 
+    /// Acknowledges all that came: the node then keeps nothing of it.
+    pub(super) fn acknowledge(&mut self) -> io::Result<()> {
+        self.all.iter_mut().try_for_each(Client::acknowledge)?;
+        self.run(Duration::from_millis(200))
+    }
+
     fn connect_all(&mut self) -> io::Result<()> {
         for number in 0..self.all.len() {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -218,15 +224,16 @@ impl Client {
             rest = &rest[frame.consumed..];
         }
         self.input = rest.to_vec();
-        if self.received.is_due() && !self.token.is_empty() {
-            let received = self.received.acknowledge();
-            let mut out = Vec::new();
-            say(&mut out, &ClientMessage::Ack { received });
-            if let Some(stream) = &mut self.stream {
-                stream.write_all(&out)?;
-            }
-        }
-        Ok(())
+        if self.received.is_due() { self.acknowledge() } else { Ok(()) }
+    }
+
+    fn acknowledge(&mut self) -> io::Result<()> {
+        let Some(stream) = self.stream.as_mut().filter(|_| !self.token.is_empty()) else {
+            return Ok(());
+        };
+        let mut out = Vec::new();
+        say(&mut out, &ClientMessage::Ack { received: self.received.acknowledge() });
+        stream.write_all(&out)
     }
 
     fn message(&mut self, body: &[u8], counts: &mut Counts, corrupt: &mut bool) -> io::Result<()> {

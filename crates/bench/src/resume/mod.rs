@@ -57,7 +57,7 @@ const COLUMNS: &[Column] = &[
     ("max", "tick_late_ms_max"),
     ("server CPU s", "server_cpu_s"),
     ("server us/message", "server_us_per_message"),
-    ("server MB", "server_mb"),
+    ("server B/session", "server_bytes_per_session"),
     ("events", "events"),
     ("patches", "patches"),
     ("verified", "verified"),
@@ -83,6 +83,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         clients.run(options.calm / 2)?;
         let mut phase = Phase::begin(&mut hosted, &mut clients)?;
         clients.run(options.calm)?;
+        clients.acknowledge()?;
         verified &= phase.end(name, &mut hosted, &mut clients, 0, &report, out)?;
         if !is_resumable {
             continue;
@@ -146,7 +147,7 @@ impl Phase {
             .measured("tick_late_ms_max", late.percentile(100.0))
             .measured("server_cpu_s", cpu)
             .measured("server_us_per_message", cpu * 1e6 / (events + patches).max(1) as f64)
-            .with("server_mb", after.resident_mb)
+            .with("server_bytes_per_session", after.resident / clients.len() as u64)
             .with("events", events)
             .with("patches", patches)
             .with("verified", fault.is_none());

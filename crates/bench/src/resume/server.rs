@@ -71,7 +71,7 @@ pub(super) fn host() -> io::Result<()> {
     out.flush()?;
     for line in io::stdin().lock().lines() {
         line?;
-        write!(out, "{} {}", process_cpu().as_nanos(), crate::limits::resident_mb())?;
+        write!(out, "{} {}", process_cpu().as_nanos(), crate::limits::resident())?;
         let late = std::mem::take(&mut *LATE.lock().unwrap_or_else(PoisonError::into_inner));
         for late in late {
             write!(out, " {late}")?;
@@ -94,7 +94,7 @@ pub(super) struct Hosted {
 pub(super) struct Stats {
     /// CPU time since the start.
     pub(super) cpu: Duration,
-    pub(super) resident_mb: u64,
+    pub(super) resident: u64,
     /// How late each tick was since the last call.
     pub(super) lateness_us: Vec<u64>,
 }
@@ -122,11 +122,11 @@ impl Hosted {
     pub(super) fn stats(&mut self) -> io::Result<Stats> {
         self.input.write_all(b"\n")?;
         let line = self.line()?;
-        let [cpu, resident_mb, lateness_us @ ..] = &line[..] else {
+        let [cpu, resident, lateness_us @ ..] = &line[..] else {
             return Err(io::Error::other("the server process printed no statistics"));
         };
-        let (cpu, resident_mb) = (Duration::from_nanos(*cpu), *resident_mb);
-        Ok(Stats { cpu, resident_mb, lateness_us: lateness_us.to_vec() })
+        let (cpu, resident) = (Duration::from_nanos(*cpu), *resident);
+        Ok(Stats { cpu, resident, lateness_us: lateness_us.to_vec() })
     }
 
     fn line(&mut self) -> io::Result<Vec<u64>> {

@@ -201,6 +201,8 @@ async fn play_in(
     for last in state["last"].as_object_mut().unwrap().values_mut() {
         last.as_object_mut().unwrap().remove("own");
     }
+    // All have looked.
+    playing.wait().await;
     // A last event, after all others: none is missing at the end either.
     number += 1;
     room.request("Ask", &json!({ "number": number })).await.unwrap();

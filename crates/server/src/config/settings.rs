@@ -325,8 +325,7 @@ settings! {
     resume_bytes_max: usize = "262144", 0..=1_073_741_824;
     /// Maximum sessions that wait for their clients to come back; more end with their connections.
     sessions_away_max: usize = "100000", 0..=10_000_000;
-    /// Maximum sessions of clients from one address that wait so. The addresses of an IPv6 network of
-    /// 64 bits count as one.
+    /// Maximum sessions of clients from one address that wait so.
     sessions_away_per_address_max: usize = "1000", 0..=10_000_000;
     /// Maximum unsent bytes per connection. An event that would exceed it closes the connection, so
     /// it must be larger than a room's largest snapshot.

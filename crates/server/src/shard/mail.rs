@@ -31,10 +31,10 @@ pub(crate) enum ShardMail {
     /// To the room's shard: a ping to the client of a member was answered.
     Measured { room: RoomKey, member: MemberKey, round_trip: Duration },
     /// To the room's shard: the session has a connection again, and its client has this copy. The
-    /// answer names the same generation.
-    Return { room: RoomKey, member: MemberKey, generation: u32, copy: Option<ResumeRoom> },
+    /// answer repeats the number.
+    Return { room: RoomKey, member: MemberKey, number: u32, copy: Option<ResumeRoom> },
     /// To the session's shard: the message that brings the copy up to date; empty if it is.
-    Returned { connection: ConnectionKey, number: RoomNumber, generation: u32, body: Vec<u8> },
+    Returned { connection: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8> },
     /// To the room's shard: the session takes output again.
     Live { room: RoomKey, member: MemberKey },
     /// To the room's shard: `bytes` of output for a member were written to the transport.

@@ -7,7 +7,7 @@ use playfield_wire::{ErrorCode, RoomNumber};
 use crate::memory::shrink_map;
 use crate::service::Answered;
 use crate::shard::Shard;
-use crate::shard::connection::{Connection, Moving};
+use crate::shard::connection::{Connection, Kind, Moving};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::parcels::unpack;
@@ -31,11 +31,11 @@ impl Shard {
             ShardMail::Measured { room, member, round_trip } => {
                 self.measured(room, member, round_trip);
             }
-            ShardMail::Return { room, member, generation, copy } => {
-                self.returned_elsewhere(room, member, generation, copy);
+            ShardMail::Return { room, member, number, copy } => {
+                self.returned_elsewhere(room, member, number, copy);
             }
-            ShardMail::Returned { connection, number, generation, body } => {
-                self.renewed(connection, number, generation, body);
+            ShardMail::Returned { connection, room, number, body } => {
+                self.renewed(connection, room, number, body);
             }
             ShardMail::Live { room, member } => self.live_elsewhere(room, member),
             ShardMail::Receive { room, member, bytes } => self.receive(room, member, bytes),
@@ -104,7 +104,10 @@ impl Shard {
         connection.owes_receipts = true;
         let is_held = connection.held;
         for (at, (kind, body)) in unpack(bytes, number).enumerate() {
-            self.delivery.connections.write(key, kind, |_, out| out.extend_from_slice(body));
+            // The room sends state again once the client is back.
+            if !is_held || kind != Kind::Fleeting {
+                self.delivery.connections.write(key, kind, |_, out| out.extend_from_slice(body));
+            }
             if is_first && at == 0 {
                 mark_joined(&mut self.delivery, key, number);
             }
@@ -128,7 +131,7 @@ impl Shard {
         &mut self,
         room: RoomKey,
         member: MemberKey,
-        generation: u32,
+        number: u32,
         copy: Option<ResumeRoom>,
     ) {
         let Some(session) = self.elsewhere(room, member) else { return };
@@ -140,22 +143,20 @@ impl Shard {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(member) else { return };
         self.delivery.ship(member);
-        let number = member.number;
-        let answer = ShardMail::Returned { connection, number, generation, body };
+        let answer = ShardMail::Returned { connection, room: member.number, number, body };
         self.delivery.post(shard, answer);
     }
 
     /// On the session's shard: a room elsewhere has sent what brings the client's copy up to date.
-    fn renewed(&mut self, key: ConnectionKey, number: RoomNumber, generation: u32, body: Vec<u8>) {
+    fn renewed(&mut self, key: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8>) {
         let session = self.delivery.connections.session_mut(key);
         let Some(resumption) = session.and_then(|session| session.resumption.as_deref_mut()) else {
             return;
         };
         // The answer to a connection that was lost since says nothing of this one.
-        if resumption.generation == generation
+        if resumption.returns == number
             && let Some(returning) = resumption.returning()
-            && let Some((_, answer)) =
-                returning.asked.iter_mut().find(|(asked, _)| *asked == number)
+            && let Some((_, answer)) = returning.asked.iter_mut().find(|(asked, _)| *asked == room)
         {
             *answer = Some(body);
             self.go_on_returning(key);

@@ -411,7 +411,7 @@ impl Connections {
                 });
             }
             connection.logged = resumption.log.bytes();
-        } else if !connection.held {
+        } else if !connection.is_away() {
             self.messages_out += 1;
             fill(connection, key, &mut self.buffers, &mut self.dirty, |out| {
                 dialect.write_with(out, |out| write(format, out));

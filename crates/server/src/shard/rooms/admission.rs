@@ -25,6 +25,7 @@ use crate::shard::rooms::join::{
 use crate::shard::rooms::member::{Farewell, Member, MemberOutput, RemoteSession};
 use crate::shard::session::SessionRoom;
 use crate::shard::session::allowance::Rate;
+use crate::tickets::TicketPass;
 
 /// How many codes are drawn until one is free.
 const CODE_TRIES: usize = 16;
@@ -36,11 +37,13 @@ impl Shard {
         key: ConnectionKey,
         request: RequestNumber,
         target: JoinTarget,
+        ticket: Option<Box<TicketPass>>,
     ) {
         if let Err(error) = self.take_pace(key, Pace::Join) {
+            give_back(ticket);
             return self.send_error(key, Some(request), None, &error);
         }
-        self.join_with(key, request, target, RETRIES);
+        self.join_with(key, request, target, RETRIES, ticket);
     }
 
     fn join_with(
@@ -49,10 +52,14 @@ impl Shard {
         request: RequestNumber,
         target: JoinTarget,
         retries: u8,
+        ticket: Option<Box<TicketPass>>,
     ) {
         match self.pick(key, request, target, retries) {
-            Ok((shard, join)) => self.send_off(key, shard, join),
-            Err(error) => self.send_error(key, Some(request), None, &error),
+            Ok((shard, join)) => self.send_off(key, shard, JoinRequest { ticket, ..join }),
+            Err(error) => {
+                give_back(ticket);
+                self.send_error(key, Some(request), None, &error);
+            }
         }
     }
 
@@ -170,8 +177,9 @@ impl Shard {
             acts: 0,
             leaving: None,
         });
-        let (create, is_final) = (choice.new, false);
-        Ok((choice.shard, JoinRequest { request, number, id, target, create, retries, is_final }))
+        let (create, is_final, ticket) = (choice.new, false, None);
+        let join = JoinRequest { request, number, id, target, create, retries, is_final, ticket };
+        Ok((choice.shard, join))
     }
 
     /// Registers a new room under a code that no other room has.
@@ -311,11 +319,17 @@ impl Shard {
             joiner.is_resumable,
         );
         let member = hosted.members.insert(member);
-        let (name, user) = (std::mem::take(&mut joiner.name), joiner.user.take());
+        let (mut name, mut user) = (std::mem::take(&mut joiner.name), joiner.user.take());
+        let mut seat = None;
+        if let Some(ticket) = &join.ticket {
+            name = ticket.name.clone().unwrap_or(name);
+            user = ticket.user.clone().or(user);
+            seat = ticket.seat.clone();
+        }
         let reservation = join.target.reservation().map(str::to_owned);
         let claims = std::mem::take(&mut joiner.claims);
         let link = link(member);
-        let entrant = Entrant { link, format, name, user, claims, seat: None, reservation };
+        let entrant = Entrant { link, format, name, user, claims, seat, reservation };
         let outcome = self.call(room, |any, at, out| {
             if any.is_closed() {
                 return Err(Error::new(ErrorCode::RoomNotFound, "the room has just ended"));
@@ -402,16 +416,17 @@ impl Shard {
     pub(in crate::shard) fn refused(
         &mut self,
         key: ConnectionKey,
-        join: JoinRequest,
+        mut join: JoinRequest,
         error: Error,
     ) {
         if let Some(session) = self.delivery.connections.session_mut(key) {
             session.remove(join.number);
         }
         if join.may_retry(error.code()) {
-            let (request, retries) = (join.request, join.retries - 1);
-            self.join_with(key, request, join.next_target(error.code()), retries);
+            let (request, retries, ticket) = (join.request, join.retries - 1, join.ticket.take());
+            self.join_with(key, request, join.next_target(error.code()), retries, ticket);
         } else {
+            give_back(join.ticket.take());
             let error = join.answer(error);
             self.send_error(key, Some(join.request), None, &error);
         }
@@ -441,5 +456,12 @@ impl Shard {
         let retry_after_ms = error.retry_after_ms();
         let message = ServerMessage::Error { request, room, code, text, retry_after_ms };
         self.delivery.connections.send(key, &message);
+    }
+}
+
+/// The room was not entered: the ticket can be used again.
+fn give_back(ticket: Option<Box<TicketPass>>) {
+    if let Some(ticket) = ticket {
+        (ticket.give_back)();
     }
 }

@@ -11,6 +11,7 @@ use crate::room_id::RoomId;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::allowance::Allowance;
 use crate::shard::session::resumption::Comeback;
+use crate::tickets::TicketPass;
 
 /// How often another room is tried when the one that was picked falls through.
 pub(crate) const RETRIES: u8 = 7;
@@ -148,6 +149,8 @@ pub(crate) struct JoinRequest {
     pub(crate) retries: u8,
     /// It was refused for good: another room would not do.
     pub(crate) is_final: bool,
+    /// What the ticket says with which the player comes.
+    pub(crate) ticket: Option<Box<TicketPass>>,
 }
 
 impl JoinRequest {

@@ -7,6 +7,7 @@ pub(crate) mod lateness;
 pub(crate) mod member;
 pub(crate) mod schedule;
 pub(crate) mod sync;
+mod ticket;
 mod turn;
 
 use std::collections::BTreeSet;

@@ -17,6 +17,7 @@ use crate::shard::mail::{Act, ShardMail};
 use crate::shard::rooms::join::{JoinTarget, Reading, RoomSpec};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::allowance::Rate;
+use crate::tickets::is_ticket;
 
 impl Shard {
     /// Handles one message, which came as text, as binary, or where there is no such difference.
@@ -87,25 +88,34 @@ impl Shard {
             ClientMessage::Hello(_) => self.fail(key, ErrorCode::HelloExpected, "a second hello"),
             ClientMessage::Join { request, room } => {
                 if self.is_new_request(key, request) {
-                    self.join(key, request, JoinTarget::Room(room.into_owned()));
+                    if is_ticket(&room) {
+                        self.join_by_ticket(key, request, &room);
+                    } else {
+                        self.join(key, request, JoinTarget::Room(room.into_owned()), None);
+                    }
                 }
             }
             ClientMessage::JoinByKey { request, room_type, key: room_key } => {
                 if let Some(room_type) = self.known_type(key, request, &room_type) {
-                    self.join(key, request, JoinTarget::Key(room_type, room_key.into_owned()));
+                    self.join(
+                        key,
+                        request,
+                        JoinTarget::Key(room_type, room_key.into_owned()),
+                        None,
+                    );
                 }
             }
             ClientMessage::Create { request, room_type, private, code, key: room_key, options } => {
                 let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
                 if let Some(spec) = self.spec(key, request, &room_type, &wanted) {
-                    self.join(key, request, JoinTarget::New(spec));
+                    self.join(key, request, JoinTarget::New(spec), None);
                 }
             }
             ClientMessage::JoinOrCreate { request, room_type, key: room_key, options } => {
                 let (private, code) = (false, false);
                 let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
                 if let Some(spec) = self.spec(key, request, &room_type, &wanted) {
-                    self.join(key, request, JoinTarget::Any(spec));
+                    self.join(key, request, JoinTarget::Any(spec), None);
                 }
             }
             ClientMessage::List { request, room_type, filter, limit } => {
@@ -457,7 +467,7 @@ fn duplicate(request: RequestNumber) -> Error {
     Error::new(ErrorCode::DuplicateRequest, format!("request {request} is still unanswered"))
 }
 
-fn unknown_type(name: &str) -> Error {
+pub(in crate::shard) fn unknown_type(name: &str) -> Error {
     Error::new(
         ErrorCode::UnknownRoomType,
         format!("the node has no room type {:?}", excerpt(name, 64)),

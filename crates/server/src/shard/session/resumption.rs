@@ -15,8 +15,10 @@ pub(crate) struct Resumption {
     pub(crate) number: u64,
     /// The shard that opened it.
     pub(crate) home: u16,
-    /// How often it was resumed.
+    /// The number of the client's last token.
     pub(crate) generation: u32,
+    /// How often the client came back.
+    pub(crate) returns: u32,
     /// The client has spoken since the last `welcome`, so it has the last token.
     pub(crate) confirmed: bool,
     /// What was sent and is not confirmed.
@@ -79,6 +81,7 @@ impl Resumption {
             number,
             home,
             generation: 0,
+            returns: 0,
             confirmed: true,
             log: Log::default(),
             received: Received::default(),
@@ -106,6 +109,7 @@ impl Resumption {
         if token.generation == self.generation {
             self.generation = self.generation.wrapping_add(1);
         }
+        self.returns = self.returns.wrapping_add(1);
         self.confirmed = false;
     }
 

@@ -1,6 +1,6 @@
 //! A client that counts, confirms and comes back, and takes nothing that the protocol forbids.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::PREAMBLE;
@@ -9,7 +9,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::room;
 use super::speech::{self, encoded};
-use super::world::{Client, World};
+use super::world::{CLOSE, Client, World};
 
 /// One client, over as many connections as it takes.
 pub(super) struct Wanderer {
@@ -26,11 +26,17 @@ pub(super) struct Wanderer {
     /// How many counted messages the node has confirmed.
     confirmed: u64,
     pub(super) rooms: BTreeMap<RoomNumber, Copy>,
+    /// The requests by which it has said something.
+    pub(super) shouted: BTreeSet<u32>,
+    /// The events of each stay in a room, by the room's id.
+    pub(super) stays: BTreeMap<String, Vec<Vec<String>>>,
     /// What it has heard of rooms and requests, in order.
     pub(super) heard: Vec<String>,
     pub(super) lost: Vec<Lost>,
     /// The nonces of the pings that it got in native framing.
     pub(super) pings: Vec<u64>,
+    /// What came of its last return.
+    pub(super) returned: Return,
     pub(super) goodbye: Option<ErrorCode>,
 }
 
@@ -43,6 +49,9 @@ pub(super) struct Copy {
     pub(super) version: u64,
     pub(super) state: BTreeMap<String, String>,
     events: u64,
+    /// An event came before the state that it belongs to. That may be so if the client is no longer
+    /// in the room: then `left` comes next.
+    is_early: bool,
 }
 
 /// What came of a return.
@@ -69,9 +78,12 @@ impl Wanderer {
             sent: VecDeque::new(),
             confirmed: 0,
             rooms: BTreeMap::new(),
+            shouted: BTreeSet::new(),
+            stays: BTreeMap::new(),
             heard: Vec::new(),
             lost: Vec::new(),
             pings: Vec::new(),
+            returned: Return::Unknown,
             goodbye: None,
         };
         assert_eq!(wanderer.come_back(world, shard), Return::NewSession);
@@ -101,57 +113,64 @@ impl Wanderer {
     /// Connects, and asks for its session.
     pub(super) fn come_back(&mut self, world: &mut World, shard: usize) -> Return {
         self.begin_return(world, shard);
-        self.end_return(world)
+        self.listen(world);
+        self.returned
+    }
+
+    /// As [`begin_return`](Self::begin_return), at the given pace once it has said hello.
+    pub(super) fn begin_return_at(&mut self, world: &mut World, shard: usize, pace: Option<u64>) {
+        self.connect(world, shard);
+        world.pace = pace;
+        let hello = self.hello();
+        world.say(self.client, &hello);
     }
 
     /// Connects, and says hello.
     pub(super) fn begin_return(&mut self, world: &mut World, shard: usize) {
+        self.begin_return_at(world, shard, None);
+    }
+
+    fn connect(&mut self, world: &mut World, shard: usize) {
         self.client = world.connect(shard);
         self.goodbye = None;
+        self.returned = Return::Unknown;
         if self.is_websocket {
             world.upgrade(self.client, self.format);
         } else {
             world.bytes(self.client, &PREAMBLE);
             world.speaks(self.client, self.format);
         }
-        let hello = self.hello();
-        world.say(self.client, &hello);
     }
 
     /// Handles what the node answers to the hello.
-    pub(super) fn end_return(&mut self, world: &mut World) -> Return {
-        let bodies = world.bodies(self.client);
-        let Some(first) = bodies.first() else { return Return::Unknown };
-        let result = match ServerMessage::decode(self.format, first).unwrap() {
+    fn is_answered(&mut self, world: &mut World, body: &[u8]) {
+        match ServerMessage::decode(self.format, body).unwrap() {
             ServerMessage::Welcome { session, resume, resumed: Some(resumed), .. } => {
                 assert_eq!(session, self.session);
                 self.token = resume.into_owned();
                 self.lost.extend(resumed.lost.iter().copied());
                 self.received += resumed.lost.iter().map(|lost| lost.messages).sum::<u64>();
                 self.confirm(resumed.received);
+                self.returned = Return::Resumed;
                 for body in self.sent.clone() {
                     world.say(self.client, &body);
                 }
-                Return::Resumed
             }
             ServerMessage::Welcome { session, resume, resumed: None, .. } => {
                 (self.session, self.token) = (session, resume.into_owned());
                 (self.received, self.confirmed) = (0, 0);
                 self.sent.clear();
                 self.rooms.clear();
-                Return::NewSession
+                self.returned = Return::NewSession;
             }
-            ServerMessage::Error { code, .. } => Return::Refused(code),
+            ServerMessage::Error { code, .. } => self.returned = Return::Refused(code),
             other => panic!("no answer to a hello: {other:?}"),
-        };
-        if let Return::Refused(_) = result {
-            return result;
         }
-        for body in &bodies[1..] {
-            self.handle(body);
-        }
-        self.listen(world);
-        result
+    }
+
+    /// Whether it has a session, and a connection as far as it knows.
+    pub(super) fn is_welcome(&self) -> bool {
+        matches!(self.returned, Return::Resumed | Return::NewSession)
     }
 
     fn confirm(&mut self, received: u64) {
@@ -173,9 +192,11 @@ impl Wanderer {
     }
 
     fn say_body(&mut self, world: &mut World, body: Vec<u8>) {
-        world.say(self.client, &body);
-        self.sent.push_back(body);
-        self.listen(world);
+        self.sent.push_back(body.clone());
+        if self.is_welcome() {
+            world.say(self.client, &body);
+            self.listen(world);
+        }
     }
 
     /// Sends a request to a room.
@@ -241,6 +262,9 @@ impl Wanderer {
 
     /// Confirms all that it has handled.
     pub(super) fn acknowledge(&mut self, world: &mut World) {
+        if !self.is_welcome() {
+            return;
+        }
         let ack = ClientMessage::Ack { received: self.received };
         world.say(self.client, &encoded(self.format, &ack));
     }
@@ -248,7 +272,11 @@ impl Wanderer {
     /// Handles what came.
     pub(super) fn listen(&mut self, world: &mut World) {
         for body in world.bodies(self.client) {
-            self.handle(&body);
+            if self.returned == Return::Unknown {
+                self.is_answered(world, &body);
+            } else {
+                self.handle(&body);
+            }
         }
     }
 
@@ -257,6 +285,49 @@ impl Wanderer {
         world.shorten(self.client, bytes);
         self.listen(world);
         world.vanish(self.client);
+        world.raw(self.client);
+        self.returned = Return::Unknown;
+    }
+
+    /// Closes the connection as its transport asks for, without a word to the session. Of what is on
+    /// its way, only so many bytes arrive.
+    pub(super) fn hang_up(&mut self, world: &mut World, bytes: usize) {
+        world.shorten(self.client, bytes);
+        self.listen(world);
+        if self.is_websocket {
+            world.bytes(self.client, CLOSE);
+        }
+        world.hang_up(self.client);
+        world.vanish(self.client);
+        world.raw(self.client);
+        self.returned = Return::Unknown;
+    }
+
+    /// Its connection stops in the middle of a message that it sends, of which so many bytes arrive.
+    pub(super) fn cut_while_speaking(
+        &mut self,
+        world: &mut World,
+        message: &ClientMessage<'_>,
+        bytes: usize,
+    ) {
+        let body = encoded(self.format, message);
+        let framed = world.framed(self.client, &body);
+        self.sent.push_back(body);
+        world.bytes(self.client, &framed[..bytes.min(framed.len())]);
+        self.cut(world, bytes);
+    }
+
+    /// Asks for a snapshot of a room, if there is somebody to ask.
+    pub(super) fn resync_if_welcome(&mut self, world: &mut World, room: RoomNumber) {
+        if self.is_welcome() {
+            self.resync(world, room);
+        }
+    }
+
+    /// Asks for a snapshot of a room.
+    pub(super) fn resync(&mut self, world: &mut World, room: RoomNumber) {
+        world.say(self.client, &encoded(self.format, &ClientMessage::Resync { room }));
+        self.listen(world);
     }
 
     fn copy(&mut self, room: RoomNumber) -> &mut Copy {
@@ -270,6 +341,7 @@ impl Wanderer {
         let text = |bytes: &[u8]| speech::text(format, bytes);
         match message {
             ServerMessage::Joined { request, room, id, player, epoch, .. } => {
+                self.stays.entry(id.clone().into_owned()).or_default().push(Vec::new());
                 let copy = Copy { id: id.into_owned(), player, epoch, ..Copy::default() };
                 self.heard.push(format!("{request} joined {room}"));
                 assert_eq!(self.rooms.insert(room, copy), None);
@@ -287,7 +359,10 @@ impl Wanderer {
                 self.heard.push(format!("{about:?}: {code}"));
             }
             ServerMessage::Event { room, sequence, version, payload, .. } => {
-                self.heard.push(format!("{room}: {}", text(payload)));
+                let payload = text(payload);
+                self.heard.push(format!("{room}: {payload}"));
+                let stays = self.stays.get_mut(&self.rooms[&room].id);
+                stays.and_then(|stays| stays.last_mut()).unwrap().push(payload);
                 let lost = self.lost.iter().any(|lost| lost.room == Some(room));
                 let copy = self.copy(room);
                 if lost {
@@ -296,12 +371,12 @@ impl Wanderer {
                     assert_eq!(sequence, copy.events + 1, "an event is lost, or comes twice");
                 }
                 copy.events = sequence;
-                assert!(copy.version > 0, "an event before the snapshot");
-                assert!(version <= copy.version + 1, "an event of {version} at {}", copy.version);
+                copy.is_early |= copy.version == 0 || version > copy.version + 1;
             }
             ServerMessage::Snapshot { room, epoch, version, body } => {
                 let body = text(body);
                 let copy = self.copy(room);
+                assert!(!copy.is_early, "an event before its state");
                 assert_eq!(epoch, copy.epoch);
                 assert!(version >= copy.version, "a snapshot of {version} at {}", copy.version);
                 (copy.version, copy.state) = (version, BTreeMap::new());
@@ -310,12 +385,16 @@ impl Wanderer {
             ServerMessage::Patch { room, base, version, body } => {
                 let body = text(body);
                 let copy = self.copy(room);
+                assert!(!copy.is_early, "an event before its state");
                 assert_eq!(base, copy.version, "a patch from another version");
                 copy.version = version;
                 copy.change(&body);
             }
             ServerMessage::Ack { received } => self.confirm(received),
-            ServerMessage::Goodbye { code, .. } => self.goodbye = Some(code),
+            ServerMessage::Goodbye { code, .. } => {
+                self.goodbye = Some(code);
+                self.returned = Return::Refused(code);
+            }
             ServerMessage::Listed { request, .. } => self.heard.push(format!("{request} listed")),
             ServerMessage::Schema { request, .. } => self.heard.push(format!("{request:?} schema")),
             ServerMessage::Ping { nonce } => self.pings.push(nonce),

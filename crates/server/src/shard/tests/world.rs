@@ -49,6 +49,8 @@ pub(super) struct World {
     orders: UnboundedReceiver<Order>,
     /// The shards' own measure of time, in nanoseconds.
     stopwatch: Arc<AtomicU64>,
+    /// Instead of running until nothing more happens, it takes a few turns, as this number says.
+    pub(super) pace: Option<u64>,
 }
 
 enum Parcel {
@@ -72,6 +74,8 @@ struct Peer {
     ended: bool,
     /// What the pings of its transport held.
     pings: Vec<Vec<u8>>,
+    /// The client is gone. The node may not have noticed, while the connection moves.
+    is_gone: bool,
     /// What the node did not read yet.
     unread: Vec<u8>,
 }
@@ -169,6 +173,7 @@ impl World {
             peers: Vec::new(),
             orders,
             stopwatch,
+            pace: None,
         }
     }
 
@@ -225,6 +230,20 @@ impl World {
         self.add(shard, key)
     }
 
+    /// Whether a connection from an address would be taken.
+    pub(super) fn is_admitted(&mut self, address: [u8; 4], shard: usize) -> bool {
+        self.shards[shard].begin(self.now);
+        self.shards[shard].admit_from(address.into(), false).is_some()
+    }
+
+    /// Connects from an address in native framing, and says hello.
+    pub(super) fn client_from(&mut self, address: [u8; 4], shard: usize) -> Client {
+        let client = self.connect_from(address, shard);
+        self.bytes(client, &PREAMBLE);
+        self.say(client, &speech::hello(Format::Packed));
+        client
+    }
+
     /// Connects to a service, and says nothing.
     pub(super) fn connect_to(&mut self, service: u16, shard: usize) -> Client {
         self.shards[shard].begin(self.now);
@@ -247,6 +266,7 @@ impl World {
             takes: usize::MAX,
             ended: false,
             pings: Vec::new(),
+            is_gone: false,
             unread: Vec::new(),
         });
         self.peers.len() - 1
@@ -312,17 +332,22 @@ impl World {
 
     /// As [`upgrade`](Self::upgrade), with more headers; what the node answers.
     fn upgrade_with(&mut self, client: Client, format: Format, headers: &str) -> String {
-        let request = format!(
-            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
-        );
-        self.bytes(client, request.as_bytes());
-        let head = String::from_utf8(self.raw(client)).unwrap();
+        let head = self.ask_for_websocket(client, headers);
         assert!(head.starts_with("HTTP/1.1 101 ") && head.ends_with("\r\n\r\n"));
         let limits = Limits { message_bytes_max: 1 << 24, ..Limits::default() };
         self.peers[client].websocket = Some(Decoder::new(Role::Client, limits));
         self.peers[client].format = format;
         head
+    }
+
+    /// Asks for a WebSocket with these headers; what the node answers.
+    pub(super) fn ask_for_websocket(&mut self, client: Client, headers: &str) -> String {
+        let request = format!(
+            "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
+        );
+        self.bytes(client, request.as_bytes());
+        String::from_utf8(self.raw(client)).unwrap()
     }
 
     /// Frames a message as the client sends it.
@@ -397,7 +422,8 @@ impl World {
 
     /// The client is gone, without a word.
     pub(super) fn vanish(&mut self, client: Client) {
-        if let Some((shard, key)) = self.peers[client].place {
+        self.peers[client].is_gone = true;
+        if let Some((shard, key)) = self.peers[client].place.take() {
             self.shards[shard].drop_connection(key);
         }
         self.run();
@@ -714,6 +740,15 @@ impl World {
 
     /// Runs turns until nothing more happens.
     pub(super) fn run(&mut self) {
+        if let Some(pace) = &mut self.pace {
+            *pace = pace.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let mut chance = *pace >> 32;
+            for _ in 0..chance % 8 {
+                chance /= 8;
+                self.turn(chance as usize % self.shards.len());
+            }
+            return;
+        }
         for _ in 0..10_000 {
             let mut is_busy = false;
             for shard in 0..self.shards.len() {
@@ -736,7 +771,11 @@ impl World {
                 Parcel::Mail(mail) => self.shards[index].mail(mail),
                 Parcel::Moved(client, moving) => {
                     let key = self.shards[index].arrive(moving);
-                    self.peers[client].place = Some((index, key));
+                    if self.peers[client].is_gone {
+                        self.shards[index].drop_connection(key);
+                    } else {
+                        self.peers[client].place = Some((index, key));
+                    }
                 }
             }
         }
@@ -753,7 +792,9 @@ impl World {
             {
                 is_busy = true;
                 let mut bytes = std::mem::take(&mut peer.unread);
+                self.shards[shard].visit(key);
                 self.shards[shard].received(key, &mut bytes);
+                self.shards[shard].visited(key);
             }
         }
         self.shards[index].advance();
@@ -771,15 +812,19 @@ impl World {
             }
         }
         while let Some((key, target, moving)) = self.shards[index].next_departure() {
-            is_busy = true;
             let client = self.client_at(index, key).expect("a client that moves is there");
             let target = usize::from(target);
             if self.parcels[target].len() < self.space[target] {
+                is_busy = true;
                 self.peers[client].place = None;
                 self.parcels[target].push_back(Parcel::Moved(client, moving));
             } else {
                 let key = self.shards[index].come_back(moving);
-                self.peers[client].place = Some((index, key));
+                if self.peers[client].is_gone {
+                    self.shards[index].drop_connection(key);
+                } else {
+                    self.peers[client].place = Some((index, key));
+                }
             }
         }
         self.shards[index].finish();

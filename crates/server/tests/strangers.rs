@@ -1,0 +1,146 @@
+//! Strangers and proxies at the node's real port.
+
+use crate::common;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use common::tls::{client as tls_client, trusting_node};
+use common::{Client, Heard, hello, start};
+use playfield_server::Running;
+use playfield_wire::framing::{PREAMBLE, write_frame};
+use playfield_wire::{ErrorCode, Format};
+
+/// Limits by address hold for this machine too.
+const NO_TRUST: (&str, &str) = ("trusted_addresses", "");
+const PROXY: (&str, &str) = ("trusted_proxies", "127.0.0.0/8");
+
+/// What a client says first, in native framing.
+fn opening() -> Vec<u8> {
+    let mut bytes = PREAMBLE.to_vec();
+    write_frame(&mut bytes, &hello(Format::Packed));
+    bytes
+}
+
+/// A header of the PROXY protocol, version 2, for an IPv4 client.
+fn version_2(client: [u8; 4]) -> Vec<u8> {
+    let begin = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0C";
+    [&begin[..], &client, &[127, 0, 0, 1, 0x12, 0x34, 0x1C, 0xB6]].concat()
+}
+
+/// Whether the connection is over, after whatever else came.
+fn is_closed(socket: &mut TcpStream) -> bool {
+    let mut chunk = [0; 1024];
+    loop {
+        match socket.read(&mut chunk) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Waits until the node's numbers are as wanted. They are published after each turn, and no event
+/// tells of it.
+fn until(running: &Running, wanted: impl Fn(&Running) -> bool) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    while !wanted(running) {
+        assert!(Instant::now() < patience, "{:?}", running.stats());
+        std::thread::yield_now();
+    }
+}
+
+/// Sends this first, and then a hello. Whether it is welcome.
+fn is_welcome(running: &Running, first: &[u8]) -> Option<Client> {
+    let mut client = Client::connect(running.local_addr());
+    // It may be closed before all is written.
+    let _ = client.socket.write_all(&[first, &opening()].concat());
+    matches!(client.try_next(), Some(Heard::Welcome { .. })).then_some(client)
+}
+
+#[test]
+fn one_address_has_so_many_connections_at_the_port() {
+    let running = start(&[NO_TRUST, ("connections_per_address_max", "3")]);
+    let mut held: Vec<_> = (0..3).map(|_| Client::native(running.local_addr())).collect();
+    for _ in 0..200 {
+        assert!(is_closed(&mut Client::connect(running.local_addr()).socket));
+    }
+    until(&running, |running| running.stats().total().connections_refused_by_address == 200);
+    drop(held.pop());
+    until(&running, |running| running.stats().total().connections == 2);
+    Client::native(running.local_addr());
+}
+
+#[test]
+fn this_machine_is_exempt_unless_it_is_said_otherwise() {
+    let running = start(&[("connections_per_address_max", "1")]);
+    let _held: Vec<_> = (0..20).map(|_| Client::native(running.local_addr())).collect();
+    assert_eq!(running.stats().total().connections_refused_by_address, 0);
+}
+
+#[test]
+fn a_proxy_names_its_clients_before_anything_else() {
+    let running = start(&[PROXY, NO_TRUST, ("connections_per_address_max", "1")]);
+    let line = b"PROXY TCP4 203.0.113.5 127.0.0.1 4711 7350\r\n";
+    let held = is_welcome(&running, line).expect("it is the first");
+    assert!(is_welcome(&running, line).is_none(), "the second of its address");
+    assert!(is_welcome(&running, &version_2([203, 0, 113, 5])).is_none(), "in the other version");
+    let _other = is_welcome(&running, &version_2([203, 0, 113, 6])).expect("another address");
+    // The proxy itself has no limit, and need not speak for anyone.
+    for first in [&b""[..], b"PROXY UNKNOWN\r\n"] {
+        assert!((0..3).all(|_| is_welcome(&running, first).is_some()));
+    }
+    drop(held);
+    until(&running, |running| running.stats().total().connections == 1);
+    assert!(is_welcome(&running, line).is_some());
+}
+
+#[test]
+fn a_proxy_header_comes_before_tls_and_http_in_whatever_pieces() {
+    let running = start(&[PROXY, ("tls_self_signed", "true")]);
+    let line = b"PROXY TCP6 2001:db8::1 ::1 1 2\r\n";
+    let get = b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    for header in [&line[..], &version_2([203, 0, 113, 5])] {
+        let mut plain = Client::connect(running.local_addr()).socket;
+        for byte in [header, get].concat() {
+            plain.write_all(&[byte]).unwrap();
+        }
+        let mut answer = String::new();
+        plain.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+
+        let mut socket = Client::connect(running.local_addr()).socket;
+        socket.write_all(header).unwrap();
+        let config = trusting_node(&running);
+        let mut tls = rustls::StreamOwned::new(tls_client(&config), socket);
+        tls.write_all(get).unwrap();
+        let mut answer = String::new();
+        tls.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    }
+}
+
+#[test]
+fn a_header_that_can_not_be_read_is_refused_and_so_is_one_from_others() {
+    let line = b"PROXY TCP4 203.0.113.5 127.0.0.1 4711 7350\r\n";
+    let running = start(&[PROXY]);
+    for malformed in [&b"PROXY TCP4 203.0.113.5\r\n"[..], b"PROXY \xFF\r\n", &[b'x'; 20]] {
+        assert!(is_welcome(&running, malformed).is_none());
+    }
+    until(&running, |running| running.stats().total().proxies_refused == 2);
+    let stranger = start(&[]);
+    for header in [&line[..], &version_2([203, 0, 113, 5])] {
+        assert!(is_welcome(&stranger, header).is_none());
+    }
+    assert_eq!(stranger.stats().total().proxies_refused, 0);
+}
+
+#[test]
+fn a_header_that_never_ends_has_the_time_of_a_hello() {
+    let running = start(&[PROXY, ("hello_timeout_ms", "200")]);
+    let mut slow = Client::connect(running.local_addr());
+    slow.socket.write_all(b"PROXY TCP4 203").unwrap();
+    assert_eq!(slow.rest().last(), Some(&Heard::Goodbye { code: ErrorCode::Timeout }));
+}
