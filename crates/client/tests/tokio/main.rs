@@ -9,6 +9,7 @@ mod connection;
 mod deflate;
 mod dynamic_rooms;
 mod real_server;
+mod reconnecting;
 mod server;
 #[cfg(feature = "tls")]
 mod tls;

@@ -61,6 +61,15 @@ impl Server {
         tokio::join!(connecting, meet)
     }
 
+    /// The next connection to a node, and its hello.
+    pub(crate) async fn accept(listener: &TcpListener, format: Format) -> (Self, Said) {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut server = Self { stream, node: Node::new(format, false), heard: VecDeque::new() };
+        let hello = server.hear().await;
+        (server, hello)
+    }
+
     pub(crate) async fn say(&mut self, message: &ServerMessage<'_>) {
         let bytes = self.node.write(message);
         self.stream.write_all(&bytes).await.unwrap();

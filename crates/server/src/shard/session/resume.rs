@@ -11,7 +11,7 @@ use playfield_room::LeaveReason;
 use playfield_session::Token;
 use playfield_wire::ErrorCode;
 use playfield_wire::client::ResumeRoom;
-use playfield_wire::server::Resumed;
+use playfield_wire::server::{Resumed, ServerMessage};
 
 use crate::addresses::Address;
 use crate::shard::connection::transport::Input;
@@ -369,13 +369,18 @@ impl Shard {
     /// is new.
     fn go_on(&mut self, key: ConnectionKey) {
         let shard = self.delivery.shard;
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let format = connection.dialect.format;
+        let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
         let Presence::Returning(returning) = presence else { return };
         let Returning { received, copies, mut asked } = *returning;
         // Nothing is added to it meanwhile.
         let log = std::mem::take(&mut resumption.log);
+        let is_there = |room| session.rooms.iter().any(|there| there.number == room);
+        let mut gone: Vec<_> =
+            copies.iter().map(|copy| copy.room).filter(|&room| !is_there(room)).collect();
         let mut rooms: Vec<_> = session
             .rooms
             .iter()
@@ -408,6 +413,11 @@ impl Shard {
         });
         for (count, (_, body)) in (log.gone() + 1..).zip(log.unacknowledged()) {
             self.delivery.connections.write_again(key, body);
+            if !gone.is_empty()
+                && let Ok(ServerMessage::Left { room, .. }) = ServerMessage::decode(format, body)
+            {
+                gone.retain(|&other| other != room);
+            }
             if let Some(at) = rooms.iter().position(|&(_, joined_at, _)| joined_at == count) {
                 let (number, _, seat) = rooms.swap_remove(at);
                 copy_of(self, number, seat, None);
@@ -419,6 +429,12 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else { return };
         if let Some(resumption) = session.resumption.as_deref_mut() {
             resumption.log = log;
+        }
+        // Why it left these was forgotten, but it must know that it did.
+        for room in gone {
+            let (code, text) = (ErrorCode::ConnectionLost, "the player left the room meanwhile");
+            let left = ServerMessage::Left { request: None, room, code, text: text.into() };
+            self.delivery.connections.send(key, &left);
         }
         for Seat { shard: to, room, member } in self.seats(key) {
             if to == shard {

@@ -152,3 +152,27 @@ fn a_room_that_ends_meanwhile_is_left_and_one_that_was_lost_is_not_named_again()
         assert!(ann.rooms.is_empty());
     }
 }
+
+/// The room's end is among what the node forgets, as another room has much to say.
+#[test]
+fn a_room_whose_end_was_forgotten_is_left_all_the_same() {
+    let mut world = World::new(1, &[("resume_bytes_max", "200")]);
+    let (mut ann, mut ben) = (native(&mut world), native(&mut world));
+    let rooms = [ann.room(&mut world, ""), ann.room(&mut world, "")];
+    let there = rooms.map(|room| ben.join(&mut world, &ann.rooms[&room].id.clone()));
+    ann.listen(&mut world);
+    ann.cut(&mut world, usize::MAX);
+    ben.request(&mut world, there[0], 1, "close", "");
+    for number in 2..30 {
+        ben.request(&mut world, there[1], number, "shout", "one of many");
+    }
+    for _ in 0..2 {
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+        assert!(ann.lost.iter().any(|lost| lost.room == Some(rooms[0])), "{:?}", ann.lost);
+        let left = format!("left {}: {}", rooms[0], ErrorCode::ConnectionLost);
+        assert_eq!(ann.heard.iter().filter(|heard| **heard == left).count(), 1);
+        assert_eq!(ann.rooms.len(), 1);
+        ann.acknowledge(&mut world);
+        ann.cut(&mut world, 0);
+    }
+}

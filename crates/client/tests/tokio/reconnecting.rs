@@ -1,0 +1,221 @@
+//! Lost connections that the client restores by itself, against a scripted node.
+
+use std::time::Duration;
+
+use playfield_client::{
+    Connect, Connection, ConnectionEvent, ConnectionEvents, Dynamic, ErrorCode, Format, Room,
+    connect,
+};
+use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::{RequestNumber, RoomNumber};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::server::Server;
+use crate::support::{Said, joined, kept, other};
+
+/// A client that tries again at once.
+fn dial(listener: &TcpListener) -> Connect {
+    let address = listener.local_addr().unwrap();
+    let (first, most) = (Duration::from_millis(1), Duration::from_millis(5));
+    connect(&format!("tcp://{address}")).name("Ann").format(Format::Json).backoff(first, most)
+}
+
+/// A client in room 1, whose session the node keeps.
+async fn in_room(
+    set: impl FnOnce(Connect) -> Connect,
+) -> (Connection, Room<Dynamic>, Server, TcpListener) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let node = async {
+        let (mut server, hello) = Server::accept(&listener, Format::Json).await;
+        assert_eq!(hello, Said::Hello { name: "Ann".to_owned() });
+        server.say(&kept(b"t1", None)).await;
+        server
+    };
+    let (connection, mut server) = tokio::join!(set(dial(&listener)), node);
+    let connection = connection.unwrap();
+    let room = enter(&connection, &mut server, 1).await;
+    (connection, room, server, listener)
+}
+
+async fn enter(connection: &Connection, server: &mut Server, request: u32) -> Room<Dynamic> {
+    let node = async {
+        while !matches!(server.hear().await, Said::Other(said) if said.starts_with("Join")) {}
+        server.say(&joined(RequestNumber(request), RoomNumber(1), 3)).await;
+        server.snapshot(5, br#"[[[],{"n":1}]]"#).await;
+    };
+    tokio::join!(connection.join_dynamic("r"), node).0.unwrap()
+}
+
+/// The client's next connection, which resumes.
+async fn comes_back(listener: &TcpListener, received: u64) -> Server {
+    let (mut server, hello) = Server::accept(listener, Format::Json).await;
+    assert!(matches!(hello, Said::Resume(..)), "{hello:?}");
+    server.say(&kept(b"t2", Some(Resumed { received, lost: vec![] }))).await;
+    server
+}
+
+async fn is_lost(events: &mut ConnectionEvents) {
+    let event = events.next().await;
+    assert!(matches!(event, Some(ConnectionEvent::Lost { .. })), "{event:?}");
+}
+
+#[tokio::test]
+async fn rooms_and_requests_survive() {
+    let (connection, room, mut server, listener) = in_room(|connect| connect).await;
+    let mut events = connection.events();
+    let value = json!(2);
+    let node = async {
+        assert!(matches!(server.hear().await, Said::Other(said) if said.starts_with("Request")));
+        drop(server);
+        let mut server = comes_back(&listener, 1).await;
+        // It was not handled, so it comes again; the copy gets one patch.
+        assert!(matches!(server.hear().await, Said::Other(said) if said.starts_with("Request")));
+        server.patch(5, 9, br#"[[["n"],9]]"#).await;
+        server.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"7" }).await;
+        server
+    };
+    let (reply, _server) = tokio::join!(room.request("add", &value), node);
+    assert_eq!(reply.unwrap(), 7);
+    assert_eq!((room.state()["n"].clone(), room.version()), (json!(9), 9));
+    is_lost(&mut events).await;
+    let event = events.next().await;
+    assert!(
+        matches!(&event, Some(ConnectionEvent::Resumed { lost, .. }) if lost.is_empty()),
+        "{event:?}"
+    );
+    assert!(connection.is_connected());
+}
+
+#[tokio::test]
+async fn commands_wait_while_the_connection_is_lost() {
+    let (connection, room, server, listener) = in_room(|connect| connect.commands_max(2)).await;
+    let mut events = connection.events();
+    drop(server);
+    is_lost(&mut events).await;
+    assert!(!connection.is_connected());
+    for number in 1..=2 {
+        room.send("nudge", &json!(number)).await.unwrap();
+    }
+    let third = json!(3);
+    let node = async {
+        let mut server = comes_back(&listener, 1).await;
+        let mut sends = Vec::new();
+        while sends.len() < 3 {
+            let Said::Other(said) = server.hear().await else { continue };
+            sends.extend(said.starts_with("Send").then_some(said));
+        }
+        for (said, payload) in sends.iter().zip(["49", "50", "51"]) {
+            assert!(said.contains(payload), "in order: {sends:?}");
+        }
+    };
+    tokio::join!(room.send("nudge", &third), node).0.unwrap();
+}
+
+#[tokio::test]
+async fn in_a_new_session_old_rooms_have_ended_and_touch_no_new_one() {
+    let (connection, room, mut server, listener) = in_room(|connect| connect).await;
+    let mut events = connection.events();
+    let value = json!(2);
+    let node = async {
+        server.hear().await;
+        drop(server);
+        let (mut server, hello) = Server::accept(&listener, Format::Json).await;
+        assert!(matches!(hello, Said::Resume(..)));
+        server.say(&kept(b"n1", None)).await;
+        server
+    };
+    let (reply, mut server) = tokio::join!(room.request("add", &value), node);
+    let error = reply.unwrap_err();
+    assert!(error.is_lost() && !error.is_closed(), "{error}");
+    let error = room.changed().await.unwrap_err();
+    assert!(error.is_left());
+    assert_eq!(error.code(), Some(ErrorCode::ConnectionLost));
+    assert!(error.to_string().contains("join the room again"), "{error}");
+    is_lost(&mut events).await;
+    let event = events.next().await;
+    assert!(matches!(event, Some(ConnectionEvent::NewSession { .. })), "{event:?}");
+
+    // The new room has the number of the old one.
+    let again = enter(&connection, &mut server, 3).await;
+    assert!(room.send("add", &value).await.unwrap_err().is_left());
+    assert!(room.request("add", &value).await.unwrap_err().is_left());
+    drop(room);
+    again.send("add", &value).await.unwrap();
+    let said = loop {
+        let Said::Other(said) = server.hear().await else { continue };
+        if !said.starts_with("Ping") {
+            break said;
+        }
+    };
+    assert!(said.starts_with("Send"), "the old room's end is not this one's: {said}");
+}
+
+#[tokio::test]
+async fn a_client_that_gives_up_says_what_it_tried() {
+    let (connection, room, server, listener) =
+        in_room(|connect| connect.reconnect_for(Duration::from_millis(20))).await;
+    let mut events = connection.events();
+    let address = listener.local_addr().unwrap();
+    drop((listener, server));
+    let error = room.changed().await.unwrap_err();
+    assert!(error.is_closed());
+    let text = error.to_string();
+    assert!(
+        text.starts_with("the connection ended without a goodbye; the client has tried"),
+        "{text}"
+    );
+    assert!(text.ends_with(&format!("{address} can't be reached")), "{text}");
+    assert!(std::error::Error::source(&error).is_some());
+    is_lost(&mut events).await;
+    assert!(matches!(events.next().await, Some(ConnectionEvent::Ended { .. })));
+    assert!(events.next().await.is_none());
+    assert!(connection.events().next().await.is_none());
+    assert!(connection.ping().await.unwrap_err().is_closed());
+}
+
+#[tokio::test]
+async fn close_and_drop_do_not_wait_for_a_lost_connection() {
+    for drops in [false, true] {
+        let (connection, room, server, listener) = in_room(|connect| {
+            connect.backoff(Duration::from_secs(3600), Duration::from_secs(3600))
+        })
+        .await;
+        let mut events = connection.events();
+        drop((listener, server));
+        is_lost(&mut events).await;
+        if drops {
+            drop((connection, room));
+        } else {
+            connection.close().await;
+            assert!(room.changed().await.unwrap_err().is_closed());
+        }
+        assert!(matches!(events.next().await, Some(ConnectionEvent::Ended { .. })));
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_refuses_the_client_ends_it_and_one_that_is_full_does_not() {
+    let (connection, room, server, listener) = in_room(|connect| connect).await;
+    drop(server);
+    for code in [ErrorCode::Limit, ErrorCode::Limit, ErrorCode::Unauthorized] {
+        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        server.error(None, code, "not you").await;
+        server.say(&ServerMessage::Goodbye { code, text: "not you".into() }).await;
+    }
+    let error = room.changed().await.unwrap_err();
+    assert_eq!((error.is_closed(), error.code()), (true, Some(ErrorCode::Unauthorized)));
+    drop(connection);
+}
+
+#[tokio::test]
+async fn a_suspected_connection_is_pinged_and_the_clock_is_measured() {
+    let (connection, _room, mut server, _listener) = in_room(|connect| connect).await;
+    assert_eq!((connection.round_trip(), connection.node_time()), (None, None));
+    connection.suspect();
+    assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
+    server.say(&ServerMessage::Pong { nonce: 1, time_us: 3_600_000_000 }).await;
+    tokio::join!(connection.ping(), server.pong()).0.unwrap();
+    assert!(connection.round_trip().unwrap() < Duration::from_secs(60));
+    assert!(connection.node_time().is_some());
+}
