@@ -257,7 +257,10 @@ async fn arena_shows_a_ship_as_long_as_it_is_near() -> Result<(), Error> {
     until(&ann, sees_bob).await?;
     bob.request("Steer", &json!({ "angle": std::f32::consts::PI })).await?;
     until(&ann, |state| !sees_bob(state)).await?;
-    assert!(state(&ann)["ships"].get(ann.player().0.to_string()).is_some());
+    let own = ann.player().0.to_string();
+    assert!(state(&ann)["ships"].get(&own).is_some());
+    // The node has measured the round trip, and the room shows it.
+    until(&ann, |state| state["ships"][&own]["round_trip_ms"].is_u64()).await?;
     Ok(())
 }
 
