@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// So many are acknowledged at once.
-const ACK_EVERY: u64 = 32;
+const ACK_EVERY: u32 = 32;
 /// And so many bytes.
 const ACK_BYTES: u32 = 16 * 1024;
 
@@ -14,8 +14,8 @@ pub const ACK_DELAY: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
     count: u64,
-    acknowledged: u64,
-    /// How many bytes came since the last acknowledgement.
+    /// How many of them came since the last acknowledgement, and how many bytes.
+    unacknowledged: u32,
     bytes: u32,
 }
 
@@ -30,30 +30,33 @@ impl Received {
     #[inline]
     pub fn handled(&mut self, bytes: usize) {
         self.count += 1;
+        self.unacknowledged = self.unacknowledged.saturating_add(1);
         self.bytes = self.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
     /// The other end had to forget this many, which come next: they count as handled.
     pub fn lost(&mut self, messages: u64) {
         self.count = self.count.saturating_add(messages);
+        let messages = u32::try_from(messages).unwrap_or(u32::MAX);
+        self.unacknowledged = self.unacknowledged.saturating_add(messages);
     }
 
     /// Whether some are not acknowledged. An acknowledgement should follow within [`ACK_DELAY`].
     #[must_use]
     pub fn is_behind(&self) -> bool {
-        self.count > self.acknowledged
+        self.unacknowledged > 0
     }
 
     /// Whether an acknowledgement should be sent now.
     #[must_use]
     #[inline]
     pub fn is_due(&self) -> bool {
-        self.count - self.acknowledged >= ACK_EVERY || self.bytes >= ACK_BYTES
+        self.unacknowledged >= ACK_EVERY || self.bytes >= ACK_BYTES
     }
 
     /// Acknowledges all: the number to be sent.
     pub fn acknowledge(&mut self) -> u64 {
-        self.acknowledged = self.count;
+        self.unacknowledged = 0;
         self.bytes = 0;
         self.count
     }
