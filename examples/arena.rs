@@ -23,6 +23,8 @@ struct Ship {
     y: f32,
     #[sync(hidden)]
     angle: f32,
+    /// How long a message to the player and back takes; none before the first measurement.
+    round_trip_ms: Option<u32>,
 }
 
 #[derive(Message)]
@@ -30,13 +32,13 @@ struct Steer {
     angle: f32,
 }
 
-// 30 steps of the simulation and 20 patches to each player a second.
-#[room(messages(Steer), tick_hz = 30, sync_hz = 20, capacity = 300)]
+// 30 steps of the simulation and 20 patches to each player a second; a measurement in two seconds.
+#[room(messages(Steer), tick_hz = 30, sync_hz = 20, capacity = 300, round_trip_ms = 2_000)]
 impl Room for Arena {
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         let mut place = || cx.rng().below(SIZE as u64) as f32;
         let (x, y) = (place(), place());
-        self.ships.insert(player.id(), Ship { x, y, angle: 0.0 });
+        self.ships.insert(player.id(), Ship { x, y, ..Ship::default() });
         Ok(())
     }
 
@@ -44,8 +46,10 @@ impl Room for Arena {
         self.ships.remove(&player.id());
     }
 
-    fn tick(&mut self, _: &mut Context<Self>) {
-        for ship in self.ships.values_mut() {
+    fn tick(&mut self, cx: &mut Context<Self>) {
+        for (player, ship) in &mut self.ships {
+            let round_trip = cx.round_trip(*player);
+            ship.round_trip_ms = round_trip.map(|time| time.as_millis() as u32);
             ship.x = (ship.x + STEP * ship.angle.cos()).clamp(0.0, SIZE);
             ship.y = (ship.y + STEP * ship.angle.sin()).clamp(0.0, SIZE);
         }

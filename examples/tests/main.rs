@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use playfield::ErrorCode;
 use playfield::client::{self, Connection, Creation, Dynamic, Error, Room};
 use playfield::identity::Signer;
+use playfield::{ErrorCode, SelfSigned};
 use serde_json::{Value, json};
 
 /// An example that runs; killed when dropped.
@@ -198,6 +198,34 @@ async fn chat_shows_who_is_away_and_who_comes_back_has_missed_nothing() -> Resul
 }
 
 #[tokio::test]
+async fn chat_is_served_over_tls_by_flags() -> Result<(), Error> {
+    let signed = SelfSigned::new(&["localhost"]).expect("a certificate");
+    let file = |name: &str, text: String| {
+        let name = format!("playfield-example-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).expect("it can be written");
+        path.display().to_string()
+    };
+    let cert = file("cert.pem", signed.certificate_pem());
+    let key = file("key.pem", signed.key_pem());
+    let arguments = ["--listen=127.0.0.1:0", "--tls-cert", &cert, "--tls-key", &key];
+    let example = Example::start(env!("CARGO_BIN_EXE_chat"), &arguments);
+    // The files are read at the start.
+    [cert, key].iter().for_each(|path| std::fs::remove_file(path).expect("it is there"));
+    let (_, port) = example.address.rsplit_once(':').expect("a port");
+    for scheme in ["wss", "tls"] {
+        let connection = client::connect(&format!("{scheme}://localhost:{port}"))
+            .root_certificate(signed.certificate_pem().as_bytes())
+            .await?;
+        let room = connection.join_or_create_dynamic("chat", None).await?;
+        room.request("Say", &json!({ "text": scheme })).await?;
+        until(&room, |state| state["lines"][0]["text"] == scheme).await?;
+        room.leave().await?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn cards_shows_each_player_their_own_hand() -> Result<(), Error> {
     let example = Example::rooms(env!("CARGO_BIN_EXE_cards"));
     let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);
@@ -283,7 +311,10 @@ async fn arena_shows_a_ship_as_long_as_it_is_near() -> Result<(), Error> {
     until(&ann, sees_bob).await?;
     bob.request("Steer", &json!({ "angle": std::f32::consts::PI })).await?;
     until(&ann, |state| !sees_bob(state)).await?;
-    assert!(state(&ann)["ships"].get(ann.player().0.to_string()).is_some());
+    let own = ann.player().0.to_string();
+    assert!(state(&ann)["ships"].get(&own).is_some());
+    // The node has measured the round trip, and the room shows it.
+    until(&ann, |state| state["ships"][&own]["round_trip_ms"].is_u64()).await?;
     Ok(())
 }
 

@@ -26,6 +26,7 @@ mod stats;
 pub mod store;
 pub mod sync;
 mod table;
+pub mod tls;
 pub mod websocket;
 pub mod workloads;
 pub mod worlds;

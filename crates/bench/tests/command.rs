@@ -256,6 +256,35 @@ fn bench_http_notices_one_damaged_reply() {
     assert!(lines.lines().all(|line| line.contains(r#""verified":false"#)), "{lines}");
 }
 
+fn quick_tls(more: &[&str]) -> Output {
+    let arguments = ["bench", "tls", "--json", "--connections=20", "--handshakes=20", "--rounds=1"];
+    playfield(&[&arguments, &["--rooms=1", "--seconds=1"][..], more].concat())
+}
+
+#[test]
+fn bench_tls_verifies_what_it_counts() {
+    let output = quick_tls(&[]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let rows: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    let names: Vec<_> = rows.iter().map(|row| row["row"].as_str()).collect();
+    assert_eq!(names, [Some("rooms"), Some("handshakes"), Some("held")]);
+    for row in rows {
+        assert!(row["ratio"].as_f64() > Some(0.0) && row["verified"] == true, "{row}");
+    }
+}
+
+#[test]
+fn bench_tls_notices_one_damaged_byte_in_every_row() {
+    for row in ["rooms", "handshakes", "held"] {
+        let output = quick_tls(&["--corrupt-one", "--row", row]);
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{row}: {lines}");
+        assert!(lines.contains(r#""verified":false"#), "{lines}");
+    }
+}
+
 #[test]
 fn a_case_ends_with_the_command_that_runs_it() {
     let mut case = Command::new(PLAYFIELD)

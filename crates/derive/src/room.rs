@@ -21,6 +21,7 @@ pub(crate) struct Arguments {
     capacity: Option<LitInt>,
     empty_ms: Option<LitInt>,
     silence_ms: Option<LitInt>,
+    round_trip_ms: Option<LitInt>,
     grace_ms: Option<LitInt>,
     persist: Option<LitInt>,
     closing_ms: Option<LitInt>,
@@ -33,8 +34,8 @@ pub(crate) struct Arguments {
 
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
-                       joins_waiting_max = …, reply_ms = …, silence_ms = …, grace_ms = …, persist = …, \
-                       creation = …, criteria(…)";
+                       joins_waiting_max = …, reply_ms = …, silence_ms = …, round_trip_ms = …, \
+                       grace_ms = …, persist = …, creation = …, criteria(…)";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -75,6 +76,7 @@ impl Arguments {
             "joins_waiting_max" => number(input, &name, &mut self.joins_waiting_max, 0..=1_000_000),
             "persist" => number(input, &name, &mut self.persist, 1..=86_400),
             "silence_ms" => number(input, &name, &mut self.silence_ms, 100..=3_600_000),
+            "round_trip_ms" => number(input, &name, &mut self.round_trip_ms, 100..=3_600_000),
             "grace_ms" => number(input, &name, &mut self.grace_ms, 0..=86_400_000),
             other => {
                 let message = format!("unknown option `{other}`; the options are {OPTIONS}");
@@ -439,6 +441,7 @@ fn at(tokens: &TokenStream, span: Span) -> TokenStream {
 fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let Arguments { tick_hz, sync_hz, capacity, empty_ms, closing_ms, silence_ms, .. } = arguments;
     let Arguments { join_wait_ms, joins_waiting_max, reply_ms, grace_ms, persist, .. } = arguments;
+    let Arguments { round_trip_ms, .. } = arguments;
     let or = |given: &Option<LitInt>, default: TokenStream| {
         given.as_ref().map_or(default, |given| {
             let digits = proc_macro2::Literal::u64_unsuffixed(given.base10_parse().unwrap_or(0));
@@ -461,6 +464,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let joins_waiting_max = or(joins_waiting_max, quote!(256));
     let reply_ms = or(reply_ms, quote!(30_000));
     let silence_ms = or(silence_ms, quote!(0));
+    let round_trip_ms = or(round_trip_ms, quote!(0));
     let grace_ms = or(grace_ms, quote!(10_000));
     let persist_s = or(persist, quote!(0));
     let by_server = arguments.creation.as_ref().is_some_and(|by| by == "server");
@@ -476,6 +480,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             joins_waiting_max: #joins_waiting_max,
             reply_ms: #reply_ms,
             silence_ms: #silence_ms,
+            round_trip_ms: #round_trip_ms,
             grace_ms: #grace_ms,
             persist_s: #persist_s,
             creation: #rt::CreatedBy::#creation,

@@ -5,3 +5,5 @@ mod jwt;
 mod keys;
 mod refresh;
 mod tickets;
+#[cfg(feature = "url")]
+mod url;

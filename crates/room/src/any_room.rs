@@ -201,6 +201,18 @@ pub trait AnyRoom: Send {
         let _ = (at, player, out);
     }
 
+    /// A ping to a player was answered after `round_trip`. Only for rooms whose
+    /// [settings](crate::Settings::round_trip_ms) ask for it.
+    fn measured(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        round_trip: Duration,
+        out: &mut dyn RoomOutput,
+    ) {
+        let _ = (at, player, round_trip, out);
+    }
+
     /// A player left, or their session ended, also while they waited. The link is not used again.
     fn leave(&mut self, at: Duration, player: PlayerId, why: LeaveReason, out: &mut dyn RoomOutput);
 

@@ -13,6 +13,7 @@ use crate::deferred::Replies;
 use crate::random::{Random, id_from_random};
 use crate::rate::Limiter;
 use crate::reservation::{Reserved, check_wait};
+use crate::round_trips::RoundTrips;
 use crate::timers::Timers;
 use crate::{
     Creator, Error, InternalMessage, Player, Reservation, Result, RoomSummary, SeatFor, Sender,
@@ -65,6 +66,8 @@ pub(crate) struct ContextState {
     /// How much of their rates players have used, by player and message; only of messages with a
     /// rate.
     pub(crate) limiters: BTreeMap<(PlayerId, u32), Limiter>,
+    /// How long messages to players and back take; only where the room asks for it.
+    pub(crate) round_trips: RoundTrips,
     /// The unfinished background tasks, by number: the name of the message that each ends with.
     pub(crate) tasks: BTreeMap<u64, &'static str>,
     /// The unanswered requests to other rooms, by number: the name of the message.
@@ -157,6 +160,7 @@ impl ContextState {
             saves_asked: 0,
             effects: Vec::new(),
             limiters: BTreeMap::new(),
+            round_trips: RoundTrips::default(),
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
             holds: BTreeMap::new(),

@@ -24,6 +24,7 @@ pub mod rate;
 mod reservation;
 mod room;
 mod room_type;
+mod round_trips;
 pub mod sim;
 mod store;
 mod timers;

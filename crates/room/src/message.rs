@@ -232,6 +232,10 @@ pub struct Settings {
     /// How long a player's connection may be silent before it is closed, in milliseconds; 0 = as
     /// long as the node's `heartbeat_ms` allows. Default: 0.
     pub silence_ms: u64,
+    /// How often the round trip to each player is measured, for [`Context::round_trip`], in
+    /// milliseconds; 0 = never. A node measures no connection more often than ten times a second.
+    /// Default: 0.
+    pub round_trip_ms: u64,
     /// How long a player whose connection was lost keeps the seat, in milliseconds; 0 = they leave
     /// at once. Only clients that [resume](Room#players-who-come-back) their sessions can return.
     /// Default: 10,000.
@@ -265,6 +269,7 @@ impl Default for Settings {
             joins_waiting_max: 256,
             reply_ms: 30_000,
             silence_ms: 0,
+            round_trip_ms: 0,
             grace_ms: 10_000,
             persist_s: 0,
             creation: CreatedBy::Anyone,

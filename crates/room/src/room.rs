@@ -60,6 +60,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `reply_ms = 30_000` | 30,000 | milliseconds that a [deferred](Context::defer) reply may take, up to 3,600,000 |
 /// | `persist = 10` | never | seconds between saves of a room with a key, 1 to 86,400: see [below](#rooms-that-last) |
 /// | `silence_ms = 3_000` | the node's `heartbeat_ms` | a player whose connection is silent for so many milliseconds, 100 to 3,600,000, has lost the connection |
+/// | `round_trip_ms = 2_000` | never | milliseconds between pings that measure the [round trip](Context::round_trip) to each player, 100 to 3,600,000 |
 /// | `grace_ms = 10_000` | 10,000 | milliseconds that a player whose connection was lost keeps the seat, up to 86,400,000; 0 = none: see [below](#players-who-come-back) |
 ///
 /// Those with numbers are the room type's [`Settings`](crate::Settings). Where the `impl` lacks them,

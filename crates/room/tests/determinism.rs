@@ -47,6 +47,7 @@ enum Act {
     Work(u8),
     Ask(u8),
     Kick(u8),
+    Ping(u8),
     Turn(bool),
     Keep(u8),
     Find(bool),
@@ -74,7 +75,8 @@ struct Gong(u8);
     tick_hz = 20,
     sync_hz = 10,
     capacity = 5,
-    empty_ms = 2000
+    empty_ms = 2000,
+    round_trip_ms = 1000
 )]
 impl Room for Fair {
     fn create(_: (), cx: &mut Context<Self>) -> Result<Self> {
@@ -133,6 +135,10 @@ impl Handle<Act> for Fair {
             }
             Act::Ask(what) => self.log.push(format!("asks {}", cx.ask("other", &Gong(what)).0)),
             Act::Kick(whom) => cx.kick(PlayerId(whom.into()), "out"),
+            Act::Ping(whom) => {
+                let round_trip = cx.round_trip(PlayerId(whom.into()));
+                self.log.push(format!("{whom} takes {round_trip:?}"));
+            }
             Act::Turn(true) => cx.lock(),
             Act::Turn(false) => cx.unlock(),
             Act::Keep(ms) => {
@@ -184,6 +190,9 @@ enum Input {
     Sync,
     Answer(u8, bool),
     Told(u8),
+    Measured(u8, u16),
+    Lost(u8),
+    Returned(u8),
     Done,
     Stall(u8),
     Resume(u8),
@@ -200,7 +209,8 @@ fn acts() -> impl Strategy<Value = Act> {
         2 => b.prop_map(Act::Every),
         2 => b.prop_map(Act::Work),
         2 => b.prop_map(Act::Ask),
-        2 => a.prop_map(Act::Kick),
+        2 => a.clone().prop_map(Act::Kick),
+        4 => a.prop_map(Act::Ping),
         1 => any::<bool>().prop_map(Act::Find),
         1 => Just(Act::Turn(true)),
         3 => Just(Act::Turn(false)),
@@ -224,6 +234,9 @@ fn inputs() -> impl Strategy<Value = Vec<Input>> {
         4 => Just(Input::Sync),
         2 => (0..20_u8, any::<bool>()).prop_map(|(ask, well)| Input::Answer(ask, well)),
         2 => any::<u8>().prop_map(Input::Told),
+        4 => (player.clone(), any::<u16>()).prop_map(|(who, us)| Input::Measured(who, us)),
+        1 => player.clone().prop_map(Input::Lost),
+        1 => player.clone().prop_map(Input::Returned),
         2 => Just(Input::Done),
         2 => player.clone().prop_map(Input::Stall),
         2 => player.prop_map(Input::Resume),
@@ -273,6 +286,17 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                 from: room_named("x"),
                 message: InternalMessage::of(&Gong(*what)),
             }),
+            Input::Measured(player, us) => {
+                let round_trip = Duration::from_micros((*us).into());
+                let player = PlayerId((*player).into());
+                host.room.measured(host.at, player, round_trip, &mut host.out);
+            }
+            Input::Lost(player) => {
+                host.room.lost(host.at, PlayerId((*player).into()), &mut host.out);
+            }
+            Input::Returned(player) => {
+                host.room.returned(host.at, PlayerId((*player).into()), &mut host.out);
+            }
             Input::Done => {
                 for (task, job) in std::mem::take(&mut host.out.jobs) {
                     host.mail(Mail::Done { task, message: job() });
@@ -339,6 +363,11 @@ proptest! {
                     sim.answer::<Gong>(AskId(ask.into()), if well { Ok(3) } else { Err("no".into()) });
                 }
                 Input::Told(what) => sim.tell(&Gong(what)),
+                Input::Measured(player, us) => {
+                    let round_trip = Duration::from_micros(us.into());
+                    here(player).into_iter().for_each(|player| sim.measure(player, round_trip));
+                }
+                Input::Lost(_) | Input::Returned(_) => {}
                 Input::Done => drop(sim.run_background()),
                 Input::Stall(player) => here(player).into_iter().for_each(|player| sim.stall(player)),
                 Input::Resume(player) => here(player).into_iter().for_each(|player| sim.resume(player)),

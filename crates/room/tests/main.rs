@@ -10,6 +10,7 @@ mod macros;
 mod names;
 mod rates;
 mod replies;
+mod round_trips;
 mod schemas;
 mod sim;
 mod sim_copies;

@@ -31,7 +31,9 @@ pub(crate) struct Addresses {
 
 #[derive(Default)]
 struct Known {
-    by_ip: HashMap<IpAddr, Arc<Address>>,
+    /// By what counts as one address, and whether it is trusted: one in a network of strangers may
+    /// be, and neither shares with the other.
+    by_ip: HashMap<(IpAddr, bool), Arc<Address>>,
     /// With so many, it is time to look for those that can be forgotten.
     sweep_at: usize,
 }
@@ -157,7 +159,9 @@ impl Addresses {
 
     /// What is known of an address.
     pub(crate) fn at(&self, ip: IpAddr, now: Duration) -> Arc<Address> {
-        let counted = self.counted(ip);
+        let is_trusted =
+            self.is_proxy(ip) || self.trusted.iter().any(|network| network.contains(ip));
+        let counted = (self.counted(ip), is_trusted);
         let mut known = self.lock();
         if let Some(address) = known.by_ip.get(&counted) {
             return Arc::clone(address);
@@ -165,8 +169,6 @@ impl Addresses {
         if known.by_ip.len() >= known.sweep_at.max(SWEEP_MIN).min(self.addresses_max) {
             known.sweep(now, self.addresses_max);
         }
-        let is_trusted =
-            self.is_proxy(ip) || self.trusted.iter().any(|network| network.contains(ip));
         let address = Arc::new(Address::new(Arc::clone(&self.shared), is_trusted));
         known.by_ip.insert(counted, Arc::clone(&address));
         address
@@ -466,6 +468,18 @@ mod tests {
         let _one = admit(&addresses, "2001:db8:1:1::1").unwrap();
         assert!(admit(&addresses, "2001:db8:1:2::1").is_err());
         assert!(admit(&addresses, "2001:db8:2::1").is_ok());
+    }
+
+    #[test]
+    fn one_trusted_address_does_not_exempt_its_neighbors() {
+        let addresses = addresses(&[
+            ("connections_per_address_max", "1"),
+            ("trusted_addresses", "2001:db8::5"),
+        ]);
+        let _trusted = [(); 3].map(|()| admit(&addresses, "2001:db8::5").unwrap());
+        let _stranger = admit(&addresses, "2001:db8::6").unwrap();
+        assert!(admit(&addresses, "2001:db8::7").is_err());
+        assert!(admit(&addresses, "2001:db8::5").is_ok());
     }
 
     #[test]

@@ -40,8 +40,18 @@ impl Entropy {
     }
 
     /// A session's number: random, since one that counts would tell every client how many sessions
-    /// there were. It lies in 1..2^53, so that JavaScript reads it exactly.
+    /// there were.
     pub(crate) fn session(&mut self) -> u64 {
+        self.exact()
+    }
+
+    /// A number that only those know who were sent it.
+    pub(crate) fn nonce(&mut self) -> u64 {
+        self.exact()
+    }
+
+    /// A random number in 1..2^53, which JavaScript reads exactly.
+    fn exact(&mut self) -> u64 {
         (self.number() >> 11).max(1)
     }
 

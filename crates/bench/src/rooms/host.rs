@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use playfield_room::{RoomType, Settings};
 use playfield_server::{Config, Server};
 
+use super::case::Case;
 use super::hosted::report;
 use super::table::ROOM_TYPE;
 use crate::clock::pin;
@@ -14,13 +15,18 @@ use crate::limits::raise_descriptors;
 use crate::workloads::colyseus::Table;
 
 /// Serves until standard input is closed.
-pub(super) fn host(hz: u32) -> io::Result<()> {
+pub(super) fn host(case: &Case) -> io::Result<()> {
     pin(super::SERVER_CORE)?;
     raise_descriptors();
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let config = Config { listen, shards: 1, ..Config::default() };
+    let config = Config {
+        listen,
+        shards: 1,
+        tls_self_signed: case.transport.is_secure(),
+        ..Config::default()
+    };
     let usual = RoomType::of::<Table>(ROOM_TYPE);
-    let settings = Settings { tick_hz: hz, sync_hz: hz, ..usual.settings };
+    let settings = Settings { tick_hz: case.hz, sync_hz: case.hz, ..usual.settings };
     let running = Server::new(config).room_type(RoomType { settings, ..usual }).start()?;
     report(running.local_addr().port())
 }

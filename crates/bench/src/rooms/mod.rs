@@ -48,8 +48,12 @@ pub struct Options {
 pub enum Transport {
     /// WebSocket.
     WebSocket,
+    /// WebSocket over TLS.
+    SecureWebSocket,
     /// Native framing.
     Tcp,
+    /// Native framing over TLS.
+    Tls,
 }
 
 /// The role of a process.
@@ -89,13 +93,23 @@ impl Default for Options {
 
 impl Transport {
     /// All transports by name.
-    pub const NAMES: &[(&str, Self)] = &[("ws", Self::WebSocket), ("tcp", Self::Tcp)];
+    pub const NAMES: &[(&str, Self)] = &[
+        ("ws", Self::WebSocket),
+        ("wss", Self::SecureWebSocket),
+        ("tcp", Self::Tcp),
+        ("tls", Self::Tls),
+    ];
 
     fn name(self) -> &'static str {
-        match self {
-            Self::WebSocket => "ws",
-            Self::Tcp => "tcp",
-        }
+        Self::NAMES.iter().find(|(_, transport)| *transport == self).map_or("", |(name, _)| name)
+    }
+
+    fn is_web_socket(self) -> bool {
+        matches!(self, Self::WebSocket | Self::SecureWebSocket)
+    }
+
+    fn is_secure(self) -> bool {
+        matches!(self, Self::SecureWebSocket | Self::Tls)
     }
 }
 
@@ -125,7 +139,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         Role::BaselineDriver => {
             run::drive(options, driver::Peer::Baseline { bytes: options.bytes }, out)
         }
-        Role::Server => host::host(options.case.hz).map(|()| true),
+        Role::Server => host::host(&options.case).map(|()| true),
         Role::BaselineServer => baseline::host(&options.case, options.bytes).map(|()| true),
     }
 }

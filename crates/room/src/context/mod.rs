@@ -23,7 +23,7 @@ use crate::{Error, Player, Result, RoomOutput};
 ///
 /// - *Time and chance*: [`now`](Self::now), [`tick`](Self::tick), [`rng`](Self::rng)
 /// - *Players*: [`players`](Self::players), [`player`](Self::player), [`kick`](Self::kick),
-///   [`joining`](Self::joining), [`creator`](Self::creator)
+///   [`round_trip`](Self::round_trip), [`joining`](Self::joining), [`creator`](Self::creator)
 /// - *Events*: [`emit`](Self::emit), [`emit_to`](Self::emit_to), [`emit_some`](Self::emit_some),
 ///   [`emit_except`](Self::emit_except)
 /// - *Timers*: [`after`](Self::after), [`every`](Self::every), [`cancel`](Self::cancel)
@@ -157,6 +157,52 @@ impl<'a, R> Context<'a, R> {
     /// The player with this number; `None` if they are not in the room.
     pub fn player(&self, id: PlayerId) -> Option<&'a Player> {
         self.seats.get(&id)
+    }
+
+    /// How long a message to this player's client and back takes: the node sends pings, and smooths
+    /// what it measures as RFC 6298 (section 2) does with `SRTT`. It includes the time that passes
+    /// in the node until a turn of the shard is over, and in the client until it answers.
+    ///
+    /// `None` unless the room asks for it by [`round_trip_ms`](crate::Settings::round_trip_ms),
+    /// while the player has no connection, and until the first answer on the present connection.
+    /// Measurements are inputs of the room, as messages are, and not part of its state: a room that
+    /// shows them copies them there, and one that is replayed reads the same.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
+    /// use std::time::Duration;
+    ///
+    /// use playfield::prelude::*;
+    /// use playfield::sim::Sim;
+    ///
+    /// #[derive(State, Default)]
+    /// struct Race {
+    ///     round_trips_ms: Map<PlayerId, u32>,
+    /// }
+    ///
+    /// #[room(tick_hz = 1, round_trip_ms = 2_000)]
+    /// impl Room for Race {
+    ///     fn tick(&mut self, cx: &mut Context<Self>) {
+    ///         for player in cx.players() {
+    ///             if let Some(time) = cx.round_trip(player.id()) {
+    ///                 self.round_trips_ms.insert(player.id(), time.as_millis() as u32);
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let mut sim = Sim::<Race>::new(1);
+    /// let ann = sim.join("Ann")?;
+    /// sim.measure(ann, Duration::from_millis(80));
+    /// sim.measure(ann, Duration::from_millis(160));
+    /// sim.advance(Duration::from_secs(1));
+    /// assert_eq!(sim.copy(ann).round_trips_ms.get(&ann), Some(&90));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn round_trip(&self, player: PlayerId) -> Option<Duration> {
+        self.context.round_trips.of(player)
     }
 
     /// The player that this callback is about to admit: in [`Room::join`](crate::Room::join), and in

@@ -120,6 +120,22 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         }
     }
 
+    fn measured(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        round_trip: Duration,
+        out: &mut dyn RoomOutput,
+    ) {
+        if !self.begin(at, out) || self.settings.round_trip_ms == 0 {
+            return;
+        }
+        let player = self.renumbered.get(&player).copied().unwrap_or(player);
+        if self.seats.get(&player).is_some_and(Player::is_connected) {
+            self.context.round_trips.measured(player, round_trip);
+        }
+    }
+
     fn message(
         &mut self,
         at: Duration,
@@ -310,6 +326,7 @@ impl<R: Room> RoomCore<R> {
             return;
         }
         let player = seated.clone();
+        self.context.round_trips.forget(player.id);
         self.act(out, |room, cx| {
             if is_connected {
                 room.returned(&player, cx);

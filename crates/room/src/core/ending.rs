@@ -142,6 +142,7 @@ impl<R: Room> RoomCore<R> {
     pub(super) fn unseat(&mut self, player: PlayerId) -> Option<Player> {
         let player = self.seats.remove(&player)?;
         self.context.forget_rates(player.id);
+        self.context.round_trips.forget(player.id);
         while self.context.replies.take_of(player.id).is_some() {}
         self.context.summary.players = self.seats.len() as u32;
         if self.seats.is_empty() {

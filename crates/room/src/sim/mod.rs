@@ -44,7 +44,7 @@ pub const OTHER_ROOM_TYPE: &str = "other";
 /// - *Players*: [`join`](Self::join), [`join_begin`](Self::join_begin), [`leave`](Self::leave),
 ///   [`request`](Self::request), [`request_begin`](Self::request_begin),
 ///   [`send`](Self::send), [`events`](Self::events), [`copy`](Self::copy),
-///   [`stall`](Self::stall)
+///   [`stall`](Self::stall), [`measure`](Self::measure)
 /// - *Time*: [`advance`](Self::advance), [`sync`](Self::sync), [`now`](Self::now)
 /// - *Background work*: [`run_background`](Self::run_background),
 ///   [`background`](Self::background), [`finish`](Self::finish)

@@ -1,6 +1,7 @@
 //! Simulated players: what they send, and what they receive.
 
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::message::MessageRef;
@@ -264,6 +265,20 @@ impl<R: Room + Default> Sim<R> {
             .answers
             .remove(&request)
             .map_or_else(|| Err(self.why_no_answer(player)), |(_, reply)| reply)
+    }
+
+    /// A ping to a player was answered after `round_trip`: see
+    /// [`Context::round_trip`](crate::Context::round_trip).
+    ///
+    /// # Panics
+    /// If the room's type does not ask for that: no node would measure it.
+    pub fn measure(&mut self, player: PlayerId, round_trip: Duration) {
+        assert!(
+            R::SETTINGS.round_trip_ms > 0,
+            "the room's type needs `#[room(round_trip_ms = 2_000)]`"
+        );
+        self.core.measured(self.now, player, round_trip, &mut self.out);
+        self.follow_up();
     }
 
     /// From here on this player's connection is blocked: no patches arrive.

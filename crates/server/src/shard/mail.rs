@@ -28,6 +28,8 @@ pub(crate) enum ShardMail {
     Go { room: RoomKey, member: MemberKey, why: LeaveReason, farewell: Farewell },
     /// To the room's shard: the session of a member has lost its connection, and goes on.
     Lost { room: RoomKey, member: MemberKey },
+    /// To the room's shard: a ping to the client of a member was answered.
+    Measured { room: RoomKey, member: MemberKey, round_trip: Duration },
     /// To the room's shard: the session has a connection again, and its client has this copy. The
     /// answer repeats the number.
     Return { room: RoomKey, member: MemberKey, number: u32, copy: Option<ResumeRoom> },

@@ -60,6 +60,7 @@ pub(crate) use rooms::lateness::Stopwatch;
 use rooms::schedule::Schedule;
 use services::HostedService;
 use session::rates::Rates;
+use session::round_trips;
 
 /// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
@@ -152,6 +153,8 @@ impl Shard {
             .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask))
             .min(period(&node.config))
             .min(node.config.message_timeout());
+        let periods = node.room_types.iter().filter_map(|of| round_trips::period(of.settings));
+        let shortest = periods.fold(shortest, Duration::min);
         let rates = Rates::new(&node.config);
         let config = &node.config;
         let connections = Connections::new(config.resume_bytes_max, config.outbox_high_bytes);

@@ -28,6 +28,9 @@ impl Shard {
                 self.vacate(room, member, why, farewell);
             }
             ShardMail::Lost { room, member } => self.lost_elsewhere(room, member),
+            ShardMail::Measured { room, member, round_trip } => {
+                self.measured(room, member, round_trip);
+            }
             ShardMail::Return { room, member, number, copy } => {
                 self.returned_elsewhere(room, member, number, copy);
             }

@@ -237,6 +237,17 @@ impl AnyRoom for TestRoom {
         }
     }
 
+    fn measured(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        round_trip: Duration,
+        out: &mut dyn RoomOutput,
+    ) {
+        let (at, ms) = (at.as_millis(), round_trip.as_millis());
+        self.shout(format!("{player} takes {ms} ms at {at}").as_bytes(), out);
+    }
+
     fn message(
         &mut self,
         at: Duration,

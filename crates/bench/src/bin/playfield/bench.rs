@@ -7,7 +7,7 @@ use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_bench::{
-    attacks, constructs, http, packet, resume, rounds, store, websocket, worlds,
+    attacks, constructs, http, packet, resume, rounds, store, tls, websocket, worlds,
 };
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
@@ -23,7 +23,7 @@ exit status is 1 if any differs.
 
 /// In execution order.
 const SUITES: &str =
-    "sync, constructs, worlds, packet, websocket, store, http, attacks, resume, rooms";
+    "sync, constructs, worlds, packet, websocket, store, http, tls, attacks, resume, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -55,6 +55,11 @@ const HTTP_HELP: &str = "
 http: requests per second over kept connections, to a room that a handler asks, to a page, and to
 the baseline, which only reads and writes. The server runs on one core, the clients on another. The
 room ticks at 60 Hz meanwhile, and says how late.
+";
+
+const TLS_HELP: &str = "
+tls: full handshakes, compared with rustls alone; the memory of connections that are held; and rooms of
+30 players with and without TLS. The server runs on one core, the clients on another.
 ";
 
 const ATTACKS_HELP: &str = "
@@ -165,6 +170,18 @@ const HTTP: &[Opt] = &[
     Opt { name: "role", value: "", help: "" },
 ];
 
+const TLS: &[Opt] = &[
+    ROW,
+    Opt { name: "connections", value: "N", help: "connections that are held (default 10000)" },
+    Opt { name: "handshakes", value: "N", help: "handshakes of one measurement (default 2000)" },
+    Opt { name: "rounds", value: "N", help: "measurements of handshakes, in turns (default 5)" },
+    Opt { name: "rooms", value: "N", help: "number of rooms (default 60)" },
+    Opt { name: "seconds", value: "N", help: "how long rooms are measured (default 10)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
 const ATTACKS: &[Opt] = &[
     ROW,
     Opt { name: "connections", value: "N", help: "number of attackers (default 1000)" },
@@ -193,7 +210,11 @@ const ROOMS: &[Opt] = &[
     Opt { name: "hz", value: "N", help: "ticks and patches per second (default 20)" },
     Opt { name: "seconds", value: "N", help: "duration, after 3 s of warm-up (default 10)" },
     Opt { name: "inputs-hz", value: "N", help: "inputs per second and client (default 0)" },
-    Opt { name: "transport", value: "ws|tcp", help: "WebSocket (default) or native framing" },
+    Opt {
+        name: "transport",
+        value: "ws|wss|tcp|tls",
+        help: "WebSocket (default) or native framing; over TLS",
+    },
     Opt { name: "workload", value: "colyseus", help: "the only workload" },
     Opt {
         name: "find-max",
@@ -215,6 +236,7 @@ fn help() -> String {
         (PACKET_HELP, PACKET),
         (WEBSOCKET_HELP, WEBSOCKET),
         (HTTP_HELP, HTTP),
+        (TLS_HELP, TLS),
         (STORE_HELP, STORE),
         (ATTACKS_HELP, ATTACKS),
         (RESUME_HELP, RESUME),
@@ -233,6 +255,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "packet" => run_packet(parser, out),
             "websocket" => run_websocket(parser, out),
             "http" => run_http(parser, out),
+            "tls" => run_tls(parser, out),
             "attacks" => run_attacks(parser, out),
             "resume" => run_resume(parser, out),
             "store" => run_store(parser, out),
@@ -272,6 +295,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         store::run(&store::Options { rows: packet, ..store::Options::new() }, out)?,
         websocket::run(&websocket, out)?,
         http::run(&http, out)?,
+        tls::run(&tls::Options { json, ..tls::Options::new() }, out)?,
         attacks::run(&attacks::Options { json, ..attacks::Options::default() }, out)?,
         resume::run(&resume::Options { json, ..resume::Options::default() }, out)?,
         rooms::run(&rooms, out)?,
@@ -453,6 +477,28 @@ fn run_http(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
         }
     }
     done(http::run(&options, out)?)
+}
+
+fn run_tls(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = tls::Options::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("row") => options.row = Some(row(parser, &tls::names())?),
+            Long("connections") => {
+                options.connections = within(parser, "connections", 1..=100_000)?;
+            }
+            Long("handshakes") => options.handshakes = within(parser, "handshakes", 1..=1_000_000)?,
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=1_000)?,
+            Long("rooms") => options.rooms = within(parser, "rooms", 1..=10_000)?,
+            Long("seconds") => options.seconds = within(parser, "seconds", 1..=86_400)?,
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, TLS)),
+        }
+    }
+    done(tls::run(&options, out)?)
 }
 
 fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

@@ -19,6 +19,7 @@ use super::case::Case;
 use super::hosted::Hosted;
 use crate::clock::{delayed, pin, process_cpu};
 use crate::limits::raise_descriptors;
+use crate::tls::end::Settings;
 
 /// How many connections are in progress at once: fewer than any server's backlog.
 const CONNECTING_MAX: usize = 128;
@@ -86,6 +87,7 @@ impl Peer {
 struct Driver<'a> {
     case: &'a Case,
     peer: Peer,
+    tls: Option<Settings>,
     poll: Poll,
     clients: Vec<Client>,
     rooms: Vec<Room>,
@@ -117,9 +119,11 @@ pub(super) fn run(case: &Case, peer: Peer, corrupt_one: bool) -> io::Result<Outc
 impl<'a> Driver<'a> {
     fn new(case: &'a Case, peer: Peer, corrupt_one: bool) -> io::Result<Self> {
         let workload = case.workload();
+        let tls = case.transport.is_secure() && peer == Peer::Playfield;
         Ok(Self {
             case,
             peer,
+            tls: tls.then(Settings::new).transpose()?,
             poll: Poll::new()?,
             clients: Vec::with_capacity(case.clients()),
             rooms: (0..case.rooms).map(|_| Room::new(&workload)).collect(),
@@ -166,7 +170,7 @@ impl<'a> Driver<'a> {
 
     fn connect(&mut self, server: &Hosted) -> io::Result<()> {
         let number = self.clients.len();
-        let mut socket = Socket::connect(server.address, number)?;
+        let mut socket = Socket::connect(server.address, number, self.tls.as_ref())?;
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut socket.stream, Token(number), interest)?;
         let mut client = Client::new(socket, number / self.case.players as usize);

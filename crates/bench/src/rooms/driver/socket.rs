@@ -10,6 +10,7 @@ use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use socket2::{Domain, Protocol, Type};
 
 use crate::rooms::Transport;
+use crate::tls::end::{End, Settings};
 
 /// The number of connections per source address: well below the number of ephemeral ports.
 const CONNECTIONS_A_SOURCE: usize = 12_000;
@@ -27,6 +28,7 @@ pub(super) struct Socket {
     partial: Vec<u8>,
     /// Bytes that the socket has not accepted yet.
     unsent: Vec<u8>,
+    tls: Option<End>,
 }
 
 /// Splits received bytes into messages.
@@ -51,7 +53,11 @@ pub(super) enum Piece<'a> {
 
 impl Socket {
     /// Starts connection number `number`.
-    pub(super) fn connect(to: SocketAddr, number: usize) -> io::Result<Self> {
+    pub(super) fn connect(
+        to: SocketAddr,
+        number: usize,
+        tls: Option<&Settings>,
+    ) -> io::Result<Self> {
         let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
@@ -70,6 +76,7 @@ impl Socket {
                 stream: TcpStream::from_std(socket.into()),
                 partial: Vec::new(),
                 unsent: Vec::new(),
+                tls: tls.map(End::new).transpose()?,
             }),
         }
     }
@@ -79,6 +86,9 @@ impl Socket {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<(usize, bool)>> {
         let kept = self.partial.len();
         buffer[..kept].copy_from_slice(&self.partial);
+        if self.tls.is_some() {
+            return self.read_tls(buffer, kept);
+        }
         match self.stream.read(&mut buffer[kept..]) {
             Ok(0) => Ok(None),
             Ok(read) => {
@@ -93,6 +103,37 @@ impl Socket {
         }
     }
 
+    /// As [`read`](Self::read), behind so many bytes.
+    fn read_tls(&mut self, buffer: &mut [u8], kept: usize) -> io::Result<Option<(usize, bool)>> {
+        let mut plaintext = Vec::new();
+        let more = match self.stream.read(&mut buffer[kept..]) {
+            Ok(0) => return Ok(None),
+            Ok(read) => {
+                let raw = &buffer[kept..kept + read];
+                if let Some(tls) = &mut self.tls {
+                    tls.open(raw, &mut plaintext)?;
+                }
+                kept + read == buffer.len()
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Some((0, false))),
+            Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(Some((0, true))),
+            Err(error) => return Err(error),
+        };
+        // Answers to the handshake, and what waited for its end.
+        self.write(&[])?;
+        if plaintext.is_empty() {
+            return Ok(Some((0, more)));
+        }
+        // A record that was cut by the read before may make it longer than what was read.
+        let end = kept + plaintext.len();
+        let Some(space) = buffer.get_mut(kept..end) else {
+            return Err(io::Error::other("more came than the buffer holds"));
+        };
+        space.copy_from_slice(&plaintext);
+        self.partial.clear();
+        Ok(Some((end, more)))
+    }
+
     /// Keeps the start of a message until the rest arrives.
     pub(super) fn keep(&mut self, rest: &[u8]) {
         self.partial.extend_from_slice(rest);
@@ -103,7 +144,10 @@ impl Socket {
 
     /// Writes now, or when the socket becomes writable.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.unsent.extend_from_slice(bytes);
+        match &mut self.tls {
+            Some(tls) => tls.seal(bytes, &mut self.unsent)?,
+            None => self.unsent.extend_from_slice(bytes),
+        }
         self.flush()
     }
 
@@ -128,19 +172,15 @@ impl Cutter {
         to: SocketAddr,
         number: usize,
     ) -> io::Result<(Self, Vec<u8>)> {
-        match transport {
-            Transport::Tcp => Ok((
-                Self::Native(Framing { message_bytes_max: MESSAGE_BYTES_MAX }),
-                PREAMBLE.to_vec(),
-            )),
-            Transport::WebSocket => {
-                let key = (number as u128).to_le_bytes();
-                let handshake = ClientHandshake::new(&to.to_string(), "/", key, &[], &[])
-                    .map_err(io::Error::other)?;
-                let request = handshake.request().to_vec();
-                Ok((Self::Handshake(Box::new(handshake)), request))
-            }
+        if !transport.is_web_socket() {
+            let framing = Framing { message_bytes_max: MESSAGE_BYTES_MAX };
+            return Ok((Self::Native(framing), PREAMBLE.to_vec()));
         }
+        let key = (number as u128).to_le_bytes();
+        let handshake =
+            ClientHandshake::new(&to.to_string(), "/", key, &[], &[]).map_err(io::Error::other)?;
+        let request = handshake.request().to_vec();
+        Ok((Self::Handshake(Box::new(handshake)), request))
     }
 
     /// Splits one piece off the front of `input` and returns how many bytes it took; `None` until
@@ -185,9 +225,10 @@ impl Cutter {
 
 /// Appends a message in the transport's framing.
 pub(super) fn put_message(transport: Transport, out: &mut Vec<u8>, message: &[u8]) {
-    match transport {
-        Transport::WebSocket => encode(out, Opcode::Binary, message, Some(MASK)),
-        Transport::Tcp => write_frame(out, message),
+    if transport.is_web_socket() {
+        encode(out, Opcode::Binary, message, Some(MASK));
+    } else {
+        write_frame(out, message);
     }
 }
 

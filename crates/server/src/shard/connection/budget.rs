@@ -107,8 +107,14 @@ impl Shard {
         if connection.is_closing() || connection.unsent() > UNSENT_READ_MAX {
             return self.drop_connection(key);
         }
+        let text = format!("{setting}: clients make the node hold too much memory");
+        let is_http = matches!(connection.input, Input::Http(_));
         let code = if connection.blocked { ErrorCode::TooSlow } else { ErrorCode::Limit };
-        self.fail(key, code, &format!("{setting}: clients make the node hold too much memory"));
+        if is_http {
+            self.refuse_http(key, 503, &text);
+        } else {
+            self.fail(key, code, &text);
+        }
         self.count_bytes(key);
     }
 }

@@ -340,15 +340,16 @@ impl Shard {
 
     /// Checks whether a connection was silent for too long.
     fn examine_silence(&mut self, key: ConnectionKey, deadline: Duration, is_service: bool) {
+        let ping_at = self.ping_if_due(key);
         let Some(connection) = self.delivery.connections.get(key) else { return };
         let (node, now) = (Arc::clone(&self.delivery.node), self.now);
         let config = &node.config;
         let patience = self.patience(connection);
         let (asks_at, ends_at) = (connection.heard + patience.ask, connection.heard + patience.end);
         if now < asks_at {
-            return self.look_at(key, asks_at);
+            return self.look_at(key, asks_at.min(ping_at));
         }
-        let again_at = now + patience.ask;
+        let again_at = ping_at.min(now + patience.ask);
         // A client that does not read its queued output would not read a ping either.
         let is_blocked = connection.blocked;
         if !connection.pinged {
@@ -395,12 +396,7 @@ impl Shard {
             Framing::Native => {
                 self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 });
             }
-            Framing::WebSocket(_) => {
-                self.delivery.connections.append(key, |out| {
-                    playfield_websocket::encode(out, playfield_websocket::Opcode::Ping, &[], None);
-                    true
-                });
-            }
+            Framing::WebSocket(_) => self.delivery.connections.ping_transport(key, &[]),
         }
     }
 }

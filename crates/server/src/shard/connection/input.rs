@@ -230,9 +230,7 @@ impl Shard {
             handled += decoded.consumed;
             match decoded.item {
                 None => {}
-                Some(Item::Pong(payload)) => {
-                    self.admits_control(key, payload.len());
-                }
+                Some(Item::Pong(payload)) => self.ponged_by_transport(key, payload),
                 Some(Item::Text(text)) => self.handle_body(key, text.as_bytes(), Some(true)),
                 Some(Item::Binary(body)) => self.handle_body(key, body, Some(false)),
                 Some(Item::Ping(payload)) => self.answer_ping(key, payload),

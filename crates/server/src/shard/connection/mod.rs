@@ -344,6 +344,14 @@ impl Connections {
         Some(fill(connection, key, &mut self.buffers, &mut self.dirty, write))
     }
 
+    /// Appends a ping of the transport, which is a WebSocket.
+    pub(crate) fn ping_transport(&mut self, key: ConnectionKey, payload: &[u8]) {
+        self.append(key, |out| {
+            playfield_websocket::encode(out, playfield_websocket::Opcode::Ping, payload, None);
+            true
+        });
+    }
+
     /// Whether earlier bytes are stuck. Then the connection is noted as lagging.
     pub(crate) fn lags(&mut self, key: ConnectionKey) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
@@ -487,6 +495,12 @@ impl Connections {
             outbox.written = 0;
         }
         connection.blocked = true;
+        // Its answer would tell how long the client takes to read.
+        if let Some(session) = connection.session.as_deref_mut()
+            && let Some(round_trips) = session.round_trips.as_deref_mut()
+        {
+            round_trips.give_up();
+        }
         false
     }
 }

@@ -391,6 +391,7 @@ impl Shard {
             room.grace = Duration::from_millis(settings.grace_ms);
             let asks_at = heard.saturating_add(room.patience.ask);
             self.look_by(key, asks_at);
+            self.measure_for(key, number, settings);
         }
         self.seated_away(key, seat);
     }

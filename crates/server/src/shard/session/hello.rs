@@ -110,6 +110,7 @@ impl Shard {
             schemas: Allowance::default(),
             snapshots: Allowance::default(),
             moved: false,
+            round_trips: None,
             resumption: resumable.then(|| Box::new(resumption)),
         };
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };

@@ -83,7 +83,7 @@ impl Shard {
                 let time_us = self.now.as_micros() as u64;
                 self.delivery.connections.send(key, &ServerMessage::Pong { nonce, time_us });
             }
-            ClientMessage::Pong { .. } => {}
+            ClientMessage::Pong { nonce } => self.ponged(key, nonce),
             ClientMessage::Goodbye => self.let_go(key),
             ClientMessage::Hello(_) => self.fail(key, ErrorCode::HelloExpected, "a second hello"),
             ClientMessage::Join { request, room } => {

@@ -8,6 +8,7 @@ pub(crate) mod messages;
 pub(crate) mod rates;
 mod resume;
 pub(crate) mod resumption;
+pub(crate) mod round_trips;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::shard::mail::ACTS_MAX;
 use crate::shard::session::allowance::Allowance;
 use crate::shard::session::rates::Usage;
 use crate::shard::session::resumption::Resumption;
+use crate::shard::session::round_trips::RoundTrips;
 
 /// What a client and the node know of each other after the hello.
 pub(crate) struct Session {
@@ -45,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) snapshots: Allowance,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
+    /// What measures the round trip to its client, for rooms that want to know; `None` without such.
+    pub(crate) round_trips: Option<Box<RoundTrips>>,
     /// What it needs to outlive its connection; `None` if it does not.
     pub(crate) resumption: Option<Box<Resumption>>,
 }
@@ -128,6 +132,7 @@ impl Session {
     pub(crate) fn remove(&mut self, number: RoomNumber) -> Option<SessionRoom> {
         let at = self.rooms.iter().position(|room| room.number == number)?;
         let room = self.rooms.swap_remove(at);
+        RoundTrips::remove(&mut self.round_trips, number);
         if room.request.is_some() && number.0 == self.rooms_numbered {
             self.rooms_numbered -= 1;
         }

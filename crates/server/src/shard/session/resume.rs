@@ -246,10 +246,13 @@ impl Shard {
         connection.held = true;
         connection.owes_receipts = false;
         connection.pinged = false;
-        if let Some(session) = connection.session.as_deref_mut()
-            && let Some(resumption) = session.resumption.as_deref_mut()
-        {
-            resumption.presence = Presence::Away { since: now };
+        if let Some(session) = connection.session.as_deref_mut() {
+            if let Some(round_trips) = session.round_trips.as_deref_mut() {
+                round_trips.start_anew(now);
+            }
+            if let Some(resumption) = session.resumption.as_deref_mut() {
+                resumption.presence = Presence::Away { since: now };
+            }
         }
         // A join goes on by mail.
         if let Some(departure) = connection.departure.take()

@@ -24,6 +24,7 @@ mod refusals;
 mod remote;
 mod resume;
 mod rooms;
+mod round_trips;
 mod services;
 mod share;
 mod strangers;

@@ -33,6 +33,8 @@ pub(super) struct Wanderer {
     /// What it has heard of rooms and requests, in order.
     pub(super) heard: Vec<String>,
     pub(super) lost: Vec<Lost>,
+    /// The nonces of the pings that it got in native framing.
+    pub(super) pings: Vec<u64>,
     /// What came of its last return.
     pub(super) returned: Return,
     pub(super) goodbye: Option<ErrorCode>,
@@ -80,6 +82,7 @@ impl Wanderer {
             stays: BTreeMap::new(),
             heard: Vec::new(),
             lost: Vec::new(),
+            pings: Vec::new(),
             returned: Return::Unknown,
             goodbye: None,
         };
@@ -211,6 +214,16 @@ impl Wanderer {
 
     /// Makes a room, and waits for it.
     pub(super) fn room(&mut self, world: &mut World, options: &str) -> RoomNumber {
+        self.room_of(world, "test", options)
+    }
+
+    /// Makes a room of a type, and waits for it.
+    pub(super) fn room_of(
+        &mut self,
+        world: &mut World,
+        room_type: &str,
+        options: &str,
+    ) -> RoomNumber {
         let options = if options.is_empty() && self.format != Format::Packed {
             Vec::new()
         } else {
@@ -218,7 +231,7 @@ impl Wanderer {
         };
         let create = ClientMessage::Create {
             request: RequestNumber(900),
-            room_type: "test".into(),
+            room_type: room_type.into(),
             private: false,
             code: false,
             key: None,
@@ -384,9 +397,8 @@ impl Wanderer {
             }
             ServerMessage::Listed { request, .. } => self.heard.push(format!("{request} listed")),
             ServerMessage::Schema { request, .. } => self.heard.push(format!("{request:?} schema")),
-            ServerMessage::Ping { .. }
-            | ServerMessage::Pong { .. }
-            | ServerMessage::Check { .. } => {}
+            ServerMessage::Ping { nonce } => self.pings.push(nonce),
+            ServerMessage::Pong { .. } | ServerMessage::Check { .. } => {}
             ServerMessage::Welcome { .. } => panic!("a second welcome"),
         }
     }

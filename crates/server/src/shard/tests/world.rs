@@ -72,6 +72,8 @@ struct Peer {
     takes: usize,
     /// The node said that nothing more comes.
     ended: bool,
+    /// What the pings of its transport held.
+    pings: Vec<Vec<u8>>,
     /// The client is gone. The node may not have noticed, while the connection moves.
     is_gone: bool,
     /// What the node did not read yet.
@@ -117,7 +119,8 @@ impl Background for Held {
 
 impl World {
     /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
-    /// seconds, `brisker` in one, `law`, `law on demand`, `life` and `meadow`.
+    /// seconds, `brisker` in one, `timed`, which measures round trips every two seconds, `timed
+    /// often` every 600 ms, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -130,6 +133,11 @@ impl World {
         for (name, silence_ms) in [("brisk", 3000), ("brisker", 1000)] {
             let mut room_type = room::room_type(name);
             room_type.settings.silence_ms = silence_ms;
+            room_types.push(room_type);
+        }
+        for (name, round_trip_ms) in [("timed", 2000), ("timed often", 600)] {
+            let mut room_type = room::room_type(name);
+            room_type.settings.round_trip_ms = round_trip_ms;
             room_types.push(room_type);
         }
         room_types.extend(law_room::room_types());
@@ -257,6 +265,7 @@ impl World {
             came: Vec::new(),
             takes: usize::MAX,
             ended: false,
+            pings: Vec::new(),
             is_gone: false,
             unread: Vec::new(),
         });
@@ -455,6 +464,15 @@ impl World {
         all
     }
 
+    pub(super) fn is_websocket(&self, client: Client) -> bool {
+        self.peers[client].websocket.is_some()
+    }
+
+    /// What the pings of the client's transport held, among what was looked at.
+    pub(super) fn transport_pings(&mut self, client: Client) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.peers[client].pings)
+    }
+
     /// Takes what the client has heard: messages, and, as `None`, the pings of its transport. It
     /// answers a Close, as all do.
     fn listen(&mut self, client: Client, take: impl FnMut(Format, Option<&[u8]>)) {
@@ -480,7 +498,10 @@ impl World {
                     match decoded.item {
                         Some(Item::Text(text)) => take(peer.format, Some(text.as_bytes())),
                         Some(Item::Binary(body)) => take(peer.format, Some(body)),
-                        Some(Item::Ping(_)) => take(peer.format, None),
+                        Some(Item::Ping(payload)) => {
+                            peer.pings.push(payload.to_vec());
+                            take(peer.format, None);
+                        }
                         Some(Item::Close(_)) => has_closed = true,
                         _ if decoded.consumed == 0 => return has_closed,
                         _ => {}
