@@ -16,6 +16,7 @@ pub(crate) struct Arguments {
     asks: Vec<Path>,
     criteria: Vec<Ident>,
     creation: Option<Ident>,
+    one_per_user: Option<Ident>,
     tick_hz: Option<LitInt>,
     sync_hz: Option<LitInt>,
     capacity: Option<LitInt>,
@@ -35,7 +36,8 @@ pub(crate) struct Arguments {
 const OPTIONS: &str = "messages(…), events(…), internal(…), asks(…), tick_hz = …, sync_hz = …, \
                        capacity = …, empty_ms = …, closing_ms = …, join_wait_ms = …, \
                        joins_waiting_max = …, reply_ms = …, silence_ms = …, round_trip_ms = …, \
-                       grace_ms = …, persist = …, creation = …, criteria(…)";
+                       grace_ms = …, persist = …, creation = …, one_per_user = …, \
+                       criteria(…)";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
@@ -65,7 +67,8 @@ impl Arguments {
             "internal" => names(input, &name, &mut self.internal),
             "asks" => names(input, &name, &mut self.asks),
             "criteria" => criteria(input, &name, &mut self.criteria),
-            "creation" => creation(input, &name, &mut self.creation),
+            "creation" => choice(input, &name, &mut self.creation, ["anyone", "server"]),
+            "one_per_user" => choice(input, &name, &mut self.one_per_user, ["take_over", "refuse"]),
             "tick_hz" => number(input, &name, &mut self.tick_hz, 0..=1_000),
             "sync_hz" => number(input, &name, &mut self.sync_hz, 0..=1_000),
             "capacity" => number(input, &name, &mut self.capacity, 1..=1_000_000),
@@ -137,15 +140,22 @@ fn criteria(input: ParseStream<'_>, name: &Ident, into: &mut Vec<Ident>) -> syn:
     Ok(())
 }
 
-fn creation(input: ParseStream<'_>, name: &Ident, into: &mut Option<Ident>) -> syn::Result<()> {
+/// One of two words.
+fn choice(
+    input: ParseStream<'_>,
+    name: &Ident,
+    into: &mut Option<Ident>,
+    words: [&str; 2],
+) -> syn::Result<()> {
     input.parse::<Token![=]>()?;
-    let by: Ident = input.parse()?;
-    if by != "anyone" && by != "server" {
-        let message = "`creation` must be `anyone` or `server`";
-        return Err(syn::Error::new(by.span(), message));
+    let word: Ident = input.parse()?;
+    if words.iter().all(|known| word != known) {
+        let [one, other] = words;
+        let message = format!("`{name}` must be `{one}` or `{other}`");
+        return Err(syn::Error::new(word.span(), message));
     }
-    if into.replace(by).is_some() {
-        return Err(syn::Error::new(name.span(), "`creation` is given twice"));
+    if into.replace(word).is_some() {
+        return Err(syn::Error::new(name.span(), format!("`{name}` is given twice")));
     }
     Ok(())
 }
@@ -468,6 +478,11 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
     let grace_ms = or(grace_ms, quote!(10_000));
     let persist_s = or(persist, quote!(0));
     let by_server = arguments.creation.as_ref().is_some_and(|by| by == "server");
+    let one_per_user = match &arguments.one_per_user {
+        None => quote!(No),
+        Some(word) if word == "refuse" => quote!(Refuse),
+        Some(_) => quote!(TakeOver),
+    };
     let creation = if by_server { quote!(Server) } else { quote!(Anyone) };
     quote! {
         #rt::Settings {
@@ -484,6 +499,7 @@ fn settings(rt: &TokenStream, arguments: &Arguments) -> TokenStream {
             grace_ms: #grace_ms,
             persist_s: #persist_s,
             creation: #rt::CreatedBy::#creation,
+            one_per_user: #rt::OnePerUser::#one_per_user,
         }
     }
 }

@@ -14,10 +14,10 @@ pub use playfield_room::{
     Accepts, Answer, AskId, AskOf, Asks, Claims, Context, CreatedBy, Creator, DEFERRED_MAX,
     Deferred, ERROR_TEXT_BYTES_MAX, Emits, EndReason, Error, EventOf, Founder, HELD_MAIL_MAX,
     Handle, InRoom, Internal, InternalMessage, InternalOf, KEY_BYTES_MAX, LeaveReason,
-    METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, MessageOf, NewRoom, On, PENDING_MAX, Player,
-    PlayerId, RATE_MULTIPLE, RESERVATION_MAX, Random, Reservation, ReservedSeat, Result, Room,
-    RoomBuilder, RoomSummary, SeatFor, Sender, Shuffle, TIMER_PERIOD_MIN, TIMERS_MAX, TimerId,
-    room, schema, sim,
+    METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, MessageOf, NewRoom, On, OnePerUser,
+    PENDING_MAX, Player, PlayerId, RATE_MULTIPLE, RESERVATION_MAX, Random, Reservation,
+    ReservedSeat, Result, Room, RoomBuilder, RoomSummary, SeatFor, Sender, Shuffle,
+    TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
 };
 pub use playfield_server::{
     Asked, AsyncAuthenticator, AtNode, Authenticator, Config, ConfigError, Decided, Deciding,

@@ -43,7 +43,7 @@ pub use key::{KEY_BYTES_MAX, check_key, invisible};
 pub use life::{EndReason, LeaveReason, Stage, Undone};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, CreatedBy, Emits, EventOf, Handle, Internal, InternalOf,
-    Message, MessageOf, On, RATE_MULTIPLE, Settings,
+    Message, MessageOf, On, OnePerUser, RATE_MULTIPLE, Settings,
 };
 pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
 pub use output::{EventHeader, Job, Link, RoomOutput, Task};
@@ -67,7 +67,8 @@ pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
     pub use crate::rate::Rate;
     pub use crate::{
-        Accepts, AskId, Asks, Context, CreatedBy, Emits, Internal, Message, Result, Room, Settings,
+        Accepts, AskId, Asks, Context, CreatedBy, Emits, Internal, Message, OnePerUser, Result,
+        Room, Settings,
     };
     pub use playfield_state::__rt::*;
     pub use playfield_wire::message::MessageRef;

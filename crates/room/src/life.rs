@@ -38,6 +38,9 @@ pub enum LeaveReason {
     /// Their connection was lost, and they did not return within the room's
     /// [grace](crate::Settings::grace_ms); or it was closed for an error.
     ConnectionLost,
+    /// The same user has joined again, and the room has
+    /// [one player per user](crate::OnePerUser::TakeOver).
+    TakenOver,
     /// The room removed them: [`Context::kick`](crate::Context::kick).
     Kicked,
     /// The room ends.

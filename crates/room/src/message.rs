@@ -245,6 +245,22 @@ pub struct Settings {
     pub persist_s: u32,
     /// Who may create such rooms. Default: anyone.
     pub creation: CreatedBy,
+    /// What happens when a user joins who is in the room already. Default: both are there.
+    pub one_per_user: OnePerUser,
+}
+
+/// What happens when a user joins a room who is there already, by another session. Guests are never
+/// the same user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnePerUser {
+    /// Both players are there.
+    #[default]
+    No,
+    /// The first one leaves, with [`LeaveReason::TakenOver`](crate::LeaveReason::TakenOver); then the
+    /// second one is asked in, and may still be refused.
+    TakeOver,
+    /// The second one is refused with `already_here`.
+    Refuse,
 }
 
 /// Who may create rooms of a type.
@@ -273,6 +289,7 @@ impl Default for Settings {
             grace_ms: 10_000,
             persist_s: 0,
             creation: CreatedBy::Anyone,
+            one_per_user: OnePerUser::No,
         }
     }
 }

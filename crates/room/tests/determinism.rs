@@ -93,6 +93,16 @@ impl Room for Fair {
         if cx.rng().chance(0.1) { Err("out of luck".into()) } else { Ok(()) }
     }
 
+    fn lost(&mut self, player: &Player, cx: &mut Context<Self>) {
+        let connected = cx.players().filter(|player| player.is_connected()).count();
+        self.log.push(format!("{} is lost, {connected} are here", player.id()));
+        cx.emit(&Heard { who: player.id(), what: 1 });
+    }
+
+    fn returned(&mut self, player: &Player, cx: &mut Context<Self>) {
+        self.log.push(format!("{} is back at {:?}", player.id(), cx.now()));
+    }
+
     fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         self.guests.remove(&player.id());
         self.pockets.remove(&player.id());
@@ -195,6 +205,7 @@ enum Input {
     Returned(u8),
     Done,
     Stall(u8),
+    Cut(u8),
     Resume(u8),
 }
 
@@ -239,6 +250,7 @@ fn inputs() -> impl Strategy<Value = Vec<Input>> {
         1 => player.clone().prop_map(Input::Returned),
         2 => Just(Input::Done),
         2 => player.clone().prop_map(Input::Stall),
+        3 => player.clone().prop_map(Input::Cut),
         2 => player.prop_map(Input::Resume),
     ];
     prop::collection::vec(input, 1..80)
@@ -309,7 +321,9 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                     }
                 }
             }
-            Input::Stall(_) | Input::Resume(_) => {}
+            Input::Stall(_) => {}
+            Input::Cut(player) => host.lost(PlayerId((*player).into())),
+            Input::Resume(player) => host.returned(PlayerId((*player).into())),
         }
         summary += &format!(
             "{:?} {:?} {}\n",
@@ -369,6 +383,10 @@ proptest! {
                 }
                 Input::Lost(_) | Input::Returned(_) => {}
                 Input::Done => drop(sim.run_background()),
+                Input::Cut(player) => {
+                    let here = here(player).filter(|player| sim.is_here(*player));
+                    here.into_iter().for_each(|player| sim.cut(player));
+                }
                 Input::Stall(player) => here(player).into_iter().for_each(|player| sim.stall(player)),
                 Input::Resume(player) => here(player).into_iter().for_each(|player| sim.resume(player)),
             }

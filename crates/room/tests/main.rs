@@ -1,5 +1,6 @@
 //! The tests of rooms, without sockets. One binary for all, which links once; each file is a module.
 
+mod coming_back;
 mod determinism;
 mod ending;
 mod failures;

@@ -7,7 +7,10 @@ use playfield_wire::ErrorCode;
 
 use super::RoomCore;
 use crate::context_state::Subject;
-use crate::{Admission, Entrant, Error, InternalMessage, Mail, Player, Result, Room, RoomOutput};
+use crate::{
+    Admission, Entrant, Error, InternalMessage, LeaveReason, Mail, OnePerUser, Player, Result,
+    Room, RoomOutput,
+};
 
 /// The most messages from other rooms that wait for a room to open.
 pub const HELD_MAIL_MAX: usize = 1_024;
@@ -73,6 +76,9 @@ impl<R: Room> RoomCore<R> {
     /// Calls `join`.
     fn ask_to_join(&mut self, player: Player, by: Duration, out: &mut dyn RoomOutput) -> Outcome {
         let id = player.id;
+        if let Err(error) = self.make_way(&player, out) {
+            return Outcome::Refused(error);
+        }
         self.seats.insert(id, player.clone());
         self.context.summary.players = self.seats.len() as u32;
         let was_empty = self.empty_since.take();
@@ -96,6 +102,39 @@ impl<R: Room> RoomCore<R> {
             Some(error) => Outcome::Refused(error),
             None if self.waiting.contains_key(&id) => Outcome::Waiting,
             None => Outcome::Seated,
+        }
+    }
+
+    /// Sees to it that no other player is the same user, if the room wants that.
+    fn make_way(&mut self, player: &Player, out: &mut dyn RoomOutput) -> Result<()> {
+        let one_per_user = self.settings.one_per_user;
+        if one_per_user == OnePerUser::No || player.user.is_none() {
+            return Ok(());
+        }
+        let is_same = |other: &Player| other.user == player.user && other.id != player.id;
+        let waiting = self.waiting.values().map(|waiting| &waiting.player);
+        let others = self.seats.values().chain(waiting).filter(|other| is_same(other));
+        let others: Vec<PlayerId> = others.map(|other| other.id).collect();
+        if !others.is_empty() && one_per_user == OnePerUser::Refuse {
+            let text = "one_per_user: this user is in the room already";
+            return Err(Error::new(ErrorCode::AlreadyHere, text));
+        }
+        let why = Error::new(ErrorCode::TakenOver, "the user has joined the room again");
+        for other in others {
+            match self.unseat(other) {
+                Some(other) => {
+                    self.dismiss(&other, &why, out);
+                    self.act(out, |room, cx| room.leave(&other, LeaveReason::TakenOver, cx));
+                }
+                None => self.refuse(other, &why, out),
+            }
+            self.settle(out);
+        }
+        // What the room did about it may have been to close.
+        if self.is_open() {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorCode::RoomClosed, "the room ended"))
         }
     }
 

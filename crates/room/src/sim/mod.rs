@@ -126,6 +126,8 @@ pub struct Sim<R: Room + Default> {
     waiting: BTreeMap<PlayerId, (Link, Format)>,
     /// The numbers that those have who waited for the save.
     renumbered: BTreeMap<PlayerId, PlayerId>,
+    /// Those whose connections are cut, and when they leave.
+    away: BTreeMap<PlayerId, Duration>,
     /// Those who are gone.
     past: BTreeMap<PlayerId, Copies<R>>,
     out: Record,
@@ -280,6 +282,7 @@ impl<R: Room + Default> Sim<R> {
             players: BTreeMap::new(),
             waiting: BTreeMap::new(),
             renumbered: BTreeMap::new(),
+            away: BTreeMap::new(),
             past: BTreeMap::new(),
             out,
             links: 0,

@@ -175,13 +175,39 @@ impl<R: Room + Default> Sim<R> {
         self.go(player, LeaveReason::Left);
     }
 
-    /// A player's connection is lost.
+    /// A player's connection is lost, and the client can come back: [`resume`](Self::resume). If it
+    /// does not within the room's `grace_ms`, the player leaves. Meanwhile no patches arrive.
+    ///
+    /// # Panics
+    /// If there is no such player.
+    pub fn cut(&mut self, player: PlayerId) {
+        self.copies_mut(player).is_stalled = true;
+        if self.away.contains_key(&player) {
+            return;
+        }
+        self.away.insert(player, self.now + Duration::from_millis(R::SETTINGS.grace_ms));
+        self.core.lost(self.now, player, &mut self.out);
+        self.follow_up();
+        self.expire_away();
+    }
+
+    /// Those leave whose connections were lost for too long.
+    pub(super) fn expire_away(&mut self) {
+        let now = self.now;
+        let over: Vec<_> = self.away.extract_if(.., |_, until| *until <= now).collect();
+        for (player, _) in over {
+            self.go(player, LeaveReason::ConnectionLost);
+        }
+    }
+
+    /// A player's connection is lost, and the client can't come back.
     pub fn disconnect(&mut self, player: PlayerId) {
         self.go(player, LeaveReason::ConnectionLost);
     }
 
     fn go(&mut self, player: PlayerId, why: LeaveReason) {
         self.waiting.remove(&player);
+        self.away.remove(&player);
         if let Some(copies) = self.players.remove(&player) {
             self.past.insert(player, copies);
         }
@@ -289,12 +315,17 @@ impl<R: Room + Default> Sim<R> {
         self.copies_mut(player).is_stalled = true;
     }
 
-    /// Unblocks the connection: with the next sync, one patch brings all that was missed.
+    /// Unblocks the connection, or brings the player back whose connection was [cut](Self::cut): with
+    /// the next sync, one patch brings all that was missed.
     ///
     /// # Panics
     /// If there is no such player.
     pub fn resume(&mut self, player: PlayerId) {
         self.copies_mut(player).is_stalled = false;
+        if self.away.remove(&player).is_some() {
+            self.core.returned(self.now, player, &mut self.out);
+            self.follow_up();
+        }
     }
 
     /// A player's copy of the state, as of the last sync they received, also if they are gone. What

@@ -24,15 +24,16 @@ impl<R: Room + Default> Sim<R> {
             let wake = self.core.wake_at();
             let tick = due_at(self.core.tick_hz(), self.next_tick);
             let sync = due_at(self.core.sync_hz(), self.next_sync);
-            let Some(next) =
-                wake.into_iter().chain(tick).chain(sync).min().filter(|next| *next <= until)
-            else {
+            let away = self.away.values().min().copied();
+            let due = [wake, tick, sync, away].into_iter().flatten().min();
+            let Some(next) = due.filter(|next| *next <= until) else {
                 break;
             };
             if self.core.is_closed() {
                 break;
             }
             self.now = self.now.max(next);
+            self.expire_away();
             if wake == Some(next) {
                 self.core.wake(self.now, &mut self.out);
             }

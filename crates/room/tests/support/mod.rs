@@ -179,6 +179,14 @@ impl Host {
         self.room.leave(self.at, player, LeaveReason::Left, &mut self.out);
     }
 
+    pub(crate) fn lost(&mut self, player: PlayerId) {
+        self.room.lost(self.at, player, &mut self.out);
+    }
+
+    pub(crate) fn returned(&mut self, player: PlayerId) {
+        self.room.returned(self.at, player, &mut self.out);
+    }
+
     /// Closes the room from outside, and does what a host does then.
     pub(crate) fn close(&mut self, why: EndReason, text: &str) {
         self.room.close(self.at, why, text, &mut self.out);

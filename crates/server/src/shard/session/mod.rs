@@ -117,6 +117,11 @@ impl Session {
         (1..=self.rooms_numbered).contains(&number.0)
     }
 
+    /// Whether it was in this room, and is not any more.
+    pub(crate) fn has_left(&self, number: RoomNumber) -> bool {
+        self.was_numbered(number) && self.rooms.iter().all(|room| room.number != number)
+    }
+
     /// Whether this request waits for a `joined`.
     pub(crate) fn awaits_joined(&self, request: RequestNumber) -> bool {
         self.rooms.iter().any(|room| room.request == Some(request))

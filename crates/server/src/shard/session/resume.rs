@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use playfield_room::LeaveReason;
 use playfield_session::Token;
-use playfield_wire::ErrorCode;
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::addresses::Address;
 use crate::shard::connection::transport::Input;
@@ -381,9 +381,8 @@ impl Shard {
         let Returning { received, copies, mut asked } = *returning;
         // Nothing is added to it meanwhile.
         let log = std::mem::take(&mut resumption.log);
-        let is_there = |room| session.rooms.iter().any(|there| there.number == room);
-        let mut gone: Vec<_> =
-            copies.iter().map(|copy| copy.room).filter(|&room| !is_there(room)).collect();
+        let has_left = |room: &RoomNumber| session.has_left(*room);
+        let mut gone: Vec<_> = copies.iter().map(|copy| copy.room).filter(has_left).collect();
         let mut rooms: Vec<_> = session
             .rooms
             .iter()

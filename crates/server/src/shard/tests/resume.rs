@@ -1,7 +1,10 @@
 //! Sessions that lose their connections and are resumed.
 
-use playfield_wire::Format;
-use playfield_wire::{ErrorCode, RoomNumber};
+use playfield_wire::client::ClientMessage;
+use playfield_wire::server::Lost;
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+
+use super::speech::encoded;
 
 use super::wanderer::{Return, Wanderer};
 use super::world::World;
@@ -151,6 +154,137 @@ fn a_room_that_ends_meanwhile_is_left_and_one_that_was_lost_is_not_named_again()
         assert_eq!(ann.heard.last().unwrap(), &format!("left {}: {code}", RoomNumber(1)));
         assert!(ann.rooms.is_empty());
     }
+}
+
+#[test]
+fn a_session_is_found_from_any_shard_wherever_it_is() {
+    for (first, second) in [(0, 1), (1, 0), (2, 1)] {
+        let mut world = World::new(3, &[]);
+        let host = world.client(1);
+        let (_, id) = world.room(host, "");
+        // Joining its first room moves the session there.
+        let mut ann = Wanderer::new(&mut world, first, false, Format::Packed);
+        let room = ann.join(&mut world, &id);
+        for shard in [second, first, second] {
+            ann.cut(&mut world, usize::MAX);
+            ann.request(&mut world, room, 1, "add", "");
+            assert_eq!(ann.come_back(&mut world, shard), Return::Resumed);
+            world.wait(100);
+            ann.listen(&mut world);
+        }
+        assert_eq!(ann.heard[2..], ["1 = 1", "1 = 2", "1 = 3"]);
+        assert_eq!(ann.rooms[&room].state["c"], "3");
+    }
+}
+
+#[test]
+fn what_is_lost_past_resume_bytes_max_is_said_for_each_room() {
+    let mut world = World::new(1, &[("resume_bytes_max", "60")]);
+    let (mut ann, mut ben) = (native(&mut world), native(&mut world));
+    let first = ann.room(&mut world, "");
+    let second = ann.room(&mut world, "");
+    let there = ben.join(&mut world, &ann.rooms[&first].id.clone());
+    ann.listen(&mut world);
+    ann.acknowledge(&mut world);
+    ann.cut(&mut world, usize::MAX);
+    for text in ["one", "two", "three", "four"] {
+        ben.request(&mut world, there, 1, "shout", text);
+    }
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    let of = |room, messages| Lost { room: Some(room), messages };
+    let lost = ann.lost.clone();
+    assert_eq!(lost, [of(first, lost[0].messages)]);
+    let kept: Vec<_> = ann
+        .heard
+        .iter()
+        .filter(|heard| heard.starts_with("1: t") || heard.starts_with("1: f"))
+        .cloned()
+        .collect();
+    assert_eq!(kept.len() as u64 + lost[0].messages, 4);
+    assert_eq!(kept.last().unwrap(), "1: four");
+    // Both ends count as before.
+    ann.request(&mut world, second, 5, "add", "");
+    ann.acknowledge(&mut world);
+    assert_eq!((ann.heard.last().unwrap().as_str(), ann.goodbye), ("5 = 1", None));
+}
+
+#[test]
+fn a_return_that_claims_what_cannot_be_is_refused_and_the_session_goes_on_waiting() {
+    let mut world = World::new(1, &[]);
+    let mut ann = native(&mut world);
+    ann.room(&mut world, "");
+    ann.cut(&mut world, usize::MAX);
+    let received = std::mem::replace(&mut ann.received, 1_000);
+    assert_eq!(ann.come_back(&mut world, 0), Return::Refused(ErrorCode::BadMessage));
+    ann.received = received;
+    ann.format = Format::Json;
+    assert_eq!(ann.come_back(&mut world, 0), Return::Refused(ErrorCode::WrongFormat));
+    ann.format = Format::Packed;
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    ann.received += 1;
+    ann.acknowledge(&mut world);
+    ann.listen(&mut world);
+    assert_eq!(ann.goodbye, Some(ErrorCode::BadMessage), "it confirms what it was not sent");
+}
+
+#[test]
+fn a_goodbye_ends_the_session_at_once() {
+    let mut world = World::new(1, &[]);
+    let mut ann = native(&mut world);
+    ann.room(&mut world, "");
+    world.say(ann.client, &encoded(Format::Packed, &ClientMessage::Goodbye));
+    assert_eq!((world.members(), world.sessions()), (0, (0, 0)));
+    assert_eq!(ann.come_back(&mut world, 0), Return::NewSession);
+}
+
+#[test]
+fn past_sessions_away_max_a_session_ends_with_its_connection() {
+    for setting in ["sessions_away_max", "sessions_away_per_address_max"] {
+        let mut world = World::new(1, &[(setting, "2")]);
+        let mut all = [native(&mut world), native(&mut world), native(&mut world)];
+        for one in &mut all {
+            one.room(&mut world, "");
+            one.cut(&mut world, usize::MAX);
+        }
+        assert_eq!(world.sessions(), (2, 2), "{setting}");
+        assert_eq!(all[2].come_back(&mut world, 0), Return::NewSession);
+        assert_eq!(all[0].come_back(&mut world, 0), Return::Resumed);
+        all[2].cut(&mut world, usize::MAX);
+        assert_eq!(all[2].come_back(&mut world, 0), Return::Resumed, "there is space again");
+    }
+}
+
+#[test]
+fn a_join_that_is_decided_meanwhile_is_heard_of_on_return() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards, &[]);
+        let host = world.client(shards - 1);
+        let (_, id) = world.room(host, "");
+        let mut ann = native(&mut world);
+        ann.room(&mut world, "");
+        let join = ClientMessage::Join { request: RequestNumber(5), room: id.clone().into() };
+        world.takes(ann.client, 0);
+        ann.say(&mut world, &join);
+        world.wait(100);
+        ann.cut(&mut world, 0);
+        world.wait(200);
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+        world.wait(200);
+        ann.listen(&mut world);
+        assert_eq!(ann.rooms.len(), 2, "{:?}", ann.heard);
+        assert!(ann.rooms.values().all(|copy| copy.version > 0));
+    }
+}
+
+#[test]
+fn at_shutdown_sessions_that_are_away_end() {
+    let mut world = World::new(2, &[]);
+    let mut ann = native(&mut world);
+    ann.room(&mut world, "");
+    ann.cut(&mut world, usize::MAX);
+    world.shut_down();
+    assert_eq!(world.sessions(), (0, 0));
+    assert!((0..2).all(|shard| world.shards[shard].is_empty()));
 }
 
 /// The room's end is among what the node forgets, as another room has much to say.

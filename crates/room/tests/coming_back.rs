@@ -1,0 +1,104 @@
+//! Players who lose their connection and come back, and users who join twice.
+
+use std::time::Duration;
+
+use playfield_room::sim::Sim;
+use playfield_room::{Context, LeaveReason, Player, PlayerId, Result, Room, room};
+use playfield_state::{List, Map, State};
+use playfield_wire::ErrorCode;
+
+#[derive(State, Default)]
+struct Bench {
+    names: Map<PlayerId, String>,
+    log: List<String>,
+}
+
+macro_rules! bench {
+    ($name:ident, $($option:tt)*) => {
+        #[derive(State, Default)]
+        struct $name(Bench);
+
+        #[room($($option)*)]
+        impl Room for $name {
+            fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+                self.0.names.insert(player.id(), player.name().into());
+                Ok(())
+            }
+
+            fn lost(&mut self, player: &Player, cx: &mut Context<Self>) {
+                let here = cx.players().filter(|player| player.is_connected()).count();
+                self.0.log.push(format!("{} is lost, {here} are here", player.name()));
+            }
+
+            fn returned(&mut self, player: &Player, _: &mut Context<Self>) {
+                self.0.log.push(format!("{} is back", player.name()));
+            }
+
+            fn leave(&mut self, player: &Player, why: LeaveReason, _: &mut Context<Self>) {
+                self.0.names.remove(&player.id());
+                self.0.log.push(format!("{} leaves: {why:?}", player.name()));
+            }
+        }
+    };
+}
+
+bench!(Patient, grace_ms = 5_000);
+bench!(Hasty, grace_ms = 0);
+bench!(Single, one_per_user = take_over);
+bench!(Strict, one_per_user = refuse);
+
+fn log<R: Room + Default>(sim: &Sim<R>, of: fn(&R) -> &Bench) -> Vec<String> {
+    of(sim.room()).log.iter().cloned().collect()
+}
+
+#[test]
+fn a_room_hears_lost_returned_and_left_apart() {
+    let mut sim = Sim::<Patient>::new(1);
+    let (ann, ben) = (sim.join("Ann").unwrap(), sim.join("Ben").unwrap());
+    sim.cut(ann);
+    sim.advance(Duration::from_secs(4));
+    assert_eq!(sim.copy(ann).0.log.len(), 0, "nothing arrives");
+    sim.resume(ann);
+    sim.advance(Duration::from_secs(10));
+    assert_eq!(sim.copy(ann).0.log.len(), 2, "one patch brings all of it");
+    sim.cut(ben);
+    sim.cut(ben);
+    sim.advance(Duration::from_secs(5));
+    assert!(sim.is_here(ann) && !sim.is_here(ben));
+    let expected = [
+        "Ann is lost, 1 are here",
+        "Ann is back",
+        "Ben is lost, 1 are here",
+        "Ben leaves: ConnectionLost",
+    ];
+    assert_eq!(log(&sim, |room| &room.0), expected);
+}
+
+#[test]
+fn without_grace_players_leave_at_once() {
+    let mut sim = Sim::<Hasty>::new(1);
+    let ann = sim.join("Ann").unwrap();
+    sim.cut(ann);
+    assert!(!sim.is_here(ann));
+    let expected = ["Ann is lost, 0 are here", "Ann leaves: ConnectionLost"];
+    assert_eq!(log(&sim, |room| &room.0), expected);
+}
+
+#[test]
+fn a_second_join_of_a_user_takes_over_or_is_refused_as_the_room_says() {
+    let mut sim = Sim::<Single>::new(1);
+    let first = sim.join_as("Ann", "u1").unwrap();
+    let other = sim.join_as("Ben", "u2").unwrap();
+    let second = sim.join_as("Anna", "u1").unwrap();
+    assert!(!sim.is_here(first) && sim.is_here(other) && sim.is_here(second));
+    assert_eq!(sim.why_gone(first).unwrap().code(), ErrorCode::TakenOver);
+    assert_eq!(log(&sim, |room| &room.0), ["Ann leaves: TakenOver"]);
+    assert!(sim.join("Guest").is_ok() && sim.join("Guest").is_ok(), "guests are no users");
+
+    let mut sim = Sim::<Strict>::new(1);
+    let first = sim.join_as("Ann", "u1").unwrap();
+    let refused = sim.join_as("Anna", "u1").unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::AlreadyHere);
+    sim.leave(first);
+    assert!(sim.join_as("Anna", "u1").is_ok());
+}
