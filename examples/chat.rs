@@ -16,6 +16,8 @@ const LINE_BYTES_MAX: usize = 1_000;
 #[derive(State, Default)]
 struct Chat {
     members: Map<PlayerId, String>,
+    /// Those whose connection is lost. They come back and have missed nothing, or leave.
+    away: Set<PlayerId>,
     lines: List<Line>,
 }
 
@@ -43,7 +45,7 @@ struct Notice {
     text: String,
 }
 
-// A member whose connection is silent for five seconds has left.
+// A member whose connection is silent for five seconds has lost it.
 #[room(messages(Say, Clear), events(Notice), capacity = 200, silence_ms = 5_000)]
 impl Room for Chat {
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
@@ -52,8 +54,17 @@ impl Room for Chat {
         Ok(())
     }
 
+    fn lost(&mut self, player: &Player, _: &mut Context<Self>) {
+        self.away.insert(player.id());
+    }
+
+    fn returned(&mut self, player: &Player, _: &mut Context<Self>) {
+        self.away.remove(&player.id());
+    }
+
     fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         self.members.remove(&player.id());
+        self.away.remove(&player.id());
         cx.emit(&Notice { text: format!("{} has left", player.name()) });
     }
 }

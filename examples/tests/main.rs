@@ -1,9 +1,11 @@
 //! Each example runs, and does what it says. They run as programs, on a port of their own; clients
 //! know them by their schemas only.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use playfield::client::{self, Connection, Creation, Dynamic, Error, Room};
@@ -60,6 +62,45 @@ impl Drop for Example {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// A line to an example that can be cut.
+struct Line {
+    address: String,
+    /// The open connections. Whoever holds the lock keeps out others.
+    sockets: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Line {
+    fn to(node: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let (node, sockets) = (node.to_owned(), Arc::<Mutex<Vec<TcpStream>>>::default());
+        let line = Self { address, sockets: Arc::clone(&sockets) };
+        thread::spawn(move || {
+            while let Ok((client, _)) = listener.accept() {
+                let mut open = sockets.lock().expect("nobody panics with it");
+                let node = TcpStream::connect(&node).expect("it listens there");
+                for (from, to) in [(&client, &node), (&node, &client)] {
+                    let pair = (from.try_clone(), to.try_clone());
+                    let (Ok(mut from), Ok(mut to)) = pair else { continue };
+                    thread::spawn(move || io::copy(&mut from, &mut to));
+                }
+                open.extend([client, node]);
+            }
+        });
+        line
+    }
+
+    /// Cuts all connections. There are no others until what this returns is dropped.
+    fn cut(&self) -> MutexGuard<'_, Vec<TcpStream>> {
+        let mut open = self.sockets.lock().expect("nobody panics with it");
+        for socket in open.drain(..) {
+            // An error means that it has ended.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        open
     }
 }
 
@@ -136,6 +177,24 @@ async fn chat_shows_what_is_said_to_all_and_to_those_who_come_later() -> Result<
     let wait = refusal.retry_after().expect("it says when");
     assert!(said >= 9 && wait <= Duration::from_millis(200), "{said}, then {refusal}");
     Ok(())
+}
+
+#[tokio::test]
+async fn chat_shows_who_is_away_and_who_comes_back_has_missed_nothing() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_chat"));
+    let line = Line::to(&example.address);
+    let ann = client::connect(&format!("tcp://{}", line.address)).name("Ann").await?;
+    let ann = ann.join_or_create_dynamic("chat", None).await?;
+    let bob = example.connect("Bob").await.join_dynamic(ann.id()).await?;
+    let cut = line.cut();
+    until(&bob, |state| state["away"] != json!({})).await?;
+    bob.request("Say", &json!({ "text": "are you there?" })).await?;
+    drop(cut);
+    until(&bob, |state| state["away"] == json!({})).await?;
+    until(&ann, |state| state["lines"][0]["text"] == "are you there?").await?;
+    assert_eq!(ann.next_event().await?.value()?["text"], "Bob is here");
+    ann.request("Say", &json!({ "text": "again" })).await?;
+    until(&bob, |state| state["lines"][1]["from"] == "Ann").await
 }
 
 #[tokio::test]

@@ -278,7 +278,8 @@ fn what_is_no_reservation() {
     let said = opens(&mut world, host, "sea", None, "bob").unwrap();
     for (text, code) in [
         (format!("{}.", said[0]), ErrorCode::BadReservation),
-        (format!("{}.x.y", said[0]), ErrorCode::BadReservation),
+        // With two periods it is a ticket.
+        (format!("{}.x.y", said[0]), ErrorCode::BadTicket),
         (format!("{}.{}", said[0], "x".repeat(10_000)), ErrorCode::BadReservation),
         (".".to_owned(), ErrorCode::RoomNotFound),
         (format!("x{}", said[1]), ErrorCode::RoomNotFound),
