@@ -194,8 +194,9 @@ impl<R: Room + Default> Sim<R> {
     /// Those leave whose connections were lost for too long.
     pub(super) fn expire_away(&mut self) {
         let now = self.now;
-        let over: Vec<_> = self.away.extract_if(.., |_, until| *until <= now).collect();
-        for (player, _) in over {
+        let over = self.away.iter().filter(|(_, until)| **until <= now);
+        let over: Vec<PlayerId> = over.map(|(&player, _)| player).collect();
+        for player in over {
             self.go(player, LeaveReason::ConnectionLost);
         }
     }
