@@ -4,7 +4,8 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -68,8 +69,10 @@ impl Drop for Example {
 /// A line to an example that can be cut.
 struct Line {
     address: String,
-    /// The open connections. Whoever holds the lock keeps out others.
+    /// The open connections.
     sockets: Arc<Mutex<Vec<TcpStream>>>,
+    /// New ones are closed at once.
+    is_cut: Arc<AtomicBool>,
 }
 
 impl Line {
@@ -77,10 +80,14 @@ impl Line {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound").to_string();
         let (node, sockets) = (node.to_owned(), Arc::<Mutex<Vec<TcpStream>>>::default());
-        let line = Self { address, sockets: Arc::clone(&sockets) };
+        let is_cut = Arc::<AtomicBool>::default();
+        let line = Self { address, sockets: Arc::clone(&sockets), is_cut: Arc::clone(&is_cut) };
         thread::spawn(move || {
             while let Ok((client, _)) = listener.accept() {
                 let mut open = sockets.lock().expect("nobody panics with it");
+                if is_cut.load(Ordering::Relaxed) {
+                    continue;
+                }
                 let node = TcpStream::connect(&node).expect("it listens there");
                 for (from, to) in [(&client, &node), (&node, &client)] {
                     let pair = (from.try_clone(), to.try_clone());
@@ -93,14 +100,18 @@ impl Line {
         line
     }
 
-    /// Cuts all connections. There are no others until what this returns is dropped.
-    fn cut(&self) -> MutexGuard<'_, Vec<TcpStream>> {
+    /// Cuts all connections. There are no others until it is [mended](Self::mend).
+    fn cut(&self) {
         let mut open = self.sockets.lock().expect("nobody panics with it");
+        self.is_cut.store(true, Ordering::Relaxed);
         for socket in open.drain(..) {
             // An error means that it has ended.
             let _ = socket.shutdown(Shutdown::Both);
         }
-        open
+    }
+
+    fn mend(&self) {
+        self.is_cut.store(false, Ordering::Relaxed);
     }
 }
 
@@ -186,10 +197,10 @@ async fn chat_shows_who_is_away_and_who_comes_back_has_missed_nothing() -> Resul
     let ann = client::connect(&format!("tcp://{}", line.address)).name("Ann").await?;
     let ann = ann.join_or_create_dynamic("chat", None).await?;
     let bob = example.connect("Bob").await.join_dynamic(ann.id()).await?;
-    let cut = line.cut();
+    line.cut();
     until(&bob, |state| state["away"] != json!({})).await?;
     bob.request("Say", &json!({ "text": "are you there?" })).await?;
-    drop(cut);
+    line.mend();
     until(&bob, |state| state["away"] == json!({})).await?;
     until(&ann, |state| state["lines"][0]["text"] == "are you there?").await?;
     assert_eq!(ann.next_event().await?.value()?["text"], "Bob is here");

@@ -1,7 +1,7 @@
 //! CPU time and core affinity.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -35,6 +35,26 @@ fn stolen(core: usize) -> Duration {
     let times = text.lines().find_map(|line| line.strip_prefix(&name));
     let hundredths = times.and_then(|times| times.split_whitespace().nth(7)?.parse().ok());
     Duration::from_millis(10 * hundredths.unwrap_or(0))
+}
+
+/// Measures how late regular ticks are, beside the one that was least late.
+#[derive(Debug, Default)]
+pub(crate) struct Beat {
+    /// A tick's number and time.
+    least: Option<(u64, Instant)>,
+}
+
+impl Beat {
+    /// How late the tick of this number is, now. The first is not late.
+    pub(crate) fn late(&mut self, number: u64, hz: u64) -> Duration {
+        let now = Instant::now();
+        let (first, began) = *self.least.get_or_insert((number, now));
+        let due = began + Duration::from_nanos((number - first) * 1_000_000_000 / hz);
+        if now < due {
+            self.least = Some((number, now));
+        }
+        now.saturating_duration_since(due)
+    }
 }
 
 /// Pins this thread, and all threads that it starts from now on, to one core if there are several.

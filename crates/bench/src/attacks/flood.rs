@@ -2,7 +2,7 @@
 //! and reads what comes.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -16,6 +16,7 @@ use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing::{PREAMBLE, write_frame};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
+use socket2::{Domain, Socket, Type};
 
 use super::Attack;
 
@@ -66,7 +67,7 @@ impl Flood {
         let connections = if attack == Attack::None { 0 } else { connections };
         let mut attackers = Vec::new();
         for _ in 0..connections {
-            attackers.push(Some(Attacker::connect(node)?));
+            attackers.push(Some(Attacker::connect(node, attackers.len())?));
         }
         let is_over = Arc::clone(&stops);
         let thread = thread::spawn(move || attack_until(&is_over, node, &script, attackers));
@@ -108,7 +109,7 @@ fn attack_until(
             }
             // Closed by the node, or gone by itself: another takes its place.
             attackers[number] = None;
-            let Ok(mut next) = Attacker::connect(node) else { continue };
+            let Ok(mut next) = Attacker::connect(node, number) else { continue };
             done.connections += 1;
             poll.registry().register(&mut next.stream, Token(number), both)?;
             attackers[number] = Some(next);
@@ -118,10 +119,14 @@ fn attack_until(
 }
 
 impl Attacker {
-    fn connect(node: SocketAddr) -> io::Result<Self> {
-        let stream = std::net::TcpStream::connect(node)?;
-        stream.set_nonblocking(true)?;
-        Ok(Self { stream: TcpStream::from_std(stream), opening: 0, batch: 0 })
+    /// Connects from an address of its own.
+    fn connect(node: SocketAddr, number: usize) -> io::Result<Self> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        let address = Ipv4Addr::new(127, 1, (number / 250) as u8, (number % 250) as u8 + 1);
+        socket.bind(&SocketAddr::from((address, 0)).into())?;
+        socket.connect(&node.into())?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { stream: TcpStream::from_std(socket.into()), opening: 0, batch: 0 })
     }
 
     /// Reads and writes what the socket has and takes. `false` when the connection is over.
@@ -193,7 +198,7 @@ impl Script {
                 },
                 Attack::Rooms => ClientMessage::Create {
                     request,
-                    room_type: "watched".into(),
+                    room_type: "made".into(),
                     private: false,
                     code: false,
                     key: None,

@@ -2,7 +2,7 @@
 //!
 //! The node runs in a process of its own on one core, with its default limits and one shard. On
 //! another core are the player, who notes when each patch arrives, and the attackers. Whoever the
-//! node closes connects again. Before the attacks and after them the same is measured without one.
+//! node closes connects again; each has an address of its own. Before the attacks and after them the same is measured without one.
 
 mod flood;
 mod server;
@@ -43,7 +43,7 @@ impl Default for Options {
         Self {
             row: None,
             connections: 1000,
-            round: Duration::from_secs(5),
+            round: Duration::from_secs(10),
             json: false,
             corrupt_one: false,
             is_server: false,
@@ -98,6 +98,7 @@ const COLUMNS: &[Column] = &[
     ("interval p50", "interval_ms_p50"),
     ("p99", "interval_ms_p99"),
     ("max", "interval_ms_max"),
+    ("ticks late p99", "tick_late_ms_p99"),
     ("patches", "patches"),
     ("sent MB/s", "attack_mb_per_second"),
     ("received MB/s", "answer_mb_per_second"),
@@ -143,6 +144,8 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         all_verified &= verified;
         let patches = watched.intervals_ms.len();
         let intervals = Samples::new(watched.intervals_ms);
+        let late = after.lateness_us.iter().map(|us| *us as f64 / 1e3);
+        let late = Samples::new(late.collect());
         let seconds = watched.time.as_secs_f64();
         let cpu = after.cpu.saturating_sub(before.cpu);
         let record = Record::new()
@@ -152,6 +155,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
             .measured("interval_ms_p50", intervals.percentile(50.0))
             .measured("interval_ms_p99", intervals.percentile(99.0))
             .measured("interval_ms_max", intervals.percentile(100.0))
+            .measured("tick_late_ms_p99", late.percentile(99.0))
             .with("patches", patches)
             .measured("attack_mb_per_second", done.sent as f64 / 1e6 / seconds)
             .measured("answer_mb_per_second", done.received as f64 / 1e6 / seconds)

@@ -4,6 +4,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use playfield_derive::State;
@@ -12,7 +13,7 @@ use playfield_server::{Config, Server};
 use playfield_state::Map;
 
 use super::SERVER_CORE;
-use crate::clock::{pin, process_cpu};
+use crate::clock::{Beat, pin, process_cpu};
 use crate::limits::{raise_descriptors, resident};
 
 /// How many entries the large room has, and how long each is.
@@ -23,14 +24,34 @@ const REPLY_BYTES: usize = 256 * 1024;
 /// How many rooms there are to list.
 const LISTED: usize = 200;
 
+/// How late the watched room ticked, in microseconds, since the last report.
+static LATE: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
 /// Counts its ticks, which its player sees.
 #[derive(State, Default)]
-pub(super) struct Watched {
+struct Watched {
     ticks: u64,
+    #[sync(skip)]
+    beat: Beat,
 }
 
 #[room(tick_hz = 20, sync_hz = 20)]
 impl Room for Watched {
+    fn tick(&mut self, cx: &mut Context<Self>) {
+        self.ticks = cx.tick();
+        let late = self.beat.late(cx.tick(), 20);
+        LATE.lock().unwrap_or_else(PoisonError::into_inner).push(late.as_micros() as u64);
+    }
+}
+
+/// What attackers create.
+#[derive(State, Default)]
+struct Made {
+    ticks: u64,
+}
+
+#[room(tick_hz = 20, sync_hz = 20)]
+impl Room for Made {
     fn tick(&mut self, cx: &mut Context<Self>) {
         self.ticks = cx.tick();
     }
@@ -85,9 +106,13 @@ impl Room for Listed {
 pub(super) fn host() -> io::Result<()> {
     pin(SERVER_CORE)?;
     raise_descriptors();
-    let config = Config { listen: (Ipv4Addr::LOCALHOST, 0).into(), shards: 1, ..Config::default() };
+    let mut config =
+        Config { listen: (Ipv4Addr::LOCALHOST, 0).into(), shards: 1, ..Config::default() };
+    // Strangers come from this machine, here.
+    config.set("trusted_addresses", "").map_err(io::Error::other)?;
     let running = Server::new(config)
         .room_type(RoomType::of::<Watched>("watched"))
+        .room_type(RoomType::of::<Made>("made"))
         .room_type(RoomType::of::<Fat>("fat"))
         .room_type(RoomType::of::<Listed>("listed"))
         .start()?;
@@ -101,7 +126,12 @@ pub(super) fn host() -> io::Result<()> {
     out.flush()?;
     for line in io::stdin().lock().lines() {
         line?;
-        writeln!(out, "{} {}", process_cpu().as_nanos(), resident() / 1_000_000)?;
+        write!(out, "{} {}", process_cpu().as_nanos(), resident() / 1_000_000)?;
+        let late = std::mem::take(&mut *LATE.lock().unwrap_or_else(PoisonError::into_inner));
+        for late in late {
+            write!(out, " {late}")?;
+        }
+        writeln!(out)?;
         out.flush()?;
     }
     Ok(())
@@ -122,6 +152,8 @@ pub(super) struct Stats {
     /// CPU time since the start.
     pub(super) cpu: Duration,
     pub(super) resident_mb: u64,
+    /// How late each tick of the watched room was since the last call.
+    pub(super) lateness_us: Vec<u64>,
 }
 
 impl Hosted {
@@ -154,10 +186,11 @@ impl Hosted {
         self.input.write_all(b"\n")?;
         let line = self.line()?;
         let numbers: Vec<u64> = line.split_whitespace().filter_map(|n| n.parse().ok()).collect();
-        let [cpu, resident_mb] = numbers[..] else {
+        let [cpu, resident_mb, ref lateness_us @ ..] = numbers[..] else {
             return Err(io::Error::other("the server process printed no statistics"));
         };
-        Ok(Stats { cpu: Duration::from_nanos(cpu), resident_mb })
+        let (cpu, lateness_us) = (Duration::from_nanos(cpu), lateness_us.to_vec());
+        Ok(Stats { cpu, resident_mb, lateness_us })
     }
 
     fn line(&mut self) -> io::Result<String> {

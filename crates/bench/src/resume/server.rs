@@ -4,17 +4,17 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use playfield_derive::State;
 use playfield_room::{Context, Message, Player, Result, Room, RoomType, room};
 use playfield_server::{Config, Server};
 
-use crate::clock::process_cpu;
+use crate::clock::{Beat, process_cpu};
 use crate::limits::raise_descriptors;
 
-/// How many ticks a second, and how often something happens.
-pub(super) const TICK_HZ: u64 = 20;
+/// How many ticks a second.
+const TICK_HZ: u64 = 20;
 
 /// How late ticks were, in microseconds, since the last report.
 static LATE: Mutex<Vec<u64>> = Mutex::new(Vec::new());
@@ -29,9 +29,8 @@ struct Struck {
 #[derive(State, Default)]
 struct Clock {
     hour: u64,
-    /// The first tick's number and time: the others are late or not beside it.
     #[sync(skip)]
-    first: Option<(u64, Instant)>,
+    beat: Beat,
 }
 
 #[room(events(Struck), tick_hz = 20, sync_hz = 20, capacity = 30, grace_ms = 60_000)]
@@ -41,14 +40,7 @@ impl Room for Clock {
     }
 
     fn tick(&mut self, cx: &mut Context<Self>) {
-        let now = Instant::now();
-        let (number, began) = *self.first.get_or_insert((cx.tick(), now));
-        let due = began + Duration::from_millis((cx.tick() - number) * 1000 / TICK_HZ);
-        let late = now.saturating_duration_since(due);
-        if now < due {
-            // The first was later than this one.
-            self.first = Some((cx.tick(), now));
-        }
+        let late = self.beat.late(cx.tick(), TICK_HZ);
         LATE.lock().unwrap_or_else(PoisonError::into_inner).push(late.as_micros() as u64);
         if cx.tick().is_multiple_of(TICK_HZ) {
             self.hour += 1;

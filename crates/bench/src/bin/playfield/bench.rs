@@ -185,7 +185,7 @@ const TLS: &[Opt] = &[
 const ATTACKS: &[Opt] = &[
     ROW,
     Opt { name: "connections", value: "N", help: "number of attackers (default 1000)" },
-    Opt { name: "round-ms", value: "N", help: "duration of each attack (default 5000)" },
+    Opt { name: "round-ms", value: "N", help: "duration of each attack (default 10000)" },
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
