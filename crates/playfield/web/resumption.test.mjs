@@ -197,7 +197,7 @@ test("a goodbye ends the connection; one for silence or a busy node does not", a
 
 test("an unreadable message comes again over a new connection; after three in a row the client stops", async (t) => {
   t.mock.method(console, "warn", () => {});
-  for (const data of ['{"type":"event","roo', "7", '{"type":"evnet"}', '{"type":"patch"}', '{"type":"toString"}']) {
+  for (const data of ['{"type":"event","roo', "7", '{"type":"even"}', '{"type":"patch"}', '{"type":"toString"}']) {
     const { world, node, heard, connection, rooms: [log], socket } = await start(1);
     for (let round = 0; round < 2; round++) {
       for (let count = 0; count < UNREADABLE_IN_A_ROW_MAX; count++) {

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_address_that_is_no_proxys_is_the_clients() {
+    fn the_last_address_that_is_not_a_proxy_is_the_client() {
         let peer = "10.0.0.1:5000".parse().unwrap();
         let is_proxy = |ip: IpAddr| matches!(ip, IpAddr::V4(ip) if ip.octets()[0] == 10);
         for (headers, expected) in [

@@ -13,7 +13,7 @@ struct Field {
 
 #[derive(State, Default)]
 struct Unit {
-    #[sync(hiden)]
+    #[sync(hide)]
     at: u8,
 }
 
