@@ -232,10 +232,10 @@ fn held(options: &Options) -> io::Result<(Record, bool)> {
         visits.ask_all(
             |number| framed(&ClientMessage::Ping { nonce: number as u64 }),
             |number, input| {
-                if std::mem::take(&mut corrupt_one)
-                    && let Some(last) = input.last_mut()
-                {
-                    *last ^= 1;
+                // After the length and the kind comes the nonce.
+                if corrupt_one && let Some(nonce) = input.get_mut(5) {
+                    *nonce ^= 1;
+                    corrupt_one = false;
                 }
                 pong(input, number as u64)
             },
