@@ -286,6 +286,30 @@ fn bench_tls_notices_one_damaged_byte_in_every_row() {
 }
 
 #[test]
+fn bench_resume_verifies_what_it_counts() {
+    let arguments = ["bench", "resume", "--json", "--sessions=40", "--rounds=1", "--calm-ms=1200"];
+    for (more, status) in [(&[][..], 0), (&["--corrupt-one"], 1)] {
+        let output = playfield(&[&arguments[..], more].concat());
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(status), "{lines}{}", text(&output.stderr));
+        assert_eq!(lines.lines().count(), 3, "{lines}");
+    }
+}
+
+#[test]
+fn bench_attacks_verifies_what_it_counts() {
+    let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=500"];
+    for (more, status) in [(&["--row=pings"][..], 0), (&["--row=pings", "--corrupt-one"], 1)] {
+        let output = playfield(&[&arguments[..], more].concat());
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(status), "{lines}{}", text(&output.stderr));
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+    }
+    let unknown = playfield(&["bench", "attacks", "--row=nukes"]);
+    assert!(text(&unknown.stderr).contains("hellos"), "{}", text(&unknown.stderr));
+}
+
+#[test]
 fn a_case_ends_with_the_command_that_runs_it() {
     let mut case = Command::new(PLAYFIELD)
         .args(["bench", "sync", "--in-process", "--workload=swift", "--sequences=1000000"])
