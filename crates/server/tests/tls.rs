@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use common::tls::{client, connect, trusting, trusting_node, tunnel};
 use common::{Client, Heard, config, room, start};
 use playfield_server::{Running, SelfSigned, Server};
+use playfield_wire::client::ClientMessage;
 use playfield_wire::{Format, RequestNumber};
 use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, Error, HandshakeKind};
@@ -426,4 +427,33 @@ fn a_slow_reader_over_tls_gets_one_patch_not_a_backlog() {
     let last = number + 1;
     slow.request(room, RequestNumber(last), "add", "");
     assert_eq!(slow.until_reply(RequestNumber(last)), number.to_string());
+}
+
+/// Parts of handshake messages, to which the library refers when it is asked for the alert.
+#[test]
+fn broken_handshake_messages_end_their_connection_and_nothing_else() {
+    let running = secure(&[("shards", "1")]);
+    let full_record = [&[0x16, 3, 1, 0x40, 0][..], &[0x61; 16384]].concat();
+    for bytes in [
+        &[0x16, 3, 1, 0, 4, 1, 0xFF, 0xFF, 0xFF][..],
+        &[0x16, 3, 1, 0, 4, 1, 1, 0, 0],
+        &[0x16, 3, 1, 0, 4, 1, 0, 0, 8, 0x16, 3, 0, 0, 0],
+        &full_record,
+    ] {
+        for piece in [bytes.len(), 1] {
+            let mut stream = TcpStream::connect(running.local_addr()).unwrap();
+            for piece in bytes.chunks(piece.max(bytes.len() / 50)) {
+                // The node may have closed it by now.
+                let _ = stream.write_all(piece);
+            }
+            let _ = stream.shutdown(Shutdown::Write);
+            // An alert, or nothing, and then the end.
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    }
+    let mut client = Client::native(running.local_addr());
+    client.say(&common::encoded(Format::Packed, &ClientMessage::Ping { nonce: 9 }));
+    assert_eq!(client.next(), Heard::Pong { nonce: 9 });
+    running.stopper().stop();
+    running.wait().unwrap();
 }

@@ -7,6 +7,8 @@ use playfield_wire::server::Lost;
 const HEADER_BYTES: usize = 8;
 /// The room of a message that is about none. No room has this number.
 const NO_ROOM: u32 = 0;
+/// A buffer that could hold this many times what is in it is made smaller.
+const SLACK: usize = 4;
 /// How many runs of lost messages are remembered. What was lost before is reported without a room.
 const LOST_RUNS_MAX: usize = 256;
 
@@ -60,10 +62,16 @@ impl Log {
         self.gone
     }
 
-    /// How many bytes of memory the kept messages take.
+    /// How many bytes the kept messages have.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.kept.as_ref().map_or(0, |kept| kept.len())
+    }
+
+    /// How many bytes of memory they take.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.kept.as_ref().map_or(0, |kept| kept.bytes.capacity())
     }
 
     /// Whether all is acknowledged, or lost.
@@ -191,6 +199,10 @@ impl Kept {
         } else if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
+            // What a burst took is given back, though some of it is not acknowledged.
+            if self.bytes.capacity() > SLACK * self.bytes.len() {
+                self.bytes.shrink_to(2 * self.bytes.len());
+            }
         }
     }
 }
@@ -248,6 +260,17 @@ mod tests {
         assert_eq!(log.acknowledge(4), Err(NeverSent { received: 4, sent: 3 }));
         assert_eq!(log.acknowledge(3), Ok(()));
         assert_eq!((log.is_empty(), log.kept.is_none(), log.sent()), (true, true, 3));
+    }
+
+    #[test]
+    fn what_a_burst_took_is_given_back_before_all_is_acknowledged() {
+        let mut log = Log::default();
+        for _ in 0..10_000 {
+            push(&mut log, 1, &[7; 100], 1 << 20);
+        }
+        assert!(log.memory() >= 1_000_000);
+        log.acknowledge(9_999).unwrap();
+        assert!(log.memory() < 1000, "{} bytes for one message", log.memory());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use rustls::unbuffered::{
 use rustls::{Error, HandshakeKind};
 
 use super::TlsContext;
+use crate::panics::guard;
 
 /// The maximum size of what was received and can't be decrypted yet: part of a record, or of a
 /// handshake message. A record takes at most 18,437 bytes (RFC 5246, 6.2.3).
@@ -91,15 +92,13 @@ impl TlsConnection {
             return Ok(Received::default());
         }
         if self.partial.is_empty() {
-            let done = self.decrypt(bytes, plaintext);
-            let (consumed, received) = self.or_alert(done)?;
+            let (consumed, received) = self.decrypt_or_alert(bytes, plaintext)?;
             self.partial.extend_from_slice(&bytes[consumed..]);
             return self.check(received);
         }
         self.partial.extend_from_slice(bytes);
         let mut input = std::mem::take(&mut self.partial);
-        let done = self.decrypt(&mut input, plaintext);
-        let (consumed, received) = self.or_alert(done)?;
+        let (consumed, received) = self.decrypt_or_alert(&mut input, plaintext)?;
         if consumed < input.len() {
             input.drain(..consumed);
             input.shrink_to(2 * input.len());
@@ -121,22 +120,36 @@ impl TlsConnection {
         Ok(received)
     }
 
-    /// Decrypts all whole records, and says how many bytes are done with.
-    fn decrypt(
+    /// Decrypts all whole records, and says how many bytes are done with. After an error, encodes
+    /// the alert that tells the client.
+    fn decrypt_or_alert(
         &mut self,
         input: &mut [u8],
         plaintext: &mut Vec<u8>,
     ) -> Result<(usize, Received), Error> {
         let mut consumed = 0;
+        let received = contained(|| self.decrypt(input, plaintext, &mut consumed));
+        if received.is_err() {
+            contained(|| self.encode_waiting(&mut input[consumed..]))?;
+        }
+        Ok((consumed, received?))
+    }
+
+    fn decrypt(
+        &mut self,
+        input: &mut [u8],
+        plaintext: &mut Vec<u8>,
+        consumed: &mut usize,
+    ) -> Result<Received, Error> {
         let mut received = Received::default();
         loop {
             let UnbufferedStatus { mut discard, state } =
-                self.state.process_tls_records(&mut input[consumed..]);
+                self.state.process_tls_records(&mut input[*consumed..]);
             let mut is_done = false;
-            match state? {
+            match state.inspect_err(|_| *consumed += discard)? {
                 ConnectionState::ReadTraffic(mut traffic) => {
                     while let Some(record) = traffic.next_record() {
-                        let record = record?;
+                        let record = record.inspect_err(|_| *consumed += discard)?;
                         discard += record.discard;
                         plaintext.extend_from_slice(record.payload);
                     }
@@ -149,7 +162,7 @@ impl TlsConnection {
                 // There is no early data, because no ticket allows any.
                 _ => is_done = true,
             }
-            consumed += discard;
+            *consumed += discard;
             if is_done {
                 break;
             }
@@ -161,20 +174,14 @@ impl TlsConnection {
                 _ => Opened::Full,
             });
         }
-        Ok((consumed, received))
+        Ok(received)
     }
 
-    /// After an error, encodes the alert that tells the client.
-    fn or_alert<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
-        if result.is_err() {
-            self.encode_waiting()?;
-        }
-        result
-    }
-
-    fn encode_waiting(&mut self) -> Result<(), Error> {
+    /// Encodes what waits to be sent. `input` is what was received and is not done with: parts of
+    /// a handshake message lie in it, to which the state refers.
+    fn encode_waiting(&mut self, input: &mut [u8]) -> Result<(), Error> {
         loop {
-            match self.state.process_tls_records(&mut []).state? {
+            match self.state.process_tls_records(input).state? {
                 ConnectionState::EncodeTlsData(mut data) => {
                     encode(&mut self.unsent, |out| data.encode(out))?;
                 }
@@ -207,9 +214,22 @@ impl TlsConnection {
     /// # Errors
     /// If the connection can't go on, such as before the end of the handshake.
     pub(crate) fn seal(&mut self, output: &[u8], record: &mut Vec<u8>) -> Result<usize, Error> {
+        // The state may refer to what was received and is not done with.
+        let mut input = std::mem::take(&mut self.partial);
+        let sealed = contained(|| self.seal_beside(&mut input, output, record));
+        self.partial = input;
+        sealed
+    }
+
+    fn seal_beside(
+        &mut self,
+        input: &mut [u8],
+        output: &[u8],
+        record: &mut Vec<u8>,
+    ) -> Result<usize, Error> {
         let chunk = &output[..output.len().min(RECORD_BYTES)];
         loop {
-            match self.state.process_tls_records(&mut []).state? {
+            match self.state.process_tls_records(input).state? {
                 ConnectionState::WriteTraffic(mut traffic) => {
                     record.resize(chunk.len() + RECORD_OVERHEAD, 0);
                     encrypt(record, |out| traffic.encrypt(chunk, out))?;
@@ -243,20 +263,32 @@ impl TlsConnection {
         if !self.is_open || std::mem::replace(&mut self.is_closed, true) {
             return;
         }
+        let mut input = std::mem::take(&mut self.partial);
+        // If it can't be said, the client sees the end of the connection.
+        let _ = contained(|| self.close_beside(&mut input));
+    }
+
+    fn close_beside(&mut self, input: &mut [u8]) -> Result<(), Error> {
         for _ in 0..2 {
-            match self.state.process_tls_records(&mut []).state {
-                Ok(ConnectionState::WriteTraffic(mut traffic)) => {
+            match self.state.process_tls_records(input).state? {
+                ConnectionState::WriteTraffic(mut traffic) => {
                     let mut record = vec![0; RECORD_OVERHEAD];
-                    if encrypt(&mut record, |out| traffic.queue_close_notify(out)).is_ok() {
-                        self.unsent.append(&mut record);
-                    }
-                    return;
+                    encrypt(&mut record, |out| traffic.queue_close_notify(out))?;
+                    self.unsent.append(&mut record);
+                    return Ok(());
                 }
-                Ok(ConnectionState::PeerClosed) => {}
-                _ => return,
+                ConnectionState::PeerClosed => {}
+                _ => return Ok(()),
             }
         }
+        Ok(())
     }
+}
+
+/// Calls into the TLS library. Should it panic, only this connection ends.
+fn contained<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let failed = || Err(Error::General("the TLS library failed".to_owned()));
+    guard("the TLS library", call).unwrap_or_else(failed)
 }
 
 /// Encrypts into a buffer, which is as long as the result then.

@@ -410,7 +410,7 @@ impl Connections {
                     true
                 });
             }
-            connection.logged = resumption.log.bytes();
+            connection.logged = resumption.log.memory();
         } else if !connection.is_away() {
             self.messages_out += 1;
             fill(connection, key, &mut self.buffers, &mut self.dirty, |out| {

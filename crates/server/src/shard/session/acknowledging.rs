@@ -54,7 +54,7 @@ impl Shard {
     pub(super) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
         let Some(resumption) = self.resumption(key) else { return };
         let acknowledged = resumption.log.acknowledge(received);
-        let bytes = resumption.log.bytes();
+        let bytes = resumption.log.memory();
         if let Some(connection) = self.delivery.connections.get_mut(key) {
             connection.logged = bytes;
         }
