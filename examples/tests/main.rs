@@ -257,6 +257,8 @@ async fn cards_shows_each_player_their_own_hand() -> Result<(), Error> {
     let card = ann.request("Play", &json!({ "place": 0 })).await?;
     assert_eq!(card, first);
     until(&bob, |state| state["played"] == json!([card])).await?;
+    // Her copy must be without the card too, before she counts her places.
+    until(&ann, |state| state["played"] == json!([card])).await?;
 
     // The reply to an offer comes when the other player accepts.
     let hand = |room: &Room<Dynamic>| state(room)["hands"][room.player().0.to_string()].clone();
