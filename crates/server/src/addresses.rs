@@ -181,7 +181,7 @@ impl Addresses {
     }
 
     /// The address that holds the most bytes.
-    pub(crate) fn dearest(&self) -> Option<Arc<Address>> {
+    pub(crate) fn largest(&self) -> Option<Arc<Address>> {
         let known = self.lock();
         known.by_ip.values().max_by_key(|address| address.bytes()).map(Arc::clone)
     }
@@ -586,7 +586,7 @@ mod tests {
         assert!(!local.address().is_over() && !local.address().is_node_over());
         local.holds((1 << 20) + 1);
         assert!(!local.address().is_over() && local.address().is_node_over());
-        let dearest = addresses.dearest().unwrap();
-        assert!(Arc::ptr_eq(&dearest, local.address()));
+        let largest = addresses.largest().unwrap();
+        assert!(Arc::ptr_eq(&largest, local.address()));
     }
 }

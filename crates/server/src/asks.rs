@@ -13,8 +13,8 @@ use crate::memory::shrink_map;
 /// An encoded reply, or why there is none.
 pub(crate) type Answer = Result<Vec<u8>>;
 
-/// The unanswered requests of a node. Each is answered once: by its room, by whoever finds that
-/// there is no such room, by its shard's end, or by its deadline.
+/// The unanswered requests of a node. Each is answered once: by its room, by the shard that does
+/// not find the room, by its shard's end, or by its deadline.
 pub(crate) struct Asks {
     inner: Mutex<Inner>,
     asks_max: usize,

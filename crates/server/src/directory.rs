@@ -100,7 +100,7 @@ pub(crate) struct Listing {
 }
 
 impl Plan {
-    /// The room of this specification, with a seat for who is to be its first player.
+    /// The room of this specification, with a seat for its first player.
     pub(crate) fn new(node: &Node, id: RoomId, spec: &RoomSpec, shard: u16) -> Self {
         let settings = &node.room_types[usize::from(spec.room_type)].settings;
         let (capacity, waiting_max) = (settings.capacity, settings.joins_waiting_max);
@@ -153,7 +153,7 @@ impl Directory {
         }
     }
 
-    /// Reserves a seat in this room; in any case, for a player for whom the room itself keeps one.
+    /// Reserves a seat in this room, even a full one if the room keeps a seat for the player.
     pub(crate) fn reserve(&self, id: RoomId, is_kept: bool) -> Result<(), Error> {
         let mut inner = self.lock();
         match inner.rooms.get(&id) {
@@ -291,7 +291,7 @@ fn no_room_with(key: &str) -> Error {
 }
 
 impl Inner {
-    /// Reserves a seat in the room with this key; `None` if there is no such room.
+    /// Reserves a seat in the room with this key; `None` if there is none.
     fn reserve_by_key(
         &mut self,
         room_type: u16,
@@ -304,7 +304,7 @@ impl Inner {
             return Err(Error::new(ErrorCode::AlreadyJoined, "this session is in that room"));
         }
         let room = &self.rooms[&id];
-        // Whoever finds it about to end waits for that, and needs no seat in it.
+        // A join that finds it about to end waits for that, and needs no seat in it.
         if room.summary.closing {
             if room.reserved >= room.waiting_max {
                 let waiting_max = room.waiting_max;

@@ -72,8 +72,8 @@ const LISTENERS: usize = 1;
 /// The buffer that all connections of a shard are read into.
 const READ_BYTES: usize = 64 << 10;
 const EVENTS: usize = 1024;
-/// When services have replied so much, the replies are written before more is read: as long as all
-/// of it lies in the processor's cache.
+/// When services have replied this much, the replies are written before more is read: as long as
+/// all of it lies in the processor's cache.
 const EARLY_WRITE_BYTES: usize = 64 << 10;
 
 /// How long input is read in one turn, before what came of it is written.

@@ -63,7 +63,7 @@ impl Founding {
 }
 
 impl Node {
-    /// The number of the room type of a room that is to be created.
+    /// The number of the room type of a new room.
     fn type_of(&self, new: &NewRoom) -> Result<u16, Error> {
         let Some(name) = &new.room_type else { return self.first_of(new.rust_type) };
         let is_it = |found: &u16| self.room_types[usize::from(*found)].rust_type == new.rust_type;

@@ -4,9 +4,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
-/// A queue keeps so much once it is empty.
+/// How much a queue keeps once it is empty.
 const QUEUE_KEPT_BYTES: usize = 1 << 20;
-/// Slabs, tables and maps keep so many places, however few are taken.
+/// How many places slabs, tables and maps keep, however few are taken.
 pub(crate) const PLACES_KEPT: usize = 1024;
 
 /// Frees a queue that is empty and large.
@@ -16,7 +16,7 @@ pub(crate) fn release<T>(queue: &mut VecDeque<T>) {
     }
 }
 
-/// Shrinks a map of which little is left.
+/// Shrinks a map that is mostly empty.
 pub(crate) fn shrink_map<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
     if map.capacity() > PLACES_KEPT && map.len() < map.capacity() / 8 {
         map.shrink_to(2 * map.len());

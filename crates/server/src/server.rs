@@ -52,7 +52,7 @@ pub struct Server {
 /// Opens the store when the node starts.
 type OpenStore = Box<dyn FnOnce() -> Result<Arc<dyn Store>, StoreError>>;
 
-/// What is to be called with the handle of the node, once it runs.
+/// Called with the handle of the node, once it runs.
 type OnStart = Box<dyn FnOnce(NodeHandle)>;
 
 /// A service that is to listen somewhere.
@@ -526,7 +526,7 @@ impl Stopper {
     /// end, and says goodbye to its clients. Does not wait itself.
     pub fn stop(&self) {
         self.shared.stops.store(true, Ordering::Release);
-        // Whoever waits need not hear it twice.
+        // The thread that waits need not learn it twice.
         let _ = self.tells.try_send(Word::Stop);
         self.shared.wake_all();
     }

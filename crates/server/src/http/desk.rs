@@ -61,7 +61,7 @@ pub(crate) struct Call {
     pub(crate) under_way: UnderWay,
 }
 
-/// What is to be done.
+/// What the worker has to do.
 pub(crate) enum Work {
     /// Calls the handler of the route with this number, until the client is gone.
     Route { number: usize, gone: oneshot::Receiver<()> },

@@ -13,7 +13,7 @@ pub(crate) enum Asked {
     Beyond,
 }
 
-/// Reads the header for a file of so many bytes.
+/// Reads the header for a file of this many bytes.
 pub(crate) fn asked(header: Option<&str>, length: u64) -> Asked {
     let parts = header.and_then(|header| header.strip_prefix("bytes=")?.split_once('-'));
     let Some((first, last)) = parts else { return Asked::Whole };

@@ -72,7 +72,7 @@ pub struct Context<'a, S: Service> {
     serving: Option<ConnectionKey>,
     /// Data for it, which is moved to its outbox when the call ends.
     pub(super) out: Vec<u8>,
-    /// Whether it is to be closed.
+    /// Whether it has to be closed.
     pub(super) ends: bool,
     messages_out: u64,
 }
@@ -195,7 +195,8 @@ impl<'a, S: Service> Context<'a, S> {
         }
     }
 
-    /// Ends the call. Returns what was written to its connection, and whether that is to be closed.
+    /// Ends the call. Returns what was written to its connection, and whether that has to be
+    /// closed.
     #[inline]
     pub(super) fn finish(self) -> (Vec<u8>, bool) {
         self.reach.connections.messages_out += self.messages_out;

@@ -33,9 +33,9 @@ pub(crate) struct Served {
     pub(crate) frames: u64,
     /// Data to be written to the connection.
     pub(crate) out: Vec<u8>,
-    /// So much is queued for it that no more of its input is handled for now.
+    /// Too much is queued for it to handle more of its input for now.
     pub(crate) is_behind: bool,
-    /// The connection is to be closed.
+    /// The connection has to be closed.
     pub(crate) ends: Option<Closed>,
 }
 

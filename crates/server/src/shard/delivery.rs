@@ -364,7 +364,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
                 text,
                 retry_after_ms: why.retry_after_ms(),
             },
-            // Whoever asked the room to let it in finds it gone, and answers.
+            // The join that asked the room finds it gone, and answers.
             Standing::Entering(_) => return,
         };
         self.delivery.send((self.room, key), &mut member, &message);
@@ -373,7 +373,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
             MemberOutput::Elsewhere(session) => (session.shard, session.connection),
         };
         self.delivery.part(member, None);
-        // Who sends far too much is not served elsewhere either.
+        // A client that sends far too much is not served elsewhere either.
         if why.code() == ErrorCode::TooFast {
             let (code, text) = (ErrorCode::TooFast, why.text().to_owned());
             if shard == self.delivery.shard {

@@ -68,7 +68,7 @@ pub(crate) enum ShardMail {
     /// To the room's shard: a seat is to be reserved, and the request from outside with this number
     /// answered.
     Reserve { room: RoomId, who: SeatFor, wait: Duration, answers: u64 },
-    /// To the room's shard: a room is to be created.
+    /// To the room's shard: create a room.
     Found(Box<Founding>),
     /// To the connection's shard: a part of the answer to an HTTP request.
     Answer { answer: Answer, part: Part },

@@ -317,7 +317,7 @@ impl Shard {
         candidates.into_iter().flatten().min()
     }
 
-    /// The next connection that something is to be written to.
+    /// The next connection that has something to write.
     pub(crate) fn next_dirty(&mut self) -> Option<ConnectionKey> {
         loop {
             if let Some(key) = self.delivery.connections.next_dirty() {
@@ -343,7 +343,7 @@ impl Shard {
         }
     }
 
-    /// What is to be written to a connection.
+    /// The bytes to write to a connection.
     pub(crate) fn unsent(&self, key: ConnectionKey) -> &[u8] {
         self.delivery.connections.unsent(key)
     }
@@ -373,7 +373,7 @@ impl Shard {
         self.delivery.connections.get(key).is_some_and(|connection| connection.blocked)
     }
 
-    /// So many bytes were written, as many as the socket took.
+    /// The socket took this many bytes.
     pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) {
         self.delivery.counters.bytes_out += bytes as u64;
         // Space in a full buffer is a sign of life: the client reads, if slowly.

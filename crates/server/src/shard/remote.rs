@@ -165,7 +165,7 @@ impl Shard {
         if session.in_flight == 0 {
             self.catch_up(room, member);
         }
-        self.let_in(room, member);
+        self.announce_join(room, member);
     }
 
     /// On the session's shard: reads on, if rooms elsewhere have done enough of what they were

@@ -59,9 +59,9 @@ impl Shard {
             self.relieve_everywhere(&address);
         }
         if address.is_node_over()
-            && let Some(dearest) = self.delivery.node.addresses.dearest()
+            && let Some(largest) = self.delivery.node.addresses.largest()
         {
-            self.relieve_everywhere(&dearest);
+            self.relieve_everywhere(&largest);
         }
     }
 
@@ -82,7 +82,7 @@ impl Shard {
             return;
         }
         let connections = &self.delivery.connections;
-        let mut dear: Vec<(usize, ConnectionKey)> = connections
+        let mut holders: Vec<(usize, ConnectionKey)> = connections
             .keys()
             .into_iter()
             .filter_map(|key| Some((connections.get(key)?, key)))
@@ -90,8 +90,8 @@ impl Shard {
             .map(|(connection, key)| (connection.tally.bytes(), key))
             .filter(|(bytes, _)| *bytes > 0)
             .collect();
-        dear.sort_unstable_by_key(|(bytes, _)| *bytes);
-        while let Some((_, key)) = dear.pop()
+        holders.sort_unstable_by_key(|(bytes, _)| *bytes);
+        while let Some((_, key)) = holders.pop()
             && (address.is_over() || address.is_node_over())
         {
             let setting =

@@ -49,7 +49,7 @@ pub(super) struct Exchange {
     /// When it is answered with an error instead.
     by: Duration,
     sending: Sending<'static>,
-    /// What is to be written next.
+    /// What is written next.
     bytes: Vec<u8>,
     /// Nothing follows those bytes.
     is_done: bool,
@@ -202,7 +202,7 @@ fn refusal(found: &Found<'_>) -> Option<Response> {
     })
 }
 
-/// How often a connection is looked at for its timeouts, which are met so much later at most.
+/// How often the timeouts of a connection are checked, and so how late they may be noticed.
 pub(crate) fn period(config: &Config) -> Duration {
     let timeouts =
         [config.http_request_timeout(), config.http_answer_timeout(), config.http_idle_timeout()];

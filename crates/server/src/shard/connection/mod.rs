@@ -51,7 +51,7 @@ pub(crate) struct Connection {
     pub(crate) owes_receipts: bool,
     /// It was asked for a sign of life.
     pub(crate) pinged: bool,
-    /// It is to be closed once the rooms have had their turn.
+    /// It will be closed once the rooms have had their turn.
     pub(crate) doomed: bool,
     /// What it took of the shard's time lately.
     pub(crate) taken: Taken,
@@ -188,7 +188,7 @@ impl Connection {
         matches!(self.input, Input::WebSocket(_) | Input::Closing(_))
     }
 
-    /// Whether its input is to be handled.
+    /// Whether its input is handled now.
     pub(crate) fn takes_input(&self) -> bool {
         self.phase == Phase::Open
             && self.pause == Pause::default()

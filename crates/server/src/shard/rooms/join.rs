@@ -99,7 +99,8 @@ pub(crate) enum Reading {
     /// As it was written, unless it spells a code.
     #[default]
     Undecided,
-    /// As the code that it spells. If no saved room has that, as this key, which is what was written.
+    /// As the code that it spells. If no saved room has that, as this key, which is what was
+    /// written.
     Code(Key),
     /// As it was written: it is no code.
     Literal,
@@ -148,7 +149,7 @@ pub(crate) struct JoinRequest {
     pub(crate) create: bool,
     /// How often another room may be picked.
     pub(crate) retries: u8,
-    /// It was refused for good: another room would not do.
+    /// The refusal is final: no other room is tried.
     pub(crate) is_final: bool,
     /// The player's ticket, if there is one.
     pub(crate) ticket: Option<Box<TicketPass>>,
@@ -170,7 +171,7 @@ impl JoinRequest {
     }
 
     /// What the client receives if no other room is picked. If rooms have ended that it did not
-    /// name, it is told to try again instead.
+    /// name, the answer is to try again.
     pub(crate) fn answer(&self, refusal: Error) -> Error {
         let code = refusal.code();
         if self.is_final || !has_ended(code) || !self.target.falls_through(code) {

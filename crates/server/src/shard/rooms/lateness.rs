@@ -62,8 +62,8 @@ struct Missed {
 }
 
 impl Lateness {
-    /// A room of this type has missed so many syncs. Returns how many the type has missed since its
-    /// last report, if it is time for another.
+    /// A room of this type has missed this many syncs. Returns how many the type has missed since
+    /// its last report, if it is time for another.
     pub(crate) fn missed(&mut self, room_type: u16, syncs: u64, now: Duration) -> Option<u64> {
         let place = usize::from(room_type);
         if place >= self.types.len() {

@@ -84,7 +84,7 @@ impl Shard {
             let place = (key, member_key);
             let is_told = matches!(member.standing, Standing::Live);
             if !is_told && self.delivery.is_held(member) {
-                // A client that is not there hears later that it has joined.
+                // A client that is away is sent `joined` later.
                 continue;
             }
             match &mut member.standing {
@@ -97,7 +97,7 @@ impl Shard {
                     }
                 }
                 // Its session drew on its snapshots before, in a room that it has left. A room
-                // that ends does not wait for that: the player was in it, and hears so.
+                // that ends does not wait for that: the player was in it, and is sent that.
                 Standing::Entering(entering)
                     if entering.seated
                         && member.snapshots.ready_at(rate) > self.now
@@ -260,8 +260,9 @@ impl Shard {
         body
     }
 
-    /// The session of a member takes output: the player hears of having joined, if that waits.
-    pub(in crate::shard) fn let_in(&mut self, room: RoomKey, key: MemberKey) {
+    /// The session of a member takes output: if the player has not been sent `joined`, that
+    /// follows.
+    pub(in crate::shard) fn announce_join(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get(key) else { return };
         if matches!(&member.standing, Standing::Entering(entering) if entering.seated)

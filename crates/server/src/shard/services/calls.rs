@@ -156,7 +156,7 @@ impl Shard {
         }
     }
 
-    /// When the next service is to be woken.
+    /// When the next service has to be woken.
     pub(in crate::shard) fn next_service_wake(&self) -> Option<Duration> {
         self.services.iter().filter_map(|hosted| hosted.wake_at).min()
     }

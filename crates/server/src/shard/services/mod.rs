@@ -9,6 +9,6 @@ use crate::service::AnyService;
 /// A service on this shard.
 pub(in crate::shard) struct HostedService {
     pub(super) service: Box<dyn AnyService>,
-    /// When it is to be woken.
+    /// When it has to be woken.
     pub(super) wake_at: Option<Duration>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use playfield_room::{Error, rate};
 use playfield_wire::ErrorCode;
 
-/// So many in a time. All of them may be taken at once, and are back when that time has passed.
+/// A number per time. All may be taken at once, and are back when that time has passed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     /// The setting that it comes from.

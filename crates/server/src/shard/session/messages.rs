@@ -20,7 +20,8 @@ use crate::shard::session::allowance::Rate;
 use crate::tickets::is_ticket;
 
 impl Shard {
-    /// Handles one message, which came as text, as binary, or where there is no such difference.
+    /// Handles one message, which came as text, as binary, or by a transport that has only one
+    /// kind.
     #[inline]
     pub(in crate::shard) fn handle_body(
         &mut self,

@@ -36,7 +36,7 @@ pub(crate) struct Usage {
 pub(crate) struct Excess {
     /// The place of the setting in [`Rates::texts`].
     setting: usize,
-    /// How long to wait; `None` if the connection is to be closed.
+    /// How long to wait; `None` if the connection has to be closed.
     wait: Option<Duration>,
 }
 
@@ -97,7 +97,7 @@ fn within(verdict: Verdict, setting: usize) -> Result<(), Excess> {
 }
 
 impl Shard {
-    /// Acts on a message that came too fast. Whether it is to be handled nevertheless.
+    /// Acts on a message that came too fast. Whether it is handled nevertheless.
     #[cold]
     pub(in crate::shard) fn exceed(
         &mut self,
@@ -149,7 +149,7 @@ impl Shard {
         self.goodbye(key, ErrorCode::TooFast, text, None);
     }
 
-    /// Whether a control frame of the WebSocket is to be handled: it counts as a message.
+    /// Whether a control frame of the WebSocket is handled: it counts as a message.
     pub(in crate::shard) fn admits_control(&mut self, key: ConnectionKey, bytes: usize) -> bool {
         let Some(session) = self.delivery.connections.session_mut(key) else { return true };
         match session.usage.take(self.now, &self.rates, bytes) {

@@ -122,7 +122,7 @@ impl Shard {
         if is_away {
             self.end_being_away(&address);
         } else {
-            self.give_way(key);
+            self.close_old_transport(key);
         }
 
         self.delivery.connections.move_transport(from, key);
@@ -162,7 +162,7 @@ impl Shard {
 
     /// The client has come back while its old connection seemed open: that one moves to its own
     /// place, and is closed.
-    fn give_way(&mut self, key: ConnectionKey) {
+    fn close_old_transport(&mut self, key: ConnectionKey) {
         let old = self.part_from_transport(key);
         self.stay_away(key);
         let text = "another connection has resumed the session";
@@ -447,7 +447,7 @@ impl Shard {
         }
         for Seat { shard: to, room, member } in self.seats(key) {
             if to == shard {
-                self.let_in(room, member);
+                self.announce_join(room, member);
             } else {
                 self.delivery.post(to, ShardMail::Live { room, member });
             }

@@ -75,7 +75,7 @@ enum Step {
     Vanish { seat: usize },
     /// The client closes the connection.
     HangUp { seat: usize },
-    /// Reads so many bytes more, and then nothing.
+    /// Reads this many more bytes, and then nothing.
     Slow { seat: usize, bytes: usize },
     /// Reads everything, and goes on.
     Read { seat: usize },

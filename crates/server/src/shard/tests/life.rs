@@ -322,7 +322,7 @@ impl Expects {
     }
 }
 
-/// Plays the steps in a world of so many shards, where rooms may panic or not.
+/// Plays the steps in a world of this many shards, where rooms may panic or not.
 fn play(shards: usize, panics: bool, steps: Vec<(usize, Step)>) {
     drop((take_seen(), take_saved(), take_called()));
     let mut world = World::new(shards, &[]);

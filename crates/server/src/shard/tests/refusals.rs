@@ -1,4 +1,4 @@
-//! What a client must not do, what it is told, and that nobody else is disturbed.
+//! What a client must not do, what it is sent then, and that nobody else is disturbed.
 
 use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
@@ -8,7 +8,7 @@ use super::world::{Client, PANIC_TOKEN, World};
 
 const PACKED: Format = Format::Packed;
 
-/// The client is told this, and then goodbye; the connection ends.
+/// The client is sent this, and then goodbye; the connection ends.
 fn assert_closed(world: &mut World, client: Client, code: ErrorCode) {
     let heard = world.heard(client);
     let expected = [Heard::Error { request: None, room: None, code }, Heard::Goodbye { code }];

@@ -65,7 +65,7 @@ fn an_address_makes_so_many_rooms_a_minute_however_often_it_reconnects() {
     let other = world.client_from([10, 0, 0, 2], 0);
     world.heard(other);
     world.room(other, AT_ONCE);
-    // Who finds a room needs none.
+    // A join that finds a room needs none.
     let client = world.client(0);
     world.join_or_create(client, RequestNumber(2), AT_ONCE);
     assert!(matches!(world.heard(client)[..], [Heard::Joined { .. }, ..]));
@@ -247,7 +247,7 @@ fn one_who_does_not_read(world: &mut World, address: [u8; 4], bytes: usize) -> C
 }
 
 #[test]
-fn past_its_share_an_addresses_dearest_connection_goes() {
+fn past_its_share_an_addresses_largest_connection_goes() {
     let mut world = World::new(1, &[("peer_bytes_per_address_max", "1000000")]);
     let attacker = [203, 0, 113, 5];
     let dear = one_who_does_not_read(&mut world, attacker, 400_000);
@@ -266,7 +266,7 @@ fn past_its_share_an_addresses_dearest_connection_goes() {
 }
 
 #[test]
-fn past_the_nodes_budget_the_dearest_address_pays() {
+fn past_the_nodes_budget_the_largest_address_pays() {
     let mut world = World::new(2, &[("peer_bytes_max", "1048576")]);
     let innocent = one_who_does_not_read(&mut world, [10, 0, 0, 1], 300_000);
     let crowd: Vec<_> =

@@ -440,7 +440,7 @@ impl World {
         self.peers[client].input.truncate(bytes);
     }
 
-    /// From here on the client reads only so many bytes.
+    /// From here on the client reads only this many bytes.
     pub(super) fn takes(&mut self, client: Client, bytes: usize) {
         self.peers[client].takes = bytes;
         let Some((shard, key)) = self.peers[client].place else { return };
