@@ -24,8 +24,8 @@ impl KeptStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Drops the store, once its rooms are gone, and waits for that; `false` if it takes longer than
-    /// `limit`. It is then dropped on a thread that is left behind.
+    /// Drops the store, once its rooms are gone, and waits for that; `false` if it takes longer
+    /// than `limit`. A thread that is left behind then drops it.
     pub(crate) fn close(&self, limit: Duration) -> bool {
         let store = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(store) = store else { return true };
@@ -34,7 +34,7 @@ impl KeptStore {
             drop(store);
             drop(done);
         };
-        // A thread that can't be started drops what it was given, here.
+        // If the thread can't be started, the store is dropped here.
         let _ = thread::Builder::new().name("playfield-store-close".into()).spawn(close);
         closed.recv_timeout(limit) != Err(RecvTimeoutError::Timeout)
     }

@@ -1,9 +1,9 @@
-//! Histories of clients whose connections are cut at any point, and who come back: on several shards,
+//! Histories of clients that lose their connections at any point, and come back: on several shards,
 //! in several rooms, by all transports and formats.
 //!
-//! Each client is strict about what it hears, see [`Wanderer`]. In the end each request was executed
-//! once, each client has heard all that was said in its rooms while it was there, in the order in
-//! which it was said, and its copies are those that a snapshot would give it.
+//! Each client is strict about what it hears, see [`Wanderer`]. In the end each request was
+//! executed once, each client has heard everything that was said in its rooms while it was in them,
+//! in order, and its copies are those that a snapshot would give it.
 //!
 //! `PLAYFIELD_LAW_CASES` sets the number of histories, for a longer run.
 
@@ -249,7 +249,7 @@ impl History {
         assert_eq!(self.world.sessions(), (sessions, 0));
     }
 
-    /// What was said was said once, if whoever said it knows so.
+    /// What a client knows that it said was said exactly once.
     fn check_said(&self) {
         for (at, client) in self.clients.iter().enumerate() {
             for request in 1..=self.requests {

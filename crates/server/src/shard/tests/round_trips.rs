@@ -270,7 +270,7 @@ fn the_shortest_interval_counts_and_only_rooms_that_ask_hear_of_it() {
 }
 
 #[test]
-fn a_session_that_is_resumed_is_measured_anew() {
+fn a_resumed_session_is_measured_again() {
     for is_websocket in [false, true] {
         let mut world = World::new(1, &[]);
         let mut ann = Wanderer::new(&mut world, 0, is_websocket, PACKED);

@@ -280,7 +280,7 @@ impl Wanderer {
         }
     }
 
-    /// Loses the connection: of what is on its way to the client, only so many bytes arrive.
+    /// Loses the connection: only `bytes` bytes of what is on its way to the client arrive.
     pub(super) fn cut(&mut self, world: &mut World, bytes: usize) {
         world.shorten(self.client, bytes);
         self.listen(world);
@@ -289,8 +289,8 @@ impl Wanderer {
         self.returned = Return::Unknown;
     }
 
-    /// Closes the connection as its transport asks for, without a word to the session. Of what is on
-    /// its way, only so many bytes arrive.
+    /// Closes the transport in an orderly way, but not the session. Only `bytes` bytes of what is
+    /// on its way arrive.
     pub(super) fn hang_up(&mut self, world: &mut World, bytes: usize) {
         world.shorten(self.client, bytes);
         self.listen(world);
@@ -303,7 +303,7 @@ impl Wanderer {
         self.returned = Return::Unknown;
     }
 
-    /// Its connection stops in the middle of a message that it sends, of which so many bytes arrive.
+    /// Its connection is cut in the middle of a message that it sends: only `bytes` bytes arrive.
     pub(super) fn cut_while_speaking(
         &mut self,
         world: &mut World,

@@ -118,9 +118,9 @@ impl Background for Held {
 }
 
 impl World {
-    /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
-    /// seconds, `brisker` in one, `timed`, which measures round trips every two seconds, `timed
-    /// often` every 600 ms, `law`, `law on demand`, `life` and `meadow`.
+    /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
+    /// three seconds, `brisker` in one, `timed`, which measures round trips every two seconds,
+    /// `timed often` every 600 ms, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// So much of the shards' time passes within a turn.
+    /// This much of the shards' time passes within a turn.
     pub(super) fn works(&self, time: Duration) {
         self.stopwatch.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -344,7 +344,8 @@ impl World {
     pub(super) fn ask_for_websocket(&mut self, client: Client, headers: &str) -> String {
         let request = format!(
             "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+             {headers}\r\n"
         );
         self.bytes(client, request.as_bytes());
         String::from_utf8(self.raw(client)).unwrap()
