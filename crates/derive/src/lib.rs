@@ -25,31 +25,27 @@ use syn::{DeriveInput, parse_macro_input};
 /// derive `Data` and `Clone`.
 #[proc_macro_derive(State, attributes(sync))]
 pub fn derive_state(input: TokenStream) -> TokenStream {
-    let input = parse_macro_input!(input as DeriveInput);
-    finish(state::expand_state(&input), &input, stub::state)
+    derive(input, state::expand_state, stub::state)
 }
 
 /// Makes a struct or an enum an atomic value, which is sent as a whole. See
 /// `playfield_state::Data`.
 #[proc_macro_derive(Data)]
 pub fn derive_data(input: TokenStream) -> TokenStream {
-    let input = parse_macro_input!(input as DeriveInput);
-    finish(data::expand_data(&input), &input, stub::data)
+    derive(input, data::expand_data, stub::data)
 }
 
 /// Makes a struct of one field a key of maps, and an atomic value. See
 /// `playfield_state::Key`.
 #[proc_macro_derive(Key)]
 pub fn derive_key(input: TokenStream) -> TokenStream {
-    let input = parse_macro_input!(input as DeriveInput);
-    finish(key::expand_key(&input), &input, stub::key)
+    derive(input, key::expand_key, stub::key)
 }
 
 /// Makes a struct or an enum a message. See `playfield_room::Message`.
 #[proc_macro_derive(Message, attributes(reply, message))]
 pub fn derive_message(input: TokenStream) -> TokenStream {
-    let input = parse_macro_input!(input as DeriveInput);
-    finish(message::expand_message(&input), &input, stub::message)
+    derive(input, message::expand_message, stub::message)
 }
 
 /// Makes a struct a packet or a part of one, with its fields in order. See
@@ -60,8 +56,7 @@ pub fn derive_message(input: TokenStream) -> TokenStream {
 /// `#[packet(varint)]` or, the last one, `#[packet(rest)]`.
 #[proc_macro_derive(Packet, attributes(packet))]
 pub fn derive_packet(input: TokenStream) -> TokenStream {
-    let input = parse_macro_input!(input as DeriveInput);
-    finish(packet::expand_packet(&input), &input, stub::packet)
+    derive(input, packet::expand_packet, stub::packet)
 }
 
 /// Declares a room type. See `playfield_room::Room`.
@@ -70,28 +65,29 @@ pub fn room(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as room::Arguments);
     let as_it_is = proc_macro2::TokenStream::from(item.clone());
     let expanded = syn::parse(item).and_then(|item| room::expand_room(&arguments, &item));
-    let expanded = expanded.unwrap_or_else(|error| {
-        let error = error.to_compile_error();
-        quote! {
-            #error
-            #as_it_is
-        }
-    });
-    expanded.into()
+    finish(expanded, || as_it_is)
 }
 
-/// What a derive made or, if it could not, its error, and a stub for what others expect of the
-/// type.
-fn finish(
-    expanded: syn::Result<proc_macro2::TokenStream>,
-    input: &DeriveInput,
+/// What a derive makes or, if it can't, its error, and a stub for what others expect of the type.
+fn derive(
+    input: TokenStream,
+    expand: fn(&DeriveInput) -> syn::Result<proc_macro2::TokenStream>,
     stub: fn(&DeriveInput) -> proc_macro2::TokenStream,
 ) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    finish(expand(&input), || stub(&input))
+}
+
+/// What was expanded or, if that failed, the error and what stands in for it.
+fn finish(
+    expanded: syn::Result<proc_macro2::TokenStream>,
+    stand_in: impl FnOnce() -> proc_macro2::TokenStream,
+) -> TokenStream {
     let expanded = expanded.unwrap_or_else(|error| {
-        let (error, stub) = (error.to_compile_error(), stub(input));
+        let (error, stand_in) = (error.to_compile_error(), stand_in());
         quote! {
             #error
-            #stub
+            #stand_in
         }
     });
     expanded.into()

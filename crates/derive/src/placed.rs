@@ -53,13 +53,14 @@ pub(crate) struct Words {
 pub(crate) fn fix(word: &str) -> &'static str {
     match word {
         "near" => {
-            "write `near = [x, y]`, with the fields of the position, as in `near = [at.x, at.y]`, or `near = function`, with the \
-             name of a function that returns the position; `near = (of_entry, of_viewer)`, with two of these, if entries and \
-             viewers differ"
+            "write `near = [x, y]`, with the fields of the position, as in `near = [at.x, at.y]`, \
+             or `near = function`, with the name of a function that returns the position; \
+             `near = (of_entry, of_viewer)`, with two of these, if entries and viewers differ"
         }
         "same" => {
-            "write `same = [floor]`, with the fields that must be equal, or `same = function`, with the name of a function that \
-             returns the group; `same = (of_entry, of_viewer)`, with two of these, if entries and viewers differ"
+            "write `same = [floor]`, with the fields that must be equal, or `same = function`, \
+             with the name of a function that returns the group; `same = (of_entry, of_viewer)`, \
+             with two of these, if entries and viewers differ"
         }
         "radius" => "write `radius = distance`, as in `radius = 150.0`",
         "half_extents" => {

@@ -38,7 +38,7 @@ impl Body {
         Self { bytes: Vec::new(), awaits }
     }
 
-    /// How much memory the part takes that has come.
+    /// How much memory the received part takes.
     pub(crate) fn buffered_bytes(&self) -> usize {
         self.bytes.capacity()
     }

@@ -107,7 +107,7 @@ impl Parser {
         }
     }
 
-    /// How much memory the request takes whose body is coming in.
+    /// How much memory a request takes while its body is being received.
     pub fn buffered_bytes(&self) -> usize {
         match &self.state {
             State::Head(_) => 0,

@@ -26,9 +26,9 @@ pub struct Entrant {
     pub user: Option<String>,
     /// What the verified token says of the user; empty for a guest.
     pub claims: Claims,
-    /// The seat that the ticket names with which they join.
+    /// The seat that their ticket names.
     pub seat: Option<String>,
-    /// The secret of the reservation with which they join.
+    /// The secret of their reservation.
     pub reservation: Option<String>,
 }
 
@@ -140,14 +140,14 @@ pub trait AnyRoom: Send {
         if self.is_closed() { Stage::Ended } else { Stage::Open }
     }
 
-    /// Whether it has opened, so that players can enter it; `None` while it waits for what its
-    /// creation has begun. The error is why it never did, or that it has ended.
+    /// Whether it has opened, so that players can enter it; `None` while it waits for work that
+    /// began in its creation. The error says why it never opened, or that it has ended.
     fn opened(&self) -> Option<Result<(), Error>> {
-        let ended = || Err(Error::new(ErrorCode::RoomClosed, "the room ended"));
-        Some(if self.is_closed() { ended() } else { Ok(()) })
+        let is_closed = self.is_closed();
+        Some(if is_closed { Err(EndReason::Closed.error("the room ended")) } else { Ok(()) })
     }
 
-    /// What it had not done when it was dropped; `None` if it has not ended, or not before its time.
+    /// What it had not done when it was dropped; `None` if it has not ended, or ended in time.
     fn undone(&self) -> Option<Undone> {
         None
     }

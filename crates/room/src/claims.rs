@@ -25,12 +25,12 @@ impl Claims {
     /// The claims in the text of a JSON object.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not one.
     pub fn from_json(text: &str) -> Result<Self> {
         match serde_json::from_str(text) {
             Ok(claims) => Ok(Self::new(claims)),
             Err(error) => {
-                let text = format!("the claims are no JSON object: {error}");
+                let text = format!("the claims are not a JSON object: {error}");
                 Err(Error::new(ErrorCode::BadPayload, text))
             }
         }

@@ -256,8 +256,8 @@ pub enum OnePerUser {
     /// Both players are there.
     #[default]
     No,
-    /// The first one leaves, with [`LeaveReason::TakenOver`](crate::LeaveReason::TakenOver); then the
-    /// second one is asked in, and may still be refused.
+    /// The first one leaves, with [`LeaveReason::TakenOver`](crate::LeaveReason::TakenOver). The
+    /// second one then joins as any player does, and may still be refused.
     TakeOver,
     /// The second one is refused with `already_here`.
     Refuse,

@@ -42,7 +42,7 @@ impl NewRoom {
         self.rust_type == TypeId::of::<R>()
     }
 
-    /// Whether a room with so many seats can keep those that are reserved.
+    /// Whether a room with this capacity has room for the seats that are reserved.
     ///
     /// # Errors
     /// `room_full` if there are more.
@@ -145,7 +145,7 @@ impl<F: Founder> RoomBuilder<F> {
     ///
     /// # Errors
     /// `room_exists` if the key is taken, `bad_key` if it can't be one, `unknown_room_type` if the
-    /// node has no such room, `room_full` if more seats are reserved than the room has, `limit` at
+    /// node has no such room, `room_full` if more seats are reserved than its capacity, `limit` at
     /// `rooms_max` or beyond [`RESERVATION_MAX`](crate::RESERVATION_MAX), `busy` if the mailbox of
     /// the room's shard is full, or `shutting_down`. If a room calls it in
     /// [`Room::create`](crate::Room::create), what only the node can know is logged instead.

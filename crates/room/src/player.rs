@@ -25,7 +25,7 @@ impl Player {
         self.id
     }
 
-    /// The display name, as the client chose it: not unique.
+    /// The display name: not unique. The client chose it, unless the authenticator did.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -46,7 +46,7 @@ impl Player {
         &self.claims
     }
 
-    /// The seat or role that the ticket names with which the player joined; `None` without a ticket.
+    /// The seat or role that the player's ticket names; `None` without a ticket.
     pub fn seat(&self) -> Option<&str> {
         self.seat.as_deref()
     }
@@ -66,7 +66,7 @@ pub struct Sender {
 pub enum Creator {
     /// A player, by `create` or `join_or_create`.
     Player {
-        /// The display name, as the client chose it: not unique.
+        /// The display name: not unique. The client chose it, unless the authenticator did.
         name: String,
         /// The user that the authenticator identified; `None` for a guest.
         user: Option<String>,
@@ -83,7 +83,8 @@ impl Creator {
         Self::Player { name: name.into(), user }
     }
 
-    /// The display name of the player, as the client chose it: not unique.
+    /// The display name of the player: not unique. The client chose it, unless the authenticator
+    /// did.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Player { name, .. } => Some(name),

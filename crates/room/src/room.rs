@@ -60,7 +60,7 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 /// | `joins_waiting_max = 256` | 256 | most players who wait so, up to 1,000,000 |
 /// | `reply_ms = 30_000` | 30,000 | milliseconds that a [deferred](Context::defer) reply may take, up to 3,600,000 |
 /// | `persist = 10` | never | seconds between saves of a room with a key, 1 to 86,400: see [below](#rooms-that-last) |
-/// | `silence_ms = 3_000` | the node's `heartbeat_ms` | a player whose connection is silent for so many milliseconds, 100 to 3,600,000, has lost the connection |
+/// | `silence_ms = 3_000` | the node's `heartbeat_ms` | milliseconds, 100 to 3,600,000, after which a silent connection counts as lost |
 /// | `round_trip_ms = 2_000` | never | milliseconds between pings that measure the [round trip](Context::round_trip) to each player, 100 to 3,600,000 |
 /// | `grace_ms = 10_000` | 10,000 | milliseconds that a player whose connection was lost keeps the seat, up to 86,400,000; 0 = none: see [below](#players-who-come-back) |
 ///
@@ -96,15 +96,15 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 ///
 /// # Players who come back
 ///
-/// A client whose connection is lost [resumes](crate::Settings::grace_ms) its session with a new one.
-/// Until then, for `grace_ms`, the player keeps the number and the seat:
+/// A client whose connection is lost [resumes](crate::Settings::grace_ms) its session with a new
+/// one. Until then, for `grace_ms`, the player keeps the number and the seat:
 ///
 /// - [`lost`](Self::lost) is called when the node notices, and then
 ///   [`Player::is_connected`] is `false`.
 /// - State goes on changing, and events and replies are kept: the client receives all of it when it
 ///   comes back, each event once, and the state as of then.
-/// - [`returned`](Self::returned) is called when the client is back. If it comes back before the node
-///   noticed anything, `lost` is called just before.
+/// - [`returned`](Self::returned) is called when the client is back. If it comes back before the
+///   node noticed anything, `lost` is called just before.
 /// - If it does not come back in time, [`leave`](Self::leave) is called with
 ///   [`LeaveReason::ConnectionLost`].
 ///
@@ -118,10 +118,10 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
 ///
 /// - When a room with that key is created, the node first loads its save. Those who join wait
 ///   meanwhile, as with [`Context::hold`]. If there is a save, the state is what was saved, and
-///   [`rebuild`](Self::rebuild) is called; `create` is not, so the options are not used. If there is
-///   none, `create` is called.
-/// - A client's join by key finds only rooms that are open; a join or create opens a saved one. With
-///   `creation = server`, a room or the node's handle must create the room with its key first.
+///   [`rebuild`](Self::rebuild) is called; `create` is not, so the options are not used. If there
+///   is none, `create` is called.
+/// - A client's join by key finds only rooms that are open; a join or create opens a saved one.
+///   With `creation = server`, a room or the node's handle must create the room with its key first.
 /// - The room is saved `persist` seconds after it has changed, on demand ([`Context::save`]), and at
 ///   its end, between steps 4 and 5 and again after step 5 if it changed meanwhile. So a crash costs
 ///   at most that time, and a request that must outlive it is answered after a save.
@@ -166,8 +166,8 @@ pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
         Ok(())
     }
 
-    /// A player's connection was lost. They keep the seat, and receive later what happens meanwhile.
-    /// [`returned`](Self::returned) follows, or [`leave`](Self::leave): see
+    /// A player's connection was lost. They keep the seat, and receive later what happens
+    /// meanwhile. [`returned`](Self::returned) follows, or [`leave`](Self::leave): see
     /// [players who come back](Self#players-who-come-back).
     fn lost(&mut self, player: &Player, cx: &mut Context<Self>) {
         let _ = (player, cx);

@@ -45,8 +45,8 @@ pub enum KeyOrigin {
     /// Someone chose it. If there is a save, the room is made of it; it may be one of a code.
     #[default]
     Chosen,
-    /// The host drew it as a code, and the room is new. If there is a save, the room is refused with
-    /// `room_exists`, and the host draws another code.
+    /// The host drew it as a code, and the room is new. If there is a save, the room is refused
+    /// with `room_exists`, and the host draws another code.
     Drawn,
     /// It is the code that someone may have meant. If there is no save of a room with a code, the
     /// room is refused with `room_not_found`, and the host takes the key as it was written.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use playfield_state::PlayerId;
 
-/// The part of the difference by which a measurement changes the smoothed value: alpha in RFC 6298
-/// (section 2), as a divisor.
+/// A measurement changes the smoothed value by the difference between them, divided by this: 1 /
+/// alpha in RFC 6298 (section 2).
 const SMOOTHING: u32 = 8;
 
-/// The smoothed round trips of those players who were measured.
+/// The smoothed round trips of players.
 #[derive(Default)]
 pub(crate) struct RoundTrips(BTreeMap<PlayerId, Duration>);
 

@@ -15,8 +15,8 @@ pub type Stored<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>
 /// their order: a load returns what was saved before it. Calls must not block; they come from
 /// shards. A call that panics has failed, as one whose future ends in an error.
 pub trait Store: Send + Sync {
-    /// The save of a room, or `None` if there is none. If the newest save is still on its way to the
-    /// disk, a store may return that one: see [`Loaded::is_durable`].
+    /// The save of a room, or `None` if there is none. If the newest save is still on its way to
+    /// the disk, a store may return that one: see [`Loaded::is_durable`].
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>>;
 
     /// Replaces the save of a room. The future ends when the save is durable: it is there after a
@@ -31,7 +31,7 @@ pub trait Store: Send + Sync {
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>>;
 }
 
-/// What a [`Store`] has of a room.
+/// A save, as a [`Store`] loads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
     /// The save.

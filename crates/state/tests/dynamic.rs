@@ -287,7 +287,8 @@ fn a_schema_that_no_state_can_have_is_rejected() {
     assert_eq!(say(&around(array(Type::U8, (1 << 20) + 1))), ShapeError::TooLarge);
     assert_eq!(say(&around(array(array(Type::U8, usize::MAX), usize::MAX))), ShapeError::TooLarge);
     assert!(matches!(say(&around(array(Type::U8, 0))), ShapeError::Empty { .. }));
-    // 16 arrays in lists, each with one value for itself and one for its element: 2^24 with the root.
+    // 16 arrays in lists, each with one value for itself and one for its element: 2^24 with the
+    // root.
     let lists = |last| {
         let length = |place| if place < 15 { 1 << 20 } else { last };
         let of = |place: usize| Field {

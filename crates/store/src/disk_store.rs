@@ -66,11 +66,12 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens a file, and creates it if there is none: first under the name with `.new` appended,
-    /// where it replaces what a process left that was killed meanwhile.
+    /// Opens a file, and creates it if there is none: under the name with `.new` appended, and
+    /// renamed once it is whole. A `.new` file that a killed process left behind is replaced.
     ///
     /// # Errors
-    /// If another process, or another store in this one, has it open, if it is no such file or damaged, and if the disk fails.
+    /// If another process, or another store in this one, has the file open, if it is damaged or not
+    /// a store, or if the disk fails.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, DiskOptions::default())
     }

@@ -14,7 +14,8 @@ pub(crate) fn of_opening(path: &Path, error: &DatabaseError) -> StoreError {
         DatabaseError::DatabaseAlreadyOpen => StoreError::new(
             StoreErrorKind::InUse,
             format!(
-                "the store {path} is in use by another process, or by another store in this one: a store has one node; stop the other one, or use another file"
+                "the store {path} is in use by another process, or by another store in this one: \
+                 a store has one node; stop the other one, or use another file"
             ),
         ),
         DatabaseError::UpgradeRequired(version) => StoreError::new(

@@ -99,27 +99,28 @@ fn attempt(path: &Path, open: &Open) -> Result<Database, StoreError> {
 }
 
 fn open_or_create(path: &Path, open: &Open) -> Result<Database, DatabaseError> {
-    if path.exists() {
-        return open(FileBackend::new(writable(path, false)?)?);
-    }
-    create(path, open)
+    if path.exists() { open_existing(path, open) } else { create(path, open) }
+}
+
+fn open_existing(path: &Path, open: &Open) -> Result<Database, DatabaseError> {
+    open(FileBackend::new(writable(path, false)?)?)
 }
 
 /// Creates the file under another name, and renames it once it is whole: a process that is killed
-/// meanwhile leaves nothing under the name of the store.
+/// before then leaves no file with the store's name.
 pub(crate) fn create(path: &Path, open: &Open) -> Result<Database, DatabaseError> {
     let new = beside(path);
     let file = writable(&new, true)?;
-    // From here on, other processes that create the store are refused. The lock belongs to the file,
-    // so it is kept when the file is renamed.
+    // From here on, other processes that create the store are refused. The lock belongs to the
+    // file, so it is kept when the file is renamed.
     let backend = FileBackend::new(file.try_clone()?)?;
     if path.exists() {
         // Another process was faster. Whatever has the other name now, no one needs it.
         let _ = fs::remove_file(&new);
         drop(backend);
-        return open(FileBackend::new(writable(path, false)?)?);
+        return open_existing(path, open);
     }
-    // What a process left that was killed.
+    // A killed process may have left something in it.
     file.set_len(0)?;
     let database = open(backend)?;
     file.sync_all()?;
@@ -128,7 +129,7 @@ pub(crate) fn create(path: &Path, open: &Open) -> Result<Database, DatabaseError
     Ok(database)
 }
 
-/// The name under which a file is created.
+/// The name of a file until it is whole.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");

@@ -288,12 +288,11 @@ impl Decoder {
             Box::new(Message::new(start.opcode == Opcode::Text, compressed))
         });
         if !start.fin {
-            message.push(payload, limits.message_bytes_max)?;
-        } else {
-            let kept = message.finish(payload, limits.message_bytes_max)?;
-            if let (Some(inflate), Some(kept)) = (inflate, kept) {
-                inflate.kept = Some(kept);
-            }
+            return message.push(payload, limits.message_bytes_max);
+        }
+        let kept = message.finish(payload, limits.message_bytes_max)?;
+        if let (Some(inflate), Some(kept)) = (inflate, kept) {
+            inflate.kept = Some(kept);
         }
         Ok(())
     }

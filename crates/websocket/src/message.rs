@@ -13,8 +13,8 @@ pub(crate) struct Message {
     compressed: Option<Compressed>,
 }
 
-/// A compressed message, until its last fragment has come. It is decompressed only then: a peer that
-/// sends little makes us hold little.
+/// A compressed message, until its last fragment has come. It is decompressed only then: a peer
+/// that sends little makes us hold little.
 #[derive(Debug)]
 pub(crate) struct Compressed {
     /// The fragments before the last one.

@@ -34,9 +34,9 @@ use crate::{Error, Player, Result, RoomOutput};
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),
 ///   [`create_room`](Self::create_room), [`new_room`](Self::new_room),
 ///   [`room_id`](Self::room_id), [`room_type`](Self::room_type), [`key`](Self::key)
-/// - *The room*: [`reserve`](Self::reserve), [`close`](Self::close), [`lock`](Self::lock), [`unlock`](Self::unlock),
-///   [`set_private`](Self::set_private), [`set_metadata`](Self::set_metadata),
-///   [`sync_now`](Self::sync_now)
+/// - *The room*: [`reserve`](Self::reserve), [`close`](Self::close), [`lock`](Self::lock),
+///   [`unlock`](Self::unlock), [`set_private`](Self::set_private),
+///   [`set_metadata`](Self::set_metadata), [`sync_now`](Self::sync_now)
 ///
 /// A room that uses no other clock, randomness or input than these is deterministic: the same
 /// inputs and seed lead to the same state.
@@ -205,8 +205,8 @@ impl<'a, R> Context<'a, R> {
         self.context.round_trips.of(player)
     }
 
-    /// The player that this callback is about to admit: in [`Room::join`](crate::Room::join), and in
-    /// the [`On`](crate::On) of work that [holds](Self::hold) a player.
+    /// The player that this callback is about to admit: in [`Room::join`](crate::Room::join), and
+    /// in the [`On`](crate::On) of work that [holds](Self::hold) a player.
     pub fn joining(&self) -> Option<&'a Player> {
         self.joining
     }

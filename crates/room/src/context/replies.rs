@@ -16,8 +16,8 @@ impl<'a, R> Context<'a, R> {
     /// [`Error::deferred`]. If it returns anything else, that is the answer.
     ///
     /// A reply that is not given within `reply_ms` fails with `timeout`, and at the room's end with
-    /// `room_closed`. Past [`DEFERRED_MAX`](crate::DEFERRED_MAX) of them, a request is answered with
-    /// `limit`. If the message was no request, nobody waits.
+    /// `room_closed`. Past [`DEFERRED_MAX`](crate::DEFERRED_MAX) of them, a request is answered
+    /// with `limit`. If the message was no request, nobody waits.
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }

@@ -75,8 +75,8 @@ impl<'a, R> Context<'a, R> {
     ///     fn handle(&mut self, _: Play, _: &Player, cx: &mut Context<Self>) -> Result<()> {
     ///         let players: Vec<&Player> = cx.players().collect();
     ///         let mut duel = cx.new_room::<Duel>(&()).private();
-    ///         let seats: Vec<_> =
-    ///             players.iter().map(|player| duel.reserve(*player, Duration::from_secs(30))).collect();
+    ///         let wait = Duration::from_secs(30);
+    ///         let seats: Vec<_> = players.iter().map(|player| duel.reserve(*player, wait)).collect();
     ///         duel.create()?;
     ///         for (player, seat) in players.iter().zip(seats) {
     ///             cx.emit_to(player.id(), &Called(seat));
@@ -104,8 +104,8 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// The id of the room of type `N` that has this key; `None` if there is none, or if it is about
-    /// to end. If `N` was added to the node under several names, it is the room of the first. A room
-    /// that was found may end before a message arrives there: see [`ask`](Self::ask).
+    /// to end. If `N` was added to the node under several names, it is the room of the first. A
+    /// room that was found may end before a message arrives there: see [`ask`](Self::ask).
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -142,14 +142,14 @@ impl<'a, R> Context<'a, R> {
     /// ```
     ///
     /// # Errors
-    /// `unknown_room_type` if the node has no such rooms; in [`Room::create`](crate::Room::create),
+    /// `unknown_room_type` if the node has no rooms of this type; in [`Room::create`](crate::Room::create),
     /// always.
     pub fn find<N: Room>(&mut self, key: &str) -> Result<Option<String>> {
         self.out.find(TypeId::of::<N>(), key)
     }
 
-    /// Keeps a seat of this room for someone who is about to join, for so long. The seat counts
-    /// against the capacity until it is taken or its time has run out.
+    /// Keeps a seat of this room for someone who is about to join. The seat counts against the
+    /// capacity until it is taken or `wait` is over.
     ///
     /// While seats are reserved, a room without players stays open.
     ///
@@ -161,7 +161,7 @@ impl<'a, R> Context<'a, R> {
     }
 
     /// Sends a message to another room, which receives it by [`On`](crate::On). Nothing happens if
-    /// there is no such room.
+    /// that room does not exist.
     pub fn tell<M: Message>(&mut self, room_id: &str, message: &M) {
         let from = Some(Arc::clone(&self.context.own));
         self.out.post(room_id, Mail::Told { from, message: InternalMessage::of(message) });

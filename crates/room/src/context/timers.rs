@@ -20,8 +20,8 @@ impl<'a, R> Context<'a, R> {
         self.set_timer(wait, None, &message)
     }
 
-    /// Sets a repeating timer: the room receives this message after each `period`, which is at least
-    /// [`TIMER_PERIOD_MIN`]. Periods that an overloaded server missed are skipped.
+    /// Sets a repeating timer: the room receives this message after each `period`, which is at
+    /// least [`TIMER_PERIOD_MIN`]. Periods that an overloaded server missed are skipped.
     ///
     /// # Panics
     /// At [`TIMERS_MAX`] timers.

@@ -14,8 +14,8 @@ impl<'a, R> Context<'a, R> {
     /// arrives by [`On`](crate::On).
     ///
     /// All tasks of a node share one thread with a Tokio runtime (`current_thread`, with I/O and
-    /// time enabled). So `tokio::spawn` and clients built on Tokio work in them, and a task must not
-    /// compute or block: use [`compute`](Self::compute), or `tokio::task::spawn_blocking`.
+    /// time enabled). So `tokio::spawn` and clients built on Tokio work in them, and a task must
+    /// not compute or block: use [`compute`](Self::compute), or `tokio::task::spawn_blocking`.
     ///
     /// A task that panics closes the room. A room that ends waits for tasks that it has begun since
     /// its end began, at most `closing_ms`. Other tasks outlive their room: their result is
@@ -40,11 +40,12 @@ impl<'a, R> Context<'a, R> {
     ///   handler ([`On`](crate::On)) of the message opens the room; an error refuses all who wait,
     ///   and there is no room. Until it opens, there are no ticks and no timers, and messages from
     ///   other rooms wait (at most [`HELD_MAIL_MAX`](crate::HELD_MAIL_MAX)).
-    /// - In [`Room::join`](crate::Room::join), which returns `Ok`: the player waits, with a seat that
-    ///   counts against the capacity, but is not among the [players](Self::players). `Ok` from the
-    ///   handler of the message seats the player, who is [`joining`](Self::joining) there; an error
-    ///   refuses them. The handler does what `join` would do with someone it lets in at once. If the
-    ///   player disconnects before, the message is dropped, and no callback is called for them.
+    /// - In [`Room::join`](crate::Room::join), which returns `Ok`: the player waits, with a seat
+    ///   that counts against the capacity, but is not among the [players](Self::players). `Ok` from
+    ///   the handler of the message seats the player, who is [`joining`](Self::joining) there; an
+    ///   error refuses them. The handler does what `join` would do with someone it admits at once.
+    ///   If the player disconnects before, the message is dropped, and no callback is called for
+    ///   them.
     /// - In that handler: the wait goes on.
     ///
     /// If the work panics, a player is refused with `internal`, and the room goes on; a room that
@@ -107,8 +108,8 @@ impl<'a, R> Context<'a, R> {
         work: impl Future<Output = M> + Send + 'static,
     ) -> Result<()> {
         let Some(subject) = self.context.subject else {
-            let text = "cx.hold: nobody is to be held in this callback; call it in create, in join, \
-                        or in the handler of work that was held";
+            let text = "cx.hold: nobody is to be held in this callback; call it in create, in \
+                        join, or in the handler of work that was held";
             return Err(Error::new(ErrorCode::Internal, text));
         };
         let task = self.spawn_numbered(work)?;
@@ -120,8 +121,8 @@ impl<'a, R> Context<'a, R> {
     /// Saves the room now, instead of when it is due. The room receives this message by
     /// [`On`](crate::On) when the state as it is after this callback, or a later one, is on disk.
     ///
-    /// A save that fails is logged and tried again, so the message may take longer; if the room ends
-    /// before one succeeds, it is not sent. To learn of a failure, use
+    /// A save that fails is logged and tried again, so the message may take longer; if the room
+    /// ends before one succeeds, it is not sent. To learn of a failure, use
     /// [`try_save`](Self::try_save).
     ///
     /// # Errors
@@ -148,8 +149,8 @@ impl<'a, R> Context<'a, R> {
     /// them). Its result arrives by [`On`](crate::On).
     ///
     /// A computation that panics closes the room. At the room's end it is as with
-    /// [`spawn`](Self::spawn). At shutdown, queued computations are dropped; one that is running is not
-    /// interrupted.
+    /// [`spawn`](Self::spawn). At shutdown, queued computations are dropped; one that is running is
+    /// not interrupted.
     ///
     /// # Errors
     /// `busy` when `compute_queue_max` computations are queued, `limit` at
@@ -167,8 +168,8 @@ impl<'a, R> Context<'a, R> {
 
     fn ask_for_save(&mut self, asked: Asked) -> Result<()> {
         if !self.context.persists {
-            let text = "cx.save: the room is not saved: its type needs `#[room(persist = 10)]`, and \
-                        the room a key";
+            let text = "cx.save: the room is not saved: its type needs `#[room(persist = 10)]`, \
+                        and the room a key";
             return Err(Error::new(ErrorCode::Refused, text));
         }
         if self.context.saves_asked >= PENDING_MAX {

@@ -130,7 +130,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         if !self.begin(at, out) || self.settings.round_trip_ms == 0 {
             return;
         }
-        let player = self.renumbered.get(&player).copied().unwrap_or(player);
+        let player = self.number_of(player);
         if self.seats.get(&player).is_some_and(Player::is_connected) {
             self.context.round_trips.measured(player, round_trip);
         }
@@ -313,10 +313,15 @@ impl<R: Room> AnyRoom for RoomCore<R> {
 }
 
 impl<R: Room> RoomCore<R> {
+    /// The number of a player, who may have waited for the save under another one.
+    fn number_of(&self, player: PlayerId) -> PlayerId {
+        self.renumbered.get(&player).copied().unwrap_or(player)
+    }
+
     /// A player has lost the connection, or has one again.
     fn connect(&mut self, player: PlayerId, is_connected: bool, out: &mut dyn RoomOutput) {
-        let player = self.renumbered.get(&player).copied().unwrap_or(player);
-        // Those who wait to join hear nothing of it, and nor does their room.
+        let player = self.number_of(player);
+        // As long as they wait to join, the room does not hear of it.
         if let Some(waiting) = self.waiting.get_mut(&player) {
             waiting.player.is_connected = is_connected;
             return;

@@ -188,7 +188,7 @@ impl<R: Room> RoomCore<R> {
     /// It is dropped before its end is over.
     fn leave_unfinished(&mut self, what: &str) {
         self.log_unsaved();
-        let is_unsaved = self.is_unsaved();
+        let is_unsaved = self.unsaved().is_some();
         self.undone = Some(if is_unsaved { Undone::Save } else { Undone::End });
         let save = is_unsaved.then_some("its save");
         let mut names: Vec<_> = save.into_iter().chain(self.unfinished()).collect();

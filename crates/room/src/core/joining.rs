@@ -8,8 +8,8 @@ use playfield_wire::ErrorCode;
 use super::RoomCore;
 use crate::context_state::Subject;
 use crate::{
-    Admission, Entrant, Error, InternalMessage, LeaveReason, Mail, OnePerUser, Player, Result,
-    Room, RoomOutput,
+    Admission, EndReason, Entrant, Error, InternalMessage, LeaveReason, Mail, OnePerUser, Player,
+    Result, Room, RoomOutput,
 };
 
 /// The most messages from other rooms that wait for a room to open.
@@ -105,7 +105,7 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Sees to it that no other player is the same user, if the room wants that.
+    /// Makes sure that no other player is the same user, if the room wants that.
     fn make_way(&mut self, player: &Player, out: &mut dyn RoomOutput) -> Result<()> {
         let one_per_user = self.settings.one_per_user;
         if one_per_user == OnePerUser::No || player.user.is_none() {
@@ -130,12 +130,8 @@ impl<R: Room> RoomCore<R> {
             }
             self.settle(out);
         }
-        // What the room did about it may have been to close.
-        if self.is_open() {
-            Ok(())
-        } else {
-            Err(Error::new(ErrorCode::RoomClosed, "the room ended"))
-        }
+        // The room may have closed in `leave`.
+        if self.is_open() { Ok(()) } else { Err(EndReason::Closed.error("the room ended")) }
     }
 
     fn hold_player(&mut self, player: Player, holds: u32, by: Duration) -> Result<()> {

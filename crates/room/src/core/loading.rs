@@ -17,13 +17,13 @@ use crate::{Context, Error, InternalMessage, KeyOrigin, Loaded, Result, Room, Ro
 const FOUND: &str = "playfield:found";
 /// As [`FOUND`], and the save is still on its way to the disk.
 const FOUND_EARLY: &str = "playfield:found-early";
-const NOTHING: &str = "playfield:nothing";
-/// The same, read by a thread that computes.
+/// It was found, and a thread that computes has read it.
 const DECODED: &str = "playfield:decoded";
+const NOTHING: &str = "playfield:nothing";
 const FAILED: &str = "playfield:failed";
 
-/// From this size on a save is read by a thread that computes: the other rooms of the shard would
-/// wait for about 5 µs for each KiB.
+/// From this size on, a save is read by a thread that computes: the other rooms of the shard would
+/// wait about 5 µs for each KiB.
 const ELSEWHERE_BYTES: usize = 32 << 10;
 
 /// What a room is created from if it has no save.
@@ -108,11 +108,6 @@ impl<R: Room> RoomCore<R> {
         self.unborn.is_some()
     }
 
-    /// Whether the host drew its key, so that it must not have a save.
-    fn is_drawn(&self) -> bool {
-        self.unborn.as_ref().is_some_and(|unborn| unborn.key_origin == KeyOrigin::Drawn)
-    }
-
     /// Whether this is the end of the load.
     pub(super) fn is_load(&self, task: u64) -> bool {
         self.unborn.as_ref().is_some_and(|unborn| unborn.task == task)
@@ -120,11 +115,12 @@ impl<R: Room> RoomCore<R> {
 
     /// The save is there, or there is none: the room begins. `None` is a load that panicked.
     pub(super) fn loaded(&mut self, outcome: Option<InternalMessage>, out: &mut dyn RoomOutput) {
+        let Some(key_origin) = self.unborn.as_ref().map(|unborn| unborn.key_origin) else { return };
         let outcome = match outcome {
             Some(found)
-                if is_found(&found.name)
+                if matches!(&*found.name, FOUND | FOUND_EARLY)
                     && found.payload.len() >= ELSEWHERE_BYTES
-                    && !self.is_drawn() =>
+                    && key_origin != KeyOrigin::Drawn =>
             {
                 match self.decode_elsewhere(found, out) {
                     Ok(()) => return,
@@ -135,37 +131,32 @@ impl<R: Room> RoomCore<R> {
         };
         let Some(unborn) = self.unborn.take() else { return };
         let made = match outcome {
-            Some(InternalMessage { name, .. })
-                if is_found(&name) && unborn.key_origin == KeyOrigin::Drawn =>
-            {
-                let text = "the code that was drawn is that of a saved room; try again";
-                Err(Error::new(ErrorCode::RoomExists, text))
-            }
-            Some(InternalMessage { name, .. })
-                if name == NOTHING && unborn.key_origin == KeyOrigin::Spelled =>
-            {
-                Err(not_a_code())
-            }
-            Some(InternalMessage { name, payload }) if is_found(&name) => {
-                let decoded = decode(&payload, name == FOUND, unborn.tracking);
-                self.revive(decoded, unborn.key_origin, out)
-            }
-            Some(InternalMessage { name, .. }) if name == DECODED => {
-                let decoded = unborn.decoded.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let decoded = decoded.unwrap_or_else(|| Err("it was not read".into()));
-                self.revive(decoded, unborn.key_origin, out)
-            }
-            Some(InternalMessage { name, .. }) if name == NOTHING => {
-                let Unborn { options, format, tracking, .. } = &unborn;
-                self.give_birth(*format, options, out).and_then(|mut state| {
-                    let tracker = guard(|| Tracker::new(&mut state, *tracking));
-                    let live = tracker.map(|tracker| Live { state, tracker });
-                    live.map_err(|panic| self.not_created(&panic))
-                })
-            }
-            Some(InternalMessage { payload, .. }) => {
-                Err(self.unreadable(&String::from_utf8_lossy(&payload)))
-            }
+            Some(InternalMessage { name, payload }) => match (&*name, key_origin) {
+                (FOUND | FOUND_EARLY, KeyOrigin::Drawn) => {
+                    let text = "the code that was drawn is that of a saved room; try again";
+                    Err(Error::new(ErrorCode::RoomExists, text))
+                }
+                (FOUND | FOUND_EARLY, _) => {
+                    let decoded = decode(&payload, name == FOUND, unborn.tracking);
+                    self.revive(decoded, key_origin, out)
+                }
+                (DECODED, _) => {
+                    let decoded = unborn.decoded.lock();
+                    let decoded = decoded.unwrap_or_else(PoisonError::into_inner).take();
+                    let decoded = decoded.unwrap_or_else(|| Err("it was not read".into()));
+                    self.revive(decoded, key_origin, out)
+                }
+                (NOTHING, KeyOrigin::Spelled) => Err(not_a_code()),
+                (NOTHING, _) => {
+                    let Unborn { options, format, tracking, .. } = &unborn;
+                    self.give_birth(*format, options, out).and_then(|mut state| {
+                        let tracker = guard(|| Tracker::new(&mut state, *tracking));
+                        let live = tracker.map(|tracker| Live { state, tracker });
+                        live.map_err(|panic| self.not_created(&panic))
+                    })
+                }
+                _ => Err(self.unreadable(&String::from_utf8_lossy(&payload))),
+            },
             None => Err(self.unreadable(&"the store panicked")),
         };
         let more = self.context.take_holds();
@@ -200,7 +191,7 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
-    /// Has a thread that computes read a save. Returns the save if too much waits for those.
+    /// Hands a save to a thread that computes. Returns it if too much waits for those threads.
     fn decode_elsewhere(
         &mut self,
         found: InternalMessage,
@@ -284,10 +275,6 @@ impl<R: Room> RoomCore<R> {
         log::error!("room {} panicked while it was created: {panic}", self.context.id());
         Error::new(ErrorCode::Internal, "the room could not be created")
     }
-}
-
-fn is_found(name: &str) -> bool {
-    name == FOUND || name == FOUND_EARLY
 }
 
 /// Reads a save, on any thread. Its decoders and defaults are user code, so it may panic.

@@ -120,6 +120,11 @@ impl Saving {
         self.changed_since.is_some() || !self.asked.is_empty()
     }
 
+    /// Whether a save is in flight or missing.
+    fn is_pending(&self) -> bool {
+        self.in_flight.is_some() || self.is_behind()
+    }
+
     /// When the next save is due, if none is in flight.
     fn due_at(&self) -> Option<Duration> {
         if self.in_flight.is_some() {
@@ -268,26 +273,25 @@ impl<R: Room> RoomCore<R> {
         if self.saving.as_ref().is_some_and(|saving| saving.failed.is_none()) {
             self.save_now(out);
         }
-        self.saving.as_ref().is_none_or(|saving| saving.in_flight.is_none() && !saving.is_behind())
+        self.saving.as_ref().is_none_or(|saving| !saving.is_pending())
     }
 
-    /// Whether a save is in flight or missing.
-    pub(super) fn is_unsaved(&self) -> bool {
-        let saving = self.saving.as_ref().filter(|_| self.live.is_some());
-        saving.is_some_and(|saving| saving.in_flight.is_some() || saving.is_behind())
+    /// What is being saved, if a save is in flight or missing.
+    pub(super) fn unsaved(&self) -> Option<&Saving> {
+        self.saving.as_ref().filter(|saving| self.live.is_some() && saving.is_pending())
     }
 
     /// Says what is lost if the room is dropped now.
     pub(super) fn log_unsaved(&self) {
-        let Some(saving) = self.saving.as_ref().filter(|_| self.live.is_some()) else { return };
-        let why = saving.failed.as_ref().map_or("", |(_, why)| why);
+        let Some(saving) = self.unsaved() else { return };
         if let Some(save) = &saving.in_flight {
             log::error!(
                 "{} ended before it was known to be saved (task {})",
                 saving.name(),
                 save.task
             );
-        } else if saving.is_behind() {
+        } else {
+            let why = saving.failed.as_ref().map_or("", |(_, why)| why);
             log::error!(
                 "{} ended without being saved, and its last changes are lost: {why}",
                 saving.name()

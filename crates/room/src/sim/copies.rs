@@ -1,5 +1,7 @@
 //! A simulated player's copies of the state, and how they are verified.
 
+use std::time::Duration;
+
 use playfield_state::{
     DynamicMirror, Format, JsonMirror, Mirror, PlayerId, State, TreeFormat, view_after,
 };
@@ -16,6 +18,8 @@ pub(super) struct Copies<R> {
     /// The version of all copies; `None` before the first snapshot.
     version: Option<u64>,
     pub(super) is_stalled: bool,
+    /// Their connection is cut, and they leave then unless they come back.
+    pub(super) away_until: Option<Duration>,
 }
 
 /// Copies that exist to be compared with the state. They hold exactly what was sent, whereas
@@ -44,6 +48,7 @@ impl<R: Room + Default> Copies<R> {
             tree_format: format.tree().unwrap_or(TreeFormat::Json),
             version: None,
             is_stalled: false,
+            away_until: None,
         }
     }
 

@@ -44,12 +44,14 @@ pub const OTHER_ROOM_TYPE: &str = "other";
 /// - *Players*: [`join`](Self::join), [`join_begin`](Self::join_begin), [`leave`](Self::leave),
 ///   [`request`](Self::request), [`request_begin`](Self::request_begin),
 ///   [`send`](Self::send), [`events`](Self::events), [`copy`](Self::copy),
-///   [`stall`](Self::stall), [`measure`](Self::measure)
+///   [`stall`](Self::stall), [`cut`](Self::cut), [`resume`](Self::resume),
+///   [`measure`](Self::measure)
 /// - *Time*: [`advance`](Self::advance), [`sync`](Self::sync), [`now`](Self::now)
 /// - *Background work*: [`run_background`](Self::run_background),
 ///   [`background`](Self::background), [`finish`](Self::finish)
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`posted`](Self::posted),
-///   [`answer`](Self::answer)
+///   [`answer`](Self::answer), [`other_room`](Self::other_room), [`created`](Self::created),
+///   [`created_ended`](Self::created_ended)
 /// - *The room*: [`room`](Self::room), [`room_mut`](Self::room_mut),
 ///   [`summary`](Self::summary), [`close`](Self::close), [`is_closed`](Self::is_closed)
 ///
@@ -124,10 +126,8 @@ pub struct Sim<R: Room + Default> {
     players: BTreeMap<PlayerId, Copies<R>>,
     /// Those who wait to join.
     waiting: BTreeMap<PlayerId, (Link, Format)>,
-    /// The numbers that those have who waited for the save.
+    /// The new numbers of players who waited for the save, by the provisional ones.
     renumbered: BTreeMap<PlayerId, PlayerId>,
-    /// Those whose connections are cut, and when they leave.
-    away: BTreeMap<PlayerId, Duration>,
     /// Those who are gone.
     past: BTreeMap<PlayerId, Copies<R>>,
     out: Record,
@@ -282,7 +282,6 @@ impl<R: Room + Default> Sim<R> {
             players: BTreeMap::new(),
             waiting: BTreeMap::new(),
             renumbered: BTreeMap::new(),
-            away: BTreeMap::new(),
             past: BTreeMap::new(),
             out,
             links: 0,

@@ -43,10 +43,10 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_in(&mut self, name: &str, format: Format) -> Result<PlayerId> {
-        self.enter(Entrant { format, ..guest(name) }).map(seated)
+        self.enter(Entrant { format, ..entrant(name, None) }).map(seated)
     }
 
-    /// Lets a player join whom the authenticator identified as `user`.
+    /// Lets a player join that the authenticator identified as `user`.
     ///
     /// # Errors
     /// As [`join`](Self::join).
@@ -54,7 +54,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
-        self.enter(Entrant { user: Some(user.into()), ..guest(name) }).map(seated)
+        self.enter(entrant(name, Some(user))).map(seated)
     }
 
     /// Lets a player join whose verified token has these claims.
@@ -65,7 +65,7 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_claiming(&mut self, name: &str, user: &str, claims: Claims) -> Result<PlayerId> {
-        self.enter(Entrant { user: Some(user.into()), claims, ..guest(name) }).map(seated)
+        self.enter(Entrant { claims, ..entrant(name, Some(user)) }).map(seated)
     }
 
     /// Lets a player join by a ticket that names this seat; a guest, if `user` is `None`.
@@ -76,8 +76,8 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// As [`join`](Self::join).
     pub fn join_at(&mut self, name: &str, user: Option<&str>, seat: &str) -> Result<PlayerId> {
-        let (user, seat) = (user.map(str::to_owned), Some(seat.into()));
-        self.enter(Entrant { user, seat, ..guest(name) }).map(seated)
+        let seat = Some(seat.into());
+        self.enter(Entrant { seat, ..entrant(name, user) }).map(seated)
     }
 
     /// Lets a player join with a reservation; a guest, if `user` is `None`.
@@ -93,8 +93,7 @@ impl<R: Room + Default> Sim<R> {
         user: Option<&str>,
         reservation: &Reservation,
     ) -> Result<PlayerId> {
-        let (user, reservation) = (user.map(str::to_owned), secret(reservation));
-        self.enter(Entrant { user, reservation, ..guest(name) }).map(seated)
+        self.enter(reserved(name, user, reservation)).map(seated)
     }
 
     /// Lets a guest join who may have to [wait](Self::is_waiting) until the room has decided, such
@@ -107,15 +106,16 @@ impl<R: Room + Default> Sim<R> {
     /// # Errors
     /// As [`join`](Self::join), if the room refuses at once.
     pub fn join_begin(&mut self, name: &str) -> Result<PlayerId> {
-        self.enter(guest(name)).map(player_of)
+        self.enter(entrant(name, None)).map(player_of)
     }
 
-    /// As [`join_begin`](Self::join_begin), for a player that the authenticator identified as `user`.
+    /// As [`join_begin`](Self::join_begin), for a player that the authenticator identified as
+    /// `user`.
     ///
     /// # Errors
     /// As [`join_begin`](Self::join_begin).
     pub fn join_begin_as(&mut self, name: &str, user: &str) -> Result<PlayerId> {
-        self.enter(Entrant { user: Some(user.into()), ..guest(name) }).map(player_of)
+        self.enter(entrant(name, Some(user))).map(player_of)
     }
 
     /// As [`join_begin`](Self::join_begin), with a reservation; a guest, if `user` is `None`.
@@ -128,13 +128,12 @@ impl<R: Room + Default> Sim<R> {
         user: Option<&str>,
         reservation: &Reservation,
     ) -> Result<PlayerId> {
-        let (user, reservation) = (user.map(str::to_owned), secret(reservation));
-        self.enter(Entrant { user, reservation, ..guest(name) }).map(player_of)
+        self.enter(reserved(name, user, reservation)).map(player_of)
     }
 
-    /// The number of a player who has waited to join. It is the one that [`join_begin`](Self::join_begin)
-    /// returned, unless they waited for the room's save: players of the saved room had that number,
-    /// or another player has it now. All other methods take the new number.
+    /// The number of a player who has waited to join: the one that
+    /// [`join_begin`](Self::join_begin) returned, unless they waited for the room's save. Then that
+    /// number may be in use, or was used in the saved room, and all other methods take the new one.
     pub fn number_of(&self, waiting: PlayerId) -> PlayerId {
         self.renumbered.get(&waiting).copied().unwrap_or(waiting)
     }
@@ -145,9 +144,8 @@ impl<R: Room + Default> Sim<R> {
     }
 
     fn enter(&mut self, entrant: Entrant) -> Result<Admission> {
-        let format = entrant.format;
         self.links += 1;
-        let link = Link(self.links);
+        let (link, format) = (Link(self.links), entrant.format);
         if format != Format::Packed {
             self.out.formats.insert(link, format);
         }
@@ -181,20 +179,22 @@ impl<R: Room + Default> Sim<R> {
     /// # Panics
     /// If there is no such player.
     pub fn cut(&mut self, player: PlayerId) {
-        self.copies_mut(player).is_stalled = true;
-        if self.away.contains_key(&player) {
+        let until = self.now + Duration::from_millis(R::SETTINGS.grace_ms);
+        let copies = self.copies_mut(player);
+        copies.is_stalled = true;
+        if copies.away_until.is_some() {
             return;
         }
-        self.away.insert(player, self.now + Duration::from_millis(R::SETTINGS.grace_ms));
+        copies.away_until = Some(until);
         self.core.lost(self.now, player, &mut self.out);
         self.follow_up();
         self.expire_away();
     }
 
-    /// Those leave whose connections were lost for too long.
+    /// Players whose connections were lost for too long leave.
     pub(super) fn expire_away(&mut self) {
-        let now = self.now;
-        let over = self.away.iter().filter(|(_, until)| **until <= now);
+        let is_over = |copies: &Copies<R>| copies.away_until.is_some_and(|until| until <= self.now);
+        let over = self.players.iter().filter(|(_, copies)| is_over(copies));
         let over: Vec<PlayerId> = over.map(|(&player, _)| player).collect();
         for player in over {
             self.go(player, LeaveReason::ConnectionLost);
@@ -208,7 +208,6 @@ impl<R: Room + Default> Sim<R> {
 
     fn go(&mut self, player: PlayerId, why: LeaveReason) {
         self.waiting.remove(&player);
-        self.away.remove(&player);
         if let Some(copies) = self.players.remove(&player) {
             self.past.insert(player, copies);
         }
@@ -316,14 +315,15 @@ impl<R: Room + Default> Sim<R> {
         self.copies_mut(player).is_stalled = true;
     }
 
-    /// Unblocks the connection, or brings the player back whose connection was [cut](Self::cut): with
+    /// Unblocks the connection, or brings back a player whose connection was [cut](Self::cut): with
     /// the next sync, one patch brings all that was missed.
     ///
     /// # Panics
     /// If there is no such player.
     pub fn resume(&mut self, player: PlayerId) {
-        self.copies_mut(player).is_stalled = false;
-        if self.away.remove(&player).is_some() {
+        let copies = self.copies_mut(player);
+        copies.is_stalled = false;
+        if copies.away_until.take().is_some() {
             self.core.returned(self.now, player, &mut self.out);
             self.follow_up();
         }
@@ -466,18 +466,19 @@ fn player_of(admission: Admission) -> PlayerId {
     player
 }
 
-/// The secret by which the room knows a reservation.
-fn secret(reservation: &Reservation) -> Option<String> {
-    split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned())
+/// Someone with a reservation.
+fn reserved(name: &str, user: Option<&str>, reservation: &Reservation) -> Entrant {
+    let secret = split_reservation(reservation.as_str()).map(|(_, secret)| secret.to_owned());
+    Entrant { reservation: secret, ..entrant(name, user) }
 }
 
-/// A guest, before the link is known.
-fn guest(name: &str) -> Entrant {
+/// A user, or a guest, before the link is known.
+fn entrant(name: &str, user: Option<&str>) -> Entrant {
     Entrant {
         link: Link(0),
         format: Format::Packed,
         name: name.into(),
-        user: None,
+        user: user.map(str::to_owned),
         claims: Claims::default(),
         seat: None,
         reservation: None,
@@ -489,7 +490,8 @@ fn seated(admission: Admission) -> PlayerId {
     match admission {
         Admission::Seated(player) => player,
         Admission::Waiting(_) => panic!(
-            "the room holds the player: use `Sim::join_begin`, `join_begin_as` or `join_begin_reserved`"
+            "the room holds the player: use `Sim::join_begin`, `join_begin_as` or \
+             `join_begin_reserved`"
         ),
     }
 }

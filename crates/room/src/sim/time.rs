@@ -24,7 +24,7 @@ impl<R: Room + Default> Sim<R> {
             let wake = self.core.wake_at();
             let tick = due_at(self.core.tick_hz(), self.next_tick);
             let sync = due_at(self.core.sync_hz(), self.next_sync);
-            let away = self.away.values().min().copied();
+            let away = self.players.values().filter_map(|copies| copies.away_until).min();
             let due = [wake, tick, sync, away].into_iter().flatten().min();
             let Some(next) = due.filter(|next| *next <= until) else {
                 break;

@@ -63,8 +63,8 @@ struct Entry<K, V> {
     touched: bool,
 }
 
-/// If more than one in so many places was touched, all are visited in order, since that costs less
-/// than sorting those or visiting them in any order.
+/// If more than one in this many places was touched, all places are visited in order: to sort the
+/// touched ones, or to visit them out of order, would cost more.
 const SCAN_SHARE: usize = 4;
 
 /// Not in the shadow yet.
@@ -267,7 +267,7 @@ impl<K: Key, V> Map<K, V> {
 }
 
 impl<K: Key, V> Map<K, V> {
-    /// Reads so many entries. They usually come in the order of their keys, which is the fastest.
+    /// Reads `count` entries. They usually come in the order of their keys, which is the fastest.
     pub(crate) fn read_from(
         reader: &mut Reader<'_>,
         count: usize,

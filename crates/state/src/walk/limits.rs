@@ -103,7 +103,8 @@ impl fmt::Display for ShapeError {
             Self::TooLarge => {
                 write!(
                     f,
-                    "a value contains more than {PLACES_MAX} values by its type alone, or all types together more than {PLACES_SUM_MAX}: use a list instead of a long array"
+                    "a value contains more than {PLACES_MAX} values by its type alone, or all \
+                     types together more than {PLACES_SUM_MAX}: use a list instead of a long array"
                 )
             }
             Self::Fields { name, count } => {

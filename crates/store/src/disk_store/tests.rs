@@ -21,7 +21,7 @@ enum Mood {
     Full,
     Broken,
     Stuck,
-    /// Fine for so many calls, and then the process is as good as killed.
+    /// Fine for this many calls, and then the process is as good as killed.
     Dies(u32),
 }
 

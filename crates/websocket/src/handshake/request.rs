@@ -88,11 +88,11 @@ impl<'a> Upgrade<'a> {
 
 /// Parses the request head at the front of `input`.
 ///
-/// A request whose `Upgrade` header names `websocket`, and whose `Connection` header names `Upgrade`,
-/// is checked as RFC 6455 (4.2.1) requires, and any violation is an error. Any other request is plain
-/// HTTP, with [`Request::upgrade`] set to `None`: without the option in `Connection`, and in
-/// HTTP/1.0, `Upgrade` has to be ignored (RFC 9110, 7.8). A server that speaks only WebSocket
-/// [rejects](super::reject) it with 426.
+/// A request whose `Upgrade` header names `websocket`, and whose `Connection` header names
+/// `Upgrade`, is checked as RFC 6455 (4.2.1) requires, and any violation is an error. Any other
+/// request is plain HTTP, with [`Request::upgrade`] set to `None`: without the option in
+/// `Connection`, and in HTTP/1.0, `Upgrade` has to be ignored (RFC 9110, 7.8). A server that speaks
+/// only WebSocket [rejects](super::reject) it with 426.
 ///
 /// # Errors
 ///

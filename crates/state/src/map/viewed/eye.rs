@@ -170,15 +170,15 @@ impl<K: Key, H: How> Eye<K, H> {
         slots
     }
 
-    /// Whether changes since then are found by looking at all that is in view, which is in order and
-    /// needs no search.
+    /// Whether changes since then are found by looking at all that is in view, which is in order
+    /// and needs no search.
     pub(super) fn is_scanned<S>(&self, shadow: &ViewedShadow<K, S, H>, since: u64) -> bool {
         let is_recent = since >= shadow.before && since < shadow.recent_at;
         !is_recent || shadow.recent.len() > self.seen.index.len() / 4
     }
 
-    /// What [`changed`](Self::changed) and [`changed_entry`](Self::changed_entry) find, by looking at
-    /// all that is in view.
+    /// What [`changed`](Self::changed) and [`changed_entry`](Self::changed_entry) find, by looking
+    /// at all that is in view.
     #[inline]
     pub(super) fn changes<'a, S>(
         &'a self,
