@@ -24,8 +24,8 @@ impl KeptStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Drops the store, once its rooms are gone, and waits for that; `false` if it takes longer than
-    /// `limit`. It is then dropped on a thread that is left behind.
+    /// Drops the store, once its rooms are gone, and waits for that. `false` if it takes longer
+    /// than `limit`: it is then dropped on a thread that is left behind.
     pub(crate) fn close(&self, limit: Duration) -> bool {
         let store = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(store) = store else { return true };
@@ -46,34 +46,32 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use playfield_room::{Loaded, MemoryStore, Store, Stored};
+    use playfield_room::{Loaded, Store, Stored};
 
     use super::{KeptStore, STORE_CLOSE_MAX};
 
     /// A store whose end waits until it may.
-    struct Slow {
-        may_end: Mutex<Receiver<()>>,
-        saves: MemoryStore,
-    }
+    struct Slow(Mutex<Receiver<()>>);
 
     impl Drop for Slow {
         fn drop(&mut self) {
-            let _ = self.may_end.lock().unwrap().recv();
+            let _ = self.0.lock().unwrap().recv();
         }
     }
 
+    /// It is never used.
     impl Store for Slow {
-        fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
-            self.saves.load(room_type, key)
+        fn load(&self, _: &str, _: &str) -> Stored<Option<Loaded>> {
+            unreachable!()
         }
-        fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
-            self.saves.save(room_type, key, bytes)
+        fn save(&self, _: &str, _: &str, _: Vec<u8>) -> Stored<()> {
+            unreachable!()
         }
-        fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-            self.saves.remove(room_type, key)
+        fn remove(&self, _: &str, _: &str) -> Stored<()> {
+            unreachable!()
         }
-        fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
-            self.saves.keys(room_type, after, limit)
+        fn keys(&self, _: &str, _: Option<&str>, _: usize) -> Stored<Vec<String>> {
+            unreachable!()
         }
     }
 
@@ -82,7 +80,7 @@ mod tests {
         let kept = KeptStore::new(None);
         assert!(kept.close(Duration::ZERO), "there is none");
         let (end, may_end) = sync_channel(1);
-        let slow = Slow { may_end: Mutex::new(may_end), saves: MemoryStore::new() };
+        let slow = Slow(Mutex::new(may_end));
         let kept = KeptStore::new(Some(Arc::new(slow)));
         assert!(kept.lend().is_some());
         assert!(!kept.close(Duration::ZERO), "it may not end yet");
@@ -90,7 +88,7 @@ mod tests {
         end.send(()).unwrap();
 
         let (end, may_end) = sync_channel(1);
-        let slow = Slow { may_end: Mutex::new(may_end), saves: MemoryStore::new() };
+        let slow = Slow(Mutex::new(may_end));
         end.send(()).unwrap();
         assert!(KeptStore::new(Some(Arc::new(slow))).close(STORE_CLOSE_MAX));
     }

@@ -118,9 +118,9 @@ impl Background for Held {
 }
 
 impl World {
-    /// A node with so many shards and the room types `test`, `brisk`, which notices silence in three
-    /// seconds, `brisker` in one, `timed`, which measures round trips every two seconds, `timed
-    /// often` every 600 ms, `law`, `law on demand`, `life` and `meadow`.
+    /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
+    /// three seconds, `brisker` in one, `timed`, which measures round trips every two seconds,
+    /// `timed often` every 600 ms, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// So much of the shards' time passes within a turn.
+    /// This much of the shards' time passes within a turn.
     pub(super) fn works(&self, time: Duration) {
         self.stopwatch.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -771,11 +771,7 @@ impl World {
                 Parcel::Mail(mail) => self.shards[index].mail(mail),
                 Parcel::Moved(client, moving) => {
                     let key = self.shards[index].arrive(moving);
-                    if self.peers[client].is_gone {
-                        self.shards[index].drop_connection(key);
-                    } else {
-                        self.peers[client].place = Some((index, key));
-                    }
+                    self.settle(client, index, key);
                 }
             }
         }
@@ -820,11 +816,7 @@ impl World {
                 self.parcels[target].push_back(Parcel::Moved(client, moving));
             } else {
                 let key = self.shards[index].come_back(moving);
-                if self.peers[client].is_gone {
-                    self.shards[index].drop_connection(key);
-                } else {
-                    self.peers[client].place = Some((index, key));
-                }
+                self.settle(client, index, key);
             }
         }
         self.shards[index].finish();
@@ -839,6 +831,15 @@ impl World {
         }
         self.change_places(index);
         is_busy
+    }
+
+    /// A connection that moved has a place again. If its client is gone, the node notices now.
+    fn settle(&mut self, client: Client, index: usize, key: ConnectionKey) {
+        if self.peers[client].is_gone {
+            self.shards[index].drop_connection(key);
+        } else {
+            self.peers[client].place = Some((index, key));
+        }
     }
 
     fn change_places(&mut self, index: usize) {
@@ -892,7 +893,7 @@ struct Gate(Guests);
 /// The token at which the authenticator panics.
 pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 
-/// The token at which the authenticator takes until [`World::run_background`].
+/// The token whose check waits for [`World::run_background`].
 pub(super) const SLOW_TOKEN: &[u8] = b"slow";
 
 impl Authenticator for Gate {
