@@ -41,7 +41,7 @@ kills: ## kill a process that saves 1,000 times, and check each save (KILLS=1000
 # How often connections between clients and a node are cut.
 CUTS ?= 10000
 
-cuts: ## cut 10,000 connections between clients and a node, and check that nothing is lost (CUTS=10000)
+cuts: ## cut 10,000 connections, and check that nothing is lost (CUTS=10000)
 	$(CHECK)
 	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield-client --test cuts -- --nocapture
 

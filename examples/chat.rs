@@ -1,7 +1,7 @@
 //! Chat: everyone in a room reads what is said, and who comes later reads the last lines.
 //!
-//! `cargo run --bin chat` serves it on 127.0.0.1:7350. With `CHAT_KEYS=file`, only users with a JSON
-//! Web Token for `chat` come in, which a key in the file has signed; moderators may clear the room.
+//! `cargo run --bin chat` serves it on 127.0.0.1:7350. With `CHAT_KEYS=file`, only users with a
+//! JSON Web Token for `chat` get in, signed by a key in the file; moderators may clear the room.
 
 use playfield::identity::{Jwt, Keys};
 use playfield::prelude::*;

@@ -1,6 +1,7 @@
 //! Notes: a text for each key, which is loaded before anyone enters and saved before the room ends.
 //!
-//! `NOTES=folder cargo run --bin notes` serves it on 127.0.0.1:7350, and keeps the texts in a folder.
+//! `NOTES=folder cargo run --bin notes` serves it on 127.0.0.1:7350, and keeps the texts in that
+//! folder.
 
 use std::{env, fs, io};
 
@@ -37,8 +38,8 @@ impl Room for Note {
         let folder = env::var("NOTES").unwrap_or_else(|_| ".".into());
         let path = format!("{folder}/{key}.txt");
         let from = path.clone();
-        // Nobody enters before this has ended in `Loaded`. (What may take long, such as a large file,
-        // belongs into `tokio::task::spawn_blocking`.)
+        // Nobody enters before this has ended in `Loaded`. (What may take long, such as a large
+        // file, belongs in `tokio::task::spawn_blocking`.)
         cx.hold(async move { Loaded(load(&from)) })?;
         Ok(Self { path, ..Self::default() })
     }

@@ -1,7 +1,7 @@
 //! A whiteboard for each key. It outlives the program, even `kill -9`.
 //!
-//! `BOARDS=boards.redb cargo run --bin whiteboard` serves it on 127.0.0.1:7350, and keeps all boards
-//! in that file.
+//! `BOARDS=boards.redb cargo run --bin whiteboard` serves it on 127.0.0.1:7350, and keeps all
+//! boards in that file.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! CPU time and core affinity.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -14,6 +14,11 @@ pub(crate) fn thread_cpu() -> Duration {
 /// The CPU time of this process so far, over all threads.
 pub(crate) fn process_cpu() -> Duration {
     read(ClockId::ProcessCPUTime)
+}
+
+/// A time in nanoseconds, as one process prints it for another.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// How long the threads of this process, pinned to `core`, were runnable but waited: for another
@@ -35,26 +40,6 @@ fn stolen(core: usize) -> Duration {
     let times = text.lines().find_map(|line| line.strip_prefix(&name));
     let hundredths = times.and_then(|times| times.split_whitespace().nth(7)?.parse().ok());
     Duration::from_millis(10 * hundredths.unwrap_or(0))
-}
-
-/// Measures how late regular ticks are, beside the one that was least late.
-#[derive(Debug, Default)]
-pub(crate) struct Beat {
-    /// A tick's number and time.
-    least: Option<(u64, Instant)>,
-}
-
-impl Beat {
-    /// How late the tick of this number is, now. The first is not late.
-    pub(crate) fn late(&mut self, number: u64, hz: u64) -> Duration {
-        let now = Instant::now();
-        let (first, began) = *self.least.get_or_insert((number, now));
-        let due = began + Duration::from_nanos((number - first) * 1_000_000_000 / hz);
-        if now < due {
-            self.least = Some((number, now));
-        }
-        now.saturating_duration_since(due)
-    }
 }
 
 /// Pins this thread, and all threads that it starts from now on, to one core if there are several.

@@ -30,33 +30,33 @@ impl Head {
             );
             return Err(Refused::new(RefusedKind::TooLarge, text));
         }
-        let none = || Refused::malformed("the token is no JSON Web Token");
+        let refuse = || Refused::malformed("the token is not a JSON Web Token");
         let mut parts = token.split(|&byte| byte == b'.');
         let (Some(head), Some(_), Some(_), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(none());
+            return Err(refuse());
         };
-        let head = URL_SAFE_NO_PAD.decode(head).map_err(|_| none())?;
-        let mut head: Map<String, Value> = serde_json::from_slice(&head).map_err(|_| none())?;
+        let head = URL_SAFE_NO_PAD.decode(head).map_err(|_| refuse())?;
+        let mut head: Map<String, Value> = serde_json::from_slice(&head).map_err(|_| refuse())?;
         if head.contains_key("crit") {
             // It names extensions that must be understood (RFC 7515, 4.1.11).
             return Err(Refused::malformed(
-                "the token needs an extension (crit), and there is none",
+                "the token needs an extension (crit), which this node does not support",
             ));
         }
         let mut text = |name: &str| match head.remove(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(none()),
+            Some(_) => Err(refuse()),
         };
-        let algorithm = text("alg")?.ok_or_else(none)?;
+        let algorithm = text("alg")?.ok_or_else(refuse)?;
         Ok(Self { algorithm, key: text("kid")?, kind: text("typ")? })
     }
 }
 
-/// Checks that the token is valid at `now`, with so many seconds of leeway; returns when it expires.
-/// Times are in seconds since 1970.
+/// Checks that the token is valid at `now`, give or take `leeway`; returns when it expires. Times
+/// are in seconds since 1970, the leeway in seconds.
 pub(crate) fn check_time(
     claims: &Map<String, Value>,
     now: u64,
@@ -82,7 +82,7 @@ fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<u64>, Refused>
     });
     match seconds {
         Some(seconds) => Ok(Some(seconds)),
-        None => Err(Refused::malformed(&format!("the claim {name:?} is no time"))),
+        None => Err(Refused::malformed(&format!("the claim {name:?} is not a time"))),
     }
 }
 
@@ -103,11 +103,30 @@ pub(crate) fn check_one_of(
     if is_ours {
         return Ok(());
     }
-    let text = format!("the token has another {name:?} than this node accepts");
+    let text = format!("the token's {name:?} is not one that this node accepts");
     Err(Refused::new(RefusedKind::Foreign, text))
 }
 
-/// A claim that is text, of at most so many bytes; `None` if it is absent or empty.
+/// Checks the audience of a token or a ticket, which `what` names: it must be one of `accepted`, or
+/// absent if that is empty (RFC 7519, 4.1.3).
+pub(crate) fn check_audience(
+    claims: &Map<String, Value>,
+    accepted: &[String],
+    what: &str,
+) -> Result<(), Refused> {
+    if !accepted.is_empty() {
+        return check_one_of(claims, "aud", accepted);
+    }
+    match claims.get("aud") {
+        None | Some(Value::Null) => Ok(()),
+        Some(_) => {
+            let text = format!("the {what} is for an audience (aud), and this node accepts none");
+            Err(Refused::new(RefusedKind::Foreign, text))
+        }
+    }
+}
+
+/// A claim that is text, of at most `bytes_max` bytes; `None` if it is absent or empty.
 pub(crate) fn text(
     claims: &Map<String, Value>,
     name: &str,
@@ -124,6 +143,6 @@ pub(crate) fn text(
             );
             Err(Refused::malformed(&why))
         }
-        Some(_) => Err(Refused::malformed(&format!("the claim {name:?} is no text"))),
+        Some(_) => Err(Refused::malformed(&format!("the claim {name:?} is not a text"))),
     }
 }

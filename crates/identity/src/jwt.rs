@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::claims::{Head, check_one_of, check_time, text};
+use crate::claims::{Head, check_audience, check_one_of, check_time, text};
 use crate::keys::Keys;
 use crate::refresh::Refreshed;
-use crate::refused::{Refused, RefusedKind};
+use crate::refused::Refused;
 use crate::ticket_claims::is_ticket;
 
 /// The longest id of a user, in bytes.
@@ -18,9 +18,9 @@ const LEEWAY_S: u64 = 30;
 
 /// Accepts JSON Web Tokens (RFC 7519): which keys verify them, and what they must claim.
 ///
-/// A token needs `exp`, which is honored, as is `nbf`, and a user, in `sub`. One with an audience is
-/// refused unless [`audience`](Self::audience) accepts it (RFC 7519, 4.1.3). The algorithm is the
-/// key's: HS256, RS256, ES256 or EdDSA; a token that names another is refused.
+/// A token needs `exp` and a user, in `sub`; `nbf` is honored too. One with an audience is refused
+/// unless [`audience`](Self::audience) accepts it (RFC 7519, 4.1.3). The algorithm is the key's:
+/// HS256, RS256, ES256 or EdDSA; a token that names another is refused.
 #[derive(Clone, Debug)]
 pub struct Jwt {
     keys: Keys,
@@ -32,7 +32,7 @@ pub struct Jwt {
     name_claim: String,
 }
 
-/// What a token says that was verified.
+/// What a verified token says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verified {
     /// The id of the user.
@@ -58,14 +58,14 @@ impl Jwt {
         }
     }
 
-    /// Requires this audience (`aud`), or another that is given too.
+    /// Requires this audience (`aud`). Called again, accepts either.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audience.push(audience.into());
         self
     }
 
-    /// Requires this issuer (`iss`), or another that is given too.
+    /// Requires this issuer (`iss`). Called again, accepts either.
     #[must_use]
     pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         self.issuers.push(issuer.into());
@@ -111,12 +111,7 @@ impl Jwt {
         }
         let claims = self.keys.verify(&head, token)?;
         check_time(&claims, now, self.leeway_s)?;
-        if !self.audience.is_empty() {
-            check_one_of(&claims, "aud", &self.audience)?;
-        } else if claims.get("aud").is_some_and(|audience| !audience.is_null()) {
-            let text = "the token is for an audience (aud), and this node accepts none";
-            return Err(Refused::new(RefusedKind::Foreign, text));
-        }
+        check_audience(&claims, &self.audience, "token")?;
         if !self.issuers.is_empty() {
             check_one_of(&claims, "iss", &self.issuers)?;
         }
@@ -135,7 +130,7 @@ impl Jwt {
     }
 
     /// After a refusal: if newer keys might verify the token, has them read again, and returns a
-    /// future that is ready when that has happened, or failed. `None` if they were read a moment
+    /// future that is ready when they were read, or could not be. `None` if they were read a moment
     /// ago.
     #[must_use]
     pub fn refresh_after(&self, refused: &Refused) -> Option<Refreshed> {

@@ -58,7 +58,7 @@ impl KeySet {
     pub(crate) fn secret(secret: &[u8]) -> Result<Self, KeyError> {
         provider::install();
         if secret.trim_ascii_start().starts_with(b"-----BEGIN") {
-            return Err(KeyError::new("a secret that is a PEM: its public key is no secret"));
+            return Err(KeyError::new("the secret is a PEM; a public key is not a secret"));
         }
         let bytes = secret.len();
         if bytes < SECRET_BYTES_MIN {
@@ -93,7 +93,7 @@ impl KeySet {
         } else if let Ok(key) = DecodingKey::from_rsa_pem(pem) {
             (Algorithm::RS256, key)
         } else {
-            return Err(KeyError::new("the PEM is no public key of RSA, P-256 or Ed25519"));
+            return Err(KeyError::new("the PEM is not a public key for RSA, P-256 or Ed25519"));
         };
         let key = Key { id: None, algorithm, key };
         key.check()?;
@@ -104,9 +104,9 @@ impl KeySet {
     pub(crate) fn jwks(json: &[u8]) -> Result<Self, KeyError> {
         provider::install();
         let set: Value = serde_json::from_slice(json)
-            .map_err(|error| KeyError::new(format!("no JSON Web Key Set: {error}")))?;
+            .map_err(|error| KeyError::new(format!("not a JSON Web Key Set: {error}")))?;
         let Some(Value::Array(items)) = set.get("keys") else {
-            return Err(KeyError::new("no JSON Web Key Set: it has no list \"keys\""));
+            return Err(KeyError::new("not a JSON Web Key Set: it has no list \"keys\""));
         };
         if items.len() > KEYS_MAX {
             let text = format!("KEYS_MAX: {} keys, the limit is {KEYS_MAX}", items.len());
@@ -129,7 +129,7 @@ impl KeySet {
         Ok(Self(keys))
     }
 
-    /// Keys in the form that their first character tells: a JWKS, a PEM or a secret.
+    /// Keys in the form that their first bytes show: a JWKS, a PEM or a secret.
     pub(crate) fn any(bytes: &[u8]) -> Result<Self, KeyError> {
         let trimmed = bytes.trim_ascii();
         if trimmed.starts_with(b"{") {
@@ -195,7 +195,7 @@ impl KeySet {
 impl Key {
     fn from_jwk(item: &Value) -> Result<Self, KeyError> {
         let jwk: Jwk = serde_json::from_value(item.clone())
-            .map_err(|error| KeyError::new(format!("no JSON Web Key: {error}")))?;
+            .map_err(|error| KeyError::new(format!("not a JSON Web Key: {error}")))?;
         if jwk.common.public_key_use.as_ref().is_some_and(|used| *used != PublicKeyUse::Signature) {
             return Err(KeyError::new("it is not for signatures"));
         }
@@ -208,7 +208,7 @@ impl Key {
                 Algorithm::EdDSA
             }
             AlgorithmParameters::OctetKey(_) => Algorithm::HS256,
-            _ => return Err(KeyError::new("its type is none of RSA, P-256, Ed25519 and oct")),
+            _ => return Err(KeyError::new("its type is not RSA, P-256, Ed25519 or oct")),
         };
         let said = item.get("alg").and_then(Value::as_str).unwrap_or(name_of(algorithm));
         if said != name_of(algorithm) {

@@ -1,4 +1,4 @@
-//! Keys, wherever they are from.
+//! Keys, whatever their source.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ impl Keys {
     /// A public key in PEM.
     ///
     /// # Errors
-    /// If it is none, of an algorithm that is not supported, or a private key.
+    /// If it is not a public key of a supported algorithm.
     pub fn pem(pem: impl AsRef<[u8]>) -> Result<Self, KeyError> {
         KeySet::pem(pem.as_ref()).map(Self::fixed)
     }
@@ -65,7 +65,7 @@ impl Keys {
     /// A JSON Web Key Set (RFC 7517). Keys in it that can't be used are left out.
     ///
     /// # Errors
-    /// If it is none, or none of its keys can be used.
+    /// If it is not one, or none of its keys can be used.
     pub fn jwks(json: impl AsRef<[u8]>) -> Result<Self, KeyError> {
         KeySet::jwks(json.as_ref()).map(Self::fixed)
     }
@@ -109,9 +109,9 @@ impl Keys {
         Self::watched(KeySet::default(), name.into(), pace, load)
     }
 
-    /// A JSON Web Key Set at a URL, over HTTP or HTTPS. It is read now, every five minutes, and when
-    /// a token names an unknown key, but then not sooner than 30 s after the last time. If that
-    /// fails, the keys stay as they are, and the log says why. Secrets in it are not accepted.
+    /// A JSON Web Key Set at a URL, over HTTP or HTTPS. It is read now, every five minutes, and
+    /// when a token names an unknown key, at most every 30 s. If that fails, the keys stay as they
+    /// are, and the log says why. Secrets in it are not accepted.
     #[cfg(feature = "url")]
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
@@ -165,7 +165,7 @@ impl Keys {
     }
 }
 
-/// How many there are, and nothing of them.
+/// Only how many there are: keys are secret.
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keys({})", self.set().len())

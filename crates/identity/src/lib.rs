@@ -1,8 +1,8 @@
-//! Who a client is, by what others have signed: JSON Web Tokens (RFC 7519), the keys that verify
-//! them, and tickets, by which a backend lets a player into a room.
+//! Who a client is, as others have signed: JSON Web Tokens (RFC 7519), the keys that verify them,
+//! and tickets, with which a backend admits a player to a room.
 //!
 //! Nothing here knows rooms or sessions. A token, keys and the time go in; an identity or a
-//! [refusal](Refused) comes out. Only [`Keys`] may have a thread, which reads a file or a URL again.
+//! [refusal](Refused) comes out. Only [`Keys`] may have a thread, which re-reads a file or a URL.
 
 mod claims;
 mod jwt;

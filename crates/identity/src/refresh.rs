@@ -1,4 +1,4 @@
-//! Reading keys again: now and then, and when a token names one that is unknown.
+//! Reading keys again: periodically, and when a token names an unknown key.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -26,7 +26,7 @@ struct State {
     rounds: u64,
     /// When the last round began.
     began: Instant,
-    /// The keys are being read, or are to be read now.
+    /// The keys are being read, or have to be read now.
     wanted: bool,
     ends: bool,
     wakers: Vec<Waker>,

@@ -7,8 +7,8 @@ use playfield_wire::{ErrorCode, excerpt};
 /// The largest token or ticket, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 8 * 1024;
 
-/// Why a token or a ticket is refused. The text is for whoever presented it: it says what was wrong
-/// and what to do, and nothing of the keys.
+/// Why a token or a ticket is refused. The text is for the client: it says what was wrong and what
+/// to do, and nothing about the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     kind: RefusedKind,
@@ -23,9 +23,9 @@ pub enum RefusedKind {
     Missing,
     /// It is larger than [`TOKEN_BYTES_MAX`].
     TooLarge,
-    /// It is no JSON Web Token, or a claim has the wrong type.
+    /// It is not a JSON Web Token, or a claim has the wrong type.
     Malformed,
-    /// It is signed by an algorithm that no key is for.
+    /// No key is for its algorithm.
     Algorithm,
     /// It does not say by which of the keys it is signed.
     KeyNeeded,
@@ -39,7 +39,7 @@ pub enum RefusedKind {
     Expired,
     /// It is not valid yet.
     Early,
-    /// It is for others, or by others.
+    /// It is meant for others, or was issued by others.
     Foreign,
     /// A claim is missing.
     ClaimNeeded,
@@ -60,7 +60,7 @@ impl Refused {
 
     pub(crate) fn algorithm(name: &str) -> Self {
         let name = excerpt(name, 32);
-        let text = format!("the token says alg = {name:?}, for which this node has no key");
+        let text = format!("this node has no key for the token's algorithm (alg = {name:?})");
         Self::new(RefusedKind::Algorithm, text)
     }
 

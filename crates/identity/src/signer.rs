@@ -18,7 +18,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// Signs by HS256, with a secret that whoever verifies must know.
+    /// Signs by HS256, with a secret that the verifier must know.
     ///
     /// # Errors
     /// If it is shorter than [`SECRET_BYTES_MIN`].
@@ -35,7 +35,7 @@ impl Signer {
     /// writes it.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not one.
     pub fn pem(pem: impl AsRef<[u8]>) -> Result<Self, KeyError> {
         let pem = pem.as_ref();
         if let Ok(key) = EncodingKey::from_ed_pem(pem) {
@@ -45,11 +45,12 @@ impl Signer {
         } else if let Ok(key) = EncodingKey::from_rsa_pem(pem) {
             Self::checked(Algorithm::RS256, key)
         } else {
-            Err(KeyError::new("the PEM is no private key of RSA, P-256 or Ed25519"))
+            Err(KeyError::new("the PEM is not a private key for RSA, P-256 or Ed25519"))
         }
     }
 
-    /// Makes a key of Ed25519, and returns its public half in PEM, for [`Keys::pem`](crate::Keys::pem).
+    /// Makes an Ed25519 key, and returns its public half in PEM, for
+    /// [`Keys::pem`](crate::Keys::pem).
     ///
     /// # Errors
     /// If the system has no random numbers.
@@ -86,7 +87,7 @@ impl Signer {
         self.sign(Header::new(self.algorithm), claims)
     }
 
-    /// The text of a ticket, to be handed to the player.
+    /// The text of a ticket, for the player.
     ///
     /// # Errors
     /// As [`token`](Self::token).

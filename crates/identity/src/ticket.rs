@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::digest::{SHA256, digest};
 
-use crate::claims::{Head, check_one_of, check_time};
+use crate::claims::{Head, check_audience, check_time};
 use crate::keys::Keys;
 use crate::refused::{Refused, RefusedKind};
 use crate::ticket_claims::{Place, TICKET_LIFE_MAX, Ticket, is_ticket};
@@ -15,8 +15,8 @@ pub const TICKETS_USED_MAX: usize = 1_000_000;
 
 /// Accepts tickets: which keys verify them, and which were used. A copy shares what was used.
 ///
-/// Used tickets are remembered until they expire. If there are more than may be, further tickets are
-/// refused. They are not remembered across restarts, nor by other nodes.
+/// Used tickets are remembered until they expire. Past [`used_max`](Self::used_max), further
+/// tickets are refused. A restart forgets them, and other nodes don't know them.
 #[derive(Clone, Debug)]
 pub struct Tickets {
     keys: Keys,
@@ -30,7 +30,7 @@ pub struct Tickets {
 pub struct Pass {
     /// The room.
     pub place: Place,
-    /// The user that it is for; `None` if it is for whoever has it.
+    /// The user that it is for; `None` if anyone may use it.
     pub user: Option<String>,
     /// The display name in the room, if the ticket has one.
     pub name: Option<String>,
@@ -47,8 +47,8 @@ impl Tickets {
         Self { keys, audience: Vec::new(), used: Arc::default(), used_max: TICKETS_USED_MAX }
     }
 
-    /// Requires this audience (`aud`), or another that is given too. Where several nodes accept the
-    /// same keys, each needs an audience of its own: a ticket could be used at each node otherwise.
+    /// Requires this audience (`aud`). Called again, accepts either. Nodes that share keys need
+    /// different audiences: otherwise a ticket could be used once at each node.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audience.push(audience.into());
@@ -70,7 +70,7 @@ impl Tickets {
     pub fn redeem(&self, ticket: &str, user: Option<&str>, now: u64) -> Result<Pass, Refused> {
         let head = Head::read(ticket.as_bytes())?;
         if !is_ticket(&head) {
-            return Err(Refused::malformed("the text is no ticket: its typ is another"));
+            return Err(Refused::malformed("the token is not a ticket: it has another type (typ)"));
         }
         let claims = self.keys.verify(&head, ticket.as_bytes())?;
         let expires = check_time(&claims, now, 0)?;
@@ -79,12 +79,7 @@ impl Tickets {
             let text = format!("TICKET_LIFE_MAX: the ticket is valid for more than {life_max} s");
             return Err(Refused::new(RefusedKind::Malformed, text));
         }
-        if !self.audience.is_empty() {
-            check_one_of(&claims, "aud", &self.audience)?;
-        } else if claims.get("aud").is_some_and(|audience| !audience.is_null()) {
-            let text = "the ticket is for an audience (aud), and this node accepts none";
-            return Err(Refused::new(RefusedKind::Foreign, text));
-        }
+        check_audience(&claims, &self.audience, "ticket")?;
         let Ticket { place, user: owner, name, seat, nonce, .. } = Ticket::read(&claims, expires)?;
         if user.is_some() && owner.is_some() && owner.as_deref() != user {
             return Err(Refused::new(RefusedKind::Foreign, "the ticket is another user's"));

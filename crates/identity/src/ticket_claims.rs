@@ -12,8 +12,8 @@ use crate::jwt::USER_BYTES_MAX;
 use crate::key_set::KeyError;
 use crate::refused::{Refused, RefusedKind};
 
-/// The type of a ticket, in its header (`typ`): nobody can log in with a ticket, or join with a token
-/// (RFC 8725, 3.11).
+/// The type of a ticket, in its header (`typ`): nobody can log in with a ticket, or join with a
+/// token (RFC 8725, 3.11).
 pub(crate) const TICKET_TYPE: &str = "playfield-ticket";
 
 /// The longest time from now that a ticket may be valid.
@@ -90,7 +90,7 @@ impl Ticket {
         Ok(Self { place, user, name, seat, audience, expires, nonce })
     }
 
-    /// The user it is for. Without one, whoever has the ticket can use it.
+    /// The user it is for. Without one, anyone can use it.
     #[must_use]
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
@@ -111,14 +111,15 @@ impl Ticket {
         self
     }
 
-    /// The node, or group of nodes, that it is for: see [`Tickets::audience`](crate::Tickets::audience).
+    /// The node, or group of nodes, that it is for: see
+    /// [`Tickets::audience`](crate::Tickets::audience).
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audience = Some(audience.into());
         self
     }
 
-    /// What tells it from others (`jti`); random, unless set.
+    /// Its unique id (`jti`); random, unless set.
     #[must_use]
     pub fn nonce(mut self, nonce: impl Into<String>) -> Self {
         self.nonce = nonce.into();
@@ -127,28 +128,33 @@ impl Ticket {
 
     pub(crate) fn claims(&self) -> Map<String, Value> {
         let mut claims = Map::new();
-        let mut put = |name: &str, value: &Option<String>| {
-            if let Some(value) = value {
-                claims.insert(name.into(), value.as_str().into());
-            }
-        };
+        let mut put = |name: &str, value: &str| claims.insert(name.into(), value.into());
         match &self.place {
             Place::Key { room_type, key } => {
-                put("room_type", &Some(room_type.clone()));
-                put("key", &Some(key.clone()));
+                put("room_type", room_type);
+                put("key", key);
             }
-            Place::Id(id) => put("room", &Some(id.clone())),
+            Place::Id(id) => {
+                put("room", id);
+            }
         }
-        put("sub", &self.user);
-        put("name", &self.name);
-        put("seat", &self.seat);
-        put("aud", &self.audience);
-        put("jti", &Some(self.nonce.clone()));
+        let optional = [
+            ("sub", &self.user),
+            ("name", &self.name),
+            ("seat", &self.seat),
+            ("aud", &self.audience),
+        ];
+        for (name, value) in optional {
+            if let Some(value) = value {
+                put(name, value);
+            }
+        }
+        put("jti", &self.nonce);
         claims.insert("exp".into(), self.expires.into());
         claims
     }
 
-    /// Reads the claims of a ticket that expires then.
+    /// Reads the claims of a ticket that expires at `expires`.
     pub(crate) fn read(claims: &Map<String, Value>, expires: u64) -> Result<Self, Refused> {
         let get = |name: &str, bytes_max| text(claims, name, bytes_max);
         let place = match (get("room", TEXT_BYTES_MAX)?, get("key", TEXT_BYTES_MAX)?) {

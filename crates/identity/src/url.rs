@@ -9,7 +9,7 @@ use crate::keys::KEYS_BYTES_MAX;
 /// How long a request may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Gets a text of at most [`KEYS_BYTES_MAX`].
+/// Gets a body of at most [`KEYS_BYTES_MAX`] bytes.
 pub(crate) fn fetch(url: &str) -> Result<Vec<u8>, String> {
     let agent: Agent = Agent::config_builder()
         .timeout_global(Some(FETCH_TIMEOUT))

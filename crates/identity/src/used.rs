@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-/// What tells a ticket from others: the begin of a hash.
+/// Identifies a ticket: the first bytes of a hash.
 pub(crate) type Mark = [u8; 16];
 
 /// The tickets that were used and have not expired.

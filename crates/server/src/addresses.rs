@@ -1,6 +1,6 @@
-//! What each client address takes of the node: connections, handshakes, HTTP requests, bytes, and how
-//! fast it opens sessions, joins and creates rooms. Shards ask when a connection comes or goes, and at
-//! what costs the whole node something, but not for each message.
+//! What each client address uses of the node: connections, handshakes, HTTP requests, memory, and
+//! how fast it opens sessions, joins and creates rooms. Shards ask when a connection comes or goes,
+//! and before work that costs the whole node something, but not for each message.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,12 +11,13 @@ use std::time::Duration;
 use playfield_room::Error;
 
 use crate::config::{Config, Network, masked};
+use crate::counted::add_below;
 use crate::http::Full;
 use crate::shard::session::allowance::{Allowance, Rate};
 
-/// Rates by address are per minute, so an address that was away for so long has all of them again.
+/// Rates by address are per minute: after a quiet minute an address has its full burst again.
 const MEMORY: Duration = Duration::from_secs(60);
-/// Below so many addresses none is looked for that can be forgotten.
+/// With fewer addresses, none is forgotten.
 const SWEEP_MIN: usize = 1024;
 
 /// The addresses that are connected, or were lately.
@@ -34,7 +35,7 @@ struct Known {
     /// By what counts as one address, and whether it is trusted: one in a network of strangers may
     /// be, and neither shares with the other.
     by_ip: HashMap<(IpAddr, bool), Arc<Address>>,
-    /// With so many, it is time to look for those that can be forgotten.
+    /// With this many, it is time to forget some.
     sweep_at: usize,
 }
 
@@ -68,7 +69,7 @@ pub(crate) struct Address {
     drawn_at_ms: AtomicU64,
 }
 
-/// What an address may do so often.
+/// What an address may do only at a limited rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// Open a session.
@@ -226,6 +227,11 @@ impl Address {
         }
     }
 
+    /// A limit by address, as far as it holds for this one.
+    fn limit(&self, max: usize) -> usize {
+        if self.is_trusted { usize::MAX } else { max }
+    }
+
     /// Whether it may do this now; the error says when.
     pub(crate) fn check(&self, pace: Pace, now: Duration) -> Result<(), Error> {
         if self.is_trusted {
@@ -262,7 +268,7 @@ impl Address {
 
     /// Whether it holds more than its share.
     pub(crate) fn is_over(&self) -> bool {
-        !self.is_trusted && self.bytes() > self.shared.bytes_of_one_max
+        self.bytes() > self.limit(self.shared.bytes_of_one_max)
     }
 
     /// Whether all together hold more than the node's budget.
@@ -272,8 +278,7 @@ impl Address {
 
     /// Counts a session that is away. Whether it may be kept.
     pub(crate) fn keeps_away(&self) -> bool {
-        let max = if self.is_trusted { usize::MAX } else { self.shared.away_of_one_max };
-        add_below(&self.away, max)
+        add_below(&self.away, self.limit(self.shared.away_of_one_max))
     }
 
     /// A session that was counted is resumed, or has ended.
@@ -291,10 +296,9 @@ impl Address {
         self.shared.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Counts an HTTP request whose body has so many bytes, if there is place for it.
+    /// Counts an HTTP request whose body has `bytes` bytes, if there is space for it.
     pub(crate) fn admit_request(self: Arc<Self>, bytes: usize) -> Result<RequestUnderWay, Full> {
-        let max = if self.is_trusted { usize::MAX } else { self.shared.requests_of_one_max };
-        if !add_below(&self.requests, max) {
+        if !add_below(&self.requests, self.limit(self.shared.requests_of_one_max)) {
             return Err(Full::Address);
         }
         self.adds(bytes);
@@ -315,19 +319,9 @@ impl Drop for RequestUnderWay {
     }
 }
 
-/// Counts one more, unless there are `max`.
-fn add_below(count: &AtomicUsize, max: usize) -> bool {
-    let is_below = count.fetch_add(1, Ordering::Relaxed) < max;
-    if !is_below {
-        count.fetch_sub(1, Ordering::Relaxed);
-    }
-    is_below
-}
-
 impl Tally {
     fn new(address: Arc<Address>) -> Result<Self, Crowded> {
-        let max = if address.is_trusted { usize::MAX } else { address.shared.connections_max };
-        if !add_below(&address.connections, max) {
+        if !add_below(&address.connections, address.limit(address.shared.connections_max)) {
             return Err(Crowded::Connections);
         }
         let mut tally = Self { address, is_connected: true, in_handshake: false, bytes: 0 };
@@ -351,9 +345,8 @@ impl Tally {
         if self.in_handshake {
             return Ok(());
         }
-        let Address { shared, is_trusted, handshakes, .. } = &*self.address;
-        let max = if *is_trusted { usize::MAX } else { shared.handshakes_of_one_max };
-        if !add_below(handshakes, max) {
+        let Address { shared, handshakes, .. } = &*self.address;
+        if !add_below(handshakes, self.address.limit(shared.handshakes_of_one_max)) {
             return Err(Crowded::Handshakes);
         }
         if !add_below(&shared.handshakes, shared.handshakes_max) {
@@ -391,7 +384,7 @@ impl Tally {
         self.bytes
     }
 
-    /// It holds so many bytes now.
+    /// It holds `bytes` bytes now.
     #[inline]
     pub(crate) fn holds(&mut self, bytes: usize) {
         if bytes > self.bytes {
@@ -401,19 +394,15 @@ impl Tally {
         }
         self.bytes = bytes;
     }
+}
 
-    fn leave(&mut self) {
+impl Drop for Tally {
+    fn drop(&mut self) {
         self.holds(0);
         self.settle();
         if self.is_connected {
             self.address.connections.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-}
-
-impl Drop for Tally {
-    fn drop(&mut self) {
-        self.leave();
     }
 }
 

@@ -62,7 +62,7 @@ impl From<Decided> for Decision {
     }
 }
 
-/// Decides who may open a session. A client that is refused is sent the error, and its connection is
+/// Decides who may open a session. A refused client is sent the error, and its connection is
 /// closed.
 pub trait Authenticator: Send + Sync {
     /// Says who sent this hello. It runs on a shard's thread, so it must not block: what takes time
@@ -91,8 +91,8 @@ where
         let hello = Hello {
             protocol: hello.protocol,
             format: hello.format,
-            name: Cow::Owned(hello.name.clone().into_owned()),
-            token: Cow::Owned(hello.token.clone().into_owned()),
+            name: Cow::Owned(hello.name.to_string()),
+            token: Cow::Owned(hello.token.to_vec()),
             resumable: hello.resumable,
             resume: None,
             schemas: Vec::new(),
@@ -104,8 +104,8 @@ where
 /// Accepts everyone as a guest, under the name in the hello; the token is ignored.
 ///
 /// White space around the name is cut off. A name that is too long is refused, and one with
-/// characters that are invisible or change the direction of text. Names are not normalized: `é` can be
-/// one character or two.
+/// characters that are invisible or change the direction of text. Names are not normalized: `é` can
+/// be one character or two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guests {
     /// The longest name, in bytes.

@@ -1,5 +1,5 @@
-//! Sessions that wait for their clients to come back: how many there may be, and where those are that
-//! changed their shard.
+//! Sessions that wait for their clients to come back: how many there may be, and which shard those
+//! that have moved are on.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::addresses::Address;
 use crate::config::Config;
+use crate::counted::add_below;
 use crate::memory::shrink_map;
 
 /// What the shards of a node know together of sessions that may be resumed.
@@ -28,11 +29,14 @@ impl AwaySessions {
 
     /// Counts a session whose connection was lost. Whether it may be kept.
     pub(crate) fn enter(&self, address: &Address) -> bool {
-        if self.count.fetch_add(1, Ordering::Relaxed) < self.count_max && address.keeps_away() {
-            return true;
+        if !address.keeps_away() {
+            return false;
         }
-        self.count.fetch_sub(1, Ordering::Relaxed);
-        false
+        let is_kept = add_below(&self.count, self.count_max);
+        if !is_kept {
+            address.ends_away();
+        }
+        is_kept
     }
 
     /// A session that was counted was resumed, or has ended.

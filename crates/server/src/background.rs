@@ -41,11 +41,12 @@ pub(crate) trait Background: Send + Sync {
     /// `busy` if the queue is full.
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error>;
 
-    /// Starts to decide who a connection of a shard belongs to. It ends as
-    /// [`Authenticated`](crate::shard::mail::ShardMail::Authenticated), unless it is dropped before.
+    /// Starts to decide who a connection of a shard belongs to. The decision arrives as
+    /// [`Authenticated`](crate::shard::mail::ShardMail::Authenticated), unless the returned value
+    /// is dropped before.
     ///
     /// # Errors
-    /// `busy` if as many wait as may.
+    /// `busy` if `authentications_max` wait already.
     fn decide(
         &self,
         shard: u16,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 
 use crate::auth::{Deciding, authenticator_failed};
 use crate::background::{Background, Origin, Underway};
+use crate::counted::Counted;
 use crate::event_loop::SharedRuntime;
 use crate::memory::release;
 use crate::panics::guard;
@@ -96,17 +97,16 @@ impl Control {
 
 impl Background for Control {
     fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
-        if self.tasks.fetch_add(1, Ordering::Relaxed) >= self.tasks_max {
-            self.tasks.fetch_sub(1, Ordering::Relaxed);
-            let text =
-                format!("tasks_max: {} background tasks are running already", self.tasks_max);
-            return Err(Error::new(ErrorCode::Busy, text));
-        }
-        let (shared, tasks) = (Arc::clone(&self.shared), Arc::clone(&self.tasks));
+        let max = self.tasks_max;
+        let runs = Counted::new(&self.tasks, max).ok_or_else(|| {
+            let text = format!("tasks_max: {max} background tasks are running already");
+            Error::new(ErrorCode::Busy, text)
+        })?;
+        let shared = Arc::clone(&self.shared);
         self.runtime.spawn(async move {
             // A separate task, so that a panic in it is an error here.
             let message = tokio::spawn(work).await.ok();
-            tasks.fetch_sub(1, Ordering::Relaxed);
+            drop(runs);
             finish(&shared, origin, message);
         });
         Ok(())
@@ -152,23 +152,6 @@ impl Background for Control {
             shared.mailboxes[usize::from(shard)].push_promised(mail);
         });
         Ok(Underway(Some(task.abort_handle())))
-    }
-}
-
-/// One of a limited number.
-struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    /// Counts one more, unless there are as many as may be.
-    fn new(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
-        let counted = Self(Arc::clone(count));
-        (count.fetch_add(1, Ordering::Relaxed) < max).then_some(counted)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

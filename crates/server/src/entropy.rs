@@ -45,7 +45,7 @@ impl Entropy {
         self.exact()
     }
 
-    /// A number that only those know who were sent it.
+    /// A number that nobody can guess.
     pub(crate) fn nonce(&mut self) -> u64 {
         self.exact()
     }

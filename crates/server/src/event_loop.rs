@@ -306,8 +306,8 @@ impl EventLoop {
         }
     }
 
-    /// Serves each connection that waits once, those that took much lately last. Who is not done
-    /// then waits for the next turn. What rooms owe comes first: if one is due, the rest waits; at
+    /// Serves each waiting connection once, those that took much time lately last. The ones that
+    /// are not done wait for the next turn. Rooms come first: if one is due, the rest waits; at
     /// least one connection of each queue is served.
     fn read(&mut self) {
         while let Some(key) = self.shard.next_resumed() {
@@ -404,7 +404,7 @@ impl EventLoop {
         }
     }
 
-    /// What becomes of a connection that was served, and is to be read no more for now.
+    /// Decides what follows for a connection that was served and is not read for now.
     fn follow_up(&mut self, key: ConnectionKey) {
         let Some(Some(socket)) = self.sockets.get(key.index()) else { return };
         if socket.key != key {

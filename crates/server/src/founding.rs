@@ -39,7 +39,7 @@ impl Founding {
         new.check_seats(node.room_types[usize::from(room_type)].settings.capacity)?;
         let NewRoom { id, key, private, options, creator, seats, .. } = new;
         let id = RoomId::parse(&id)
-            .ok_or_else(|| Error::new(ErrorCode::Internal, format!("{id:?} is no room id")))?;
+            .ok_or_else(|| Error::new(ErrorCode::Internal, format!("{id:?} is not a room id")))?;
         let key = key.map(|text| Key { text, is_code: false });
         let criteria = node.criteria(room_type, Format::Packed, &options)?;
         let (format, reading) = (Format::Packed, Reading::Literal);

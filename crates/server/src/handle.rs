@@ -113,7 +113,7 @@ impl NodeHandle {
         posted.map(|()| number)
     }
 
-    /// Expects an answer from a shard, which may take so much longer than usual.
+    /// Expects an answer from a shard, which may take `more` time than usual.
     fn wait_for(&self, shard: u16, more: Duration) -> Result<Waiting> {
         let (number, answer) = self.node.asks.begin(shard, more)?;
         Ok(Waiting { node: Arc::clone(&self.node), number, answer })

@@ -24,8 +24,8 @@ impl KeptStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Drops the store, once its rooms are gone, and waits for that. `false` if it takes longer
-    /// than `limit`: it is then dropped on a thread that is left behind.
+    /// Drops the store, once its rooms are gone, and waits for that; `false` if it takes longer
+    /// than `limit`. A thread that is left behind then drops it.
     pub(crate) fn close(&self, limit: Duration) -> bool {
         let store = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(store) = store else { return true };
@@ -34,7 +34,7 @@ impl KeptStore {
             drop(store);
             drop(done);
         };
-        // A thread that can't be started drops what it was given, here.
+        // If the thread can't be started, the store is dropped here.
         let _ = thread::Builder::new().name("playfield-store-close".into()).spawn(close);
         closed.recv_timeout(limit) != Err(RecvTimeoutError::Timeout)
     }
@@ -46,32 +46,34 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use playfield_room::{Loaded, Store, Stored};
+    use playfield_room::{Loaded, MemoryStore, Store, Stored};
 
     use super::{KeptStore, STORE_CLOSE_MAX};
 
     /// A store whose end waits until it may.
-    struct Slow(Mutex<Receiver<()>>);
+    struct Slow {
+        may_end: Mutex<Receiver<()>>,
+        saves: MemoryStore,
+    }
 
     impl Drop for Slow {
         fn drop(&mut self) {
-            let _ = self.0.lock().unwrap().recv();
+            let _ = self.may_end.lock().unwrap().recv();
         }
     }
 
-    /// It is never used.
     impl Store for Slow {
-        fn load(&self, _: &str, _: &str) -> Stored<Option<Loaded>> {
-            unreachable!()
+        fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
+            self.saves.load(room_type, key)
         }
-        fn save(&self, _: &str, _: &str, _: Vec<u8>) -> Stored<()> {
-            unreachable!()
+        fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+            self.saves.save(room_type, key, bytes)
         }
-        fn remove(&self, _: &str, _: &str) -> Stored<()> {
-            unreachable!()
+        fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
+            self.saves.remove(room_type, key)
         }
-        fn keys(&self, _: &str, _: Option<&str>, _: usize) -> Stored<Vec<String>> {
-            unreachable!()
+        fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {
+            self.saves.keys(room_type, after, limit)
         }
     }
 
@@ -80,7 +82,7 @@ mod tests {
         let kept = KeptStore::new(None);
         assert!(kept.close(Duration::ZERO), "there is none");
         let (end, may_end) = sync_channel(1);
-        let slow = Slow(Mutex::new(may_end));
+        let slow = Slow { may_end: Mutex::new(may_end), saves: MemoryStore::new() };
         let kept = KeptStore::new(Some(Arc::new(slow)));
         assert!(kept.lend().is_some());
         assert!(!kept.close(Duration::ZERO), "it may not end yet");
@@ -88,7 +90,7 @@ mod tests {
         end.send(()).unwrap();
 
         let (end, may_end) = sync_channel(1);
-        let slow = Slow(Mutex::new(may_end));
+        let slow = Slow { may_end: Mutex::new(may_end), saves: MemoryStore::new() };
         end.send(()).unwrap();
         assert!(KeptStore::new(Some(Arc::new(slow))).close(STORE_CLOSE_MAX));
     }

@@ -11,7 +11,8 @@
 //!
 //! Shards share no connection, session or room. What goes from one to another goes through a
 //! bounded `mailbox`; the `directory` knows where rooms are, and is asked when one is created,
-//! joined or listed, and `addresses` what each client address takes. Work that waits or computes for long runs in `control`, and ends as mail.
+//! joined or listed, and `addresses` what each client address uses. Work that waits or computes for
+//! long runs in `control`, and ends as mail.
 
 mod addresses;
 mod asks;
@@ -20,6 +21,7 @@ mod away;
 mod background;
 mod config;
 mod control;
+mod counted;
 mod directory;
 mod entropy;
 mod event_loop;

@@ -31,7 +31,7 @@ pub(crate) struct Node {
     /// Checks tickets, if there are any.
     pub(crate) tickets: Option<Box<dyn TicketChecker>>,
     pub(crate) directory: Directory,
-    /// What each client address takes.
+    /// What each client address uses.
     pub(crate) addresses: Arc<Addresses>,
     /// Where persistent rooms are kept.
     pub(crate) store: KeptStore,

@@ -1,4 +1,4 @@
-//! What proxies say of their clients: the PROXY protocol, versions 1 and 2, before everything else on
+//! What proxies say about their clients: the PROXY protocol, versions 1 and 2, at the beginning of
 //! a connection (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>), and
 //! `X-Forwarded-For` in HTTP requests.
 
@@ -11,8 +11,8 @@ pub(crate) enum Proxied {
     Partial,
     /// They are no PROXY header.
     Not,
-    /// A header of so many bytes, from the client at this address; `None` if the proxy speaks for
-    /// itself, or does not say for whom.
+    /// A header of `bytes` bytes, which names this client; `None` if the proxy connected for
+    /// itself, or names no client.
     Header { bytes: usize, client: Option<SocketAddr> },
     /// A header that can't be read, and why.
     Malformed(&'static str),
@@ -26,7 +26,7 @@ const V1_BYTES_MAX: usize = 107;
 const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 /// Its fixed part: how it begins, a version and a command, a family and a protocol, a length.
 const V2_FIXED_BYTES: usize = 16;
-/// Addresses and what may follow them: more is nobody's.
+/// How long the rest may be: addresses, and what may follow them. No proxy sends more.
 const V2_REST_BYTES_MAX: usize = 2048;
 
 /// Reads the first bytes of a connection from a proxy.
@@ -97,7 +97,7 @@ fn version_2(input: &[u8]) -> Proxied {
     let Some(rest) = rest.get(..rest_bytes) else { return Proxied::Partial };
     let bytes = V2_FIXED_BYTES + rest_bytes;
     let client = match (command & 15, family >> 4) {
-        // The proxy looks whether the node is well.
+        // A health check of the proxy.
         (0, _) => None,
         (1, 0) => None,
         (1, 1) => match *rest {
@@ -113,7 +113,7 @@ fn version_2(input: &[u8]) -> Proxied {
             )) => Some((Ipv6Addr::from(*source).into(), u16::from_be_bytes([high, low]))),
             _ => return Proxied::Malformed("version 2 is too short for its addresses"),
         },
-        // A socket of the proxy's own machine.
+        // A Unix socket.
         (1, 3) => None,
         (1, _) => return Proxied::Malformed("the family of version 2 is unknown"),
         _ => return Proxied::Malformed("the command of version 2 is unknown"),
@@ -121,9 +121,9 @@ fn version_2(input: &[u8]) -> Proxied {
     Proxied::Header { bytes, client: client.map(|(ip, port)| SocketAddr::new(ip, port)) }
 }
 
-/// The client for which `X-Forwarded-For` headers say that a trusted proxy at `peer` speaks: each
-/// proxy adds the address that it was connected from behind the others, so that the last one counts
-/// that is not a trusted proxy's own. The port is 0 if it was not said.
+/// The client that `X-Forwarded-For` headers from a trusted proxy at `peer` name. Each proxy
+/// appends the address that it was connected from, so the last address that is not a trusted
+/// proxy's is the client's. The port is 0 if it is not given.
 pub(crate) fn forwarded<'a>(
     peer: SocketAddr,
     headers: impl DoubleEndedIterator<Item = &'a [u8]>,
@@ -134,7 +134,7 @@ pub(crate) fn forwarded<'a>(
         if !is_proxy(client.ip()) {
             break;
         }
-        // Who can't be read was not named; the one that says so was.
+        // An address that can't be read names nobody: the proxy that sent it counts.
         let Some(address) = std::str::from_utf8(item).ok().and_then(|text| hop(text.trim())) else {
             break;
         };

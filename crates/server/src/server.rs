@@ -93,8 +93,8 @@ impl Server {
         self
     }
 
-    /// Serves a page to browsers, under a path such as `/`. [`start`](Self::start) fails if the path
-    /// does not begin with a slash or has a page already.
+    /// Serves a page to browsers, under a path such as `/`. [`start`](Self::start) fails if the
+    /// path does not begin with a slash or has a page already.
     #[must_use]
     pub fn page(
         mut self,
@@ -172,7 +172,8 @@ impl Server {
     /// [`Running::service_addrs`] returns. `make` is called once for each shard, with the shard's
     /// number.
     ///
-    /// A node with services and with neither room types nor anything to serve over HTTP does not listen at `listen`.
+    /// A node that has services, but no room types and nothing to serve over HTTP, does not listen
+    /// at `listen`.
     #[must_use]
     pub fn service<S: Service>(
         mut self,
@@ -195,8 +196,9 @@ impl Server {
     /// Starts the node. When this returns, it accepts connections.
     ///
     /// # Errors
-    /// If there are persistent room types and no store, or the store can't be opened, if an address can't be listened on, a thread can't be started, there are more than 65,535
-    /// room types or 64 services, or something that was added is invalid or there twice.
+    /// If there are persistent room types and no store, the store can't be opened, an address can't
+    /// be listened on, a thread can't be started, there are more than 65,535 room types or 64
+    /// services, or something that was added is invalid or there twice.
     pub fn start(self) -> io::Result<Running> {
         let Self {
             config,
@@ -212,8 +214,8 @@ impl Server {
         let persistent = room_types.iter().find(|room_type| room_type.settings.persist_s > 0);
         if let (Some(RoomType { name, .. }), None) = (persistent, &store) {
             let text = format!(
-                "rooms of the type {name:?} are persistent (persist), but the node has no store: give \
-                 it one with Server::store"
+                "rooms of the type {name:?} are persistent (persist), but the node has no store: \
+                 give it one with Server::store"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
@@ -257,8 +259,8 @@ impl Server {
             if closing_ms > shutdown_ms {
                 log::warn!(
                     "closing_ms = {closing_ms} of the room type {name:?} is longer than \
-                     shutdown_timeout_ms = {shutdown_ms}: a shutdown may drop its rooms before they \
-                     have ended; raise shutdown_timeout_ms or lower closing_ms"
+                     shutdown_timeout_ms = {shutdown_ms}: a shutdown may drop its rooms before \
+                     they have ended; raise shutdown_timeout_ms or lower closing_ms"
                 );
             }
         }
@@ -435,9 +437,9 @@ fn too_few(descriptors: Option<u64>, connections_max: usize) -> Option<String> {
     let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
     (connections < connections_max as u64).then(|| {
         format!(
-            "connections_max = {connections_max}: the system allows this process {descriptors} open \
-             files, which is enough for {connections} connections; raise the hard limit (ulimit -Hn, \
-             LimitNOFILE in systemd) or lower connections_max"
+            "connections_max = {connections_max}: the system allows this process {descriptors} \
+             open files, which is enough for {connections} connections; raise the hard limit \
+             (ulimit -Hn, LimitNOFILE in systemd) or lower connections_max"
         )
     })
 }
@@ -544,8 +546,8 @@ impl Running {
         &self.service_addrs
     }
 
-    /// The certificate that new TLS connections get, in DER; `None` without TLS. Of a self-signed
-    /// one, clients can be given it.
+    /// The certificate that new TLS connections get, in DER; `None` without TLS. Clients have to be
+    /// given a self-signed one to trust it.
     #[must_use]
     pub fn tls_certificate(&self) -> Option<Vec<u8>> {
         self.stopper.shared.tls.as_deref().map(TlsContext::certificate)
@@ -574,9 +576,9 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// If a shard failed: it could not wait for its sockets, or it panicked. If the shutdown did not
-    /// finish: rooms were dropped before they had ended or were saved, a thread is left behind, or
-    /// the store has not written what it accepted.
+    /// If a shard failed: it could not wait for its sockets, or it panicked. If the shutdown did
+    /// not finish: rooms were dropped before they had ended or were saved, a thread is left behind,
+    /// or the store has not written what it accepted.
     pub fn wait(mut self) -> io::Result<()> {
         let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
         self.stopper.stop();
@@ -596,9 +598,9 @@ impl Running {
     /// background work that they begin at their end, and then sends every client what is queued and
     /// `shutting_down`, for no longer than `shutdown_timeout_ms`.
     ///
-    /// Returns when all threads have ended and the store is closed, for which it waits up to 10 s more:
-    /// its file can be opened again. If a room or its background work does not return in
-    /// time, its thread is left behind. What was not finished is logged;
+    /// Returns when all threads have ended and the store is closed, so that its file can be opened
+    /// again. It waits for the store up to 10 s more. If a room or its background work does not
+    /// return in time, its thread is left behind. What was not finished is logged;
     /// [`stop`](Stopper::stop) and [`wait`](Self::wait) return it.
     pub fn shutdown(self) {
         drop(self);

@@ -30,7 +30,8 @@ macro_rules! counters {
         impl Published {
             /// Publishes the counters.
             pub(crate) fn publish(&self, counters: &Counters) {
-                let lateness_us_max = self.lateness_us_max.load(Ordering::Relaxed).max(counters.lateness_us_max);
+                let published = self.lateness_us_max.load(Ordering::Relaxed);
+                let lateness_us_max = published.max(counters.lateness_us_max);
                 $(self.$name.store(counters.$name, Ordering::Relaxed);)*
                 self.lateness_us_max.store(lateness_us_max, Ordering::Relaxed);
             }
@@ -113,7 +114,7 @@ counters! {
     rooms_refused_by_address,
     /// Joins that were refused because of `keys_missed_per_address_per_minute_max`.
     keys_refused_by_address,
-    /// Connections that were refused because what they said by the PROXY protocol could not be read.
+    /// Connections that were refused because their PROXY header could not be read.
     proxies_refused,
     /// Connections that were closed because of `message_timeout_ms`.
     closed_unfinished,
@@ -184,7 +185,7 @@ pub(crate) struct Pulse {
     pub(crate) stuck: AtomicBool,
     /// The shard's thread has panicked.
     pub(crate) failed: AtomicBool,
-    /// Rooms that the shutdown dropped before they had ended, and those of them that were not saved.
+    /// Rooms that the shutdown dropped before they had ended, and how many of them were not saved.
     pub(crate) rooms_undone: AtomicU64,
     pub(crate) rooms_unsaved: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! Tickets, by which a backend lets players into rooms.
+//! Tickets, with which a backend admits players to rooms.
 
 use playfield_room::Error;
 
@@ -12,7 +12,7 @@ pub trait TicketChecker: Send + Sync {
     fn redeem(&self, ticket: &str, user: Option<&str>) -> Result<TicketPass, Error>;
 }
 
-/// What a ticket says that was verified.
+/// What a verified ticket says.
 pub struct TicketPass {
     /// The room.
     pub room: TicketRoom,
@@ -40,8 +40,8 @@ pub enum TicketRoom {
     },
 }
 
-/// Whether the text in a `join` is a ticket: a JSON Web Token has two periods. An id has none, and a
-/// reservation one.
+/// Whether the text in a `join` is a ticket: a JSON Web Token has two periods, a reservation one,
+/// and an id none.
 pub(crate) fn is_ticket(text: &str) -> bool {
     text.bytes().filter(|byte| *byte == b'.').count() == 2
 }

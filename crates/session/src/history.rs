@@ -1,13 +1,13 @@
-//! From the version that a copy has, as its client counts, to the version of the room.
+//! Translates the version of a copy, as its client counts, to the version of the room.
 
 use std::collections::VecDeque;
 
 /// How many runs of syncs a room remembers. A room that syncs at its rate needs one.
 const RUNS_MAX: usize = 256;
-/// How many versions a member remembers that its room's syncs don't tell.
+/// How many versions a member remembers that don't follow from its room's syncs.
 const SENT_MAX: usize = 64;
 
-/// Syncs, one after the other, of which each raised both versions by one.
+/// Consecutive syncs that each raised both versions by one.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     wire: u64,
@@ -15,15 +15,15 @@ struct Run {
     syncs: u64,
 }
 
-/// The syncs of a room: at which version on the wire each was, and of which version of the room.
+/// The syncs of a room: the version on the wire and the version of the room for each.
 #[derive(Debug, Default)]
 pub struct SyncHistory {
     runs: VecDeque<Run>,
 }
 
 impl SyncHistory {
-    /// The room was synced: its version is `room`, and patches that are sent now lead to `wire`, if
-    /// that is an advance for whom they are for. Neither number goes back.
+    /// The room was synced: its version is `room`, and patches sent now lead to `wire`, for members
+    /// that are not beyond it already. Neither number goes back.
     pub fn synced(&mut self, wire: u64, room: u64) {
         if let Some(run) = self.runs.back_mut()
             && (run.wire + run.syncs, run.room + run.syncs) == (wire, room)
@@ -89,8 +89,8 @@ impl SentHistory {
         }
     }
 
-    /// The version of the room that a copy equals whose client has this version. `None` if it is
-    /// out of reach: the copy needs a snapshot.
+    /// The version of the room that a copy with this version equals. `None` if it is forgotten: the
+    /// copy needs a snapshot.
     #[must_use]
     pub fn room_version(&self, wire: u64, syncs: &SyncHistory) -> Option<u64> {
         let Some(Sent { versions, is_cut }) = self.sent.as_deref() else {

@@ -1,13 +1,13 @@
 //! What a client and a node owe each other across connections, as a state machine without sockets,
 //! clocks or rooms.
 //!
-//! Each end counts the messages that must arrive exactly once: those for which
-//! `is_counted` is true in [`ClientMessage`](playfield_wire::client::ClientMessage::is_counted) and
-//! [`ServerMessage`](playfield_wire::server::ServerMessage::is_counted). The sender keeps them in a
-//! [`Log`] until they are acknowledged, the receiver counts them in [`Received`]. When a session is
-//! resumed, each end says how many it has received, and is sent the rest, in order. State is not
-//! counted: a copy gets one patch from the version that it has, which [`SyncHistory`] and
-//! [`SentHistory`] translate to a version of the room.
+//! Each end counts the messages that must arrive exactly once, as `is_counted` of
+//! [`ClientMessage`](playfield_wire::client::ClientMessage::is_counted) and
+//! [`ServerMessage`](playfield_wire::server::ServerMessage::is_counted) says. The sender keeps them
+//! in a [`Log`] until they are acknowledged, the receiver counts them in [`Received`]. When a
+//! session is resumed, each end says how many it has received, and is sent the rest, in order.
+//! State is not counted: a copy gets one patch from the version that it has, which [`SyncHistory`]
+//! and [`SentHistory`] translate to a version of the room.
 
 mod history;
 mod log;

@@ -5,9 +5,9 @@ use playfield_wire::server::Lost;
 
 /// Before each message: its length and its room, each a `u32`.
 const HEADER_BYTES: usize = 8;
-/// The room of a message that is about none. No room has this number.
+/// Stands for no room. No room has this number.
 const NO_ROOM: u32 = 0;
-/// A buffer that could hold this many times what is in it is made smaller.
+/// A buffer is shrunk if its capacity exceeds its contents this many times.
 const SLACK: usize = 4;
 /// How many runs of lost messages are remembered. What was lost before is reported without a room.
 const LOST_RUNS_MAX: usize = 256;
@@ -90,7 +90,7 @@ impl Log {
     ) -> &[u8] {
         let kept = &mut **self.kept.get_or_insert_default();
         let mut body = kept.push(room, write);
-        // The newest stays: whoever called has it from here.
+        // The newest stays: the caller borrows it.
         while kept.len() > bytes_max && kept.messages > 1 {
             let before = kept.bytes.len();
             kept.lose();
@@ -163,7 +163,7 @@ impl Kept {
         self.bytes.len() - self.start
     }
 
-    /// Appends a message. Where it begins.
+    /// Appends a message; returns where it begins.
     fn push(&mut self, room: Option<RoomNumber>, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let header = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
@@ -199,7 +199,7 @@ impl Kept {
         } else if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
-            // What a burst took is given back, though some of it is not acknowledged.
+            // Memory of a burst is released before all of it is acknowledged.
             if self.bytes.capacity() > SLACK * self.bytes.len() {
                 self.bytes.shrink_to(2 * self.bytes.len());
             }

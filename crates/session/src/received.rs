@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// So many are acknowledged at once.
+/// An acknowledgement is sent after this many messages.
 const ACK_EVERY: u32 = 32;
-/// And so many bytes.
+/// Or after this many bytes.
 const ACK_BYTES: u32 = 16 * 1024;
 
-/// How long an acknowledgement of fewer may wait.
+/// How long it may wait if there are fewer.
 pub const ACK_DELAY: Duration = Duration::from_secs(1);
 
 /// The counted messages that one end has handled.

@@ -197,7 +197,7 @@ record! {
         /// How many of the node's [counted](crate::server::ServerMessage::is_counted) messages the
         /// client has handled in this session.
         pub received: u64,
-        /// The rooms of which the client has a copy.
+        /// The rooms that the client has a copy of.
         pub rooms: Vec<ResumeRoom>,
     }
 }

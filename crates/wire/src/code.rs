@@ -142,7 +142,7 @@ codes! {
     35 ConnectionLost "connection_lost";
     /// The user is in the room already, by another session.
     36 AlreadyHere "already_here";
-    /// The ticket was used, has expired, is for another user, or is none.
+    /// The ticket was used, has expired, is for another user, or is not a ticket.
     37 BadTicket "bad_ticket";
 }
 

@@ -1,5 +1,5 @@
-//! The attackers: many connections on one thread, each of which sends as much as its socket takes
-//! and reads what comes.
+//! The attackers: many connections on one thread. Each sends as much as its socket accepts, and
+//! reads what arrives.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use mio::{Events, Interest, Poll, Token};
 use playfield_websocket::handshake::ClientHandshake;
 use playfield_websocket::{Deflate, Deflater, DeflaterOptions, Opcode, Role};
 use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::framing::{PREAMBLE, write_frame};
+use playfield_wire::framing::{PREAMBLE, write_frame_with};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 use socket2::{Domain, Socket, Type};
@@ -31,27 +31,27 @@ pub(super) struct Flood {
     thread: JoinHandle<io::Result<Done>>,
 }
 
-/// What they did.
+/// What the attackers did.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// How many connections were made, those that replaced others included.
+    /// How many connections were opened, including replacements.
     pub(super) connections: u64,
 }
 
 struct Attacker {
     stream: TcpStream,
-    /// How much of the opening and then of the batch is sent.
+    /// How many bytes of the opening, and of the current batch, are sent.
     opening: usize,
     batch: usize,
 }
 
-/// What each of them sends: once, and again and again.
+/// What each attacker sends: the opening once, then the batch in a loop.
 struct Script {
     opening: Vec<u8>,
     batch: Vec<u8>,
-    /// It goes when the opening is sent.
+    /// Whether it disconnects once the opening is sent.
     goes: bool,
 }
 
@@ -107,7 +107,7 @@ fn attack_until(
             if attacker.act(script, &mut buffer, &mut done) {
                 continue;
             }
-            // Closed by the node, or gone by itself: another takes its place.
+            // The node closed it, or it is done: a new connection replaces it.
             attackers[number] = None;
             let Ok(mut next) = Attacker::connect(node, number) else { continue };
             done.connections += 1;
@@ -129,7 +129,7 @@ impl Attacker {
         Ok(Self { stream: TcpStream::from_std(socket.into()), opening: 0, batch: 0 })
     }
 
-    /// Reads and writes what the socket has and takes. `false` when the connection is over.
+    /// Reads and writes until the socket would block. Returns `false` when the connection is over.
     fn act(&mut self, script: &Script, buffer: &mut [u8], done: &mut Done) -> bool {
         loop {
             match self.stream.read(buffer) {
@@ -218,10 +218,10 @@ fn bombs(hello: &ClientMessage<'_>) -> io::Result<Script> {
         .map_err(io::Error::other)?
         .with_deflate(Deflate::default());
     let mut opening = request.request().to_vec();
-    let mut body = Vec::new();
-    hello.encode(Format::Packed, &mut body);
     let mask = Some([1, 2, 3, 4]);
-    playfield_websocket::encode(&mut opening, Opcode::Binary, &body, mask);
+    playfield_websocket::encode_with(&mut opening, Opcode::Binary, mask, |out| {
+        hello.encode(Format::Packed, out);
+    });
     let mut deflater = Deflater::new(Role::Client, &Deflate::default(), DeflaterOptions::default());
     let bomb = vec![0; LONG_BYTES];
     let mut batch = Vec::new();
@@ -232,7 +232,5 @@ fn bombs(hello: &ClientMessage<'_>) -> io::Result<Script> {
 }
 
 fn frame(out: &mut Vec<u8>, format: Format, message: &ClientMessage<'_>) {
-    let mut body = Vec::new();
-    message.encode(format, &mut body);
-    write_frame(out, &body);
+    write_frame_with(out, |out| message.encode(format, out));
 }

@@ -1,8 +1,9 @@
 //! `bench attacks`: how evenly a player is served at 20 Hz while strangers attack the same shard.
 //!
-//! The node runs in a process of its own on one core, with its default limits and one shard. On
-//! another core are the player, who notes when each patch arrives, and the attackers. Whoever the
-//! node closes connects again; each has an address of its own. Before the attacks and after them the same is measured without one.
+//! The node runs in its own process on one core, with default limits and one shard. The player and
+//! the attackers share another core. The player records when each patch arrives. Each attacker has
+//! its own address, and reconnects when the node closes its connection. The first and the last row
+//! are measured without an attack.
 
 mod flood;
 mod server;
@@ -17,7 +18,7 @@ use crate::table::{Column, Report};
 use crate::{Machine, Record};
 use flood::Flood;
 
-/// The node's core, and that of all others.
+/// The core of the node, and the core of all clients.
 const SERVER_CORE: usize = 0;
 const DRIVER_CORE: usize = 1;
 
@@ -56,23 +57,23 @@ impl Default for Options {
 enum Attack {
     /// Nothing.
     None,
-    /// Pings, as many as the socket takes.
+    /// Pings, as fast as the socket accepts them.
     Pings,
     /// Lists of rooms.
     Lists,
     /// Lists with many filters.
     Filters,
-    /// Snapshots of a large room, again and again.
+    /// Requests for snapshots of a large room.
     Resyncs,
     /// Requests with long replies.
     Replies,
     /// New rooms.
     Rooms,
-    /// Compressed messages that are a thousand times as long.
+    /// Long messages that compress to almost nothing.
     Bombs,
     /// JSON messages of maximal length.
     Json,
-    /// Connections that say hello and go.
+    /// Connections that say hello and disconnect.
     Hellos,
 }
 
@@ -144,7 +145,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         all_verified &= verified;
         let patches = watched.intervals_ms.len();
         let intervals = Samples::new(watched.intervals_ms);
-        let late = after.lateness_us.iter().map(|us| *us as f64 / 1e3);
+        let late = after.lateness_ns.iter().map(|ns| *ns as f64 / 1e6);
         let late = Samples::new(late.collect());
         let seconds = watched.time.as_secs_f64();
         let cpu = after.cpu.saturating_sub(before.cpu);

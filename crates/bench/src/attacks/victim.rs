@@ -1,27 +1,27 @@
-//! The player who is to notice nothing.
+//! The player under attack.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
+use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RequestNumber};
 
 /// How long to wait for a patch before the watch fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the player saw.
+/// What the player observed.
 pub(super) struct Watch {
     /// The times between patches.
     pub(super) intervals_ms: Vec<f64>,
     pub(super) time: Duration,
-    /// What was not as it should be.
+    /// What was wrong, if anything.
     pub(super) fault: Option<String>,
 }
 
-/// Joins a room that changes 20 times a second, and notes for so long when patches come.
+/// Joins a room that changes 20 times a second, and records for `time` when patches arrive.
 pub(super) fn watch(node: SocketAddr, time: Duration, corrupt_one: bool) -> io::Result<Watch> {
     let mut stream = TcpStream::connect(node)?;
     stream.set_nodelay(true)?;
@@ -36,9 +36,7 @@ pub(super) fn watch(node: SocketAddr, time: Duration, corrupt_one: bool) -> io::
         options: &[],
     };
     for message in [ClientMessage::Hello(Hello::new(Format::Packed)), join] {
-        let mut body = Vec::new();
-        message.encode(Format::Packed, &mut body);
-        write_frame(&mut out, &body);
+        write_frame_with(&mut out, |out| message.encode(Format::Packed, out));
     }
     stream.write_all(&out)?;
     let mut watch = Watch { intervals_ms: Vec::new(), time: Duration::ZERO, fault: None };
@@ -78,7 +76,7 @@ pub(super) fn watch(node: SocketAddr, time: Duration, corrupt_one: bool) -> io::
         }
     }
     watch.time = began.elapsed();
-    // The wait since the last patch counts too, or a node that stands still would look even.
+    // The wait since the last patch counts too. Otherwise a stalled node would look even.
     if let Some(last) = last {
         let open: Duration = Instant::now() - last;
         if open > Duration::from_millis(50) {

@@ -1,4 +1,4 @@
-//! The clients: strict ones, of which each notes what it has received.
+//! Strict clients: each checks that what it receives continues what it has.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,7 +8,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use playfield_session::Received;
 use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
-use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
+use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
 use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 use socket2::{Domain, Socket, Type};
@@ -16,11 +16,11 @@ use socket2::{Domain, Socket, Type};
 use super::Options;
 use crate::limits::raise_descriptors;
 
-/// How many connections come from one address: past half of its ports, connecting becomes slow.
+/// How many connections share an address. Past half of its ports, connecting becomes slow.
 const PER_ADDRESS: usize = 12_000;
-/// How many connections are opened before what came is read.
+/// How many connections are opened between reads.
 const OPENED_AT_ONCE: usize = 64;
-/// How long to wait for anything at all.
+/// How long to wait for all clients.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const FORMAT: Format = Format::Packed;
@@ -57,7 +57,7 @@ struct Client {
     version: u64,
     /// Of the last event.
     sequence: u64,
-    /// It waits for the welcome to a session that is resumed.
+    /// It expects the welcome of a resumed session.
     resumes: bool,
 }
 
@@ -73,12 +73,12 @@ impl Clients {
         self.all.len()
     }
 
-    /// What was not as it should be.
+    /// What was wrong, if anything.
     pub(super) fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }
 
-    /// The next event is taken for another.
+    /// The next event is read with a wrong number.
     pub(super) fn corrupt(&mut self, corrupt: bool) {
         self.corrupt |= corrupt;
     }
@@ -114,7 +114,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Acknowledges all that came: the node then keeps nothing of it.
+    /// Acknowledges everything received, so that the node can drop it.
     pub(super) fn acknowledge(&mut self) -> io::Result<()> {
         self.all.iter_mut().try_for_each(Client::acknowledge)?;
         self.run(Duration::from_millis(200))
@@ -280,9 +280,7 @@ impl Client {
 }
 
 fn say(out: &mut Vec<u8>, message: &ClientMessage<'_>) {
-    let mut body = Vec::new();
-    message.encode(FORMAT, &mut body);
-    write_frame(out, &body);
+    write_frame_with(out, |out| message.encode(FORMAT, out));
 }
 
 fn wrong(text: &str) -> io::Error {

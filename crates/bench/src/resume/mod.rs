@@ -1,10 +1,10 @@
-//! `bench resume`: many sessions lose their connections at once and come back, while their rooms
-//! tick; and what a session costs that can be resumed, while it is connected.
+//! `bench resume`: many sessions lose their connections at once and come back while their rooms
+//! tick. Also the cost of a resumable session while it is connected.
 //!
-//! The node runs in a process of its own with two shards, the clients in another. Each client joins
-//! a room of 30 that ticks at 20 Hz, sends an event and changes its state every second. After a
-//! while all connections are reset, and all clients come back with their tokens. Each is watched
-//! throughout: its events must come without a gap, and each patch must begin where its copy ended.
+//! The node runs with two shards in its own process, the clients in another. Each client joins a
+//! room of 30 that ticks at 20 Hz, and sends an event and changes its state every second. Then all
+//! connections are reset, and all clients come back with their tokens. Events must arrive without a
+//! gap, and each patch must start at the version of the copy.
 
 mod clients;
 mod server;
@@ -74,7 +74,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let machine = Machine::describe();
     let report = Report::of(COLUMNS, options.json, machine, out)?;
     let mut verified = true;
-    // Whether sessions can be resumed; the cost of it is the difference.
+    // The difference is the cost of resumption.
     for is_resumable in [false, true] {
         let mut hosted = server::Hosted::start()?;
         let mut clients = Clients::new(hosted.node, options, is_resumable)?;
@@ -90,7 +90,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         }
         for round in 0..options.rounds {
             clients.cut();
-            // The node notices all of them before the first comes back, and writes on meanwhile.
+            // The node notices every loss before the first client comes back.
             clients.run(options.calm / 2)?;
             phase = Phase::begin(&mut hosted, &mut clients)?;
             clients.corrupt(options.corrupt_one && round == 0);
@@ -98,7 +98,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
             verified &= phase.end("come back", &mut hosted, &mut clients, resumed, &report, out)?;
             clients.run(options.calm)?;
         }
-        // What was wrong after the last of them.
+        // Faults after the last round.
         verified &= clients.take_fault().is_none();
     }
     Ok(verified)
@@ -132,7 +132,7 @@ impl Phase {
         if let Some(fault) = &fault {
             eprintln!("{row}: {fault}");
         }
-        let late = Samples::new(after.lateness_us.iter().map(|us| *us as f64 / 1e3).collect());
+        let late = Samples::new(after.lateness_ns.iter().map(|ns| *ns as f64 / 1e6).collect());
         let cpu = after.cpu.saturating_sub(self.before.cpu).as_secs_f64();
         let events = clients.counts.events - self.counted.events;
         let patches = clients.counts.patches - self.counted.patches;

@@ -12,6 +12,7 @@ use super::node::{StoreNode, of};
 use super::states::Game;
 use crate::Record;
 use crate::stats::Samples;
+use crate::ticks::AllTicks;
 
 /// What happens meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,15 +44,13 @@ const POLL: Duration = Duration::from_millis(1);
 const END_WAIT: Duration = Duration::from_secs(60);
 /// How many units make 1 MB.
 const UNITS: u32 = 25_000;
-/// The time between two ticks, in ns.
-const TICK_NS: i64 = 1_000_000;
+
+/// The ticks of the other room.
+static TICKS: AllTicks = AllTicks::new(1_000);
 
 /// Ticks a thousand times a second, and notes when.
 #[derive(State, Default)]
-struct Clock {
-    #[sync(skip)]
-    ticks: Vec<(u64, Instant)>,
-}
+struct Clock {}
 
 /// Asks how late ticks were since the last question, in ns.
 #[derive(Message)]
@@ -61,31 +60,14 @@ struct Late;
 #[room(internal(Late), tick_hz = 1_000, sync_hz = 0, empty_ms = 3_600_000)]
 impl Room for Clock {
     fn tick(&mut self, cx: &mut Context<Self>) {
-        self.ticks.push((cx.tick(), Instant::now()));
+        TICKS.note(cx.room_id(), cx.tick());
     }
 }
 
 impl On<Late> for Clock {
     fn on(&mut self, _: Late, _: &mut Context<Self>) -> Result<Vec<u64>> {
-        Ok(lateness(&std::mem::take(&mut self.ticks)))
+        Ok(TICKS.report_ns())
     }
-}
-
-/// How late each tick was, beside the one that was least late, in ns. A tick that was skipped is as
-/// late as the next one that ran. So each millisecond counts once, however long the shard was busy.
-fn lateness(ticks: &[(u64, Instant)]) -> Vec<u64> {
-    let Some(&(first, begin)) = ticks.first() else { return Vec::new() };
-    let offset = |number: u64, at: Instant| {
-        at.duration_since(begin).as_nanos() as i64 - (number - first) as i64 * TICK_NS
-    };
-    let least = ticks.iter().map(|&(number, at)| offset(number, at)).min().unwrap_or_default();
-    let mut next = first;
-    let mut all = Vec::new();
-    for &(number, at) in ticks {
-        all.extend((next..=number).map(|due| offset(due, at).abs_diff(least)));
-        next = number + 1;
-    }
-    all
 }
 
 /// A room of 1 MB.
@@ -127,7 +109,7 @@ impl Room for Large {
 }
 
 impl Large {
-    /// As it is after so many changes.
+    /// The state after this many changes.
     fn changed(times: u64) -> Self {
         let mut large = Self { game: Game::new(UNITS), ..Self::default() };
         (0..times).for_each(|_| large.change());
@@ -261,21 +243,4 @@ fn measured(node: &NodeHandle, meanwhile: Meanwhile, options: &Options) -> Resul
         .measured("late_us_max", late.percentile(100.0))
         .with("verified", verified);
     Ok((record, verified))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, Instant};
-
-    use super::lateness;
-
-    #[test]
-    fn skipped_ticks_are_as_late_as_the_next_one() {
-        let begin = Instant::now();
-        let at = |us| begin + Duration::from_micros(us);
-        // 4, 5 and 6 were skipped.
-        let ticks = [(2, at(100)), (3, at(1_000)), (7, at(5_500)), (8, at(6_000))];
-        assert_eq!(lateness(&ticks), [100_000, 0, 3_500_000, 2_500_000, 1_500_000, 500_000, 0]);
-        assert!(lateness(&[]).is_empty());
-    }
 }

@@ -93,7 +93,7 @@ fn contents(seed: u64) -> Contents {
     }
 }
 
-/// Opens so many rooms, and asks each one something. Returns whether each answered as it should.
+/// Opens the rooms, and asks each one something. Returns whether all answers were right.
 fn ask_all<M: Message<Reply = Contents>>(
     node: &NodeHandle,
     rooms: u64,

@@ -27,8 +27,8 @@ impl Settings {
     }
 }
 
-/// Accepts the certificate of any server: it is this program, in another process. Signatures are
-/// checked as ever.
+/// Accepts any certificate, since the server is this program in another process. Signatures are
+/// still verified.
 #[derive(Debug)]
 struct OwnServer;
 
@@ -79,8 +79,8 @@ impl End {
         Ok(Self(Box::new(connection.map_err(io::Error::other)?)))
     }
 
-    /// Encrypts, and appends what is to be written. Before the end of the handshake that is the
-    /// handshake alone, and the bytes wait.
+    /// Encrypts `bytes`, and appends the records to `out`. During the handshake only its own records
+    /// are appended, and the bytes wait.
     pub(crate) fn seal(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         self.0.writer().write_all(bytes)?;
         while self.0.wants_write() {

@@ -1,12 +1,12 @@
-//! `bench tls`: what TLS costs: handshakes, memory for each connection, and rooms.
+//! `bench tls`: what TLS costs in handshakes, memory and rooms.
 //!
-//! - *handshakes*: full ones, each with one request and its answer, at a node and at `rustls` alone,
-//!   in turns, by the processor time of the server.
-//! - *held*: players who have said hello and are silent, by the resident memory of the node, without
-//!   TLS and with it. In the end each is asked for a sign of life.
-//! - *rooms*: `bench rooms` of one size, without TLS and with it.
+//! - *handshakes*: full handshakes, each followed by one request and its answer, alternating between
+//!   a node and bare `rustls`. Measures the server's CPU time.
+//! - *held*: silent players after their hello, with and without TLS. Measures the node's resident
+//!   memory. At the end each player must answer a ping.
+//! - *rooms*: `bench rooms` of one size, with and without TLS.
 //!
-//! The server runs in a process of its own on one core, the clients on another.
+//! The server runs in its own process on one core, the clients on another.
 
 mod bare;
 pub(crate) mod end;
@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
+use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
 use playfield_wire::server::ServerMessage;
 
 use crate::clock::pin;
@@ -228,7 +228,7 @@ fn held(options: &Options) -> io::Result<(Record, bool)> {
             per_second = count as f64 / began.elapsed().as_secs_f64();
         }
         let after = hosted.stats()?;
-        *bytes = (after.rss_kb.saturating_sub(before.rss_kb) * 1024) as f64 / count as f64;
+        *bytes = after.resident.saturating_sub(before.resident) as f64 / count as f64;
         visits.ask_all(
             |number| framed(&ClientMessage::Ping { nonce: number as u64 }),
             |number, input| {
@@ -256,9 +256,8 @@ fn hello() -> Vec<u8> {
 }
 
 fn framed(message: &ClientMessage<'_>) -> Vec<u8> {
-    let (mut body, mut out) = (Vec::new(), Vec::new());
-    message.encode(Format::Packed, &mut body);
-    write_frame(&mut out, &body);
+    let mut out = Vec::new();
+    write_frame_with(&mut out, |out| message.encode(Format::Packed, out));
     out
 }
 

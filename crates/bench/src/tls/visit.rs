@@ -1,4 +1,4 @@
-//! Clients that open connections, with so many under way at once.
+//! Clients that open connections, a bounded number at a time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use super::end::{End, Settings};
 /// How many connections are being opened at once.
 const UNDER_WAY: usize = 32;
 
-/// How long all of them may make no progress.
+/// The longest time without progress on any of them.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One connection.
@@ -52,8 +52,8 @@ impl Visits {
         Ok(Self { poll: Poll::new()?, events, buffer, address, settings, open: Vec::new() })
     }
 
-    /// Opens so many connections, each of which sends this first. `heard` says what becomes of a
-    /// connection, by all that came on it.
+    /// Opens `connections`, and sends `first` on each. `heard` gets everything received on a
+    /// connection, and decides what becomes of it.
     pub(super) fn run(
         &mut self,
         connections: usize,

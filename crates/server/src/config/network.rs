@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-/// An IP address, or all that begin with the same bits, such as `10.0.0.0/8` or `2001:db8::/32`.
+/// An IP address, or all that share a prefix, such as `10.0.0.0/8` or `2001:db8::/32`.
 /// [`Config::set`](crate::Config::set) reads them. An IPv4 address that is written as IPv6
 /// (`::ffff:10.0.0.1`) is the IPv4 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Network {
         let bits = match bits.map(str::parse::<u8>) {
             None => bits_of(address),
             Some(Ok(bits)) if bits <= bits_of(address) => bits,
-            Some(_) => return refuse("it has no such prefix"),
+            Some(_) => return refuse("its prefix length is out of range"),
         };
         let canonical = address.to_canonical();
         let bits = match (address, canonical) {
@@ -37,7 +37,7 @@ impl Network {
             _ => bits,
         };
         if masked(canonical, bits) != canonical {
-            return refuse("it has bits behind its prefix");
+            return refuse("it has bits set after its prefix");
         }
         Ok(Self { address: canonical, bits })
     }
@@ -110,9 +110,9 @@ mod tests {
         for (text, why) in [
             ("localhost", "write it as"),
             ("10.0.0.0:80", "write it as"),
-            ("10.0.0.0/33", "no such prefix"),
-            ("10.0.0.0/", "no such prefix"),
-            ("10.0.0.1/8", "bits behind"),
+            ("10.0.0.0/33", "prefix length is out of range"),
+            ("10.0.0.0/", "prefix length is out of range"),
+            ("10.0.0.1/8", "bits set after"),
             ("::ffff:10.0.0.0/90", "more than IPv4"),
         ] {
             let error = Network::read(text).unwrap_err();

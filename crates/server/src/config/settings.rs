@@ -161,7 +161,12 @@ impl Value for LevelFilter {
     }
 }
 
-impl Value for Vec<Origin> {
+/// What a list can hold.
+trait Item: ToString + Sized {
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+impl<T: Item> Value for Vec<T> {
     type Range = Any;
 
     fn describe(range: &Self::Range) -> String {
@@ -169,50 +174,29 @@ impl Value for Vec<Origin> {
     }
 
     fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
-        items(text).map(Origin::read).collect()
+        text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(T::read).collect()
     }
 
     fn text(&self) -> String {
-        self.iter().map(Origin::to_string).collect::<Vec<_>>().join(",")
+        self.iter().map(T::to_string).collect::<Vec<_>>().join(",")
     }
 }
 
-impl Value for Vec<Network> {
-    type Range = Any;
-
-    fn describe(range: &Self::Range) -> String {
-        range.0.into()
-    }
-
-    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
-        items(text).map(Network::read).collect()
-    }
-
-    fn text(&self) -> String {
-        self.iter().map(Network::to_string).collect::<Vec<_>>().join(",")
+impl Item for Origin {
+    fn read(text: &str) -> Result<Self, String> {
+        Self::read(text)
     }
 }
 
-/// The items of a list.
-fn items(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+impl Item for Network {
+    fn read(text: &str) -> Result<Self, String> {
+        Self::read(text)
+    }
 }
 
-impl Value for Vec<usize> {
-    type Range = Any;
-
-    fn describe(range: &Self::Range) -> String {
-        range.0.into()
-    }
-
-    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
-        items(text)
-            .map(|part| part.parse().map_err(|_| format!("{part:?} is no core's number")))
-            .collect()
-    }
-
-    fn text(&self) -> String {
-        self.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+impl Item for usize {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| format!("{text:?} is no core's number"))
     }
 }
 
@@ -255,26 +239,29 @@ pub fn settings() -> &'static [Setting] {
 /// The maximum of all durations, in milliseconds: a day.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// What settings that are lists of networks take.
+const NETWORKS: Any = Any("addresses or networks separated by commas, such as 10.0.0.0/8,::1");
+
 settings! {
     /// The address and port to listen on; port 0 picks a free one.
     listen: SocketAddr = "127.0.0.1:7350", Any("an address and a port, such as 0.0.0.0:7350 or [::]:7350");
-    /// Log level on standard error: off, error, warn, info, debug or trace. A `log` backend that the
-    /// program has installed takes precedence.
+    /// Log level on standard error: off, error, warn, info, debug or trace. A `log` backend that
+    /// the program has installed takes precedence.
     log: LevelFilter = "info", Any("off, error, warn, info, debug or trace");
     /// Number of shards (event-loop threads); 0 uses one per core.
     shards: usize = "0", 0..=1024;
     /// Cores to pin the shards to, in turn; empty leaves it to the system. Linux only.
     pin_cores: Vec<usize> = "", Any("core numbers separated by commas, such as 0,2,4");
-    /// File of the certificate for TLS, in PEM: first the node's, then those that vouch for it. With it
-    /// the node speaks TLS on its port, beside what is not encrypted; empty is no TLS.
+    /// File of the certificate chain for TLS, in PEM, the node's certificate first. With it the
+    /// node accepts TLS on its port, beside unencrypted connections; empty is no TLS.
     tls_cert: PathBuf = "", Any("the path of a file");
     /// File of the certificate's private key, in PEM.
     tls_key: PathBuf = "", Any("the path of a file");
-    /// Period at which the files of the certificate are looked at, in milliseconds. New contents are
-    /// used for new connections.
+    /// How often the files of the certificate are checked for changes, in milliseconds. New
+    /// connections use the new certificate.
     tls_reload_ms: u64 = "5000", 10..=DAY_MS;
-    /// Speak TLS with a certificate that is made at the start, and that no client trusts by itself:
-    /// for development.
+    /// Use TLS with a certificate that is made at the start, for development. Clients don't trust
+    /// it on their own.
     tls_self_signed: bool = "false", Any("true or false");
     /// Refuse connections without TLS, except those from this machine (loopback addresses).
     tls_only: bool = "false", Any("true or false");
@@ -311,21 +298,21 @@ settings! {
     hello_bytes_max: usize = "16384", 64..=16_777_216;
     /// Time that a client has to send a message to its end, in milliseconds.
     message_timeout_ms: u64 = "30000", 10..=DAY_MS;
-    /// Maximum clients whose authentication waits at once, for a database or a web service; more are
-    /// refused.
+    /// Maximum clients whose authentication waits at once, for a database or a web service; more
+    /// are refused.
     authentications_max: usize = "10000", 1..=1_000_000;
     /// A client that is silent for half of this time is sent a ping, and one that is silent for
     /// twice this time is closed. In milliseconds.
     heartbeat_ms: u64 = "30000", 20..=DAY_MS;
-    /// Time that the session of a client whose connection was lost is kept, in milliseconds; 0 keeps
-    /// none. Rooms keep the player's seat by their own `grace_ms`, and the session as long.
+    /// Time for which the session of a client that lost its connection is kept, in milliseconds; 0
+    /// keeps none. Rooms keep the player's seat by their own `grace_ms`, and the session as long.
     session_grace_ms: u64 = "10000", 0..=DAY_MS;
     /// Maximum bytes per session of events, replies and the like that the client has not confirmed.
     /// Beyond it the oldest are forgotten: a client whose connection is lost then misses them.
     resume_bytes_max: usize = "262144", 0..=1_073_741_824;
     /// Maximum sessions that wait for their clients to come back; more end with their connections.
     sessions_away_max: usize = "100000", 0..=10_000_000;
-    /// Maximum sessions of clients from one address that wait so.
+    /// Maximum sessions from one address that wait for their clients to come back.
     sessions_away_per_address_max: usize = "1000", 0..=10_000_000;
     /// Maximum unsent bytes per connection. An event that would exceed it closes the connection, so
     /// it must be larger than a room's largest snapshot.
@@ -352,13 +339,14 @@ settings! {
     keys_missed_per_address_per_minute_max: u64 = "300", 1..=10_000_000;
     /// Bits of an IPv6 address that count: those that begin with the same bits are one address.
     ipv6_prefix_bits: usize = "64", 1..=128;
-    /// Addresses and networks for which no limit by address holds.
-    trusted_addresses: Vec<Network> = "127.0.0.0/8,::1", Any("addresses or networks separated by commas, such as 10.0.0.0/8,::1");
+    /// Addresses and networks that are exempt from the limits by address.
+    trusted_addresses: Vec<Network> = "127.0.0.0/8,::1", NETWORKS;
     /// Addresses and networks of proxies, which name the addresses of their clients by
-    /// `X-Forwarded-For` or the PROXY protocol. No limit by address holds for the proxies themselves.
-    trusted_proxies: Vec<Network> = "", Any("addresses or networks separated by commas, such as 10.0.0.0/8,::1");
-    /// Maximum addresses whose rates are remembered after they have disconnected. They are for a
-    /// minute, if there are fewer.
+    /// `X-Forwarded-For` or the PROXY protocol. The proxies themselves are exempt from the limits
+    /// by address.
+    trusted_proxies: Vec<Network> = "", NETWORKS;
+    /// Maximum addresses whose rates are remembered after they have disconnected. With fewer, each
+    /// is remembered for a minute.
     addresses_max: usize = "100000", 1..=10_000_000;
     /// Maximum bytes of memory that clients make the node hold: unfinished messages, what they have
     /// not read, and bodies of HTTP requests. Past it, connections of the address that holds the
@@ -385,8 +373,8 @@ settings! {
     rooms_per_session_max: usize = "16", 1..=1024;
     /// Maximum rooms that one session may create per minute; also the burst.
     rooms_created_per_minute_max: u64 = "60", 1..=1_000_000;
-    /// Maximum joins per session and minute by a key that no room has; also the burst. It bounds how
-    /// fast codes can be guessed.
+    /// Maximum joins per session and minute by a key that no room has; also the burst. It bounds
+    /// how fast codes can be guessed.
     keys_missed_per_minute_max: u64 = "60", 1..=1_000_000;
     /// Maximum unanswered requests per player and room.
     requests_unanswered_max: usize = "256", 1..=65_536;
@@ -423,8 +411,8 @@ settings! {
     tasks_max: usize = "65536", 1..=10_000_000;
     /// Time that a closing connection has to read what was sent, in milliseconds.
     close_timeout_ms: u64 = "2000", 1..=DAY_MS;
-    /// Maximum duration of a shutdown, in milliseconds: for the rooms to end, and for clients to read
-    /// what was sent.
+    /// Maximum duration of a shutdown, in milliseconds: for the rooms to end, and for clients to
+    /// read what was sent.
     shutdown_timeout_ms: u64 = "8000", 0..=DAY_MS;
     /// A shard that spends longer than this on one turn is reported. In milliseconds.
     watchdog_ms: u64 = "1000", 10..=DAY_MS;

@@ -1,25 +1,25 @@
-//! Connections from proxies, which may say first for whom they speak.
+//! Connections from proxies, which may begin with a header that names the client.
 
 use super::layer::Tls;
 use super::{Layer, Socket};
 use crate::proxy::{Proxied, proxied};
 use crate::shard::Shard;
 
-/// What came of a header that is not complete, and what lies behind it.
+/// The part of a header that has arrived, and the layer that follows it.
 pub(crate) struct BehindProxy {
     came: Vec<u8>,
     then: Layer,
 }
 
 impl Layer {
-    /// A layer behind a header of the PROXY protocol, if there is one.
+    /// A layer after a PROXY header, if there is one.
     pub(super) fn behind_proxy(self) -> Self {
         Self::BehindProxy(Box::new(BehindProxy { came: Vec::new(), then: self }))
     }
 }
 
 impl Tls {
-    /// Bytes came from a proxy that may not have said yet for whom it speaks.
+    /// Bytes came from a proxy that may not have named the client yet.
     pub(super) fn received_from_proxy(
         &mut self,
         socket: &mut Socket,

@@ -16,11 +16,11 @@ use crate::tls::{Opened, TlsConnection, TlsContext};
 /// 5.1). Nothing else that is spoken on this port begins with it.
 const HANDSHAKE: u8 = 22;
 
-/// A fatal alert, `handshake_failure`, as a record: what a client of TLS reads where there is none.
+/// A fatal alert, `handshake_failure`, as a record: sent to TLS clients of a node without TLS.
 const NO_TLS: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
-/// How many reads of handshakes a turn handles, each of which may take a fraction of a millisecond.
-/// The rest waits for the next turn, so that rooms do not wait for it.
+/// How many reads of handshakes a turn handles. Each may take a fraction of a millisecond; the rest
+/// waits for the next turn, so that rooms do not wait for it.
 const HANDSHAKES: usize = 32;
 
 /// What lies between a socket and its connection's bytes.
@@ -30,7 +30,7 @@ pub(crate) enum Layer {
     /// As `Unknown`, but only TLS is accepted.
     TlsExpected,
     Plain,
-    /// A trusted proxy may say first for whom it speaks.
+    /// A trusted proxy may send a header first that names the client.
     BehindProxy(Box<BehindProxy>),
     Tls(Box<TlsConnection>),
 }
@@ -174,7 +174,7 @@ impl Tls {
                 true
             }
             Some(Err(error)) => {
-                log::warn!("a TLS connection can't be begun: {error}");
+                log::warn!("a TLS connection can't start: {error}");
                 self.failed += 1;
                 shard.drop_connection(key);
                 false
@@ -197,8 +197,8 @@ impl Tls {
         }
     }
 
-    /// Writes to a TLS connection as much as its socket takes. No more is encrypted than that, but
-    /// for the rest of one record.
+    /// Writes to a TLS connection as much as its socket takes. At most one record is encrypted
+    /// beyond that.
     pub(super) fn flush(&mut self, socket: &mut Socket, shard: &mut Shard) {
         let key = socket.key;
         let Layer::Tls(tls) = &mut socket.layer else { return };

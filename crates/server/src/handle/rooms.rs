@@ -39,9 +39,9 @@ impl NodeHandle {
     /// the next one, as joins by key do. The room is of the first type that was added with `R`.
     ///
     /// # Errors
-    /// As [`create_room`](Self::create_room), but not `room_exists`. A room that has not ended after
-    /// its `closing_ms`, or not opened after its `join_wait_ms`, is `timeout`, and one that closes
-    /// again and again `room_closed`.
+    /// As [`create_room`](Self::create_room), except `room_exists`. `timeout` if the room with the
+    /// key does not end within its `closing_ms`, or does not open within its `join_wait_ms`;
+    /// `room_closed` if each room that is found closes before it opens.
     pub fn find_or_create<R: Room>(&self, key: &str, options: &R::Options) -> Pending<String> {
         let founder = AtNode { node: self.clone(), searches: 1 + RETRIES };
         RoomBuilder::new::<R>(founder, Creator::Node, options).key(key).create()

@@ -76,7 +76,7 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
     }
 }
 
-/// After so many milliseconds it is worth asking for a room again that is ending.
+/// When to ask again after a room was ending, in milliseconds.
 const ROOM_CLOSED_RETRY_MS: u32 = 1_000;
 
 fn status(code: ErrorCode) -> u16 {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use playfield_http::{Request, Sending};
@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::addresses::{Addresses, RequestUnderWay};
 use crate::config::Config;
+use crate::counted::Counted;
 use crate::shard::keys::ConnectionKey;
 
 /// Where the answer to a request goes.
@@ -101,7 +102,7 @@ pub(crate) struct Desk {
 
 /// Counts one request.
 pub(crate) struct UnderWay {
-    load: Arc<AtomicUsize>,
+    _of_node: Counted,
     _of_address: RequestUnderWay,
 }
 
@@ -117,12 +118,6 @@ pub(crate) enum Full {
     Memory,
 }
 
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.load.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 impl Desk {
     /// A desk, and the worker's end of it. The queue's bound is `http_requests_max`.
     pub(crate) fn new(config: &Config) -> (Self, UnboundedReceiver<Order>) {
@@ -136,12 +131,12 @@ impl Desk {
         (desk, ordered)
     }
 
-    /// What each client address takes.
+    /// What each client address uses.
     pub(crate) fn addresses(&self) -> &Arc<Addresses> {
         &self.addresses
     }
 
-    /// Counts a request in, whose body has so many bytes.
+    /// Counts a request whose body has `bytes` bytes.
     pub(crate) fn admit(
         &self,
         address: IpAddr,
@@ -149,11 +144,8 @@ impl Desk {
         now: Duration,
     ) -> Result<UnderWay, Full> {
         let of_address = self.addresses.at(address, now).admit_request(bytes)?;
-        if self.load.fetch_add(1, Ordering::Relaxed) >= self.requests_max {
-            self.load.fetch_sub(1, Ordering::Relaxed);
-            return Err(Full::Node);
-        }
-        Ok(UnderWay { load: Arc::clone(&self.load), _of_address: of_address })
+        let of_node = Counted::new(&self.load, self.requests_max).ok_or(Full::Node)?;
+        Ok(UnderWay { _of_node: of_node, _of_address: of_address })
     }
 
     /// Hands in a request; `false` if nobody is there any longer.

@@ -147,7 +147,7 @@ impl Worker {
         }
     }
 
-    /// Sends a part of an answer to its connection. The requests under way bound how many there are.
+    /// Sends a part of an answer to its connection. The number of requests under way bounds them.
     fn send(&self, answer: Answer, bytes: Vec<u8>, then: Then) {
         let mail = ShardMail::Answer { answer, part: Part { bytes, then } };
         self.shared.mailboxes[usize::from(answer.shard)].push_promised(mail);

@@ -179,7 +179,7 @@ impl Delivery {
         member.events += 1;
         let (number, sequence) = (member.number, member.events);
         // The room's own version would tell of syncs that changed nothing for this player.
-        let version = member.sent + u64::from(member.lagging);
+        let version = member.latest();
         self.write(place, member, Kind::Counted(Some(number)), |format, out| {
             let EventHeader { index, name, .. } = event;
             server::write_event(format, out, number, sequence, version, index, name, payload);

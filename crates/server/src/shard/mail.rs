@@ -56,8 +56,8 @@ pub(crate) enum ShardMail {
     },
     /// To the session's shard: its client is too slow, and has to be closed.
     Doom { connection: ConnectionKey, code: ErrorCode, text: String },
-    /// To a shard with connections from an address that holds too much memory: the dearest have to go,
-    /// if it still does.
+    /// To other shards: an address holds too much memory. If it still does, the connections that
+    /// hold the most have to go.
     Relieve(Arc<Address>),
     /// To the room's shard: mail from another room, or from outside.
     Post { to: RoomId, mail: Mail },

@@ -70,9 +70,9 @@ const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 /// What clients are sent at the node's shutdown.
 const SHUTTING_DOWN: &str = "the node is shutting down";
 
-/// What becomes of the socket of a connection.
+/// A change to the socket of a connection.
 pub(crate) enum SocketChange {
-    /// It is another connection's from here on, which has none or has lost it.
+    /// It now belongs to another connection, which has none or has lost its own.
     Moved { from: ConnectionKey, to: ConnectionKey },
     /// It is dropped.
     Dropped(ConnectionKey),
@@ -125,7 +125,7 @@ pub(crate) struct Shard {
     waiting_for_mailbox: Vec<(u16, ConnectionKey)>,
     /// Connections to which everything is written; the socket may say so.
     written: Vec<ConnectionKey>,
-    /// What becomes of sockets, in this order.
+    /// Changes to sockets, in this order.
     socket_changes: VecDeque<SocketChange>,
     /// What services have replied in this turn and was not written yet.
     replies_bytes: usize,
@@ -256,8 +256,7 @@ impl Shard {
         }
     }
 
-    /// The visit is over. Whether the connection is to be served once more, because it has input
-    /// left.
+    /// The visit is over. Whether the connection has to be served again, because it has input left.
     pub(crate) fn visited(&mut self, key: ConnectionKey) -> bool {
         let time = self.stopwatch.read().saturating_sub(self.visit.began());
         let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
@@ -273,7 +272,7 @@ impl Shard {
         connection.is_some_and(|connection| connection.taken.is_much(self.now))
     }
 
-    /// When the next room is due; it may be so for long.
+    /// When the next room is due; that may be long past.
     pub(crate) fn room_due_at(&self) -> Option<Duration> {
         self.schedule.next()
     }
@@ -396,7 +395,7 @@ impl Shard {
         self.count_bytes(key);
     }
 
-    /// Writing to sockets took so long in this turn.
+    /// Writing to sockets took this long in this turn.
     pub(crate) fn took_to_write(&mut self, time: Duration) {
         self.writing = time;
     }
@@ -406,7 +405,7 @@ impl Shard {
         self.written.pop()
     }
 
-    /// What becomes of the next socket.
+    /// The next change to a socket.
     pub(crate) fn next_socket_change(&mut self) -> Option<SocketChange> {
         self.socket_changes.pop_front()
     }

@@ -4,10 +4,8 @@ use playfield_room::{AskId, Mail};
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::{ErrorCode, RoomNumber};
 
-use crate::memory::shrink_map;
 use crate::service::Answered;
-use crate::shard::Shard;
-use crate::shard::connection::{Connection, Kind, Moving};
+use crate::shard::connection::{Kind, Moving};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::parcels::unpack;
@@ -16,7 +14,7 @@ use crate::shard::rooms::member::{MemberOutput, RemoteSession};
 use crate::shard::rooms::sync::mark_joined;
 use crate::shard::session::Session;
 use crate::shard::session::messages::not_joined;
-use crate::shard::session::resumption::Resumption;
+use crate::shard::{SHUTTING_DOWN, Shard};
 
 impl Shard {
     /// Mail from another shard, or from the background.
@@ -149,10 +147,7 @@ impl Shard {
 
     /// On the session's shard: a room elsewhere has sent what brings the client's copy up to date.
     fn renewed(&mut self, key: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8>) {
-        let session = self.delivery.connections.session_mut(key);
-        let Some(resumption) = session.and_then(|session| session.resumption.as_deref_mut()) else {
-            return;
-        };
+        let Some(resumption) = self.resumption(key) else { return };
         // The answer to a connection that was lost since says nothing of this one.
         if resumption.returns == number
             && let Some(returning) = resumption.returning()
@@ -274,24 +269,16 @@ impl Shard {
             let Departure { target, purpose } = *departure;
             if let Some(connection) = self.delivery.connections.remove(key) {
                 self.sessions -= u64::from(connection.session.is_some());
-                self.forget_session(&connection, target);
+                let session = connection.session.as_deref();
+                if let Some(resumption) = session.and_then(|session| session.resumption.as_deref())
+                {
+                    self.forget_session(resumption, target);
+                }
                 let moving = Moving { connection: Box::new(connection), purpose };
                 return Some((key, target, moving));
             }
         }
         None
-    }
-
-    /// The session of a connection that leaves, if it can be resumed, is on another shard from here
-    /// on.
-    fn forget_session(&mut self, connection: &Connection, target: u16) {
-        let session = connection.session.as_deref();
-        if let Some(resumption) = session.and_then(|session| session.resumption.as_deref()) {
-            let &Resumption { number, home, .. } = resumption;
-            self.by_session.remove(&number);
-            shrink_map(&mut self.by_session);
-            self.delivery.node.away.moved(number, home, target);
-        }
     }
 
     /// A connection arrived from another shard.
@@ -301,7 +288,7 @@ impl Shard {
             if let Purpose::Join(join) = purpose {
                 self.cancel(&join);
             }
-            self.goodbye(key, ErrorCode::ShuttingDown, "the node is shutting down", None);
+            self.goodbye(key, ErrorCode::ShuttingDown, SHUTTING_DOWN, None);
             return key;
         }
         match purpose {

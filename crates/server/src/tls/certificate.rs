@@ -94,7 +94,7 @@ impl CurrentCertificate {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The certificate itself, without those that vouch for it, in DER.
+    /// The certificate itself, without the rest of its chain, in DER.
     pub(crate) fn leaf(&self) -> Vec<u8> {
         self.get().cert.first().map(|certificate| certificate.to_vec()).unwrap_or_default()
     }

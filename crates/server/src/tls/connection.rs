@@ -78,11 +78,11 @@ impl TlsConnection {
         self.is_ended
     }
 
-    /// Takes in what was received, and appends the plaintext. What is to be sent on account of it
-    /// is in [`unsent`](Self::unsent) then, also after an error.
+    /// Reads what was received, and appends the plaintext. Answers are in [`unsent`](Self::unsent)
+    /// then, even after an error.
     ///
     /// # Errors
-    /// If the client violates TLS, or offers nothing that is spoken here. The connection is over.
+    /// If the client violates TLS, or supports nothing that the node does. The connection is over.
     pub(crate) fn receive(
         &mut self,
         bytes: &mut [u8],
@@ -196,8 +196,8 @@ impl TlsConnection {
         &self.unsent
     }
 
-    /// The socket has taken so many of the encrypted bytes. Returns how many bytes of the output
-    /// are written with them: they are once all are taken.
+    /// The socket has taken this many of the encrypted bytes. Returns how many bytes of the output
+    /// are written: none, until all encrypted bytes are taken.
     pub(crate) fn sent(&mut self, bytes: usize) -> usize {
         if bytes < self.unsent.len() {
             self.unsent.drain(..bytes);
@@ -212,7 +212,7 @@ impl TlsConnection {
     /// much of the output that is.
     ///
     /// # Errors
-    /// If the connection can't go on, such as before the end of the handshake.
+    /// If the connection can't go on, or the handshake is not complete.
     pub(crate) fn seal(&mut self, output: &[u8], record: &mut Vec<u8>) -> Result<usize, Error> {
         // The state may refer to what was received and is not done with.
         let mut input = std::mem::take(&mut self.partial);
@@ -245,20 +245,20 @@ impl TlsConnection {
         }
     }
 
-    /// The socket did not take all of a record that holds so many bytes of the output: the rest of
+    /// The socket did not take all of a record that holds `sealed` bytes of the output: the rest of
     /// the record waits.
     pub(crate) fn hold(&mut self, rest: &[u8], sealed: usize) {
         self.unsent.extend_from_slice(rest);
         self.sealed = sealed;
     }
 
-    /// The connection can't go on. What is to be sent on account of the error still is.
+    /// The connection can't go on. An alert that waits is still sent.
     pub(crate) fn fail(&mut self) {
         self.is_open = false;
         self.is_ended = true;
     }
 
-    /// Appends `close_notify` to what is to be sent, if the handshake is complete.
+    /// Appends `close_notify` to what is sent next, if the handshake is complete.
     pub(crate) fn close(&mut self) {
         if !self.is_open || std::mem::replace(&mut self.is_closed, true) {
             return;

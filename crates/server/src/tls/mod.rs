@@ -20,7 +20,7 @@ pub use self_signed::SelfSigned;
 /// The only protocol inside TLS that has a name (RFC 7301). Native framing has none.
 const HTTP_1_1: &[u8] = b"http/1.1";
 
-/// TLS as a node is configured for it.
+/// The TLS configuration of a node.
 pub(crate) struct TlsContext {
     config: Arc<ServerConfig>,
     certificate: Arc<CurrentCertificate>,
@@ -29,7 +29,7 @@ pub(crate) struct TlsContext {
 }
 
 impl TlsContext {
-    /// What the settings ask for; `None` if that is no TLS.
+    /// TLS by the settings; `None` if they don't set it up.
     ///
     /// # Errors
     /// If a file can't be read or used. The error names it.
@@ -59,8 +59,8 @@ impl TlsContext {
             .with_no_client_auth()
             .with_cert_resolver(Arc::clone(&certificate) as _);
         config.alpn_protocols = vec![HTTP_1_1.to_vec()];
-        // Tickets keep what resumption needs with the client: a shard stores nothing, and all shards
-        // accept the tickets of each.
+        // Clients keep the state of resumption, in tickets: shards store nothing, and accept each
+        // other's.
         config.ticketer = ring::Ticketer::new().map_err(failed)?;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         Ok(Some(Self { config: Arc::new(config), certificate, files }))
@@ -75,7 +75,7 @@ impl TlsContext {
         self.certificate.leaf()
     }
 
-    /// What keeps the certificate as new as its files; `None` if there are none.
+    /// Keeps the certificate up to date with its files; `None` if it is self-signed.
     pub(crate) fn reloader(&self) -> Option<Reloader> {
         let files = self.files.clone()?;
         Some(Reloader::new(files, Arc::clone(&self.certificate)))

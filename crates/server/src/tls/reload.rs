@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::certificate::{Contents, CurrentCertificate, Files};
 use crate::watchdog::Leash;
 
-/// Takes over new certificates from their files.
+/// Loads new certificates from their files.
 pub(crate) struct Reloader {
     files: Files,
     current: Arc<CurrentCertificate>,
@@ -27,7 +27,7 @@ impl Reloader {
         }
     }
 
-    /// Takes over what is in the files, if it is new and can be used. Otherwise the certificate
+    /// Loads the certificate again if its files have changed. If it can't be used, the old one
     /// stays, and the log says why, once.
     fn look(&mut self) {
         let now = self.files.read();

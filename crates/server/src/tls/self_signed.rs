@@ -1,4 +1,4 @@
-//! A certificate for development, which nobody vouches for.
+//! A self-signed certificate, for development.
 
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -174,7 +174,7 @@ fn time(time: SystemTime) -> Vec<u8> {
     }
 }
 
-/// Year, month and day of so many days after 1970 began.
+/// The year, month and day that is `days` days after 1970-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

@@ -73,8 +73,8 @@ fn message_ref(format: Format) -> BoxedStrategy<MessageRef<'static>> {
 }
 
 fn code() -> impl Strategy<Value = ErrorCode> {
-    let node = (1..=36_u16)
-        .prop_map(|number| ErrorCode::from_number(number).expect("the table has 36 codes"));
+    let node = (1..=37_u16)
+        .prop_map(|number| ErrorCode::from_number(number).expect("the table has 37 codes"));
     prop_oneof![node, (ErrorCode::ROOM_MIN..).prop_map(ErrorCode::Room)]
 }
 

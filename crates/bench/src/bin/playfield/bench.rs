@@ -58,8 +58,8 @@ room ticks at 60 Hz meanwhile, and says how late.
 ";
 
 const TLS_HELP: &str = "
-tls: full handshakes, compared with rustls alone; the memory of connections that are held; and rooms of
-30 players with and without TLS. The server runs on one core, the clients on another.
+tls: full handshakes, compared with bare rustls; the memory of idle connections; and rooms of 30
+players with and without TLS. The server runs on one core, the clients on another.
 ";
 
 const ATTACKS_HELP: &str = "
@@ -68,8 +68,8 @@ on one core with its default limits, everyone else on another.
 ";
 
 const RESUME_HELP: &str = "
-resume: many sessions lose their connections at once and come back, while their rooms tick; and what a
-session costs that can be resumed, while it is connected.
+resume: many sessions lose their connections at once and come back while their rooms tick; and the
+cost of a resumable session while it is connected.
 ";
 
 const WEBSOCKET_HELP: &str = "
@@ -79,8 +79,8 @@ their compressed size and the memory that a connection keeps.
 ";
 
 const STORE_HELP: &str = "
-store: saving and loading a state of 1 MB, compared with copying the same bytes; and keyed rooms that
-are opened, changed, closed and opened again on the embedded store; and how late another room of the
+store: saving and loading a state of 1 MB, compared with copying the same bytes; keyed rooms that are
+opened, changed, closed and opened again on the embedded store; and how late another room of the
 shard ticks while a room of 1 MB is saved and loaded.
 ";
 

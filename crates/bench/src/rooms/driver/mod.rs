@@ -229,7 +229,7 @@ impl<'a> Driver<'a> {
             driver_core: share(driver_after.0 - driver_before.0),
             server_delayed: share(server_after.delayed.saturating_sub(server_before.delayed)),
             driver_delayed: share(driver_after.1.saturating_sub(driver_before.1)),
-            rss_mb: server_after.rss_kb as f64 / 1024.0,
+            rss_mb: server_after.resident as f64 / f64::from(1 << 20),
             inputs_sent: pacer.inputs(),
             inputs_handled,
             lost: self.lost,

@@ -1,5 +1,5 @@
-//! Where connections come from: they are counted by address when they come, and where a proxy says
-//! for whom it speaks, by the address that it names.
+//! Where connections come from: they are counted by address when they are accepted, and behind a
+//! proxy by the address that it names.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -36,12 +36,12 @@ impl Shard {
         }
     }
 
-    /// Whether a connection from this address may begin with a header of the PROXY protocol.
+    /// Whether a connection from this address may begin with a PROXY header.
     pub(crate) fn is_proxy(&self, ip: IpAddr) -> bool {
         self.delivery.node.addresses.is_proxy(ip)
     }
 
-    /// Refuses a new connection whose header of the PROXY protocol can't be read.
+    /// Refuses a new connection whose PROXY header can't be read.
     pub(crate) fn refuse_proxy(&mut self, key: ConnectionKey, why: &str) {
         self.delivery.counters.proxies_refused += 1;
         self.fail(key, ErrorCode::BadPreamble, &format!("the PROXY header can't be read: {why}"));

@@ -1,5 +1,5 @@
-//! The memory that clients make the node hold: each connection counts what its buffers take, where its
-//! address and the node sum it up. Past a budget, the dearest connections go.
+//! The memory that clients make the node hold: each connection counts its buffers, and its address
+//! and the node add them up. Over budget, the connections that hold the most are closed.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 
-/// Memory is counted in pieces of so many bytes; what is less does not count. Most connections hold
-/// nothing at most times, and then nothing has to be counted.
+/// Memory is counted in pieces of this size, rounded down. Most connections hold less than one most
+/// of the time, and then nothing has to be counted.
 const PIECE_BYTES: usize = 1024;
 
 /// A client with more than this unsent would not read why its connection is closed.
@@ -51,8 +51,8 @@ impl Shard {
         }
     }
 
-    /// If clients hold more than they may, lets go of the dearest: of the address that holds too
-    /// much, or of the one that holds the most of all.
+    /// If clients are over budget, closes the connections that hold the most: of the address that
+    /// holds too much, or of the one that holds the most of all.
     pub(in crate::shard) fn keep_to_budget(&mut self) {
         let Some(address) = self.over_budget.take() else { return };
         if address.is_over() {
@@ -75,8 +75,8 @@ impl Shard {
         }
     }
 
-    /// Lets go of connections from an address, the dearest first, until it and the node hold no more
-    /// than they may.
+    /// Closes connections from an address, the ones that hold the most first, until it and the node
+    /// are within their budgets.
     pub(in crate::shard) fn relieve(&mut self, address: &Arc<Address>) {
         if !address.is_over() && !address.is_node_over() {
             return;
@@ -100,7 +100,7 @@ impl Shard {
         }
     }
 
-    /// Closes a connection that holds too much. If its client reads, it hears why.
+    /// Closes a connection that holds too much. If its client reads, it is sent the reason.
     fn let_go_of(&mut self, key: ConnectionKey, setting: &str) {
         self.delivery.counters.closed_over_budget += 1;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };

@@ -8,7 +8,6 @@ use playfield_room::LeaveReason;
 use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
-use crate::memory::shrink_map;
 use crate::service::Closed;
 use crate::shard::connection::Phase;
 use crate::shard::connection::transport::{Framing, Input};
@@ -17,7 +16,6 @@ use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::Session;
-use crate::shard::session::resumption::Resumption;
 use crate::shard::{Shard, SocketChange};
 
 /// WebSocket close codes (RFC 6455, 7.4.1).
@@ -140,7 +138,8 @@ impl Shard {
         }
     }
 
-    /// Bytes arrived on a connection that is being closed. Who goes on sending is not read for long.
+    /// Bytes arrived on a connection that is being closed. A client that goes on sending for too
+    /// long is dropped.
     pub(in crate::shard) fn skip(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let bytes_max = self.delivery.node.config.max_message_bytes + SKIPPED_BYTES_MAX;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
@@ -194,13 +193,7 @@ impl Shard {
         self.sessions -= 1;
         let Session { rooms, resumption, .. } = *session;
         if let Some(resumption) = resumption {
-            let &Resumption { number, home, .. } = &*resumption;
-            self.by_session.remove(&number);
-            shrink_map(&mut self.by_session);
-            let away = &self.delivery.node.away;
-            if home != self.delivery.shard {
-                away.moved(number, home, home);
-            }
+            self.forget_session(&resumption, resumption.home);
             if resumption.away_since().is_some() {
                 self.end_being_away(&address);
             }

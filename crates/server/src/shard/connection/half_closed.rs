@@ -16,7 +16,7 @@ use crate::shard::connection::http::Exchange;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 
-/// How long a client waits after its FIN until it is asked. Then each wait is as long as all before.
+/// How long after its FIN a client is first probed. Then each wait is as long as all before it.
 pub(crate) const PROBE_AFTER: Duration = Duration::from_millis(500);
 
 /// A client that has sent its FIN.
@@ -55,8 +55,8 @@ impl Shard {
         }
     }
 
-    /// The client sends nothing more, and all that it sent is read. Whether it stays, because
-    /// requests are to be answered.
+    /// The client sends nothing more, and all that it sent is read. Whether it stays, because it
+    /// waits for answers.
     pub(super) fn stays_for_answers(&mut self, key: ConnectionKey) -> bool {
         self.half_closed(key);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return false };

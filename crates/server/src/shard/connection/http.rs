@@ -1,5 +1,5 @@
-//! HTTP on a connection: requests are parsed here, pages and errors answered, and all else handed to
-//! the worker. Answers leave in the order of the requests, whenever they come.
+//! HTTP on a connection: requests are parsed here, pages and errors answered, and everything else
+//! handed to the worker. Answers leave in the order of the requests.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -152,7 +152,7 @@ fn unavailable(text: &str) -> Response {
     Response::error(503, format!("{text}\n"))
 }
 
-/// The answer to a request for which there is no place.
+/// The answer to a request that is refused because of a limit.
 fn overload(full: Full, config: &Config) -> Response {
     let response = match full {
         Full::Node => {
@@ -176,7 +176,7 @@ fn overload(full: Full, config: &Config) -> Response {
     response.with_header("Retry-After", "1")
 }
 
-/// What a WebSocket client reads for whom there is no place.
+/// The answer to a WebSocket handshake that is refused because of a limit.
 fn crowded(why: Crowded) -> &'static str {
     match why {
         Crowded::Connections => {
@@ -209,7 +209,7 @@ pub(crate) fn period(config: &Config) -> Duration {
     timeouts.into_iter().min().unwrap_or_default() / 4
 }
 
-/// The client that sent a request: the one that a trusted proxy names, or else who is connected.
+/// The client that sent a request: the one that a trusted proxy names, or else the peer.
 fn client_of(node: &Node, peer: SocketAddr, head: &Head) -> SocketAddr {
     if !node.addresses.is_proxy(peer.ip()) {
         return peer;
@@ -306,7 +306,7 @@ impl Shard {
         http.active = now;
         http.ends |= !sending.keeps_alive;
         connection.tally.settle();
-        let peer = client_of(&node, http.peer, request.head());
+        let peer = client_of(&node, http.peer, head);
         let exchange = http.push(sending, now + node.config.http_answer_timeout());
         let (work, hold, params) = match node.site.find(request.method(), request.path()) {
             Found::Route { number, params } => {

@@ -45,8 +45,8 @@ impl Shard {
         self.note_unfinished(key);
     }
 
-    /// A message that is not complete has its time from here on, however much of it or between its
-    /// parts still comes.
+    /// Starts the timeout of a message that is not complete. What arrives of it later, or between
+    /// its fragments, does not extend it.
     fn note_unfinished(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if !connection.is_unfinished() {
@@ -159,7 +159,7 @@ impl Shard {
         }
     }
 
-    /// Refuses a new connection that came without TLS, in what it seems to speak.
+    /// Refuses a new connection without TLS, in the protocol that it seems to speak.
     pub(crate) fn refuse_plain(&mut self, key: ConnectionKey, input: &[u8]) {
         let text = "tls_only: connect with TLS: https, wss, or native framing over TLS";
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
@@ -279,7 +279,7 @@ impl Shard {
     }
 }
 
-/// What is wrong with a message, which may be that of a client who has not said hello.
+/// The text of an error. For a client that has not said hello, it names the limit that holds then.
 fn of_stranger(is_stranger: bool, error: &dyn Display) -> String {
     if is_stranger { format!("{error} (hello_bytes_max)") } else { error.to_string() }
 }

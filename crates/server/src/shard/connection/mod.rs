@@ -57,7 +57,7 @@ pub(crate) struct Connection {
     pub(crate) taken: Taken,
     /// When it was last heard.
     pub(crate) heard: Duration,
-    /// Since when a message of its session is not complete; `Duration::MAX` if none is coming in.
+    /// Since when a message of its session is incomplete; `Duration::MAX` if none is.
     pub(crate) unfinished_since: Duration,
     /// When it is next looked at. An earlier deadline may replace a later one, which then means
     /// nothing when it comes.
@@ -170,8 +170,8 @@ impl Connection {
         self.phase == Phase::Away
     }
 
-    /// Takes in what belongs to the transport of another connection: what waits to be read and to be
-    /// written, and how.
+    /// Takes over the transport of another connection: what waits to be read and to be written, and
+    /// in which framing.
     pub(crate) fn take_transport(&mut self, other: &mut Self) {
         self.input = std::mem::replace(&mut other.input, Input::InUse);
         self.dialect.framing = other.dialect.framing;
@@ -229,7 +229,7 @@ pub(crate) struct Connections {
     slab: Slab<OfConnection, Connection>,
     buffers: Buffers,
     dirty: Vec<ConnectionKey>,
-    /// With more than so many bytes unsent, patches and snapshots wait.
+    /// With more bytes unsent than this, patches and snapshots wait.
     high_bytes: usize,
     /// How many messages were appended.
     pub(crate) messages_out: u64,
@@ -324,8 +324,8 @@ impl Connections {
     }
 
     /// Appends what `write` appends in the connection's dialect, if it answers `true`. If earlier
-    /// bytes are stuck, or are many, nothing is appended without `force`, the connection is noted as
-    /// lagging, and the answer is `None`.
+    /// bytes are stuck, or there are many, nothing is appended without `force`, the connection is
+    /// noted as lagging, and the answer is `None`.
     #[inline]
     pub(crate) fn append_unless_blocked(
         &mut self,
@@ -360,7 +360,7 @@ impl Connections {
         is_stuck
     }
 
-    /// Whether so much is unsent that no snapshot is to follow it. Then the connection is noted as
+    /// Whether too much is unsent for a snapshot to follow it. Then the connection is noted as
     /// lagging.
     pub(crate) fn is_loaded(&mut self, key: ConnectionKey) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
@@ -374,8 +374,8 @@ impl Connections {
         self.get(key).is_some_and(|connection| connection.held)
     }
 
-    /// Appends one message, which is what `write` appends in the connection's format. A session that
-    /// can be resumed keeps it if it counts.
+    /// Appends one message: what `write` appends in the connection's format. A session that can be
+    /// resumed keeps it if it is counted.
     #[inline]
     pub(crate) fn write(
         &mut self,
@@ -477,7 +477,7 @@ impl Connections {
             .map_or(&[], |connection| &connection.outbox.bytes[connection.outbox.written..])
     }
 
-    /// So many bytes were written. Whether that was all.
+    /// `bytes` bytes were written. Whether that was all.
     pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
         let outbox = &mut connection.outbox;

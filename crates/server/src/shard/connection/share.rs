@@ -7,11 +7,11 @@ use std::time::Duration;
 
 /// How long a connection is served at a time.
 const VISIT: Duration = Duration::from_micros(500);
-/// The clock is read after so much work: reading it costs as much as a small message.
+/// The clock is read after this much work: reading it costs as much as a small message.
 const WORK_PER_LOOK: u32 = 16;
 /// The work of reading a message of few bytes.
 const WORK_OF_MESSAGE: u32 = 1;
-/// Work beside it, for so many bytes.
+/// This many bytes are one more unit of work.
 const BYTES_PER_WORK: usize = 1024;
 /// The work of a message that a room handles.
 pub(crate) const WORK_OF_ROOM: u32 = 4;
@@ -49,7 +49,7 @@ impl Visit {
         self.work = self.work.saturating_add(work);
     }
 
-    /// Whether it is over. `now` is asked for only now and then.
+    /// Whether it is over. The clock is read only once in a while.
     #[inline]
     pub(crate) fn is_over(&mut self, now: impl FnOnce() -> Duration) -> bool {
         if self.work < WORK_PER_LOOK {

@@ -19,6 +19,7 @@ use crate::shard::Shard;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::{ConnectionKey, Seat, link};
 use crate::shard::mail::ShardMail;
+use crate::shard::rooms::founding::shutting_down;
 use crate::shard::rooms::join::{
     Departure, JoinRequest, JoinTarget, Joiner, Purpose, RETRIES, Reading, RoomSpec,
 };
@@ -81,7 +82,7 @@ impl Shard {
             return Err(Error::new(ErrorCode::Limit, text));
         }
         if self.is_shutting_down {
-            return Err(Error::new(ErrorCode::ShuttingDown, "the node is shutting down"));
+            return Err(shutting_down());
         }
         let keys_missed_max = node.config.keys_missed_per_minute_max;
         let rate = Rate::per_minute(
@@ -94,14 +95,14 @@ impl Shard {
         };
         // It was counted when its key was read as a code.
         let is_counted = target.spec().is_some_and(|spec| matches!(spec.reading, Reading::Literal));
-        let may_create = may_create.and_then(|()| match is_counted {
-            true => Ok(()),
-            false => {
-                session.creations.check(self.now, rate)?;
-                let may = address.check(Pace::Room, self.now);
-                self.delivery.counters.rooms_refused_by_address += u64::from(may.is_err());
-                may
+        let may_create = may_create.and_then(|()| {
+            if is_counted {
+                return Ok(());
             }
+            session.creations.check(self.now, rate)?;
+            let may = address.check(Pace::Room, self.now);
+            self.delivery.counters.rooms_refused_by_address += u64::from(may.is_err());
+            may
         });
         if let Some(spec) = target.spec_mut()
             && node.is_persistent(spec.room_type)
@@ -264,8 +265,7 @@ impl Shard {
     pub(in crate::shard) fn admit(&mut self, joiner: Joiner, mut join: JoinRequest) {
         if self.is_shutting_down {
             self.cancel(&join);
-            let text = "the node is shutting down";
-            return self.refuse(&joiner, join, Error::new(ErrorCode::ShuttingDown, text));
+            return self.refuse(&joiner, join, shutting_down());
         }
         if std::mem::take(&mut join.create)
             && let Some(spec) = join.target.spec()

@@ -5,9 +5,9 @@ use playfield_wire::ErrorCode;
 
 use crate::founding::Founding;
 use crate::room_id::RoomId;
-use crate::shard::Shard;
 use crate::shard::keys::RoomKey;
 use crate::shard::mail::ShardMail;
+use crate::shard::{SHUTTING_DOWN, Shard};
 
 impl Shard {
     /// Creates a room for a room, or for the node; or finds the one that has its key.
@@ -54,7 +54,7 @@ impl Shard {
                 _ => self.parked_foundings.push(founding),
             }
         } else if node.directory.find(found).is_some() {
-            // Whoever has it created is on the way.
+            // Its shard has yet to create it.
             self.parked_foundings.push(founding);
         } else {
             founding.id = RoomId::from_random(self.entropy.bytes());
@@ -71,7 +71,7 @@ impl Shard {
     /// Tells those who wait for a room to open, if it has, or will not.
     pub(super) fn answer_if_open(&mut self, key: RoomKey) {
         let Some(hosted) = self.rooms.get_mut(key) else { return };
-        // Those who wait for one that has ended learn it when its key is free.
+        // If it has ended, those who wait are answered when its key is free.
         if hosted.awaited_by.is_empty() || hosted.room.is_closed() {
             return;
         }
@@ -123,11 +123,11 @@ impl Shard {
     }
 }
 
-/// Whether a later room with the key would do. A room that was to have a code had none.
+/// Whether a later room with the key would do. `room_not_found` is about a code that no room has.
 fn may_be_next(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RoomClosed | ErrorCode::RoomNotFound)
 }
 
-fn shutting_down() -> Error {
-    Error::new(ErrorCode::ShuttingDown, "the node is shutting down")
+pub(super) fn shutting_down() -> Error {
+    Error::new(ErrorCode::ShuttingDown, SHUTTING_DOWN)
 }

@@ -37,7 +37,8 @@ impl JoinTarget {
         }
     }
 
-    /// Whether another room, or a later one with the key, would do if a room refuses with this code.
+    /// Whether another room, or a later one with the key, may accept after a refusal with this
+    /// code.
     fn falls_through(&self, code: ErrorCode) -> bool {
         match self {
             Self::Room(_) => false,
@@ -95,10 +96,10 @@ pub(crate) struct RoomSpec {
 /// How a key is read that someone wrote, of a room that is not open.
 #[derive(Clone, Default)]
 pub(crate) enum Reading {
-    /// As it was written, unless it is to be tried as a code.
+    /// As it was written, unless it spells a code.
     #[default]
     Undecided,
-    /// As the code that it spells. If no saved room has that, as it was written: so.
+    /// As the code that it spells. If no saved room has that, as this key, which is what was written.
     Code(Key),
     /// As it was written: it is no code.
     Literal,
@@ -124,7 +125,7 @@ impl RoomSpec {
         }
     }
 
-    /// After a refusal: if there is no such code, the key is read as it was written.
+    /// After a refusal: if no room has the code, the key is read as it was written.
     fn note_refusal(&mut self, code: ErrorCode) {
         if code == ErrorCode::RoomNotFound
             && let Reading::Code(_) = &self.reading
@@ -149,7 +150,7 @@ pub(crate) struct JoinRequest {
     pub(crate) retries: u8,
     /// It was refused for good: another room would not do.
     pub(crate) is_final: bool,
-    /// What the ticket says with which the player comes.
+    /// The player's ticket, if there is one.
     pub(crate) ticket: Option<Box<TicketPass>>,
 }
 
@@ -168,8 +169,8 @@ impl JoinRequest {
         !self.is_final && self.retries > 0 && self.target.falls_through(code)
     }
 
-    /// What the client receives if no other room is picked. That rooms have ended which it did not
-    /// name is no answer.
+    /// What the client receives if no other room is picked. If rooms have ended that it did not
+    /// name, it is told to try again instead.
     pub(crate) fn answer(&self, refusal: Error) -> Error {
         let code = refusal.code();
         if self.is_final || !has_ended(code) || !self.target.falls_through(code) {
@@ -213,6 +214,6 @@ pub(crate) struct Departure {
 pub(crate) enum Purpose {
     /// Its session joins its first room.
     Join(Box<JoinRequest>),
-    /// It takes over a session.
+    /// It resumes a session.
     Resume(Box<Comeback>),
 }

@@ -213,8 +213,8 @@ impl Shard {
     }
 
     /// The message that brings the copy of a client that has come back up to date: a patch from the
-    /// version that it has, or a snapshot if no patch reaches that far; empty if it is up to date, or
-    /// if the client has not joined yet.
+    /// version that it has, or a snapshot if no patch reaches back that far; empty if it is up to
+    /// date, or if the client has not joined yet.
     pub(in crate::shard) fn renew_copy(
         &mut self,
         room: RoomKey,
@@ -309,7 +309,7 @@ fn is_behind(delivery: &mut Delivery, member: &Member) -> bool {
     }
 }
 
-/// Whether so much waits for a member's client that no snapshot is to follow it. When the client has
+/// Whether too much waits for a member's client for a snapshot to follow it. When the client has
 /// read it, the member [catches up](Shard::catch_up).
 fn is_loaded(delivery: &mut Delivery, output: &MemberOutput) -> bool {
     match output {
@@ -469,8 +469,7 @@ pub(in crate::shard) fn mark_joined(
     connection: ConnectionKey,
     number: RoomNumber,
 ) {
-    let session = delivery.connections.session_mut(connection);
-    if let Some(session) = session {
+    if let Some(session) = delivery.connections.session_mut(connection) {
         session.told_joined(number);
     }
 }

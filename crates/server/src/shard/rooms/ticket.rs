@@ -11,7 +11,7 @@ use crate::shard::session::messages::unknown_type;
 use crate::tickets::{TicketPass, TicketRoom};
 
 impl Shard {
-    /// Lets a session into the room that its ticket names.
+    /// Joins the room that a ticket names.
     pub(in crate::shard) fn join_by_ticket(
         &mut self,
         key: ConnectionKey,

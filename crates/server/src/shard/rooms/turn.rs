@@ -242,10 +242,10 @@ impl Shard {
         }
     }
 
-    /// Follows up every room that was called: the directory learns what changed, a sync on demand is
-    /// made, players of a room that ends get the last one and leave, and a room that ended is
-    /// dropped. Then those who were refused get an error or another room. Connections that can't be
-    /// kept are closed on the way, which calls rooms again.
+    /// Follows up every room that was called: the directory learns what changed, a room that wants
+    /// a sync gets it, players of a room that ends get the last one and leave, and a room that
+    /// ended is dropped. Then those who were refused get an error or another room. Connections that
+    /// can't be kept are closed on the way, which calls rooms again.
     pub(in crate::shard) fn settle(&mut self) {
         loop {
             while let Some((connection, code, text)) = self.delivery.doomed.pop() {
@@ -305,7 +305,7 @@ impl Shard {
         }
     }
 
-    /// Ends a room that refused the player it was created for: nobody else would.
+    /// Ends a room that refused the player it was created for. Nothing else would end it.
     pub(super) fn end_unless_founded(&mut self, key: RoomKey) {
         if self.rooms.get(key).is_some_and(Hosted::is_unfounded) {
             let text = "the player it was created for did not join";

@@ -10,7 +10,8 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::session::resumption::Resumption;
 
 impl Shard {
-    fn resumption(&mut self, key: ConnectionKey) -> Option<&mut Resumption> {
+    /// What a session needs to be resumed, if it can be.
+    pub(in crate::shard) fn resumption(&mut self, key: ConnectionKey) -> Option<&mut Resumption> {
         self.delivery.connections.session_mut(key)?.resumption.as_deref_mut()
     }
 
@@ -43,14 +44,14 @@ impl Shard {
         self.delivery.connections.send(key, &ServerMessage::Ack { received });
     }
 
-    /// Tells the client what was handled, if it was not told.
+    /// Tells the client what was handled, if it does not know yet.
     pub(in crate::shard) fn acknowledge_late(&mut self, key: ConnectionKey) {
         if self.resumption(key).is_some_and(|resumption| resumption.received.is_behind()) {
             self.acknowledge(key);
         }
     }
 
-    /// The client has handled so many messages.
+    /// The client has handled `received` messages.
     pub(super) fn acknowledged(&mut self, key: ConnectionKey, received: u64) {
         let Some(resumption) = self.resumption(key) else { return };
         let acknowledged = resumption.log.acknowledge(received);

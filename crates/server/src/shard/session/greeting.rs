@@ -15,8 +15,8 @@ use crate::shard::session::resumption::Wanted;
 /// What is kept of a hello.
 pub(crate) struct Greeting {
     pub(super) format: Format,
-    /// The room types whose schemas differ from those that the client was built with. A set: each is
-    /// sent once, however often the client names it.
+    /// The room types whose schemas differ from those that the client was built with. A set, so
+    /// that each is sent once, however often the client names it.
     pub(super) mismatches: BTreeSet<u16>,
     /// The client can resume the session.
     pub(super) resumable: bool,
@@ -67,7 +67,7 @@ impl Shard {
         connection.is_some_and(|connection| connection.greeting.is_some())
     }
 
-    /// The authenticator has decided. The client may be gone, or have waited for too long.
+    /// The authenticator has decided. The client may be gone, or may have waited for too long.
     pub(in crate::shard) fn authenticated(&mut self, key: ConnectionKey, decided: Decided) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(greeting) = connection.greeting.take() else { return };

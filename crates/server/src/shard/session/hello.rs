@@ -73,13 +73,13 @@ impl Shard {
         }
     }
 
-    /// Ends a connection whose address says hello too often; the error says when it may again.
+    /// Ends a connection whose address says hello too often; the error says when to try again.
     fn refuse_hello(&mut self, key: ConnectionKey, error: &Error) {
         self.send_error(key, None, None, error);
         self.goodbye(key, error.code(), error.text(), None);
     }
 
-    /// Gives a client whom the authenticator admitted the session that it wants back, or a new one.
+    /// Gives an authenticated client the session that it wants back, or a new one.
     pub(super) fn greet(&mut self, key: ConnectionKey, greeting: Greeting, identity: Identity) {
         let Greeting { format, mismatches, resumable, wanted, .. } = greeting;
         let opening = Opening { format, identity, resumable, mismatches };
@@ -96,7 +96,7 @@ impl Shard {
         let number = self.entropy.session();
         let resumable = resumable && node.config.session_grace_ms > 0;
         let resumption = Resumption::new(number, self.delivery.shard);
-        let token = if resumable { self.token_of(&resumption) } else { Vec::new() };
+        let token = if resumable { resumption.signed_token(&node.tokens) } else { Vec::new() };
         let session = Session {
             name: identity.name,
             user: identity.user,

@@ -47,7 +47,7 @@ pub(crate) struct Session {
     pub(crate) snapshots: Allowance,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
-    /// What measures the round trip to its client, for rooms that want to know; `None` without such.
+    /// Measures the round trip to its client; `None` if no room of the session asks for it.
     pub(crate) round_trips: Option<Box<RoundTrips>>,
     /// What it needs to outlive its connection; `None` if it does not.
     pub(crate) resumption: Option<Box<Resumption>>,

@@ -14,6 +14,7 @@ use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::addresses::Address;
+use crate::memory::shrink_map;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
@@ -31,11 +32,6 @@ const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
 const PARTING_RETRY: Duration = Duration::from_secs(1);
 
 impl Shard {
-    /// The token by which a session is resumed.
-    pub(super) fn token_of(&self, resumption: &Resumption) -> Vec<u8> {
-        self.delivery.node.tokens.sign(resumption.token()).to_vec()
-    }
-
     /// A client with a token of this node wants its session back.
     pub(super) fn come_back_to_session(
         &mut self,
@@ -99,7 +95,7 @@ impl Shard {
         self.resumed.push(key);
     }
 
-    /// Gives the session at `key` the transport of another connection.
+    /// Gives the session at `key` the transport of the connection at `from`.
     fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
         let Comeback { wanted: Wanted { token, received, copies }, opening, .. } = comeback;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
@@ -143,7 +139,7 @@ impl Shard {
             Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new() }));
         let number = resumption.number;
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
-        let token = self.delivery.node.tokens.sign(resumption.token()).to_vec();
+        let token = resumption.signed_token(&self.delivery.node.tokens);
         self.delivery.counters.sessions_resumed += 1;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
@@ -164,8 +160,8 @@ impl Shard {
         })
     }
 
-    /// The client has come back while its connection was thought to be open: that one is closed, at
-    /// a place of its own.
+    /// The client has come back while its old connection seemed open: that one moves to its own
+    /// place, and is closed.
     fn give_way(&mut self, key: ConnectionKey) {
         let old = self.part_from_transport(key);
         self.stay_away(key);
@@ -195,14 +191,13 @@ impl Shard {
             return false;
         }
         self.socket_changes.push_back(SocketChange::Dropped(key));
-        self.sessions_away += 1;
         self.stay_away(key);
         self.expire_away(key);
         true
     }
 
-    /// The client has closed the transport in an orderly way, with this code, and without ending its
-    /// session. Whether that is kept.
+    /// The client has closed the transport in an orderly way, with this code, but without ending
+    /// its session. Whether the session is kept.
     pub(in crate::shard) fn lose_orderly(
         &mut self,
         key: ConnectionKey,
@@ -213,7 +208,6 @@ impl Shard {
         }
         let old = self.part_from_transport(key);
         self.close(old, Some(close));
-        self.sessions_away += 1;
         self.stay_away(key);
         self.expire_away(key);
         true
@@ -222,12 +216,24 @@ impl Shard {
     /// Whether the session of a connection that is lost is kept. If so, it is counted.
     fn may_stay_away(&mut self, key: ConnectionKey) -> bool {
         let Some(connection) = self.delivery.connections.get(key) else { return false };
-        connection.resumable
-            && connection.session.is_some()
+        let is_kept = connection.resumable
             && connection.phase == Phase::Open
             && !connection.doomed
             && !self.is_shutting_down
-            && self.delivery.node.away.enter(connection.tally.address())
+            && self.delivery.node.away.enter(connection.tally.address());
+        self.sessions_away += u64::from(is_kept);
+        is_kept
+    }
+
+    /// This shard no longer has a session: it moves to `shard`, or has ended, and then `shard` is
+    /// the one that opened it.
+    pub(in crate::shard) fn forget_session(&mut self, resumption: &Resumption, shard: u16) {
+        let &Resumption { number, home, .. } = resumption;
+        self.by_session.remove(&number);
+        shrink_map(&mut self.by_session);
+        if shard != self.delivery.shard {
+            self.delivery.node.away.moved(number, home, shard);
+        }
     }
 
     /// A session that was counted as away is resumed, or ends.
@@ -248,7 +254,7 @@ impl Shard {
         connection.pinged = false;
         if let Some(session) = connection.session.as_deref_mut() {
             if let Some(round_trips) = session.round_trips.as_deref_mut() {
-                round_trips.start_anew(now);
+                round_trips.restart(now);
             }
             if let Some(resumption) = session.resumption.as_deref_mut() {
                 resumption.presence = Presence::Away { since: now };
@@ -285,7 +291,8 @@ impl Shard {
         }
     }
 
-    /// A session has got a seat. If it has lost its connection meanwhile, the room hears so.
+    /// A session has a new seat. If it has lost its connection in the meantime, the room learns
+    /// that.
     pub(in crate::shard) fn seated_away(&mut self, key: ConnectionKey, seat: Seat) {
         if self.delivery.connections.get(key).is_some_and(Connection::is_away) {
             self.lost(seat);
@@ -368,8 +375,8 @@ impl Shard {
         }
     }
 
-    /// The client of a session is back, and its rooms know: it is sent what it missed, and then what
-    /// is new.
+    /// The client of a session is back, and all its rooms know: it is sent what it missed, and then
+    /// what is new.
     fn go_on(&mut self, key: ConnectionKey) {
         let shard = self.delivery.shard;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
@@ -389,27 +396,27 @@ impl Shard {
             .filter(|room| room.request.is_none())
             .filter_map(|room| Some((room.number, room.joined_at, room.seat?)))
             .collect();
-        let mut copy_of = |shard_: &mut Self, number, seat: Seat, copy: Option<ResumeRoom>| {
+        let mut renew = |this: &mut Self, number, seat: Seat, copy: Option<ResumeRoom>| {
             let body = if seat.shard == shard {
-                shard_.renew_copy(seat.room, seat.member, copy)
+                this.renew_copy(seat.room, seat.member, copy)
             } else {
                 let answer = asked.iter_mut().find(|(asked, _)| *asked == number);
                 answer.and_then(|(_, body)| body.take()).unwrap_or_default()
             };
             if !body.is_empty() {
-                shard_.delivery.connections.write_again(key, &body);
+                this.delivery.connections.write_again(key, &body);
             }
         };
         for copy in copies {
             if let Some(at) = rooms.iter().position(|(number, ..)| *number == copy.room) {
                 let (number, _, seat) = rooms.swap_remove(at);
-                copy_of(self, number, seat, Some(copy));
+                renew(self, number, seat, Some(copy));
             }
         }
         rooms.retain(|&(number, joined_at, seat)| {
             let is_known = joined_at <= received;
             if is_known {
-                copy_of(self, number, seat, None);
+                renew(self, number, seat, None);
             }
             !is_known
         });
@@ -422,7 +429,7 @@ impl Shard {
             }
             if let Some(at) = rooms.iter().position(|&(_, joined_at, _)| joined_at == count) {
                 let (number, _, seat) = rooms.swap_remove(at);
-                copy_of(self, number, seat, None);
+                renew(self, number, seat, None);
             }
         }
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
@@ -445,7 +452,7 @@ impl Shard {
                 self.delivery.post(to, ShardMail::Live { room, member });
             }
         }
-        // The client will never hear that it has joined these.
+        // The client will never learn that it has joined these.
         for (_, _, seat) in rooms {
             self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
         }

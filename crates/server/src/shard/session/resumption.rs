@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use playfield_session::{Log, Received, Token};
+use playfield_session::{Log, Received, Token, TokenKey};
 use playfield_wire::RoomNumber;
 use playfield_wire::client::{Resume, ResumeRoom};
 
@@ -43,13 +43,13 @@ pub(crate) enum Presence {
 pub(crate) struct Returning {
     /// How many counted messages the client has handled.
     pub(crate) received: u64,
-    /// The copies that the client has, by its own order.
+    /// The copies that the client has, in the order that it names them.
     pub(crate) copies: Vec<ResumeRoom>,
     /// What rooms of other shards were asked for, and have sent.
     pub(crate) asked: Vec<(RoomNumber, Option<Vec<u8>>)>,
 }
 
-/// The session that a client wants back, and what it has of it.
+/// The session that a client wants back, and what the client has received of it.
 pub(crate) struct Wanted {
     pub(crate) token: Token,
     pub(crate) received: u64,
@@ -89,9 +89,14 @@ impl Resumption {
         }
     }
 
-    /// What the client is sent to resume the session by.
+    /// What the token of the session says now.
     pub(crate) fn token(&self) -> Token {
         Token { shard: self.home, session: self.number, generation: self.generation }
+    }
+
+    /// The token, as the client is sent it.
+    pub(crate) fn signed_token(&self, key: &TokenKey) -> Vec<u8> {
+        key.sign(self.token()).to_vec()
     }
 
     /// Whether a token is the last one, or the one before if the client may not have the last.
@@ -102,9 +107,9 @@ impl Resumption {
                 || (!self.confirmed && generation.wrapping_add(1) == self.generation))
     }
 
-    /// The session is resumed by this token, which it takes. A client that has not got the last token
-    /// is given it again: however many answers are lost in a row, it comes back by the one that it
-    /// has.
+    /// The session is resumed with this token, which it accepts. A client that never received the
+    /// last token gets that one again: however many answers are lost in a row, it can come back
+    /// with the token that it has.
     pub(crate) fn renew(&mut self, token: Token) {
         if token.generation == self.generation {
             self.generation = self.generation.wrapping_add(1);

@@ -31,7 +31,7 @@ pub(crate) struct RoundTrips {
 
 /// A ping that is not answered.
 struct Ping {
-    /// Nobody who was not sent it knows it.
+    /// Random: only who received the ping knows it.
     nonce: u64,
     at: Duration,
 }
@@ -72,7 +72,7 @@ impl RoundTrips {
     }
 
     /// The client has another connection: the first ping is due at once.
-    pub(super) fn start_anew(&mut self, now: Duration) {
+    pub(super) fn restart(&mut self, now: Duration) {
         (self.ping, self.due) = (None, now);
     }
 
@@ -150,8 +150,8 @@ impl Shard {
         }
     }
 
-    /// A client has answered a ping, with this nonce. Rooms hear how long that took, if it was sent
-    /// it.
+    /// A client has answered a ping with this nonce. If it was sent that, rooms learn how long it
+    /// took.
     pub(in crate::shard) fn ponged(&mut self, key: ConnectionKey, nonce: u64) {
         let now = self.now;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };

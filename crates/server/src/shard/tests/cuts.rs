@@ -1,18 +1,17 @@
-//! Histories of clients whose connections are cut at any point, and who come back: on several
-//! shards, in several rooms, by all transports and formats.
+//! Histories of clients that lose their connections at any point, and come back: on several shards,
+//! in several rooms, by all transports and formats.
 //!
 //! Each client is strict about what it hears, see [`Wanderer`]. In the end each request was
-//! executed once, each client has heard all that was said in its rooms while it was there, in
-//! order, and its copies are those that a snapshot would give it.
+//! executed once, each client has heard everything that was said in its rooms while it was in them,
+//! in order, and its copies are those that a snapshot would give it.
 //!
 //! `PLAYFIELD_LAW_CASES` sets the number of histories, for a longer run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use playfield_wire::client::ClientMessage;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
-use super::law_room::Dice;
 use super::speech::Heard;
 use super::wanderer::{Return, Wanderer};
 use super::world::{Client, World};
@@ -26,6 +25,23 @@ const CLIENTS: [(bool, Format); 4] = [
     (true, Format::Json),
     (false, Format::Msgpack),
 ];
+
+/// Numbers that repeat (SplitMix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % below
+    }
+
+    fn index(&mut self, below: usize) -> usize {
+        self.roll(below as u64) as usize
+    }
+}
 
 /// Someone who is in a room from its beginning to its end, and is never cut off.
 struct Witness {
@@ -59,19 +75,19 @@ struct History {
 impl History {
     fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
-        let shards = 1 + dice.pick(3);
+        let shards = 1 + dice.index(3);
         let mut world = World::new(shards, &[("outbox_bytes_max", "1000000000")]);
         let mut witnesses = Vec::new();
         for room in 0..ROOMS {
             let client = world.client(room % shards);
-            let sync = if dice.pick(4) == 0 { "sync=0" } else { "sync=20" };
+            let sync = if dice.roll(4) == 0 { "sync=0" } else { "sync=20" };
             let (room, id) = world.room(client, &format!("capacity=50 {sync}"));
             witnesses.push(Witness { client, room, id, said: Vec::new() });
         }
         let clients = CLIENTS
             .iter()
             .map(|&(is_websocket, format)| {
-                Wanderer::new(&mut world, dice.pick(shards), is_websocket, format)
+                Wanderer::new(&mut world, dice.index(shards), is_websocket, format)
             })
             .collect();
         let adds = vec![BTreeMap::new(); CLIENTS.len()];
@@ -80,28 +96,28 @@ impl History {
 
     fn step(&mut self) {
         let (world, dice) = (&mut self.world, &mut self.dice);
-        let at = dice.pick(self.clients.len());
+        let at = dice.index(self.clients.len());
         let client = &mut self.clients[at];
         client.listen(world);
-        if !client.is_welcome() && dice.pick(3) == 0 {
+        if !client.is_welcome() && dice.roll(3) == 0 {
             // An attempt that was not answered is given up.
             world.vanish(client.client);
             if client.format == Format::Packed {
-                client.is_websocket = dice.pick(2) == 0;
+                client.is_websocket = dice.roll(2) == 0;
             }
             // The bytes of the handshake are not what is cut here.
             let pace = world.pace.take();
-            let shard = dice.pick(world.shards.len());
+            let shard = dice.index(world.shards.len());
             client.begin_return_at(world, shard, pace);
             return;
         }
         self.requests += 1;
         let request = RequestNumber(self.requests);
         let rooms: Vec<RoomNumber> = client.rooms.keys().copied().collect();
-        let room = (!rooms.is_empty()).then(|| rooms[dice.pick(rooms.len())]);
-        match (dice.pick(20), room) {
+        let room = (!rooms.is_empty()).then(|| rooms[dice.index(rooms.len())]);
+        match (dice.roll(20), room) {
             (0..3, _) => {
-                let id = self.witnesses[dice.pick(ROOMS)].id.as_str();
+                let id = self.witnesses[dice.index(ROOMS)].id.as_str();
                 client.say(world, &ClientMessage::Join { request, room: id.into() });
             }
             (3, Some(room)) => client.say(world, &ClientMessage::Leave { request, room }),
@@ -119,8 +135,8 @@ impl History {
             }
             (13, _) => client.acknowledge(world),
             (14, _) => {
-                let bytes = dice.pick(3) * dice.pick(300);
-                match dice.pick(4) {
+                let bytes = dice.index(3) * dice.index(300);
+                match dice.roll(4) {
                     0 => client.hang_up(world, bytes),
                     _ => client.cut(world, bytes),
                 }
@@ -128,24 +144,24 @@ impl History {
             (15, Some(_)) if client.is_welcome() => {
                 let list =
                     ClientMessage::List { request, room_type: None, filter: Vec::new(), limit: 1 };
-                let bytes = dice.pick(20);
+                let bytes = dice.index(20);
                 client.cut_while_speaking(world, &list, bytes);
             }
-            (16, _) if client.is_welcome() && dice.pick(3) == 0 => {
+            (16, _) if client.is_welcome() && dice.roll(3) == 0 => {
                 // It comes back while the node thinks that it is there.
-                let (pace, shard) = (world.pace.take(), dice.pick(world.shards.len()));
+                let (pace, shard) = (world.pace.take(), dice.index(world.shards.len()));
                 client.begin_return_at(world, shard, pace);
             }
-            (17, _) if dice.pick(2) == 0 => {
-                let shard = dice.pick(world.shards.len());
-                world.space[shard] = if dice.pick(2) == 0 { usize::MAX } else { dice.pick(3) };
+            (17, _) if dice.roll(2) == 0 => {
+                let shard = dice.index(world.shards.len());
+                world.space[shard] = if dice.roll(2) == 0 { usize::MAX } else { dice.index(3) };
             }
             (17, _) => {
-                let bytes = if dice.pick(2) == 0 { usize::MAX } else { dice.pick(300) };
+                let bytes = if dice.roll(2) == 0 { usize::MAX } else { dice.index(300) };
                 world.takes(client.client, bytes);
             }
             _ => {
-                let ms = dice.pick(120) as u64;
+                let ms = dice.roll(120);
                 world.wait(ms);
             }
         }
@@ -191,7 +207,7 @@ impl History {
             };
             for (&request, id) in adds {
                 let answers = answers(request);
-                // A request to a room that the client is leaving may go unanswered.
+                // A request to a room that the client leaves meanwhile may go unanswered.
                 assert!(answers.len() <= 1, "{request}: {answers:?}");
                 if answers.first().is_some_and(|answer| answer.contains(" = ")) {
                     *executed.entry(id.clone()).or_default() += 1;
@@ -206,7 +222,7 @@ impl History {
                 other => panic!("{other:?}"),
             };
             let answered = executed.get(&witness.id).copied().unwrap_or_default();
-            // One more of the witness, and some of clients that had left before the answer.
+            // One more of the witness, and some whose answers went to who had left.
             assert!(counted > answered, "{counted} and {answered}");
         }
         self.world.wait(300);
@@ -233,7 +249,7 @@ impl History {
         assert_eq!(self.world.sessions(), (sessions, 0));
     }
 
-    /// What was said was said once, if whoever said it knows so.
+    /// What a client knows that it said was said exactly once.
     fn check_said(&self) {
         for (at, client) in self.clients.iter().enumerate() {
             for request in 1..=self.requests {
@@ -263,6 +279,8 @@ impl History {
                 said = &said[at + heard.len()..];
             }
         }
+        let numbers: BTreeSet<_> = client.rooms.keys().collect();
+        assert_eq!(numbers.len(), client.rooms.len());
     }
 }
 

@@ -52,14 +52,10 @@ fn hear(world: &mut World, client: Client) -> (Vec<u64>, Vec<String>) {
             _ => {}
         }
     }
-    nonces.extend(transport_nonces(world, client));
+    for payload in world.transport_pings(client) {
+        nonces.push(payload.try_into().map_or(0, u64::from_le_bytes));
+    }
     (nonces, said)
-}
-
-/// The nonces of the transport's pings, 0 for one without.
-fn transport_nonces(world: &mut World, client: Client) -> impl Iterator<Item = u64> + use<> {
-    let pings = world.transport_pings(client).into_iter();
-    pings.map(|payload| payload.try_into().map_or(0, u64::from_le_bytes))
 }
 
 /// Waits for a ping that measures, within a period.
@@ -94,9 +90,10 @@ fn said(world: &mut World, client: Client, nonce: u64) -> Vec<String> {
 fn ping_of(world: &mut World, wanderer: &mut Wanderer) -> u64 {
     for _ in 0..100 {
         wanderer.listen(world);
-        let nonces = std::mem::take(&mut wanderer.pings).into_iter();
-        let mut nonces = nonces.chain(transport_nonces(world, wanderer.client));
-        if let Some(nonce) = nonces.find(|nonce| *nonce != 0) {
+        let transport = world.transport_pings(wanderer.client).into_iter();
+        let mut nonces = std::mem::take(&mut wanderer.pings);
+        nonces.extend(transport.map(|payload| payload.try_into().map_or(0, u64::from_le_bytes)));
+        if let Some(nonce) = nonces.into_iter().find(|nonce| *nonce != 0) {
             return nonce;
         }
         world.wait(1);
@@ -126,7 +123,7 @@ fn a_room_hears_how_long_an_answer_took() {
             nonces.push(nonce);
         }
         nonces.dedup();
-        assert_eq!(nonces.len(), 3, "each ping has its own nonce");
+        assert_eq!(nonces.len(), 3, "each ping has a nonce of its own");
     }
 }
 
@@ -273,7 +270,7 @@ fn the_shortest_interval_counts_and_only_rooms_that_ask_hear_of_it() {
 }
 
 #[test]
-fn a_session_that_is_resumed_is_measured_again() {
+fn a_resumed_session_is_measured_again() {
     for is_websocket in [false, true] {
         let mut world = World::new(1, &[]);
         let mut ann = Wanderer::new(&mut world, 0, is_websocket, PACKED);

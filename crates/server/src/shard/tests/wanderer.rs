@@ -280,15 +280,15 @@ impl Wanderer {
         }
     }
 
-    /// Loses the connection: of what is on its way to the client, only the first bytes arrive.
+    /// Loses the connection: only `bytes` bytes of what is on its way to the client arrive.
     pub(super) fn cut(&mut self, world: &mut World, bytes: usize) {
         world.shorten(self.client, bytes);
         self.listen(world);
         self.lose(world);
     }
 
-    /// Closes the connection by its transport's rules, without a goodbye to the session. Of what is
-    /// on its way, only the first bytes arrive.
+    /// Closes the transport in an orderly way, but not the session. Only `bytes` bytes of what is
+    /// on its way arrive.
     pub(super) fn hang_up(&mut self, world: &mut World, bytes: usize) {
         world.shorten(self.client, bytes);
         self.listen(world);
@@ -306,7 +306,7 @@ impl Wanderer {
         self.returned = Return::Unknown;
     }
 
-    /// Loses the connection in the middle of a message that it sends: only the first bytes arrive.
+    /// Its connection is cut in the middle of a message that it sends: only `bytes` bytes arrive.
     pub(super) fn cut_while_speaking(
         &mut self,
         world: &mut World,

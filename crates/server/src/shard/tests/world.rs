@@ -344,7 +344,8 @@ impl World {
     pub(super) fn ask_for_websocket(&mut self, client: Client, headers: &str) -> String {
         let request = format!(
             "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n"
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\
+             {headers}\r\n"
         );
         self.bytes(client, request.as_bytes());
         String::from_utf8(self.raw(client)).unwrap()
