@@ -95,6 +95,17 @@ pub(crate) enum Ending {
     GaveUp { lost: Box<Ending>, tried: Duration, last: Box<Error> },
 }
 
+impl Ending {
+    /// The connection ended with this error. If that is the end of the transport, the socket's own
+    /// error says more.
+    pub(crate) fn lost(error: &ClientError, socket_error: Option<io::Error>) -> Self {
+        match (error, socket_error) {
+            (ClientError::Ended { .. }, Some(error)) => Self::Socket(Arc::new(error)),
+            (error, _) => Self::Broken(error.clone()),
+        }
+    }
+}
+
 impl Error {
     pub(crate) fn refused(code: ErrorCode, text: impl Into<String>) -> Self {
         Self { kind: Kind::Refused { code, text: text.into(), retry_after: None } }
@@ -125,7 +136,7 @@ impl Error {
         Self { kind: Kind::Unreachable { address: address.to_owned(), source: Arc::new(source) } }
     }
 
-    /// TLS could not be agreed on.
+    /// The TLS handshake failed.
     #[cfg(feature = "tls")]
     pub(crate) fn insecure(address: &str, error: &io::Error) -> Self {
         let (why, is_untrusted) = crate::connection::explain(error);
@@ -195,8 +206,8 @@ impl Error {
         matches!(self.kind, Kind::Incompatible(_))
     }
 
-    /// Whether the node's TLS certificate was not accepted: it is expired, for another name, or from
-    /// an unknown issuer. Another attempt will fail too.
+    /// Whether the node's TLS certificate was not accepted: it is expired, for another name, or
+    /// from an unknown issuer. Another attempt will fail too.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
@@ -210,8 +221,8 @@ impl Error {
         matches!(self.kind, Kind::NoSchema { .. })
     }
 
-    /// Whether the answer was lost: the connection was, and the node had to forget the answer, or no
-    /// longer had the session. It is unknown whether the node did what was asked.
+    /// Whether the answer was lost: the connection was lost, and the node had to forget the answer,
+    /// or no longer had the session. It is unknown whether the node did what was asked.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self.kind, Kind::Lost)

@@ -1,4 +1,4 @@
-//! The tests of tokens, keys and tickets. One binary for all, which links once; each file is a module.
+//! The tests of tokens, keys and tickets. One binary links once; each file is a module.
 
 mod common;
 mod jwt;

@@ -14,7 +14,7 @@ use crate::common::{NOW, key, pairs, token, verify};
 const NEVER: Pace = Pace { every: Duration::MAX, at_least: Duration::MAX };
 const ON_DEMAND: Pace = Pace { every: Duration::MAX, at_least: Duration::ZERO };
 
-/// Keys that are what the test sends, whenever they are asked for.
+/// Keys whose every read gets what the test sends.
 fn keys(pace: Pace) -> (Jwt, SyncSender<Result<String, String>>) {
     let (sends, comes): (_, Receiver<Result<String, String>>) = sync_channel(1);
     let load =
@@ -30,8 +30,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Has the keys read again, as a refusal asks for, and waits for it; `false` if they are not. The
-/// thread reads what `answer` says.
+/// Has the keys read again after a refusal, and waits for it. The thread reads `answer`. `false` if
+/// they are not read.
 fn refresh(
     jwt: &Jwt,
     sends: &SyncSender<Result<String, String>>,
@@ -98,6 +98,6 @@ fn keys_are_read_again_by_themselves() {
     });
     ends.recv().unwrap();
     drop(keys);
-    // The thread ends, and drops what it reads by.
+    // The thread ends, and drops its function.
     assert!(ends.recv().is_err());
 }

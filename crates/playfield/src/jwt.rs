@@ -10,7 +10,7 @@ use playfield_wire::ErrorCode;
 use playfield_wire::client::Hello;
 use playfield_wire::excerpt;
 
-/// Accepts who has a token.
+/// Opens sessions for clients with a valid token.
 pub(crate) struct JwtAuthenticator {
     pub(crate) jwt: Arc<Jwt>,
     pub(crate) name_bytes_max: usize,
@@ -35,7 +35,7 @@ impl Authenticator for JwtAuthenticator {
     }
 }
 
-/// Lets in who has a ticket.
+/// Admits clients with a valid ticket.
 pub(crate) struct SignedTickets {
     pub(crate) tickets: Tickets,
     pub(crate) name_bytes_max: usize,

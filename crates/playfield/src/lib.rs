@@ -42,7 +42,7 @@ pub use playfield_room::__rt;
 #[cfg(feature = "client")]
 pub use playfield_client as client;
 
-/// Who players are, by what others have signed: JSON Web Tokens for [`Server::jwt`], and tickets for
+/// Signed proof of who players are: JSON Web Tokens for [`Server::jwt`], and tickets for
 /// [`Server::tickets`].
 #[cfg(feature = "jwt")]
 pub mod identity {

@@ -179,8 +179,8 @@ impl Server {
     /// the ends of their names, `index.html` for a path that ends with a slash, and what browsers
     /// need to ask for changed files only. Large files are read and sent in pieces.
     ///
-    /// Nothing outside the folder is served, even if a link in it leads there, and no file or folder
-    /// whose name begins with a dot. Folders are not listed.
+    /// Nothing outside the folder is served, even if a link in it leads there, and no file or
+    /// folder whose name begins with a dot. Folders are not listed.
     ///
     /// The start fails if the folder does not exist.
     #[must_use]
@@ -227,9 +227,9 @@ impl Server {
         self
     }
 
-    /// Lets an async function decide who may open a session, and as whom. It may wait, for a database
-    /// or a web service, and holds up nobody else: it runs on the thread of the node's background
-    /// tasks, which has a Tokio runtime. So it must not block or compute for long: use
+    /// Lets an async function decide who may open a session, and as which user. While it waits, for
+    /// a database or a web service, other clients are served: it runs on the thread of the node's
+    /// background tasks, which has a Tokio runtime. So it must not block or compute for long: use
     /// `tokio::task::spawn_blocking`.
     ///
     /// A client that waits is refused with `timeout` when `hello_timeout_ms` have passed since it
@@ -267,7 +267,8 @@ impl Server {
     /// sends it as its token.
     ///
     /// User, display name and claims are the token's; the name that the client gives is ignored.
-    /// Rooms see them: [`Player::user`](crate::Player::user), [`Player::claims`](crate::Player::claims).
+    /// Rooms see them: [`Player::user`](crate::Player::user),
+    /// [`Player::claims`](crate::Player::claims).
     ///
     /// ```
     /// use playfield::Server;
@@ -275,7 +276,8 @@ impl Server {
     ///
     /// fn server() -> Result<Server, KeyError> {
     ///     let keys = Keys::file("login-keys.json")?;
-    ///     Ok(Server::new().jwt(Jwt::new(keys).audience("my-game").issuer("https://login.example.com")))
+    ///     let jwt = Jwt::new(keys).audience("my-game").issuer("https://login.example.com");
+    ///     Ok(Server::new().jwt(jwt))
     /// }
     /// ```
     #[cfg(feature = "jwt")]
@@ -288,8 +290,8 @@ impl Server {
         self
     }
 
-    /// Lets players in by tickets, which a backend signs and they present in place of a room's id: see
-    /// [`Ticket`](crate::identity::Ticket). Each is used once.
+    /// Admits players with tickets, which a backend signs and clients present in place of a room's
+    /// id: see [`Ticket`](crate::identity::Ticket). Each is used once.
     ///
     /// ```
     /// use playfield::Server;
@@ -391,7 +393,8 @@ impl Server {
     /// interrupted; `help` lists the commands. It logs as [`start`](Self::start) does.
     ///
     /// Settings come from flags, the environment (`PLAYFIELD_…`) and a TOML file. The exit status
-    /// is 0 after an orderly shutdown, 1 after a failure or a shutdown that did not finish, and 2 if the arguments are wrong.
+    /// is 0 after an orderly shutdown, 1 after a failure or a shutdown that did not finish, and 2
+    /// if the arguments are wrong.
     #[cfg(feature = "tools")]
     pub fn run(self) -> ExitCode {
         playfield_cli::main(|config| self.build(config))

@@ -237,8 +237,8 @@ fn a_persistent_type_needs_a_store_that_can_be_opened() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A store that has a save under each key that is loaded first, so many times: as if codes had been
-/// drawn that saved rooms have.
+/// A store that has a save for each of the first keys that are loaded, as if the codes of saved
+/// rooms had been drawn.
 #[derive(Clone)]
 struct Taken {
     saves: MemoryStore,
@@ -249,7 +249,7 @@ impl Store for Taken {
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         let less = |left: u32| left.checked_sub(1);
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
-            let other = Page { text: "of somebody else".into(), ..Page::default() };
+            let other = Page { text: "another room's".into(), ..Page::default() };
             self.saves.set(room_type, key, playfield::save(&other));
         }
         self.saves.load(room_type, key)

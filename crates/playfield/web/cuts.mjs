@@ -1,5 +1,6 @@
-// A page with several rooms, whose connections are cut at random bytes. Run by `cargo test -p playfield` (tests/browser_cuts.rs), which
-// says the port of a node, and how many cuts. Prints what went wrong, or how many cuts there were.
+// A page with several rooms, whose connections are cut at random bytes. Run by
+// `cargo test -p playfield` (tests/browser_cuts.rs), with the port of a node, the number of cuts and
+// a seed. Prints what went wrong, or how many cuts there were.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// A world for the tests of the browser's client: a clock that only tests advance, a network that loses connections, and a node that
-// keeps sessions as docs/protocol.md says, with rooms that count.
+// A world for the tests of the browser's client: a clock that only tests advance, a network that
+// loses connections, and a node that keeps sessions as docs/protocol.md says, with rooms that count.
 
 import { readFileSync } from "node:fs";
 import { dice } from "./dice.mjs";

@@ -49,7 +49,7 @@
  * @property {(how: { away: number, lost: { room: ?Room, messages: number }[] }) => void} [resumed]
  *   The connection is restored after `away` milliseconds, and the session goes on. `lost` is what
  *   the node had to forget, by room: events, which `missed` reports, and answers, whose requests
- *   fail. It is empty if nothing is missing.
+ *   fail. Empty if nothing is missing.
  * @property {(how: { away: number }) => void} [newSession] The connection is restored, but the node
  *   no longer had the session. All rooms have ended, and all requests failed. Join again.
  * @property {(code: string, text: string) => void} [ended] The connection has ended for good.
@@ -86,8 +86,8 @@
  * @property {boolean} left The stay in the room has ended: nothing more comes.
  * @property {number} patches The number of patches applied.
  * @property {(message: string, payload: any) => boolean} send Sends a message without a reply.
- *   While the connection is lost, it waits. Returns `false` if it can't be sent: not in the room, or
- *   too much waits.
+ *   While the connection is lost, it waits. Returns `false` if it can't be sent: not in the room,
+ *   or too much waits.
  * @property {(message: string, payload: any) => Promise<any>} request Sends a message and resolves
  *   to its reply. Rejects with the node's reason, or when the room ends; the error has its `code`.
  *   "connection_lost" means that it is unknown whether the room has handled the request.
@@ -107,7 +107,7 @@ const OF_A_ROOM = ["joined", "snapshot", "patch", "check", "event", "left"];
 /** The messages that arrive exactly once, over however many connections. */
 const COUNTED = ["joined", "listed", "schema", "left", "reply", "event", "error"];
 
-/** So many of them are acknowledged at once, or so many characters, or all after so long. */
+/** Acknowledges them after this many messages, this many characters, or this long. */
 const ACK_EVERY = 32, ACK_LENGTH = 16384, ACK_DELAY_MS = 1000;
 
 /**
@@ -237,7 +237,7 @@ const inside = (place, step) => (mix(place ^ step) + place) | 0;
 
 /**
  * The digest of a copy (docs/state.md), to compare with the digest of a `check`. It is the sum over
- * all values, of which each is hashed with its place.
+ * all values, each hashed with its place.
  *
  * @param {any} value The copy.
  * @returns {number} An unsigned integer of 32 bits.
@@ -314,7 +314,7 @@ function set(at, last, value) {
 }
 
 /**
- * Which room to join, as whom, and what a new room is like. All are optional.
+ * Which room to join, and what a new room is like. All are optional.
  *
  * @typedef {object} How
  * @property {string} [id] The id of the room to join, or a reservation for a seat in it.
@@ -322,12 +322,13 @@ function set(at, last, value) {
  * @property {boolean} [create] `false` joins a room only if it exists, which needs its `id` or
  *   `key`; `true` creates a new one. Without it, either will do.
  * @property {boolean} [code] With `create: true`, the node picks a short code as the key.
- * @property {boolean} [private] With `create: true`, the room is neither listed nor found by chance.
+ * @property {boolean} [private] With `create: true`, the room is neither listed nor found by
+ *   chance.
  * @property {any} [options] The options of a new room, which may be criteria for the one to join.
  */
 
 /**
- * As whom to connect, and how. All are optional.
+ * How to connect. All are optional.
  *
  * @typedef {object} ConnectHow
  * @property {string | Uint8Array | (() => string | Uint8Array)} [token] For the node's
@@ -354,6 +355,7 @@ function base64(token) {
 }
 
 const now = () => performance.now();
+const isHidden = () => globalThis.document?.hidden ?? false;
 
 /** An error with one of the protocol's codes. */
 const failure = (code, text) => Object.assign(new Error(text), { code });
@@ -380,7 +382,7 @@ const NEW_SESSION =
  * @param {string} roomType The room type's name at the node.
  * @param {string} name The player's display name; may be empty.
  * @param {RoomCallbacks & ConnectionCallbacks} [on] The callbacks.
- * @param {How & ConnectHow} [how] Which room, and as whom.
+ * @param {How & ConnectHow} [how] Which room, and how to connect.
  * @returns {Room} The room, which fills as messages come.
  */
 export function join(roomType, name, on = {}, how = {}) {
@@ -394,7 +396,7 @@ export function join(roomType, name, on = {}, how = {}) {
  *
  * @param {string} name The player's display name; may be empty.
  * @param {ConnectionCallbacks} [on] The callbacks.
- * @param {ConnectHow} [how] As whom, and how.
+ * @param {ConnectHow} [how] How to connect.
  * @returns {Connection} The connection.
  */
 export function connect(name, on = {}, how = {}) {
@@ -426,7 +428,7 @@ export function connect(name, on = {}, how = {}) {
     if (isWelcome) socket.send(text);
     return ++sent;
   };
-  /** The node has handled so many messages. Returns whether that can be. */
+  /** The node has handled `count` messages. Returns whether that is possible. */
   const confirm = (count) => {
     const news = count - (sent - log.length);
     if (!Number.isInteger(news) || news < 0 || news > log.length) return false;
@@ -446,7 +448,7 @@ export function connect(name, on = {}, how = {}) {
     if (count) waiting.set(request, { ...entry, count });
     return count > 0;
   };
-  /** Takes out what waits for an answer, if `which` says so, and lets it fail. */
+  /** Fails the requests that `which` selects. */
   const fail = (which, code, text) => {
     for (const [request, entry] of waiting) {
       if (which(entry) && waiting.delete(request)) entry.reject(code, text);
@@ -470,7 +472,7 @@ export function connect(name, on = {}, how = {}) {
     if (pings.size > PINGS_MAX) pings.delete(pings.keys().next().value);
     put({ type: "ping", nonce });
   };
-  /** Looks whether the node answers a ping within `limit`, and then from time to time. */
+  /** Checks that the node answers a ping within `limit`, and again from time to time. */
   const watch = (limit, isLast = false) => {
     isHeard = false;
     ping();
@@ -490,7 +492,7 @@ export function connect(name, on = {}, how = {}) {
     tick();
   };
 
-  /** Parts from the present connection, or the attempt at one. */
+  /** Drops the present connection, or the attempt at one. */
   const drop = () => {
     for (const timer of [ackTimer, watchTimer, openTimer]) clearTimeout(timer);
     ackTimer = openTimer = undefined;
@@ -518,12 +520,12 @@ export function connect(name, on = {}, how = {}) {
     if (wasConnected) {
       lostAt = now();
       if (took > LASTING_MS) attempts = 0;
-    } else if (!globalThis.document?.hidden) tried += Math.min(took, ATTEMPT_MS_MAX);
+    } else if (!isHidden()) tried += Math.min(took, ATTEMPT_MS_MAX);
     if (tried >= (how.reconnectForMs ?? 60_000)) {
       return end("connection_lost", `${text}; it could not be reached again`);
     }
     const wait = Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempts++);
-    if (!globalThis.document?.hidden) tried += wait;
+    if (!isHidden()) tried += wait;
     connection.status = "lost";
     openTimer = setTimeout(open, wait);
     if (!wasConnected) return;
@@ -534,7 +536,7 @@ export function connect(name, on = {}, how = {}) {
   };
   /** The device woke up, the page is shown again, or the network has changed. */
   const wake = ({ type }) => {
-    if (globalThis.document?.hidden) return;
+    if (isHidden()) return;
     // A page that was stored away may not have heard of the end.
     if (isWelcome && socket.readyState > WebSocket.OPEN) lose("disconnected");
     if (isWelcome) watch(DOUBT_MS);
@@ -542,7 +544,7 @@ export function connect(name, on = {}, how = {}) {
     else if (openTimer || now() - began > DOUBT_MS) open();
   };
 
-  /** The node may believe that this client is in a room that it does not know, or can't use. */
+  /** Leaves a room that the node has this client in, but that it does not know, or can't use. */
   const leave = (room) => post({ type: "leave", request: ++requests, room });
 
   const handlers = {
@@ -590,7 +592,7 @@ export function connect(name, on = {}, how = {}) {
     reply: ({ request, payload }) => waiting.get(request)?.resolve?.(payload),
     error: ({ request, room, code, text }) => {
       const entry = waiting.get(request);
-      // Nobody waits for an answer that came too late.
+      // The request no longer waits: the answer came too late.
       if (request !== undefined && !entry) return;
       const inside = entry?.inside ?? rooms.get(room);
       // A join that fails says so at its end.
@@ -700,7 +702,7 @@ export function connect(name, on = {}, how = {}) {
   return connection;
 }
 
-/** A room of a connection, with what the connection tells it. */
+/** A room of a connection, and the functions that the connection calls. */
 function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
   const room = { connection, state: null, player: null, key: null, version: 0, number: null };
   Object.assign(room, { left: false, patches: 0 });
@@ -754,7 +756,7 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
     on,
     /** How many messages the node had to forget since the last event. */
     missing: 0,
-    /** What a client that comes back says of its copy. */
+    /** The copy, as a client that resumes states it. */
     copy: () => ({ room: room.number, epoch, version: room.version ?? 0 }),
     end: (code, text) => {
       if (room.left) return;

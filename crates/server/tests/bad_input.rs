@@ -490,7 +490,8 @@ fn every_cut_of_a_conversation_is_the_same_conversation() {
         }
         ann.expect(|message| matches!(message, ServerMessage::Joined { .. }).then_some(()));
         if transport == Transport::Native {
-            continue; // the pong may come before the join is answered: both orders are right across a move
+            // The pong may come before the join's answer: across a move, both orders are right.
+            continue;
         }
         ann.say(&ClientMessage::Ping { nonce: 78 });
         ann.expect(|message| {

@@ -14,10 +14,7 @@ use playfield_server::{NodeHandle, Running, Server};
 use socket2::SockRef;
 use tokio::sync::Semaphore;
 
-use crate::common::{config, room};
-
-/// How long a test waits for something that must come. Only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::common::{PATIENCE, config, room};
 
 /// A response as a client reads it.
 #[derive(Debug)]
@@ -260,7 +257,7 @@ fn clients_that_vanish_with_full_pipelines_hold_no_handlers() {
             ("http_requests_per_address_max", "8"),
             ("http_answer_timeout_ms", "3600000"),
         ]);
-        // The third four can only begin if the first have made place.
+        // The third four can only begin if the first have made room.
         for _ in 0..3 {
             for _ in 0..2 {
                 let mut client = Client::new(&running);

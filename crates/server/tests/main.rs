@@ -1,4 +1,4 @@
-//! The tests of the node, over real sockets. One binary for all, which links once; each file is a module.
+//! The tests of the node, over real sockets. One binary links once; each file is a module.
 
 mod authentication;
 mod bad_input;

@@ -68,7 +68,7 @@ fn pages_of_the_named_origins_are_let_in_and_no_others() {
 }
 
 #[test]
-fn whoever_is_no_page_connects_as_ever() {
+fn clients_that_are_no_page_need_no_origin() {
     let running = start(&[("allowed_origins", "https://play.example.com")]);
     Client::native(running.local_addr());
     let mut client = Client::websocket(running.local_addr(), Format::Packed);

@@ -9,20 +9,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::speech::{encoded, request, send};
-use common::{Client, Heard, config, room, start};
+use common::{Client, Heard, config, room, start, until};
 use playfield_server::{Running, Server};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
-
-/// Waits until the node's numbers are as wanted. They are published after each turn, and no event
-/// tells of it.
-fn until(running: &Running, wanted: impl Fn(&Running) -> bool) {
-    let patience = Instant::now() + Duration::from_secs(20);
-    while !wanted(running) {
-        assert!(Instant::now() < patience, "{:?}", running.stats());
-        thread::yield_now();
-    }
-}
 
 /// A client that is on the first shard that accepts it, in a room of its own.
 fn with_room(running: &Running, options: &str) -> (Client, RoomNumber, String) {

@@ -4,10 +4,9 @@ use crate::common;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
 
 use common::tls::{client as tls_client, trusting_node};
-use common::{Client, Heard, hello, start};
+use common::{Client, Heard, hello, start, until};
 use playfield_server::Running;
 use playfield_wire::framing::{PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format};
@@ -29,7 +28,7 @@ fn version_2(client: [u8; 4]) -> Vec<u8> {
     [&begin[..], &client, &[127, 0, 0, 1, 0x12, 0x34, 0x1C, 0xB6]].concat()
 }
 
-/// Whether the connection is over, after whatever else came.
+/// Reads all that comes. Whether the connection then is over.
 fn is_closed(socket: &mut TcpStream) -> bool {
     let mut chunk = [0; 1024];
     loop {
@@ -42,17 +41,7 @@ fn is_closed(socket: &mut TcpStream) -> bool {
     }
 }
 
-/// Waits until the node's numbers are as wanted. They are published after each turn, and no event
-/// tells of it.
-fn until(running: &Running, wanted: impl Fn(&Running) -> bool) {
-    let patience = Instant::now() + Duration::from_secs(20);
-    while !wanted(running) {
-        assert!(Instant::now() < patience, "{:?}", running.stats());
-        std::thread::yield_now();
-    }
-}
-
-/// Sends this first, and then a hello. Whether it is welcome.
+/// Sends these bytes and then a hello. `None` if it is not welcome.
 fn is_welcome(running: &Running, first: &[u8]) -> Option<Client> {
     let mut client = Client::connect(running.local_addr());
     // It may be closed before all is written.
@@ -61,7 +50,7 @@ fn is_welcome(running: &Running, first: &[u8]) -> Option<Client> {
 }
 
 #[test]
-fn one_address_has_so_many_connections_at_the_port() {
+fn the_connections_of_one_address_are_limited_at_the_port() {
     let running = start(&[NO_TRUST, ("connections_per_address_max", "3")]);
     let mut held: Vec<_> = (0..3).map(|_| Client::native(running.local_addr())).collect();
     for _ in 0..200 {
@@ -74,7 +63,7 @@ fn one_address_has_so_many_connections_at_the_port() {
 }
 
 #[test]
-fn this_machine_is_exempt_unless_it_is_said_otherwise() {
+fn this_machine_is_exempt_by_default() {
     let running = start(&[("connections_per_address_max", "1")]);
     let _held: Vec<_> = (0..20).map(|_| Client::native(running.local_addr())).collect();
     assert_eq!(running.stats().total().connections_refused_by_address, 0);

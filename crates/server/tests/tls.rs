@@ -6,11 +6,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use common::tls::{client, connect, trusting, trusting_node, tunnel};
-use common::{Client, Heard, config, room, start};
+use common::{Client, Heard, config, room, start, until};
 use playfield_server::{Running, SelfSigned, Server};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::{Format, RequestNumber};
@@ -22,16 +20,6 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
 fn secure(settings: &[(&str, &str)]) -> Running {
     let settings = [&[("tls_self_signed", "true")], settings].concat();
     start(&settings)
-}
-
-/// Waits until the node's numbers are as wanted. They are published after each turn, and no event
-/// tells of it.
-fn until(running: &Running, wanted: impl Fn(&Running) -> bool) {
-    let patience = Instant::now() + Duration::from_secs(20);
-    while !wanted(running) {
-        assert!(Instant::now() < patience, "{:?}", running.stats());
-        thread::yield_now();
-    }
 }
 
 /// The TLS error that a failed read or write has as its source.
@@ -128,7 +116,7 @@ fn both_ends_close_tls_before_the_transport() {
     // Without `close_notify` at the end, this would be an error.
     client.read_to_string(&mut response).unwrap();
     assert!(response.ends_with("<p>hello"), "{response}");
-    // A player who is told goodbye hears the end too.
+    // A player who gets a goodbye gets the end of TLS too.
     let mut player = connect(running.local_addr(), &config);
     player.write_all(b"PF1\n").unwrap();
     player.flush().unwrap();
@@ -156,7 +144,7 @@ fn a_client_that_vanishes_without_close_notify_is_forgotten() {
     drop(whole);
     until(&running, |running| running.stats().total().connections == 0);
     let failed = running.stats().total().tls_failed;
-    assert_eq!(failed, 3, "one sent nothing, so nobody knows that it would have been TLS");
+    assert_eq!(failed, 3, "the one that sent nothing does not count as TLS");
 }
 
 #[test]
@@ -323,11 +311,12 @@ fn a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_not() {
     let (room, _) = old.until_joined(RequestNumber(1)).unwrap();
 
     folder.put(&second);
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while running.tls_certificate().as_deref() != Some(second.certificate()) {
-        assert!(Instant::now() < deadline, "the new certificate is not taken over");
-        thread::yield_now();
-    }
+    let wait_for = |signed: &SelfSigned| {
+        until(&running, |running| {
+            running.tls_certificate().as_deref() == Some(signed.certificate())
+        });
+    };
+    wait_for(&second);
     let config = trusting_node(&running);
     connect(running.local_addr(), &config).write_all(GET).unwrap();
 
@@ -341,11 +330,8 @@ fn a_new_certificate_is_used_for_new_connections_and_a_broken_one_is_not() {
     connect(running.local_addr(), &config).write_all(GET).unwrap();
     assert_eq!(running.tls_certificate().as_deref(), Some(second.certificate()));
     folder.put(&first);
-    while running.tls_certificate().as_deref() != Some(first.certificate()) {
-        assert!(Instant::now() < deadline, "the first certificate does not return");
-        thread::yield_now();
-    }
-    // Who was there from the beginning still is.
+    wait_for(&first);
+    // The client that was there from the beginning still is.
     old.request(room, RequestNumber(2), "add", "");
     assert_eq!(old.until_reply(RequestNumber(2)), "1");
 }
@@ -423,7 +409,7 @@ fn a_slow_reader_over_tls_gets_one_patch_not_a_backlog() {
         _ => None,
     });
     assert!(!counter.is_empty());
-    // What it is owed comes whole, and in the end its copy is up to date.
+    // All that waited arrives, and in the end its copy is up to date.
     let last = number + 1;
     slow.request(room, RequestNumber(last), "add", "");
     assert_eq!(slow.until_reply(RequestNumber(last)), number.to_string());

@@ -24,7 +24,7 @@ impl Backoff {
         limit.mul_f64(f64::from(random) / f64::from(u32::MAX))
     }
 
-    /// The connection has lasted: the next loss is another.
+    /// The connection has lasted: after the next loss the waits start over.
     pub(super) fn reset(&mut self) {
         self.attempts = 0;
     }

@@ -20,9 +20,9 @@ use super::task::Task;
 use crate::Error;
 use crate::core::{Client, ClientConfig};
 
-/// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default port
-/// 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path` (default ports
-/// 80 and 443). Await the result to connect.
+/// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default
+/// port 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path`
+/// (default ports 80 and 443). Await the result to connect.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
@@ -63,9 +63,9 @@ pub fn connect(url: &str) -> Connect {
 /// [time limit](Self::timeout), or the node [refuses](Error::is_refused), for example because the
 /// token is wrong.
 ///
-/// If the connection is lost later, the client connects again [by itself](Self::reconnect_for), and
-/// the session goes on: nothing is missed, and nothing is done twice.
-/// [`Connection::events`] says how it went.
+/// If the connection is lost later, the client [reconnects by itself](Self::reconnect_for), and the
+/// session goes on: nothing is missed, and nothing is done twice. [`Connection::events`] reports
+/// it.
 ///
 /// # Cancel safety
 /// If it is dropped while connecting, the connection is closed.
@@ -154,17 +154,17 @@ impl Connect {
         self
     }
 
-    /// For `tls://` and `wss://`, trusts these certificates, in PEM or DER, instead of the system's:
-    /// those that issued the node's, or the node's own, such as that of `--tls-self-signed`. May be
-    /// called more than once. The node's certificate must still be valid for the URL's host.
+    /// For `tls://` and `wss://`, trusts these certificates, in PEM or DER, instead of the
+    /// system's: that of the node's issuer, or the node's own, such as from `--tls-self-signed`.
+    /// May be called more than once. The node's certificate must still be valid for the URL's host.
     pub fn root_certificate(mut self, certificate: &[u8]) -> Self {
         self.root_certificates.push(certificate.to_vec());
         self
     }
 
-    /// Sets how long the client tries to restore a lost connection before it ends it. Zero: it does
-    /// not try, and the session ends with the connection. A time during which this process slept
-    /// does not count. Default: 60 seconds.
+    /// Sets how long the client tries to restore a lost connection before it gives up. Zero: it
+    /// does not try, and the session ends with the connection. Time that this process slept does
+    /// not count. Default: 60 seconds.
     pub fn reconnect_for(mut self, duration: Duration) -> Self {
         self.reconnect_for = duration;
         self

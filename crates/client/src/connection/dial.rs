@@ -1,4 +1,4 @@
-//! Opens the transport that a URL names, as often as is needed.
+//! Opens the transport that a URL names, once for each connection.
 
 use std::io;
 
@@ -20,13 +20,13 @@ pub(super) struct Dialer {
     pub(super) authority: String,
     /// The `Host` header and the path of a WebSocket.
     web_socket: Option<(String, String)>,
-    /// It is kept, so that another connection resumes the TLS session.
+    /// Kept so that the next connection resumes the TLS session.
     #[cfg(feature = "tls")]
     tls: Option<Tls>,
 }
 
 impl Dialer {
-    /// Reads a URL. With TLS, trusts the given root certificates, or the system's if there are none.
+    /// Reads a URL. With TLS, trusts these root certificates, or the system's if none are given.
     pub(super) fn new(url: &str, roots: &[Vec<u8>]) -> Result<Self, Error> {
         let refuse = |why: &str| Error::usage(format!("{url:?} {why}"));
         let Some((scheme, rest)) = url.split_once("://") else {
@@ -71,7 +71,7 @@ impl Dialer {
         self.web_socket.is_some()
     }
 
-    /// The transport of a new connection, with random numbers of its own.
+    /// The transport of a new connection, with new random numbers.
     pub(super) fn transport(&self) -> Result<Transport, Error> {
         let Some((host, target)) = self.web_socket.clone() else { return Ok(Transport::Native) };
         let (mut key, mut seed) = ([0; 16], [0; 16]);

@@ -29,7 +29,7 @@ pub(super) struct Dispatch {
     pub(super) waiting: NumberMap<RequestNumber, Waiting>,
     pub(super) pings: HashMap<u64, Answer<Duration>>,
     pub(super) rooms: NumberMap<RoomNumber, JoinedRoom>,
-    /// Rooms to leave, as they have no handle any more.
+    /// Rooms to leave: their handles were dropped.
     pub(super) forsaken: Vec<RoomNumber>,
     pub(super) schemas: Schemas,
     pub(super) schema_requests: SchemaRequests,
@@ -245,10 +245,7 @@ impl Handler for Dispatch {
     fn connection_lost(&mut self, error: &ClientError) {
         // An error that announced a goodbye was not followed by one.
         self.goodbye = None;
-        let ending = match (error, self.socket_error.take()) {
-            (ClientError::Ended { .. }, Some(error)) => Ending::Socket(Arc::new(error)),
-            (error, _) => Ending::Broken(error.clone()),
-        };
+        let ending = Ending::lost(error, self.socket_error.take());
         self.status.report(ConnectionEvent::Lost { error: Error::closed(ending.clone()) });
         self.lost = Some((self.now, ending));
     }
@@ -418,16 +415,15 @@ impl Handler for Dispatch {
 
     fn closed(&mut self, error: Option<&ClientError>) {
         let lost = self.lost.take().zip(self.gave_up.take());
-        let ending = match (error, self.goodbye.take(), self.socket_error.take()) {
-            (Some(_), _, _) if let Some(((_, lost), (tried, last))) = lost => {
+        let ending = match (error, self.goodbye.take()) {
+            (Some(_), _) if let Some(((_, lost), (tried, last))) = lost => {
                 Ending::GaveUp { lost: Box::new(lost), tried, last: Box::new(last) }
             }
-            (None | Some(ClientError::Ended { .. }), Some((code, text)), _) => {
+            (None | Some(ClientError::Ended { .. }), Some((code, text))) => {
                 Ending::Goodbye { code, text }
             }
-            (None, None, _) => Ending::Here,
-            (Some(ClientError::Ended { .. }), None, Some(error)) => Ending::Socket(Arc::new(error)),
-            (Some(error), _, _) => Ending::Broken(error.clone()),
+            (None, None) => Ending::Here,
+            (Some(error), _) => Ending::lost(error, self.socket_error.take()),
         };
         let ending = self.ending.get_or_init(|| ending);
         for room in self.rooms.values() {

@@ -40,14 +40,13 @@ use command::{Query, Signal};
 /// It is a handle: clones refer to the same connection. When the last of them and of its
 /// [rooms](crate::Room) is dropped, the client says goodbye.
 ///
-/// If the connection is lost, the client connects again [by itself](Connect::reconnect_for), and the
-/// session goes on: rooms stay, events and replies that came meanwhile are delivered, and what was
-/// sent is carried out once. [`events`](Self::events) says how it went.
+/// If the connection is lost, the client [reconnects by itself](Connect::reconnect_for), and the
+/// session goes on: rooms stay, events and replies from the time between are delivered, and what
+/// was sent is carried out once. [`events`](Self::events) reports it.
 ///
 /// Commands go through a [bounded](Connect::commands_max) queue; a method waits while it is full,
-/// as it is soon while the connection is lost.
-/// All futures may be dropped at any time. Unless the method says otherwise, a command that was
-/// queued is still carried out.
+/// which it soon is while the connection is lost. All futures may be dropped at any time. Unless
+/// the method says otherwise, a command that was queued is still carried out.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
@@ -117,7 +116,7 @@ impl Connection {
         self.line.handles.put(Signal::Suspect);
     }
 
-    /// The shortest round trip of the last eight pings, of which the client sends some by itself.
+    /// The shortest round trip of the last eight pings, including the client's keep-alive pings.
     /// `None` until the first answer on the present connection; see [`ping`](Self::ping).
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {

@@ -23,15 +23,15 @@ pub(super) struct Reconnect {
     dialer: Arc<Dialer>,
     /// The time limit of one attempt, up to the welcome.
     attempt_max: Duration,
-    /// The time limit of all.
+    /// The time limit of all attempts.
     lasts: Duration,
     backoff: Backoff,
     /// When the present attempt, or connection, began.
     began: Instant,
     is_welcomed: bool,
-    /// The time that the attempts took. What this process slept does not count.
+    /// The time that the attempts took. Time that this process slept does not count.
     took: Duration,
-    /// Why the last failed.
+    /// Why the last attempt failed.
     failed: Option<Error>,
 }
 
@@ -138,7 +138,8 @@ impl Task {
         None
     }
 
-    /// Waits for something, and heeds signals meanwhile. `None` if this client ends the connection.
+    /// Waits for something, and handles signals meanwhile. `None` if this client ends the
+    /// connection.
     async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         while !self.is_closing {

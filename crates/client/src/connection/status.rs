@@ -1,4 +1,4 @@
-//! How a connection fares: its events, and what is measured on it.
+//! The state of a connection: its events, and what is measured on it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -143,7 +143,7 @@ impl Status {
             matches!(event, ConnectionEvent::Resumed { .. } | ConnectionEvent::NewSession { .. });
         let is_last = matches!(event, ConnectionEvent::Ended { .. });
         if let Some(events) = &inner.events {
-            // An error means that nobody listens.
+            // An error means that there is no listener.
             let _ = events.send(event);
         }
         if is_last {

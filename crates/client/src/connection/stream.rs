@@ -44,13 +44,13 @@ pub(super) enum Reader<'a> {
     Tls(tokio::io::ReadHalf<&'a mut TlsStream>),
 }
 
-/// The half that is written to. What it says is written has left for the system.
+/// The half that is written to. What it reports as written was handed to the system.
 pub(super) enum Writer<'a> {
     Plain(WriteHalf<'a>),
     #[cfg(feature = "tls")]
     Tls {
         writer: tokio::io::WriteHalf<&'a mut TlsStream>,
-        /// How many bytes are encrypted and have not left yet.
+        /// How many bytes are encrypted, but not yet handed to the system.
         taken: usize,
     },
 }
@@ -80,7 +80,7 @@ impl AsyncRead for Reader<'_> {
             Self::Plain(reader) => Pin::new(reader).poll_read(cx, buffer),
             #[cfg(feature = "tls")]
             Self::Tls(reader) => match ready!(Pin::new(reader).poll_read(cx, buffer)) {
-                // The node left without a farewell in TLS. What is cut off is noticed above.
+                // The node sent no `close_notify`. The framing shows whether anything is missing.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
                 result => Poll::Ready(result),
             },
@@ -102,7 +102,7 @@ impl AsyncWrite for Writer<'_> {
                 if *taken == 0 {
                     *taken = ready!(Pin::new(&mut *writer).poll_write(cx, bytes))?;
                 }
-                // Nobody else would write what is encrypted and did not fit.
+                // Nothing else writes what is encrypted and did not fit.
                 ready!(Pin::new(writer).poll_flush(cx))?;
                 Poll::Ready(Ok(std::mem::take(taken)))
             }

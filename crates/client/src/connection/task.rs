@@ -47,7 +47,7 @@ pub(super) struct Task {
     pub(super) reconnect: Reconnect,
     /// This client ends the connection.
     pub(super) is_leaving: bool,
-    /// It would, once the commands that wait are carried out, or if the connection is lost.
+    /// It will, once the commands that wait are carried out, or if the connection is lost.
     pub(super) is_closing: bool,
     /// The deadline of the farewell, once it has begun.
     pub(super) farewell_ends: Option<Instant>,
@@ -74,12 +74,9 @@ impl Task {
                 break;
             }
             drop(stream);
-            let client = &self.client;
             let socket_error = self.dispatch.socket_error.take();
-            self.reconnect.lost(|| match socket_error {
-                Some(error) => Some(Ending::Socket(Arc::new(error))),
-                None => client.lost().cloned().map(Ending::Broken),
-            });
+            let error = self.client.lost();
+            self.reconnect.lost(|| error.map(|error| Ending::lost(error, socket_error)));
             match self.reconnect().await {
                 Some(another) => stream = another,
                 None => return,
@@ -131,7 +128,7 @@ impl Task {
             }
             let unsent = to_write + self.client.output_bytes();
             let reads = !finished && unsent < ANSWERS_BYTES_MAX;
-            // On a lost connection they wait, and so do those who give too many.
+            // Commands wait on a lost connection, and while too much is unsent or unconfirmed.
             let takes_commands = self.farewell_ends.is_none()
                 && unsent < OUTPUT_BYTES_MAX
                 && self.client.is_welcomed()

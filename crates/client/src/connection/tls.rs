@@ -1,4 +1,4 @@
-//! TLS of the client: whom it trusts, and why it does not.
+//! TLS of the client: which certificates it trusts, and why a handshake failed.
 
 use std::io;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Trusts the given certificates, or the system's if there are none.
+    /// Trusts these certificates, or the system's if none are given.
     pub(super) fn new(
         authority: &str,
         given: &[Vec<u8>],
@@ -47,7 +47,7 @@ impl Tls {
             .with_root_certificates(roots)
             .with_no_client_auth();
         if is_web_socket {
-            // Native framing has no name.
+            // Native framing has no ALPN name.
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
         }
         Ok(Self { connector: TlsConnector::from(Arc::new(config)), host })
@@ -61,13 +61,13 @@ impl Tls {
 fn system_roots() -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    // Systems have some that nobody can read.
+    // Most systems have some that can't be parsed.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.first().map_or_else(|| "there are none".into(), ToString::to_string);
         return Err(Error::usage(format!(
-            "the system's root certificates can't be read: {why}; install them (the package \
-             ca-certificates on most), or give some with root_certificate"
+            "the system's root certificates can't be read: {why}; install them (mostly the \
+             package ca-certificates), or give some with root_certificate"
         )));
     }
     Ok(roots)
@@ -75,8 +75,7 @@ fn system_roots() -> Result<RootCertStore, Error> {
 
 fn given_roots(given: &[Vec<u8>]) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
-    let unreadable =
-        |why: String| Error::usage(format!("root_certificate: it can't be read: {why}"));
+    let unreadable = |why: String| Error::usage(format!("root_certificate can't be read: {why}"));
     for certificate in given {
         let is_pem = certificate.windows(10).any(|window| window == b"-----BEGIN");
         let certificates = if is_pem {
@@ -87,7 +86,7 @@ fn given_roots(given: &[Vec<u8>]) -> Result<RootCertStore, Error> {
             vec![CertificateDer::from(certificate.clone())]
         };
         if certificates.is_empty() {
-            return Err(unreadable("there is no certificate in it".into()));
+            return Err(unreadable("it contains no certificate".into()));
         }
         for certificate in certificates {
             roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
@@ -96,7 +95,7 @@ fn given_roots(given: &[Vec<u8>]) -> Result<RootCertStore, Error> {
     Ok(roots)
 }
 
-/// Why TLS could not be agreed on, and what to do; and whether it is for the node's certificate.
+/// Why the TLS handshake failed, and what to do; and whether the node's certificate is the cause.
 pub(crate) fn explain(error: &io::Error) -> (String, bool) {
     let Some(tls) = error.get_ref().and_then(|source| source.downcast_ref::<TlsError>()) else {
         let text = match error.kind() {

@@ -120,8 +120,7 @@ impl ClientError {
         }
     }
 
-    /// Whether the node sent something that can't be read. What it was comes again on the next
-    /// connection.
+    /// Whether the node sent something that can't be read. It comes again on the next connection.
     pub(super) fn is_unreadable(&self) -> bool {
         matches!(
             self,

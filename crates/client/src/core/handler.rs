@@ -26,8 +26,8 @@ pub trait Handler {
     /// to forget some of it, the requests concerned [fail](Self::failed) right after this.
     fn resumed(&mut self, resumed: &Resumed<'_>) {}
 
-    /// The node did not keep the session, and has opened a new one. This client is in no room any
-    /// more, and all requests have [`failed`](Self::failed) just before: whether they were carried
+    /// The node did not keep the session, and has opened a new one. This client is no longer in any
+    /// room, and all requests have [`failed`](Self::failed) just before: whether they were carried
     /// out is unknown.
     fn new_session(&mut self, welcome: &Welcome<'_>) {}
 
@@ -63,8 +63,8 @@ pub trait Handler {
     /// An event of a room.
     fn event(&mut self, event: &RoomEvent<'_>) {}
 
-    /// The node had to forget this many events of a room while the connection was lost, right before
-    /// the next event.
+    /// The node had to forget this many events of a room while the connection was lost. Called
+    /// right before the next event.
     fn missed(&mut self, room: RoomNumber, events: u64) {}
 
     /// A snapshot or a patch to apply to a room's copy. The client has checked its version.
@@ -203,9 +203,9 @@ pub enum Failure<'a> {
         /// Why, for people.
         text: Cow<'a, str>,
     },
-    /// The connection was lost, and the node had to forget the answer, or no longer had the session:
-    /// whether the request was carried out is unknown. If it was a request to enter a room, and it
-    /// is granted after all, the client leaves that room.
+    /// The connection was lost, and the node had to forget the answer, or no longer had the
+    /// session: whether the request was carried out is unknown. If it was a request to enter a
+    /// room, and it is granted after all, the client leaves that room.
     Lost,
     /// The connection ended before the answer came.
     Closed,

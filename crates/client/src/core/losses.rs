@@ -17,11 +17,11 @@ use super::{Failure, Handler};
 /// oldest is forgotten; a later message about it ends the connection.
 const ABANDONED_MAX: usize = 1024;
 
-/// Rooms that the node may believe this client is in, and that have no handle here. Messages about
+/// Rooms that have no handle here, but that the node may believe this client is in. Messages about
 /// them are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Abandoned {
-    /// Requests to enter a room that count as failed, and may be granted yet.
+    /// Requests to enter a room that count as failed, but may still be granted.
     joins: BTreeSet<RequestNumber>,
     /// Rooms whose `left` has not come.
     rooms: BTreeSet<RoomNumber>,
@@ -65,8 +65,8 @@ impl Session {
                     let lists = self.requests.give_up_handled(received, |asked| {
                         matches!(asked, Asked::List | Asked::Schema)
                     });
-                    for (request, _) in lists {
-                        handler.failed(request, &Failure::Lost);
+                    for (request, asked) in lists {
+                        self.lose_answer(request, asked, handler);
                     }
                 }
             }
@@ -76,19 +76,28 @@ impl Session {
     fn lose_answers_of<H: Handler>(&mut self, room: RoomNumber, received: u64, handler: &mut H) {
         let of_room = |asked: Asked| asked.room() == Some(room);
         for (request, asked) in self.requests.give_up_handled(received, of_room) {
-            match asked {
-                Asked::Leave { .. } => {
-                    if self.rooms.left(room).is_ok() {
-                        add(&mut self.abandoned.rooms, room);
-                        handler.left(room, Some(request), ErrorCode::Left, "");
-                    }
-                }
-                _ => handler.failed(request, &Failure::Lost),
-            }
+            self.lose_answer(request, asked, handler);
         }
     }
 
-    /// Fails the requests to enter a room that were handled. Returns whether there were any.
+    /// The answer to a request will not come. A room that was to be left is left.
+    pub(super) fn lose_answer<H: Handler>(
+        &mut self,
+        request: RequestNumber,
+        asked: Asked,
+        handler: &mut H,
+    ) {
+        match asked {
+            Asked::Leave { room } if self.rooms.left(room).is_ok() => {
+                add(&mut self.abandoned.rooms, room);
+                handler.left(room, Some(request), ErrorCode::Left, "");
+            }
+            _ => handler.failed(request, &Failure::Lost),
+        }
+    }
+
+    /// Fails the requests to enter a room that were handled. Returns whether any that failed may
+    /// still be granted.
     fn lose_joins<H: Handler>(&mut self, received: u64, handler: &mut H) -> bool {
         let joins = self.requests.give_up_handled(received, |asked| asked == Asked::Join);
         for &(request, _) in &joins {
@@ -139,7 +148,7 @@ impl Session {
         !self.rooms.knows(room) && !self.abandoned.joins.is_empty()
     }
 
-    /// Leaves a room for which there is no handle. The answer is dropped.
+    /// Leaves a room that has no handle. The answer is dropped.
     fn leave_unasked(&mut self, room: RoomNumber) {
         if self.abandoned.rooms.contains(&room) {
             return;

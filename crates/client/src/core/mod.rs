@@ -174,7 +174,7 @@ impl Client {
         self.partial = Vec::new();
     }
 
-    /// Ends the session at this end: there will be no other connection.
+    /// Ends the session: there will be no other connection.
     pub fn give_up<H: Handler>(&mut self, handler: &mut H) {
         self.session.give_up(handler);
     }
@@ -197,7 +197,7 @@ impl Client {
         self.session.is_open() && self.session.welcomed
     }
 
-    /// Whether so much waits to be confirmed by the node that commands fail.
+    /// Whether commands fail because too many bytes wait to be confirmed by the node.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.session.resumption.is_full()
@@ -210,8 +210,8 @@ impl Client {
         self.session.pulse.clock()
     }
 
-    /// The connection may be dead: this process slept, or the network has changed. Sends a ping, and
-    /// gives the connection up as lost if nothing is heard within 5 seconds.
+    /// The connection may be dead: this process slept, or the network has changed. Sends a ping,
+    /// and gives the connection up as lost if nothing is heard within 5 seconds.
     pub fn suspect(&mut self) {
         self.session.suspect();
     }

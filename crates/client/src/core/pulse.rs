@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::CommandError;
 
-/// How long a connection that may be dead has to show that it is not.
+/// How long a connection that may be dead has to answer.
 const DOUBT: Duration = Duration::from_secs(5);
 
 /// How many answered pings are remembered.
@@ -27,7 +27,7 @@ pub(super) struct Pulse {
     pings: VecDeque<Ping>,
     next_nonce: u64,
     /// The last answered pings of this connection, oldest first.
-    samples: VecDeque<Sample>,
+    samples: VecDeque<Clock>,
     /// When the connection counts as lost if nothing is heard.
     doubted_until: Option<Duration>,
 }
@@ -49,13 +49,6 @@ impl Clock {
         let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
         Duration::from_micros(now.saturating_add(self.offset_us).max(0).unsigned_abs())
     }
-}
-
-/// What an answered ping shows.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    round_trip: Duration,
-    offset_us: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -186,14 +179,13 @@ impl Pulse {
         // The node answered when half the round trip had passed.
         let here = i64::try_from((ping.at + round_trip / 2).as_micros()).unwrap_or(i64::MAX);
         let offset_us = i64::try_from(time_us).unwrap_or(i64::MAX).saturating_sub(here);
-        self.samples.push_back(Sample { round_trip, offset_us });
+        self.samples.push_back(Clock { round_trip, offset_us });
         ping.asked.then_some(round_trip)
     }
 
-    /// The sample with the shortest round trip: in it is the least of delay.
+    /// The sample with the shortest round trip, which is the most exact.
     pub(super) fn clock(&self) -> Option<Clock> {
-        let best = self.samples.iter().rev().min_by_key(|sample| sample.round_trip)?;
-        Some(Clock { round_trip: best.round_trip, offset_us: best.offset_us })
+        self.samples.iter().rev().min_by_key(|sample| sample.round_trip).copied()
     }
 
     /// The connection may be dead: a message must come soon.

@@ -26,7 +26,7 @@ impl Session {
         if !self.welcomed {
             check_before_welcome(&message)?;
         }
-        // An error before the welcome is of no session.
+        // An error before the welcome belongs to no session.
         let is_counted = self.welcomed && message.is_counted();
         if !self.is_abandoned(&message) {
             self.handle(message, handler)?;

@@ -9,10 +9,9 @@ use playfield_wire::server;
 use playfield_wire::{ErrorCode, RoomNumber};
 
 use super::losses::Abandoned;
-use super::requests::Asked;
 use super::session::{Phase, Session};
 use super::transport::Outbound;
-use super::{ClientError, CommandError, Failure, Handler, Resumed, Welcome};
+use super::{ClientError, CommandError, Handler, Resumed, Welcome};
 
 /// How many messages in a row may be unreadable, without a counted one between them that is read,
 /// before the client stops. A message that is counted comes again on each new connection.
@@ -103,7 +102,7 @@ impl Resumption {
             *scratch = Vec::new();
             return Err(CommandError::TooLarge { bytes, bytes_max });
         }
-        // What was taken is never lost at this end.
+        // The limit was checked above. What was taken is never dropped.
         let body = log.push(room, usize::MAX, |out| out.extend_from_slice(scratch));
         if scratch.capacity() > IDLE_SCRATCH_BYTES_MAX {
             *scratch = Vec::new();
@@ -218,7 +217,7 @@ impl Session {
         self.phase = Phase::Away;
         self.outbound.close(error.close_code());
         self.pulse.stop();
-        // An attempt to reconnect that failed is no news.
+        // A failed attempt to reconnect is not reported: the loss was.
         if self.welcomed {
             handler.connection_lost(&error);
         }
@@ -304,21 +303,16 @@ impl Session {
         self.resumption.clear();
         self.resumption.received = Received::default();
         self.resumption.opened(welcome);
-        self.abandoned = Abandoned::default();
         for (request, asked) in self.requests.give_up_all() {
-            match asked {
-                Asked::Leave { room } if self.rooms.left(room).is_ok() => {
-                    handler.left(room, Some(request), ErrorCode::Left, "");
-                }
-                _ => handler.failed(request, &Failure::Lost),
-            }
+            self.lose_answer(request, asked, handler);
         }
         self.rooms.clear();
+        self.abandoned = Abandoned::default();
         handler.new_session(welcome);
         self.ping_again();
     }
 
-    /// Measures the round trip anew, and proves to the node that this welcome has arrived.
+    /// Measures the new connection's round trip, and shows the node that its welcome has arrived.
     fn ping_again(&mut self) {
         for nonce in self.pulse.ping_again() {
             let _ = self.send_message(&ClientMessage::Ping { nonce });

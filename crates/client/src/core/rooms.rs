@@ -173,10 +173,16 @@ impl Rooms {
         self.copies.get_mut(&room).ok_or(ClientError::UnknownRoom { room, message })
     }
 
-    /// From now on the copy waits for a snapshot.
-    pub(super) fn wait_for_snapshot(&mut self, room: RoomNumber) -> Result<(), CommandError> {
+    /// From now on the copy waits for a snapshot. `is_asked` says whether one can be asked for now;
+    /// if not, [`take_resyncs`](Self::take_resyncs) returns the room later.
+    pub(super) fn wait_for_snapshot(
+        &mut self,
+        room: RoomNumber,
+        is_asked: bool,
+    ) -> Result<(), CommandError> {
         let copy = self.copies.get_mut(&room).ok_or(CommandError::NotJoined { room })?;
         copy.in_step = false;
+        copy.resync_waits |= !is_asked;
         Ok(())
     }
 
@@ -215,14 +221,7 @@ impl Rooms {
         rooms
     }
 
-    /// A snapshot of this room is to be asked for once something can be sent.
-    pub(super) fn resync_later(&mut self, room: RoomNumber) {
-        if let Some(copy) = self.copies.get_mut(&room) {
-            copy.resync_waits = true;
-        }
-    }
-
-    /// The rooms of which a snapshot is to be asked for now.
+    /// The rooms that need a snapshot and could not ask for it yet.
     pub(super) fn take_resyncs(&mut self) -> Vec<RoomNumber> {
         let waiting = self.copies.iter_mut().filter(|(_, copy)| copy.resync_waits);
         let mut rooms: Vec<_> = waiting

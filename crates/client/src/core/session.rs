@@ -151,14 +151,12 @@ impl Session {
             return Ok(());
         }
         let format = self.format;
-        self.write(&[], |out| message.encode(format, out))
+        self.write(|out| message.encode(format, out))
     }
 
     pub(super) fn resync(&mut self, room: RoomNumber) -> Result<(), CommandError> {
-        self.rooms.wait_for_snapshot(room)?;
-        if !self.can_send() {
-            self.rooms.resync_later(room);
-        }
+        let can_send = self.can_send();
+        self.rooms.wait_for_snapshot(room, can_send)?;
         self.send_message(&ClientMessage::Resync { room })
     }
 
@@ -200,39 +198,31 @@ impl Session {
         payload: &[u8],
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<u64, CommandError> {
-        let can_send = self.can_send();
-        if !self.resumption.is_kept() {
-            if !can_send {
-                return Err(CommandError::Away);
-            }
-            return self.write(payload, write).map(|()| 0);
+        let (can_send, is_kept) = (self.can_send(), self.resumption.is_kept());
+        if !can_send && !is_kept {
+            return Err(CommandError::Away);
         }
-        let bytes_max = self.bytes_max;
-        let too_large = |bytes| CommandError::TooLarge { bytes, bytes_max };
-        if payload.len() > bytes_max {
-            return Err(too_large(payload.len()));
+        let (bytes, bytes_max) = (payload.len(), self.bytes_max);
+        if bytes > bytes_max {
+            return Err(CommandError::TooLarge { bytes, bytes_max });
+        }
+        if !is_kept {
+            return self.write(write).map(|()| 0);
         }
         let body = self.resumption.keep(room, bytes_max, write)?;
         if can_send {
-            let written = self.outbound.message(usize::MAX, |out| out.extend_from_slice(body));
-            written.map_err(too_large)?;
+            // Its length was checked.
+            let _ = self.outbound.message(usize::MAX, |out| out.extend_from_slice(body));
             self.pulse.sent();
         }
         Ok(self.resumption.log.sent())
     }
 
     #[inline]
-    fn write(
-        &mut self,
-        payload: &[u8],
-        write: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<(), CommandError> {
+    fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), CommandError> {
         let bytes_max = self.bytes_max;
-        let too_large = |bytes| CommandError::TooLarge { bytes, bytes_max };
-        if payload.len() > bytes_max {
-            return Err(too_large(payload.len()));
-        }
-        self.outbound.message(bytes_max, write).map_err(too_large)?;
+        let written = self.outbound.message(bytes_max, write);
+        written.map_err(|bytes| CommandError::TooLarge { bytes, bytes_max })?;
         self.pulse.sent();
         Ok(())
     }

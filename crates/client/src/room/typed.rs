@@ -69,7 +69,7 @@ impl Connection {
     /// Enters any room of a type that is not full and has no key, or a new one with these options.
     ///
     /// # Errors
-    /// As [`join`](Self::join); `busy` if eight rooms in a row end before they let anyone in.
+    /// As [`join`](Self::join); `busy` if eight rooms in a row end before anyone can join.
     ///
     /// # Cancel safety
     /// As [`join`](Self::join).
@@ -85,7 +85,7 @@ impl Connection {
     /// Enters the room of a type that has this key, or a new one with it and these options.
     ///
     /// # Errors
-    /// As [`join`](Self::join); `busy` if eight rooms in a row end before they let anyone in.
+    /// As [`join`](Self::join); `busy` if eight rooms in a row end before anyone can join.
     ///
     /// # Cancel safety
     /// As [`join`](Self::join).

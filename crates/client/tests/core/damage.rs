@@ -144,7 +144,7 @@ impl Scene {
         self.ends(what, is_readable);
     }
 
-    /// Each request ends once, at the latest with the session: not with a message that can't be read.
+    /// Each request ends once, at the latest with the session, but not with an unreadable message.
     fn ends(mut self, what: &str, is_readable: bool) {
         let Play { talk, copy, .. } = &mut self.play;
         let mut ends = [0; 4];

@@ -38,7 +38,7 @@ struct Node {
     input: Vec<u8>,
     /// The preamble has come.
     is_greeted: bool,
-    /// `None` while there is no connection that was welcomed.
+    /// `None` before the welcome, and after the connection is lost.
     output: Option<Vec<u8>>,
 }
 
@@ -222,7 +222,7 @@ pub(crate) struct World {
     /// What the client did: how many messages, and which requests.
     sent: u32,
     requests: Vec<RequestNumber>,
-    /// What it was told: how each request ended, the last event, and the copy's version.
+    /// What it heard: how each request ended, the last event, and the copy's version.
     replies: BTreeMap<RequestNumber, bool>,
     sequence: u64,
     version: u64,
@@ -241,12 +241,12 @@ pub(crate) enum Step {
     Change,
     /// The room answers what waits.
     Answer,
-    /// So many bytes arrive at the node.
+    /// This many bytes arrive at the node.
     ToNode(usize),
     ToClient(usize),
     /// The node acknowledges.
     Acknowledge,
-    /// The client has time to.
+    /// Time passes until the client has something to do.
     Wait,
     Cut,
 }
@@ -400,7 +400,7 @@ impl World {
         }
     }
 
-    /// All arrives. Whatever happened before, nothing is missing, and nothing was done twice.
+    /// Everything arrives: nothing is missing, and nothing was done twice.
     pub(crate) fn check(mut self, may_lose: bool) {
         self.cuts = [None; 2];
         self.settle();

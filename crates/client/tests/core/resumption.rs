@@ -270,9 +270,8 @@ fn a_copy_that_waits_for_a_snapshot_has_version_0_and_a_late_resync_is_sent_afte
     resumes(&mut talk, 1, vec![]);
     talk.says(&snapshot(ROOM, 3, 9));
 
-    assert!(
-        matches!(talk.reconnects(Format::Packed, false), Said::Resume(_, 1, rooms) if rooms == [(1, 3, 9)])
-    );
+    let hello = talk.reconnects(Format::Packed, false);
+    assert!(matches!(hello, Said::Resume(_, 1, rooms) if rooms == [(1, 3, 9)]));
     talk.client.resync(ROOM).unwrap();
     assert_eq!(talk.heard(), []);
     assert_eq!(resumes(&mut talk, 1, vec![]), [other("Resync { room: 1 }")]);
@@ -359,6 +358,19 @@ fn what_the_node_forgot_is_reported_by_room() {
 }
 
 #[test]
+fn each_leave_ends_if_the_answers_were_lost() {
+    let mut talk = Talk::kept_in_room();
+    let (first, second) = (talk.client.leave(ROOM).unwrap(), talk.client.leave(ROOM).unwrap());
+    talk.reconnects(Format::Packed, false);
+    talk.all_events();
+    let said = resumes(&mut talk, 3, vec![Lost { room: Some(ROOM), messages: 2 }]);
+    assert_eq!(said, []);
+    let (code, text) = (ErrorCode::Left, String::new());
+    let left = Event::Left { room: ROOM, request: Some(first), code, text };
+    assert_eq!(talk.all_events()[1..], [left, failed(second)]);
+}
+
+#[test]
 fn more_events_may_not_be_missing_than_messages_were_lost() {
     let mut talk = Talk::kept_in_room();
     talk.reconnects(Format::Packed, false);
@@ -414,7 +426,7 @@ fn a_goodbye_ends_the_session_and_giving_up_on_a_silent_client_does_not() {
 }
 
 #[test]
-fn an_attempt_that_fails_is_no_news_and_the_client_may_give_up() {
+fn an_attempt_that_fails_is_not_reported_and_the_client_may_give_up() {
     let mut talk = Talk::kept_in_room();
     let asked = ask(&mut talk);
     for _ in 0..3 {
@@ -446,7 +458,7 @@ fn goodbye_while_away_ends_the_session_here() {
 }
 
 #[test]
-fn so_much_may_wait_to_be_confirmed() {
+fn the_bytes_that_wait_to_be_confirmed_are_limited() {
     let mut config = resumable(Format::Packed, false);
     config.unconfirmed_bytes_max = 100;
     let mut client = Client::new(config).unwrap();
@@ -467,7 +479,7 @@ fn so_much_may_wait_to_be_confirmed() {
 }
 
 #[test]
-fn pings_are_sent_again_and_their_round_trip_begins_anew() {
+fn pings_are_sent_again_and_their_round_trip_starts_over() {
     let mut talk = Talk::kept_in_room();
     let nonce = talk.client.ping().unwrap();
     talk.reconnects(Format::Packed, false);
@@ -519,7 +531,7 @@ fn a_suspected_connection_has_five_seconds_to_answer() {
         talk.client.advance(at(14), &mut talk.events);
         assert_eq!(talk.client.is_away(), !answers);
     }
-    // Unless this process slept meanwhile: what came is not read yet.
+    // Unless this process slept: then what came is not read yet.
     let mut talk = Talk::kept_in_room();
     talk.client.suspect();
     talk.client.advance(at(60), &mut talk.events);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use playfield_client::{Connection, ConnectionEvent, Dynamic, Format, Room as Entered, connect};
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
-use playfield_server::{Config, Running, SelfSigned, Server};
+use playfield_server::{Config, Running, Server};
 use playfield_state::{Map, PlayerId, State};
 use proxy::{Cuts, Random};
 use serde_json::{Value, json};
@@ -93,19 +93,11 @@ const KEYS: [&str; 3] = ["a", "b", "c"];
 
 /// A node with TLS, and its certificate.
 fn start() -> (Running, Vec<u8>) {
-    let signed = SelfSigned::new(&["localhost"]).unwrap();
-    let path = |end: &str| {
-        std::env::temp_dir().join(format!("playfield-cuts-{}.{end}", std::process::id()))
-    };
-    let (tls_cert, tls_key) = (path("cert"), path("key"));
-    std::fs::write(&tls_cert, signed.certificate_pem()).unwrap();
-    std::fs::write(&tls_key, signed.key_pem()).unwrap();
-    let files = [tls_cert.clone(), tls_key.clone()];
     let config = Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         shards: std::env::var("PLAYFIELD_CUTS_SHARDS").map_or(3, |shards| shards.parse().unwrap()),
         check_every_syncs: 10,
-        // A client may be unlucky for long.
+        // A client may lose many connections in a row.
         resume_bytes_max: 64 << 20,
         outbox_bytes_max: 64 << 20,
         messages_per_second_max: 0,
@@ -113,14 +105,13 @@ fn start() -> (Running, Vec<u8>) {
         lists_per_second_max: 1_000_000,
         resyncs_per_second_max: 1_000_000,
         websocket_deflate: true,
-        tls_cert,
-        tls_key,
+        tls_self_signed: true,
         ..Config::default()
     };
     let server = Server::new(config).room_type(RoomType::of::<Ledger>("ledger"));
     let running = server.start().unwrap();
-    files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
-    (running, signed.certificate_pem().into_bytes())
+    let certificate = running.tls_certificate().unwrap();
+    (running, certificate)
 }
 
 /// One client: all its rooms, until there are no cuts left. Returns how often it was resumed.
@@ -186,7 +177,7 @@ async fn play_in(
         }
     }
     total.fetch_add(number, Ordering::SeqCst);
-    // Nobody sends any more.
+    // All have stopped sending.
     playing.wait().await;
     let expected = json!(total.load(Ordering::SeqCst));
     while room.state()["total"] != expected {

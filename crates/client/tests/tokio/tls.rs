@@ -68,7 +68,7 @@ fn dial(running: &Running, scheme: &str) -> Connect {
 }
 
 async fn fails(connect: Connect) -> Error {
-    connect.await.expect_err("there is no connection")
+    connect.await.expect_err("the connection fails")
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Keys of each algorithm, and tokens that they sign.
 
 use playfield_identity::{Jwt, Keys, Refused, RefusedKind, Signer, Verified};
+use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 pub(crate) const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
@@ -49,6 +50,39 @@ pub(crate) fn claims(with: Value) -> Map<String, Value> {
 
 pub(crate) fn token(signer: &Signer, with: Value) -> String {
     signer.token(&claims(with)).unwrap()
+}
+
+/// A change to the bytes of a text.
+#[derive(Clone, Debug)]
+pub(crate) enum Mutation {
+    Replace(u8),
+    Insert(u8),
+    Remove,
+    Truncate,
+}
+
+impl Mutation {
+    pub(crate) fn any() -> impl Strategy<Value = Self> {
+        prop_oneof![
+            any::<u8>().prop_map(Self::Replace),
+            any::<u8>().prop_map(Self::Insert),
+            Just(Self::Remove),
+            Just(Self::Truncate),
+        ]
+    }
+
+    /// The bytes with the change at this place.
+    pub(crate) fn apply(&self, bytes: &[u8], at: prop::sample::Index) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        let at = at.index(bytes.len());
+        match *self {
+            Self::Replace(byte) => bytes[at] = byte,
+            Self::Insert(byte) => bytes.insert(at, byte),
+            Self::Remove => drop(bytes.remove(at)),
+            Self::Truncate => bytes.truncate(at),
+        }
+        bytes
+    }
 }
 
 pub(crate) fn verify(jwt: &Jwt, token: &str) -> Result<Verified, RefusedKind> {

@@ -8,7 +8,8 @@ pub(crate) mod tls;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use playfield_server::{Config, Running, Server};
 use playfield_websocket::handshake::{ClientHandshake, HeadLimits, Response};
@@ -22,8 +23,8 @@ pub(crate) use speech::{Heard, encoded, heard, hello};
 /// A Close frame of a client, with the code 1000.
 pub(crate) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
 
-/// How long a test waits for something that must come. Only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a test waits for something that must come. Only a failing test waits that long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn config(settings: &[(&str, &str)]) -> Config {
     let mut config = Config::default();
@@ -42,12 +43,22 @@ pub(crate) fn start(settings: &[(&str, &str)]) -> Running {
         .unwrap()
 }
 
+/// Waits until the node's numbers are as wanted. They are published after each turn, which no event
+/// reports.
+pub(crate) fn until(running: &Running, wanted: impl Fn(&Running) -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !wanted(running) {
+        assert!(Instant::now() < end, "{:?}", running.stats());
+        thread::yield_now();
+    }
+}
+
 /// A client over a blocking socket.
 pub(crate) struct Client {
     pub(crate) socket: TcpStream,
     pub(crate) format: Format,
     websocket: Option<Decoder>,
-    /// What was agreed to about compressed messages.
+    /// The compression that was negotiated.
     pub(crate) deflate: Option<Deflate>,
     /// How many bytes came.
     pub(crate) came: usize,

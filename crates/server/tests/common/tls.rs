@@ -1,4 +1,4 @@
-//! TLS for clients: their settings, and a tunnel for those that speak none.
+//! TLS for clients: their settings, and a tunnel for those without TLS.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -114,7 +114,7 @@ fn relay(inner: TcpStream, outer: TcpStream, tls: ClientConnection, piece: usize
     });
 }
 
-/// Writes what TLS has to send; `false` if nobody takes it.
+/// Writes what TLS has to send. `false` if the connection has ended.
 fn send(tls: &mut ClientConnection, outer: &mut TcpStream, piece: usize) -> bool {
     let mut out = Vec::new();
     while tls.wants_write() {

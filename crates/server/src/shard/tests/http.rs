@@ -161,7 +161,7 @@ fn http_requests_per_address_max_requests_of_an_address_wait_at_once() {
     assert!(text.contains("HTTP/1.1 429 ") && text.contains("\r\nRetry-After: 1\r\n"), "{text}");
     assert!(text.contains("http_requests_per_address_max: 2 "), "{text}");
     assert_eq!((world.counters(1).http_too_many, world.counters(1).http_unavailable), (1, 0));
-    // Others are served, and pages need nobody.
+    // Other addresses are served, and pages need no handler.
     let other = world.connect_from([10, 0, 0, 2], 0);
     world.bytes(other, &post("/r/1", ""));
     assert_eq!(world.calls().len(), 1);

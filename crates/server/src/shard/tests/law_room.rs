@@ -238,7 +238,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    fn pick(&mut self, count: usize) -> usize {
+    pub(super) fn pick(&mut self, count: usize) -> usize {
         (self.roll() % count as u64) as usize
     }
 

@@ -238,7 +238,7 @@ fn codes_are_short_and_read_in_any_case() {
 }
 
 #[test]
-fn keys_can_be_guessed_so_often() {
+fn guesses_of_keys_are_limited() {
     let mut world = World::new(1, &[("keys_missed_per_minute_max", "2")]);
     let (ann, bob) = (world.client(0), world.client(0));
     asks(&mut world, ann, Ask::Create, "k").unwrap();
@@ -300,7 +300,7 @@ fn a_join_whose_snapshot_is_delayed_is_not_refused_because_the_room_ends() {
         for _ in 0..shards {
             world.room(bob, "");
         }
-        // The one that is left is on shard 0, which the next then is on as well.
+        // The room that bob leaves is on shard 0, and so is the next one.
         let leave =
             ClientMessage::Leave { request: RequestNumber(2), room: RoomNumber(shards as u32) };
         world.say(bob, &encoded(PACKED, &leave));
@@ -322,17 +322,18 @@ fn a_join_whose_snapshot_is_delayed_is_not_refused_because_the_room_ends() {
         assert!(matches!(last, Heard::Left { code: ErrorCode::RoomClosed, .. }), "{last:?}");
         world.run_background();
         world.say(bob, &life(Ask::JoinOrCreate, key, &Setup::default()));
-        let (next, _) = answer(&mut world, bob).expect("the snapshot before its time is no debt");
+        let (next, _) =
+            answer(&mut world, bob).expect("the early snapshot does not count against it");
         assert_ne!(next, id);
     }
 }
 
-/// A client asks for a room that is closed so often before it opens: what it is answered.
+/// The answer to a client whose room is closed this many times before it opens.
 fn closed_before_it_opens(shards: usize, key: Option<&str>, times: u8) -> Result<(), ErrorCode> {
     let mut world = World::new(shards, &[]);
     let client = world.client(0);
     if shards > 1 {
-        // A room of its own shard keeps the client there, and the next is on another.
+        // A room on its shard keeps the client there. The next room is on another shard.
         world.room(client, "");
     }
     world.say(
@@ -352,7 +353,7 @@ fn closed_before_it_opens(shards: usize, key: Option<&str>, times: u8) -> Result
 }
 
 #[test]
-fn a_room_that_is_closed_before_it_opens_is_followed_by_another_so_often() {
+fn a_room_that_is_closed_before_it_opens_is_followed_by_another_up_to_a_limit() {
     for shards in [1, 2] {
         for key in [None, Some("k")] {
             assert_eq!(closed_before_it_opens(shards, key, 1), Ok(()));

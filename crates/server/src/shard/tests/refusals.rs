@@ -262,7 +262,7 @@ fn rooms_that_cannot_be_made() {
 }
 
 #[test]
-fn schemas_are_told_to_who_asks() {
+fn schemas_are_sent_on_request() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     let ask = |request, room_type: &'static str| {
@@ -280,7 +280,7 @@ fn schemas_are_told_to_who_asks() {
 }
 
 #[test]
-fn a_client_that_was_built_for_another_schema_is_told_it_and_let_in() {
+fn a_client_built_for_another_schema_gets_the_nodes_schema_and_is_welcome() {
     let mut world = World::new(1, &[]);
     let schema = |room_type: &'static str, fingerprint| SchemaRef {
         room_type: room_type.into(),

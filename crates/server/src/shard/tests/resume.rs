@@ -5,7 +5,6 @@ use playfield_wire::server::Lost;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::encoded;
-
 use super::wanderer::{Return, Wanderer};
 use super::world::World;
 
@@ -37,13 +36,9 @@ fn who_comes_back_has_missed_nothing() {
             ben.request(&mut world, there, 2, "add", "");
             world.wait(100);
         }
-        ann.is_websocket = !is_websocket;
-        if format == Format::Packed {
-            assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
-        } else {
-            ann.is_websocket = is_websocket;
-            assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
-        }
+        // In `packed`, over the other transport.
+        ann.is_websocket = is_websocket != (format == Format::Packed);
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
         assert_eq!(ann.heard, ["1: one", "1: two"]);
         assert_eq!(ann.rooms[&room].state["c"], "2", "{:?}", ann.rooms);
         assert_eq!(world.sessions(), (2, 0));

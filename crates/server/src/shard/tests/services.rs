@@ -503,7 +503,7 @@ fn an_id_does_not_name_the_next_connection_in_its_place() {
 }
 
 #[test]
-fn every_end_is_told_once_and_why() {
+fn every_end_is_reported_once_and_why() {
     let (mut world, log) = world(&[]);
     let (polite, lost, last) =
         (world.connect_to(0, 0), world.connect_to(0, 0), world.connect_to(0, 0));

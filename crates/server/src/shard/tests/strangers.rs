@@ -1,4 +1,4 @@
-//! What strangers may do and make the node hold, one at a time and many together.
+//! Limits on what strangers may do and make the node hold, alone and together.
 
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
@@ -30,7 +30,7 @@ fn waiting(world: &World, client: Client) -> usize {
 }
 
 #[test]
-fn an_address_opens_so_many_sessions_a_minute() {
+fn the_sessions_that_an_address_opens_per_minute_are_limited() {
     let mut world = World::new(1, &[("sessions_per_address_per_minute_max", "3")]);
     for _ in 0..3 {
         let client = world.client(0);
@@ -48,7 +48,7 @@ fn an_address_opens_so_many_sessions_a_minute() {
 }
 
 #[test]
-fn an_address_makes_so_many_rooms_a_minute_however_often_it_reconnects() {
+fn the_rooms_that_an_address_creates_per_minute_are_limited_across_connections() {
     let mut world = World::new(1, &[("rooms_created_per_address_per_minute_max", "3")]);
     let mut made = 0;
     for number in 0..10 {
@@ -65,14 +65,14 @@ fn an_address_makes_so_many_rooms_a_minute_however_often_it_reconnects() {
     let other = world.client_from([10, 0, 0, 2], 0);
     world.heard(other);
     world.room(other, AT_ONCE);
-    // A join that finds a room needs none.
+    // Joining a room that exists is not limited.
     let client = world.client(0);
     world.join_or_create(client, RequestNumber(2), AT_ONCE);
     assert!(matches!(world.heard(client)[..], [Heard::Joined { .. }, ..]));
 }
 
 #[test]
-fn an_address_joins_and_misses_so_often_a_minute() {
+fn joins_and_missed_keys_of_an_address_are_limited_per_minute() {
     let mut world = World::new(
         1,
         &[
@@ -358,7 +358,7 @@ fn a_proxy_names_the_clients_of_websockets() {
     assert!(!upgrade("2.2.2.2, 203.0.113.5"));
     assert!(upgrade("203.0.113.6"));
     assert_eq!(world.counters(0).connections_refused_by_address, 1);
-    // Others name nobody but themselves.
+    // From other addresses the header is ignored.
     for _ in 0..2 {
         let client = world.connect_from([203, 0, 113, 7], 0);
         world.ask_for_websocket(client, "X-Forwarded-For: 198.51.100.9\r\n");

@@ -35,7 +35,7 @@ pub(super) struct Wanderer {
     pub(super) lost: Vec<Lost>,
     /// The nonces of the pings that it got in native framing.
     pub(super) pings: Vec<u64>,
-    /// What came of its last return.
+    /// The outcome of its last return.
     pub(super) returned: Return,
     pub(super) goodbye: Option<ErrorCode>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Copy {
     is_early: bool,
 }
 
-/// What came of a return.
+/// The outcome of a return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Return {
     Resumed,
@@ -284,9 +284,7 @@ impl Wanderer {
     pub(super) fn cut(&mut self, world: &mut World, bytes: usize) {
         world.shorten(self.client, bytes);
         self.listen(world);
-        world.vanish(self.client);
-        world.raw(self.client);
-        self.returned = Return::Unknown;
+        self.lose(world);
     }
 
     /// Closes the transport in an orderly way, but not the session. Only `bytes` bytes of what is
@@ -298,6 +296,11 @@ impl Wanderer {
             world.bytes(self.client, CLOSE);
         }
         world.hang_up(self.client);
+        self.lose(world);
+    }
+
+    /// The connection is gone, with all that was not heard.
+    fn lose(&mut self, world: &mut World) {
         world.vanish(self.client);
         world.raw(self.client);
         self.returned = Return::Unknown;
@@ -317,7 +320,7 @@ impl Wanderer {
         self.cut(world, bytes);
     }
 
-    /// Asks for a snapshot of a room, if there is somebody to ask.
+    /// Asks for a snapshot of a room, if it is connected.
     pub(super) fn resync_if_welcome(&mut self, world: &mut World, room: RoomNumber) {
         if self.is_welcome() {
             self.resync(world, room);

@@ -772,11 +772,7 @@ impl World {
                 Parcel::Mail(mail) => self.shards[index].mail(mail),
                 Parcel::Moved(client, moving) => {
                     let key = self.shards[index].arrive(moving);
-                    if self.peers[client].is_gone {
-                        self.shards[index].drop_connection(key);
-                    } else {
-                        self.peers[client].place = Some((index, key));
-                    }
+                    self.settle(client, index, key);
                 }
             }
         }
@@ -821,11 +817,7 @@ impl World {
                 self.parcels[target].push_back(Parcel::Moved(client, moving));
             } else {
                 let key = self.shards[index].come_back(moving);
-                if self.peers[client].is_gone {
-                    self.shards[index].drop_connection(key);
-                } else {
-                    self.peers[client].place = Some((index, key));
-                }
+                self.settle(client, index, key);
             }
         }
         self.shards[index].finish();
@@ -840,6 +832,15 @@ impl World {
         }
         self.change_places(index);
         is_busy
+    }
+
+    /// A connection that moved has a place again. If its client is gone, the node notices now.
+    fn settle(&mut self, client: Client, index: usize, key: ConnectionKey) {
+        if self.peers[client].is_gone {
+            self.shards[index].drop_connection(key);
+        } else {
+            self.peers[client].place = Some((index, key));
+        }
     }
 
     fn change_places(&mut self, index: usize) {
@@ -893,7 +894,7 @@ struct Gate(Guests);
 /// The token at which the authenticator panics.
 pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 
-/// The token at which the authenticator takes until [`World::run_background`].
+/// The token whose check waits for [`World::run_background`].
 pub(super) const SLOW_TOKEN: &[u8] = b"slow";
 
 impl Authenticator for Gate {
