@@ -424,6 +424,17 @@ impl Connections {
         }
     }
 
+    /// Counted messages of this room were too much to keep on their way here.
+    pub(crate) fn lose(&mut self, key: ConnectionKey, room: RoomNumber, messages: u32) {
+        let Some(connection) = self.slab.get_mut(key) else { return };
+        if let Some(session) = connection.session.as_deref_mut()
+            && let Some(resumption) = session.resumption.as_deref_mut()
+        {
+            resumption.log.lose(Some(room), u64::from(messages));
+            connection.logged = resumption.log.memory();
+        }
+    }
+
     /// Appends one message that is about no room, or fleeting.
     pub(crate) fn send(&mut self, key: ConnectionKey, message: &ServerMessage<'_>) {
         self.write(key, Kind::of(message, None), |format, out| message.encode(format, out));
