@@ -70,7 +70,7 @@ members! {
     base capacity code digest epoch filter fingerprint format grace_ms heartbeat_ms id key limit
     locked lost max_message_bytes message messages metadata name nonce ops options payload player
     players private protocol received request resumable resume resumed retry_after_ms room room_type
-    rooms schema schemas sequence session sync_hz text tick_hz time_us token version
+    rooms schema schemas sequence session silence_ms sync_hz text tick_hz time_us token version
 }
 
 impl Member {
