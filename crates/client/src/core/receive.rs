@@ -137,6 +137,18 @@ impl Session {
             ServerMessage::Left { request, room, code, text } => {
                 self.left(request, room, code, &text, handler)
             }
+            ServerMessage::Subscribed { .. }
+            | ServerMessage::Publication { .. }
+            | ServerMessage::Unsubscribed { .. }
+            | ServerMessage::Presence { .. }
+            | ServerMessage::Published { .. }
+            | ServerMessage::Members { .. }
+            | ServerMessage::History { .. } => Err(ClientError::OutOfTurn {
+                message: "a message of a channel that was not asked for",
+            }),
+            ServerMessage::Registered { .. } | ServerMessage::Command { .. } => {
+                Err(ClientError::OutOfTurn { message: "a message to a device, which this is not" })
+            }
             ServerMessage::Error { request, room, code, text, retry_after_ms } => {
                 match request {
                     None => handler.error(room, code, &text),
@@ -295,6 +307,16 @@ fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> 
         ServerMessage::Snapshot { .. } => "a snapshot before the welcome",
         ServerMessage::Patch { .. } => "a patch before the welcome",
         ServerMessage::Check { .. } => "a check before the welcome",
+        ServerMessage::Subscribed { .. }
+        | ServerMessage::Publication { .. }
+        | ServerMessage::Unsubscribed { .. }
+        | ServerMessage::Presence { .. }
+        | ServerMessage::Published { .. }
+        | ServerMessage::Members { .. }
+        | ServerMessage::History { .. } => "a message of a channel before the welcome",
+        ServerMessage::Registered { .. } | ServerMessage::Command { .. } => {
+            "a message to a device before the welcome"
+        }
     };
     Err(ClientError::OutOfTurn { message })
 }

@@ -113,7 +113,7 @@ impl Shard {
                 Standing::Entering(entering)
                     if entering.seated && !self.delivery.has_space(&member.output, 0) =>
                 {
-                    self.delivery.doom(member);
+                    self.delivery.doom(member, false);
                 }
                 Standing::Entering(entering) if entering.seated => {
                     if member.snapshots.ready_at(rate) <= self.now {

@@ -203,6 +203,40 @@ fn what_is_lost_past_resume_bytes_max_is_said_for_each_room() {
     assert_eq!((ann.heard.last().unwrap().as_str(), ann.goodbye), ("5 = 1", None));
 }
 
+/// What a client hears of a room on this shard that emits this many events of 1 KB in one turn while
+/// the client is away, and what it is told to have lost. The client's session is on shard 0.
+fn away_from_a_talkative_room(shard: usize, events: usize) -> (Vec<String>, Vec<Lost>) {
+    let mut world = World::new(2, &[("outbox_bytes_max", "8000"), ("resume_bytes_max", "20000")]);
+    let mut ann = native(&mut world);
+    ann.room(&mut world, "");
+    let mut host = Wanderer::new(&mut world, shard, false, Format::Packed);
+    let there = host.room(&mut world, "");
+    let room = ann.join(&mut world, &host.rooms[&there].id.clone());
+    assert_eq!(world.shard_of(ann.client), 0);
+    ann.acknowledge(&mut world);
+    ann.heard.clear();
+    ann.cut(&mut world, usize::MAX);
+    host.request(&mut world, there, 1, "burst", &events.to_string());
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed, "{events} events on {shard}");
+    world.wait(100);
+    ann.listen(&mut world);
+    // All goes on as before.
+    ann.request(&mut world, room, 5, "add", "");
+    world.wait(100);
+    ann.listen(&mut world);
+    assert_eq!(ann.heard.last().map(String::as_str), Some("5 = 1"));
+    (ann.heard, ann.lost)
+}
+
+#[test]
+fn a_session_that_is_away_is_treated_alike_by_rooms_of_any_shard() {
+    for (events, loses) in [(5, false), (12, false), (100, true)] {
+        let (heard, lost) = away_from_a_talkative_room(0, events);
+        assert_eq!(!lost.is_empty(), loses, "{events}: {lost:?}");
+        assert_eq!(away_from_a_talkative_room(1, events), (heard, lost), "{events} events");
+    }
+}
+
 #[test]
 fn a_return_that_claims_what_cannot_be_is_refused_and_the_session_goes_on_waiting() {
     let mut world = World::new(1, &[]);
