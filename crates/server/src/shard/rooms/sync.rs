@@ -13,6 +13,7 @@ use playfield_wire::{Format, RoomNumber};
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::connection::Kind;
+use crate::shard::connection::patience::Patience;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::parcels::pack;
@@ -361,6 +362,7 @@ fn enter(
         tick_hz: room.tick_hz(),
         sync_hz: room.sync_hz(),
         fingerprint: room_type.fingerprint,
+        silence_ms: Patience::of(room_type.settings).silence_ms(),
     };
     delivery.send(place, member, &joined);
     if let MemberOutput::Here(connection) = member.output {
