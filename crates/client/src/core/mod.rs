@@ -45,6 +45,7 @@ mod resumption;
 mod rooms;
 mod session;
 mod transport;
+mod url;
 
 use std::borrow::Cow;
 use std::mem;
@@ -66,6 +67,7 @@ pub use playfield_wire::server::Lost;
 pub use pulse::Clock;
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
+pub use url::{Url, UrlError};
 
 #[cfg(feature = "tokio")]
 pub(crate) use event::static_info;
@@ -183,6 +185,13 @@ impl Client {
     #[must_use]
     pub fn is_away(&self) -> bool {
         self.session.phase == Phase::Away
+    }
+
+    /// How long the node keeps the session after a lost connection, as of the last welcome. Zero if
+    /// it does not keep it.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.session.resumption.grace()
     }
 
     /// Why the connection, or the last attempt to restore it, was lost.

@@ -44,6 +44,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
+use connection::address::Unnamed;
 use connection::http::period;
 use connection::patience::Patience;
 use connection::share::Visit;
@@ -133,6 +134,7 @@ pub(crate) struct Shard {
     leaving: Vec<Leave>,
     /// An address that holds more memory than it may, or that took more when all together did.
     over_budget: Option<Arc<Address>>,
+    unnamed: Unnamed,
     /// Kept for its memory.
     due: Vec<Timeout>,
 }
@@ -171,6 +173,7 @@ impl Shard {
             congested: vec![false; shards],
             background,
             counters: Counters::default(),
+            visited: None,
         };
         Self {
             now: Duration::ZERO,
@@ -207,6 +210,7 @@ impl Shard {
             leaving: Vec::new(),
             replies_bytes: 0,
             over_budget: None,
+            unnamed: Unnamed::default(),
             due: Vec::new(),
         }
     }
@@ -250,6 +254,7 @@ impl Shard {
     /// Begins to serve a connection: what was kept of its input is handled.
     pub(crate) fn visit(&mut self, key: ConnectionKey) {
         self.visit.begin(self.stopwatch.read());
+        self.delivery.visited = Some(key);
         if let Some(connection) = self.delivery.connections.get_mut(key) {
             connection.pause.turn = false;
             self.handle_kept(key);
@@ -258,6 +263,7 @@ impl Shard {
 
     /// The visit is over. Whether the connection has to be served again, because it has input left.
     pub(crate) fn visited(&mut self, key: ConnectionKey) -> bool {
+        self.delivery.visited = None;
         let time = self.stopwatch.read().saturating_sub(self.visit.began());
         let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
         connection.taken.add(self.now, time);
@@ -480,6 +486,7 @@ impl Shard {
             rooms: self.rooms.len() as u64,
             messages_out: self.delivery.connections.messages_out,
             lateness_us_max,
+            clients_unnamed: self.unnamed.count,
             ..self.delivery.counters
         }
     }

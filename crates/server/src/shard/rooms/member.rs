@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use playfield_room::{EventHeader, PlayerId};
 use playfield_session::{SentHistory, SyncHistory};
@@ -60,6 +61,8 @@ pub(crate) struct Entering {
     pub(crate) request: RequestNumber,
     /// The room has agreed.
     pub(crate) seated: bool,
+    /// A sync has shown the player to the room, and the snapshot waits for its turn.
+    pub(crate) synced: bool,
     /// The room holds the player: the join that is still to be decided, with the seat that is
     /// reserved for it.
     pub(crate) held: Option<Box<JoinRequest>>,
@@ -90,12 +93,17 @@ pub(crate) struct RemoteSession {
     pub(crate) out: Vec<u8>,
     /// How many bytes went there and are not known to be written.
     pub(crate) in_flight: usize,
-    /// It is given up: too much was in flight.
+    /// It is given up: too much was in flight. If it turns out to be away, it goes on, and what it
+    /// was not sent meanwhile is lost.
     pub(crate) doomed: bool,
+    /// How many counted messages it was not sent since `out` was last added to.
+    pub(crate) lost: u32,
     /// It takes only what is counted: it has no connection, or is being resumed.
     pub(crate) held: bool,
     /// How many of its acts were done since its shard was last informed.
     pub(crate) done: u32,
+    /// How long snapshots for it took since its shard was last informed.
+    pub(crate) took: Duration,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
 }
@@ -144,8 +152,10 @@ impl RemoteSession {
             out: Vec::new(),
             in_flight: 0,
             doomed: false,
+            lost: 0,
             held: false,
             done: 0,
+            took: Duration::ZERO,
             waiting: VecDeque::new(),
         }
     }
@@ -223,8 +233,14 @@ impl Member {
         request: RequestNumber,
         is_resumable: bool,
     ) -> Self {
-        let entering =
-            Entering { request, seated: false, held: None, events: Vec::new(), events_bytes: 0 };
+        let entering = Entering {
+            request,
+            seated: false,
+            synced: false,
+            held: None,
+            events: Vec::new(),
+            events_bytes: 0,
+        };
         Self {
             output,
             format,
