@@ -24,7 +24,7 @@ pub(super) fn host(options: &Options) -> io::Result<()> {
     let reserved = bound((Ipv4Addr::LOCALHOST, 0).into())?;
     let address = reserved.local_addr()?.as_socket().ok_or_else(|| io::Error::other("no port"))?;
     let answers = options.dialogue().answers(options.is_resumable);
-    let (listens, listening) = std::sync::mpsc::channel();
+    let (listens, listening) = std::sync::mpsc::sync_channel(tables::needed(options.count));
     let threads = tables::needed(options.count);
     for number in 0..threads {
         let (answers, listens) = (answers.clone(), listens.clone());

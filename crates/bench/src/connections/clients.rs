@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ pub(super) struct Clients {
 }
 
 struct Thread {
-    orders: Sender<Order>,
+    orders: SyncSender<Order>,
     done: Receiver<Done>,
     _thread: JoinHandle<io::Result<()>>,
 }
@@ -68,8 +68,8 @@ impl Clients {
     pub(super) fn start(options: &Options, server: SocketAddr, side: Side) -> io::Result<Self> {
         let count = tables::needed(options.count);
         let threads = (0..count).map(|number| {
-            let (orders, ordered) = channel();
-            let (tells, done) = channel();
+            let (orders, ordered) = sync_channel(1);
+            let (tells, done) = sync_channel(1);
             let from = options.count * number / count;
             let to = options.count * (number + 1) / count;
             let (options, began) = (options.clone(), Instant::now());

@@ -212,6 +212,11 @@ pub(crate) fn with_process_table(work: impl FnOnce() + Send + 'static) {
 fn relay() -> &'static Mutex<Sender<Work>> {
     static RELAY: OnceLock<Mutex<Sender<Work>>> = OnceLock::new();
     RELAY.get_or_init(|| {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "it holds an answer for each request at most, which asks_max bounds, and a \
+                      shard must not wait for it"
+        )]
         let (sender, receiver) = channel::<Work>();
         let run = move || receiver.into_iter().for_each(|work| work());
         if let Err(error) = thread::Builder::new().name("playfield-relay".into()).spawn(run) {
@@ -227,7 +232,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::sync_channel;
     use std::thread;
 
     use mio::{Events, Poll, Token};
@@ -244,7 +249,7 @@ mod tests {
     fn a_socket_travels_to_another_table_and_its_shard_is_woken() {
         let tables = Arc::new(Tables::new(1).unwrap());
         let (mut client, accepted) = pair();
-        let (is_ready, ready) = channel();
+        let (is_ready, ready) = sync_channel(1);
         let of_shard = Arc::clone(&tables);
         let shard = thread::spawn(move || {
             let mut poll = Poll::new().unwrap();
@@ -271,8 +276,8 @@ mod tests {
     fn a_table_has_no_sockets_that_were_open_before() {
         let tables = Tables::new(1).unwrap();
         let (mut client, accepted) = pair();
-        let (leaves, left) = channel();
-        let (ends, end) = channel::<()>();
+        let (leaves, left) = sync_channel(1);
+        let (ends, end) = sync_channel::<()>(1);
         let shard = thread::spawn(move || {
             tables.leave().unwrap();
             leaves.send(()).unwrap();
@@ -299,7 +304,7 @@ mod tests {
     #[test]
     fn what_wakes_other_runtimes_runs_with_the_table_of_the_process() {
         let tables = Arc::new(Tables::new(1).unwrap());
-        let (tells, told) = channel();
+        let (tells, told) = sync_channel(1);
         let of_shard = Arc::clone(&tables);
         let shard = thread::spawn(move || {
             of_shard.leave().unwrap();
