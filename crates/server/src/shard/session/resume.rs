@@ -143,6 +143,7 @@ impl Shard {
         self.delivery.counters.sessions_resumed += 1;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
+        self.await_subscriptions(key);
         for seat in self.seats(key) {
             if seat.shard == self.delivery.shard {
                 self.returned(seat);
@@ -267,6 +268,7 @@ impl Shard {
         {
             self.delivery.post(target, ShardMail::Join { joiner: Box::new(joiner), join });
         }
+        self.delivery.suspend_channels(key);
         for seat in self.seats(key) {
             self.lost(seat);
         }
@@ -445,6 +447,7 @@ impl Shard {
             let left = ServerMessage::Left { request: None, room, code, text: text.into() };
             self.delivery.connections.send(key, &left);
         }
+        self.delivery.catch_up_channels(key);
         for Seat { shard: to, room, member } in self.seats(key) {
             if to == shard {
                 self.announce_join(room, member);
