@@ -45,10 +45,15 @@ cuts: ## cut 10,000 connections, and check that nothing is lost (CUTS=10000)
 	$(CHECK)
 	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield-client --test cuts -- --nocapture
 
+# The crates with features that a default build leaves out.
+FEATURED = playfield playfield-identity playfield-server
+
 lint: ## check format, clippy, documentation, dependencies and spelling; a warning is an error
 	$(CHECK) fmt clippy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy $(FEATURED:%=--package %) --all-features --all-targets -- -D warnings
+	cargo clippy --package playfield-client --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
 	else echo "playfield: cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
