@@ -41,9 +41,10 @@ kills: ## kill a process that saves 1,000 times, and check each save (KILLS=1000
 # How often connections between clients and a node are cut.
 CUTS ?= 10000
 
-cuts: ## cut 10,000 connections, and check that nothing is lost (CUTS=10000)
+cuts: ## cut 10,000 connections of each client, and check that nothing is lost (CUTS=10000)
 	$(CHECK)
 	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield-client --test cuts -- --nocapture
+	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield --test browser_cuts -- --nocapture
 
 # The crates with features that a default build leaves out.
 FEATURED = playfield playfield-identity playfield-server

@@ -1,6 +1,8 @@
 //! Keys, whatever their source.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -81,12 +83,17 @@ impl Keys {
         let place = path.display().to_string();
         let load = move || {
             let read = || {
-                let length = std::fs::metadata(&path)?.len();
-                if length > KEYS_BYTES_MAX as u64 {
-                    let text = format!("KEYS_BYTES_MAX: the file has {length} bytes");
-                    return Err(std::io::Error::other(text));
+                let failed = |text: &str| Err(std::io::Error::other(text));
+                // A pipe or a device may never end: opening one may wait for ever.
+                if !std::fs::metadata(&path)?.is_file() {
+                    return failed("it is not a regular file");
                 }
-                std::fs::read(&path)
+                let (mut bytes, max) = (Vec::new(), KEYS_BYTES_MAX as u64);
+                File::open(&path)?.take(max + 1).read_to_end(&mut bytes)?;
+                if bytes.len() > KEYS_BYTES_MAX {
+                    return failed(&format!("KEYS_BYTES_MAX: the file exceeds {max} bytes"));
+                }
+                Ok(bytes)
             };
             KeySet::any(&read().map_err(|error| KeyError::new(error.to_string()))?)
         };

@@ -80,6 +80,8 @@ fn a_file_has_any_of_them() {
     assert!(file("keys", &vec![b'x'; KEYS_BYTES_MAX]).is_ok());
     let error = file("keys", &vec![b'x'; KEYS_BYTES_MAX + 1]).unwrap_err().to_string();
     assert!(error.contains("KEYS_BYTES_MAX"), "{error}");
+    let not_a_file = Keys::file(&folder).unwrap_err().to_string();
+    assert!(not_a_file.contains("it is not a regular file"), "{not_a_file}");
     let missing = Keys::file(folder.join("nothing")).unwrap_err().to_string();
     assert!(missing.contains("nothing: "), "{missing}");
     std::fs::remove_dir_all(folder).unwrap();

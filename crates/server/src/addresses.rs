@@ -13,6 +13,7 @@ use playfield_room::Error;
 use crate::config::{Config, Network, masked};
 use crate::counted::add_below;
 use crate::http::Full;
+use crate::proxy::Client;
 use crate::shard::session::allowance::{Allowance, Rate};
 
 /// Rates by address are per minute: after a quiet minute an address has its full burst again.
@@ -162,6 +163,17 @@ impl Addresses {
     pub(crate) fn at(&self, ip: IpAddr, now: Duration) -> Arc<Address> {
         let is_trusted =
             self.is_proxy(ip) || self.trusted.iter().any(|network| network.contains(ip));
+        self.find(ip, is_trusted, now)
+    }
+
+    /// What is known of a client. Those that a proxy does not name share one address: the proxy's,
+    /// but with limits.
+    pub(crate) fn of(&self, client: Client, now: Duration) -> Arc<Address> {
+        let ip = client.address.ip();
+        if client.is_unnamed { self.find(ip, false, now) } else { self.at(ip, now) }
+    }
+
+    fn find(&self, ip: IpAddr, is_trusted: bool, now: Duration) -> Arc<Address> {
         let counted = (self.counted(ip), is_trusted);
         let mut known = self.lock();
         if let Some(address) = known.by_ip.get(&counted) {

@@ -558,6 +558,7 @@ impl EventLoop {
 
     /// Puts a socket in the place of its connection.
     fn put(&mut self, key: ConnectionKey, socket: Socket) {
+        self.shard.layer_holds(key, socket.layer.bytes());
         let place = key.index();
         if place >= self.sockets.len() {
             self.sockets.resize_with(place + 1, || None);

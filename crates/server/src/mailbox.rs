@@ -120,7 +120,8 @@ mod tests {
 
     fn mail(number: u64) -> ShardMail {
         let connection = ConnectionKey::from_bits(number);
-        ShardMail::Doom { connection, code: ErrorCode::TooSlow, text: String::new() }
+        let (code, text) = (ErrorCode::TooSlow, String::new());
+        ShardMail::Doom { connection, code, text, unless_away: false }
     }
 
     fn numbers(mailbox: &Mailbox) -> Vec<u64> {

@@ -121,26 +121,35 @@ fn version_2(input: &[u8]) -> Proxied {
     Proxied::Header { bytes, client: client.map(|(ip, port)| SocketAddr::new(ip, port)) }
 }
 
+/// Who sent an HTTP request, as far as trusted proxies say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Client {
+    /// The client, or the last proxy that is known. The port is 0 if no proxy gave it.
+    pub(crate) address: SocketAddr,
+    /// A proxy, whose address this is, was connected by someone whose address can't be read.
+    pub(crate) is_unnamed: bool,
+}
+
 /// The client that `X-Forwarded-For` headers from a trusted proxy at `peer` name. Each proxy
 /// appends the address that it was connected from, so the last address that is not a trusted
-/// proxy's is the client's. The port is 0 if it is not given.
+/// proxy's is the client's. What is further left than an item that can't be read does not count: it
+/// may come from the client.
 pub(crate) fn forwarded<'a>(
     peer: SocketAddr,
     headers: impl DoubleEndedIterator<Item = &'a [u8]>,
     is_proxy: impl Fn(IpAddr) -> bool,
-) -> SocketAddr {
+) -> Client {
     let mut client = peer;
     for item in headers.rev().flat_map(|header| header.rsplit(|&byte| byte == b',')) {
         if !is_proxy(client.ip()) {
             break;
         }
-        // An address that can't be read names nobody: the proxy that sent it counts.
         let Some(address) = std::str::from_utf8(item).ok().and_then(|text| hop(text.trim())) else {
-            break;
+            return Client { address: client, is_unnamed: true };
         };
         client = address;
     }
-    client
+    Client { address: client, is_unnamed: false }
 }
 
 /// An address, as `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or
@@ -157,7 +166,7 @@ fn hop(text: &str) -> Option<SocketAddr> {
 mod tests {
     use std::net::{IpAddr, SocketAddr};
 
-    use super::{Proxied, V1, V1_BYTES_MAX, V2, V2_REST_BYTES_MAX, forwarded, proxied};
+    use super::{Client, Proxied, V1, V1_BYTES_MAX, V2, V2_REST_BYTES_MAX, forwarded, proxied};
 
     fn client(text: &str) -> Option<SocketAddr> {
         Some(text.parse().unwrap())
@@ -303,13 +312,30 @@ mod tests {
             (&["1.1.1.1, 203.0.113.5 ,10.0.0.2"], "203.0.113.5:0"),
             (&["203.0.113.5", "10.0.0.3,10.0.0.2"], "203.0.113.5:0"),
             (&["10.0.0.3"], "10.0.0.3:0"),
-            (&["203.0.113.5, unknown"], "10.0.0.1:5000"),
-            (&["203.0.113.5,"], "10.0.0.1:5000"),
         ] {
             let headers = headers.iter().map(|header| header.as_bytes());
-            assert_eq!(forwarded(peer, headers, is_proxy), expected.parse().unwrap());
+            let named = Client { address: expected.parse().unwrap(), is_unnamed: false };
+            assert_eq!(forwarded(peer, headers, is_proxy), named);
         }
         let stranger = "203.0.113.9:1".parse().unwrap();
-        assert_eq!(forwarded(stranger, [&b"1.1.1.1"[..]].into_iter(), is_proxy), stranger);
+        let named = Client { address: stranger, is_unnamed: false };
+        assert_eq!(forwarded(stranger, [&b"unknown"[..]].into_iter(), is_proxy), named);
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_read_names_nobody_and_nor_does_what_stands_before_it() {
+        let peer = "10.0.0.1:5000".parse().unwrap();
+        let is_proxy = |ip: IpAddr| matches!(ip, IpAddr::V4(ip) if ip.octets()[0] == 10);
+        for (header, last_proxy) in [
+            (&b"unknown"[..], "10.0.0.1:5000"),
+            (b"", "10.0.0.1:5000"),
+            (b"\xFF", "10.0.0.1:5000"),
+            (b"1.1.1.1, unknown", "10.0.0.1:5000"),
+            (b"203.0.113.5,", "10.0.0.1:5000"),
+            (b"203.0.113.5, _hidden, 10.0.0.7", "10.0.0.7:0"),
+        ] {
+            let client = Client { address: last_proxy.parse().unwrap(), is_unnamed: true };
+            assert_eq!(forwarded(peer, [header].into_iter(), is_proxy), client, "{header:x?}");
+        }
     }
 }

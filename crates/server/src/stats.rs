@@ -116,6 +116,9 @@ counters! {
     keys_refused_by_address,
     /// Connections that were refused because their PROXY header could not be read.
     proxies_refused,
+    /// HTTP requests and WebSocket handshakes of which a trusted proxy sent an `X-Forwarded-For`
+    /// that could not be read.
+    clients_unnamed,
     /// Connections that were closed because of `message_timeout_ms`.
     closed_unfinished,
     /// Connections that were closed because of `peer_bytes_max` or `peer_bytes_per_address_max`.

@@ -443,3 +443,159 @@ fn broken_handshake_messages_end_their_connection_and_nothing_else() {
     running.stopper().stop();
     running.wait().unwrap();
 }
+
+#[test]
+fn no_handshake_fails_while_the_certificate_is_replaced() {
+    const HANDSHAKES: usize = 50;
+    let folder = Folder::new("reload-under-load");
+    let signed: Vec<_> = (0..4).map(|_| SelfSigned::new(&["localhost"]).unwrap()).collect();
+    folder.put(&signed[0]);
+    let running = folder.start(&[("shards", "2")]).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    for signed in &signed {
+        roots.add(signed.certificate().to_vec().into()).unwrap();
+    }
+    let mut config = trusting(signed[0].certificate(), rustls::ALL_VERSIONS);
+    let verifier = rustls::client::WebPkiServerVerifier::builder_with_provider(
+        Arc::new(roots),
+        Arc::clone(config.crypto_provider()),
+    );
+    config.dangerous().set_certificate_verifier(verifier.build().unwrap());
+    // Each handshake is a full one, with the certificate of the moment.
+    config.resumption = rustls::client::Resumption::disabled();
+    let (config, address) = (Arc::new(config), running.local_addr());
+    std::thread::scope(|scope| {
+        let visitors: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..HANDSHAKES {
+                        let mut client = connect(address, &config);
+                        client.write_all(GET).unwrap();
+                        let mut response = String::new();
+                        client.read_to_string(&mut response).unwrap();
+                        assert!(response.ends_with("<p>hello"), "{response}");
+                    }
+                })
+            })
+            .collect();
+        for signed in signed[1..].iter().chain(&signed) {
+            folder.put(signed);
+            until(&running, |running| {
+                running.tls_certificate().as_deref() == Some(signed.certificate())
+            });
+        }
+        visitors.into_iter().for_each(|visitor| visitor.join().unwrap());
+    });
+    let total = running.stats().total();
+    assert_eq!((total.tls_handshakes, total.tls_failed), (4 * HANDSHAKES as u64, 0));
+}
+
+/// A client that asks for a new handshake within TLS 1.2.
+struct Renegotiator {
+    socket: TcpStream,
+    sends: (u64, Box<dyn rustls::crypto::cipher::MessageEncrypter>),
+    receives: (u64, Box<dyn rustls::crypto::cipher::MessageDecrypter>),
+}
+
+impl Renegotiator {
+    fn new(running: &Running) -> Self {
+        use rustls::crypto::ring::cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256;
+        let suite = TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256;
+        let mut provider = rustls::crypto::ring::default_provider();
+        provider.cipher_suites = vec![suite];
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(running.tls_certificate().unwrap().into()).unwrap();
+        let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[&TLS12])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.enable_secret_extraction = true;
+        let mut client = connect(running.local_addr(), &Arc::new(config));
+        client.conn.complete_io(&mut client.sock).unwrap();
+        let rustls::SupportedCipherSuite::Tls12(suite) = suite else { unreachable!() };
+        let (conn, socket) = client.into_parts();
+        let secrets = conn.dangerous_extract_secrets().unwrap();
+        let keys = |secrets| match secrets {
+            rustls::ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (key, iv),
+            _ => unreachable!("the only suite that was offered"),
+        };
+        let (key, iv) = keys(secrets.tx.1);
+        let encrypter = suite.aead_alg.encrypter(key, iv.as_ref(), &[]);
+        let (key, iv) = keys(secrets.rx.1);
+        let decrypter = suite.aead_alg.decrypter(key, iv.as_ref());
+        let (sends, receives) = ((secrets.tx.0, encrypter), (secrets.rx.0, decrypter));
+        Self { socket, sends, receives }
+    }
+
+    fn say(&mut self, typ: rustls::ContentType, payload: &[u8]) {
+        use rustls::crypto::cipher::{OutboundChunks, OutboundPlainMessage};
+        let version = rustls::ProtocolVersion::TLSv1_2;
+        let payload = OutboundChunks::Single(payload);
+        let message = OutboundPlainMessage { typ, version, payload };
+        let sealed = self.sends.1.encrypt(message, self.sends.0).unwrap();
+        self.sends.0 += 1;
+        // The node may have closed the connection.
+        let _ = self.socket.write_all(&sealed.encode());
+    }
+
+    /// The type of the next record, and what is in it; `None` at the end.
+    fn hear(&mut self) -> Option<(u8, Vec<u8>)> {
+        let mut header = [0; 5];
+        self.socket.read_exact(&mut header).ok()?;
+        let mut sealed = vec![0; usize::from(u16::from_be_bytes([header[3], header[4]]))];
+        self.socket.read_exact(&mut sealed).ok()?;
+        let message = rustls::crypto::cipher::InboundOpaqueMessage::new(
+            header[0].into(),
+            rustls::ProtocolVersion::TLSv1_2,
+            &mut sealed,
+        );
+        let plain = self.receives.1.decrypt(message, self.receives.0).unwrap();
+        self.receives.0 += 1;
+        Some((header[0], plain.payload.to_vec()))
+    }
+}
+
+#[test]
+fn renegotiation_is_refused_with_an_alert_and_asking_again_ends_the_connection() {
+    const ALERT: u8 = 21;
+    const NO_RENEGOTIATION: [u8; 2] = [1, 100];
+    let running = secure(&[("shards", "1")]);
+    let mut client = Renegotiator::new(&running);
+    let mut hello = Vec::new();
+    common::tls::client(&trusting_node(&running)).write_tls(&mut hello).unwrap();
+    // Without the header of its record.
+    let hello = &hello[5..];
+    client.say(rustls::ContentType::Handshake, hello);
+    assert_eq!(client.hear(), Some((ALERT, NO_RENEGOTIATION.to_vec())));
+    // The connection is as good as before.
+    client.say(rustls::ContentType::ApplicationData, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    let (_, answer) = client.hear().unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "{answer:?}");
+    client.say(rustls::ContentType::Handshake, hello);
+    assert_eq!(client.hear(), None, "it was told already");
+    until(&running, |running| running.stats().total().connections == 0);
+}
+
+#[test]
+fn the_state_of_tls_counts_as_memory_of_its_address() {
+    let running = secure(&[
+        ("trusted_addresses", ""),
+        ("shards", "1"),
+        // For 16 connections, of 4 KiB each.
+        ("peer_bytes_per_address_max", "65536"),
+    ]);
+    let config = trusting_node(&running);
+    let mut held = Vec::new();
+    for count in 1..=17 {
+        let mut client = connect(running.local_addr(), &config);
+        let handshake = client.conn.complete_io(&mut client.sock);
+        held.push(client);
+        if count <= 16 {
+            handshake.unwrap();
+            until(&running, |running| running.stats().total().tls_handshakes == count);
+            assert_eq!(running.stats().total().closed_over_budget, 0);
+        }
+    }
+    until(&running, |running| running.stats().total().closed_over_budget == 1);
+}

@@ -100,6 +100,21 @@ impl Log {
         &kept.bytes[body..]
     }
 
+    /// Counts messages about a room that were not kept on their way here: they are lost, and so are
+    /// all before them.
+    pub fn lose(&mut self, room: Option<RoomNumber>, messages: u64) {
+        if messages == 0 {
+            return;
+        }
+        let kept = &mut **self.kept.get_or_insert_default();
+        while kept.messages > 0 {
+            kept.lose();
+            self.gone += 1;
+        }
+        kept.lost(room, messages);
+        self.gone += messages;
+    }
+
     /// The other end has received this many.
     ///
     /// # Errors
@@ -180,9 +195,14 @@ impl Kept {
     fn lose(&mut self) {
         let Some((room, _)) = header(&self.bytes[self.start..]) else { return };
         self.forget();
+        self.lost(room, 1);
+    }
+
+    /// Notes that messages were lost.
+    fn lost(&mut self, room: Option<RoomNumber>, messages: u64) {
         match self.lost.last_mut() {
-            Some(run) if run.room == room => run.messages += 1,
-            _ => self.lost.push(Lost { room, messages: 1 }),
+            Some(run) if run.room == room => run.messages += messages,
+            _ => self.lost.push(Lost { room, messages }),
         }
         if self.lost.len() > LOST_RUNS_MAX {
             self.lost.remove(0);
@@ -246,6 +266,25 @@ mod tests {
     fn bodies(log: &Log) -> Vec<(u32, Vec<u8>)> {
         let room = |room: Option<RoomNumber>| room.map_or(0, |room| room.0);
         log.unacknowledged().map(|(of, body)| (room(of), body.to_vec())).collect()
+    }
+
+    #[test]
+    fn messages_that_were_not_kept_on_their_way_are_lost_with_all_before_them() {
+        let lost = |room, messages| Lost { room: Some(RoomNumber(room)), messages };
+        let mut log = Log::default();
+        push(&mut log, 1, b"one", 1000);
+        push(&mut log, 2, b"two", 1000);
+        log.lose(Some(RoomNumber(1)), 5);
+        push(&mut log, 1, b"eight", 1000);
+        assert_eq!((log.sent(), log.gone()), (8, 7));
+        assert_eq!(log.resume(1), Ok(vec![lost(1, 5), lost(2, 1)]));
+        assert_eq!(bodies(&log), [(1, b"eight".to_vec())]);
+        assert_eq!(log.resume(7), Ok(vec![]));
+
+        let mut empty = Log::default();
+        empty.lose(Some(RoomNumber(3)), 2);
+        assert_eq!((empty.sent(), empty.resume(0)), (2, Ok(vec![lost(3, 2)])));
+        assert_eq!((empty.acknowledge(2), empty.memory()), (Ok(()), 0));
     }
 
     #[test]

@@ -129,6 +129,78 @@ messages! {
         },
         /// Ends the connection.
         0x0d goodbye Goodbye,
+        /// Asks for the publications of a channel, for as long as the connection lasts. A second one
+        /// for the same channel takes the place of the first.
+        0x10 subscribe Subscribe {
+            /// Repeated in the answer.
+            request: RequestNumber,
+            /// The channel's name.
+            channel: Cow<'a, str>,
+            /// The last publication that the client knows: what came after it follows, as far as
+            /// the channel's history reaches.
+            since: Option<Position>,
+            /// Whether to say who subscribes and who leaves.
+            presence: bool as OrDefault,
+        },
+        /// Ends a subscription.
+        0x11 unsubscribe Unsubscribe {
+            /// The channel's number, from `subscribed`.
+            channel: u64,
+        },
+        /// Sends a publication to all who subscribe to a channel.
+        0x12 publish Publish {
+            /// Repeated in the answer; `None` if none is wanted.
+            request: Option<RequestNumber>,
+            /// The channel's name.
+            channel: Cow<'a, str>,
+            /// The publication.
+            payload: &'a [u8],
+        },
+        /// Asks who subscribes to a channel.
+        0x13 members Members {
+            /// Repeated in the answer.
+            request: RequestNumber,
+            /// The channel's name.
+            channel: Cow<'a, str>,
+        },
+        /// Asks for past publications of a channel.
+        0x14 history History {
+            /// Repeated in the answer.
+            request: RequestNumber,
+            /// The channel's name.
+            channel: Cow<'a, str>,
+            /// Only those after this one.
+            since: Option<Position>,
+            /// At most this many, the oldest first; 0 leaves it to the node.
+            limit: u32 as OrDefault,
+        },
+        /// Registers the session as a device.
+        0x15 register Register {
+            /// Repeated in the answer.
+            request: RequestNumber,
+            /// The device's id.
+            device: Cow<'a, str>,
+            /// What the device says about itself.
+            metadata: Vec<(Cow<'a, str>, Cow<'a, str>)> as OrDefault,
+            /// By which it is found, beside its id.
+            tags: Vec<Cow<'a, str>> as OrDefault,
+        },
+        /// A device's message to the fleet.
+        0x16 report Report {
+            /// Repeated in the `reply`; `None` if none is wanted.
+            request: Option<RequestNumber>,
+            /// The report.
+            payload: &'a [u8],
+        },
+        /// Answers a `command`.
+        0x17 answer Answer {
+            /// The command's number.
+            command: u64,
+            /// Why the device could not do it; the payload then means nothing.
+            error: Option<Cow<'a, str>>,
+            /// The answer.
+            payload: &'a [u8],
+        },
     }
 }
 
@@ -228,6 +300,18 @@ record! {
     }
 }
 
+record! {
+    <'a>
+    /// A place in the sequence of a channel's publications.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Position {
+        /// New for each creation of the channel.
+        pub epoch: u64,
+        /// Counts the channel's publications, from 1; 0 is before the first.
+        pub offset: u64,
+    }
+}
+
 impl<'a> ClientMessage<'a> {
     /// Whether both ends count this message, so that each is handled exactly once across
     /// connections. What only the present connection needs is not counted.
@@ -243,13 +327,21 @@ impl<'a> ClientMessage<'a> {
             | Self::Schema { .. }
             | Self::Leave { .. }
             | Self::Request { .. }
-            | Self::Send { .. } => true,
+            | Self::Send { .. }
+            | Self::Publish { .. }
+            | Self::Members { .. }
+            | Self::History { .. }
+            | Self::Register { .. }
+            | Self::Report { .. }
+            | Self::Answer { .. } => true,
             Self::Hello(_)
             | Self::Ack { .. }
             | Self::Resync { .. }
             | Self::Ping { .. }
             | Self::Pong { .. }
-            | Self::Goodbye => false,
+            | Self::Goodbye
+            | Self::Subscribe { .. }
+            | Self::Unsubscribe { .. } => false,
         }
     }
 

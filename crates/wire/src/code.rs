@@ -144,6 +144,12 @@ codes! {
     36 AlreadyHere "already_here";
     /// The ticket was used, has expired, is for another user, or is not a ticket.
     37 BadTicket "bad_ticket";
+    /// The channel, or the fleet, does not let this session do that.
+    38 Forbidden "forbidden";
+    /// The node has no channels of this name.
+    39 UnknownChannel "unknown_channel";
+    /// Another session is registered as this device, and is not replaced.
+    40 DeviceTaken "device_taken";
 }
 
 impl ErrorCode {
@@ -170,7 +176,7 @@ mod tests {
 
     #[test]
     fn every_code_is_found_by_its_number_and_by_its_name() {
-        for number in 1..=37 {
+        for number in 1..=40 {
             let code = ErrorCode::from_number(number).unwrap();
             assert_eq!(code.number(), number);
             assert_eq!(code.to_string(), code.name());
@@ -180,7 +186,7 @@ mod tests {
 
     #[test]
     fn room_codes_begin_at_1000() {
-        for number in [0, 38, 999] {
+        for number in [0, 41, 999] {
             assert_eq!(ErrorCode::from_number(number), None, "{number}");
             assert_eq!(ErrorCode::from_name(&number.to_string()), None, "{number}");
         }

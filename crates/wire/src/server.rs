@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::message::MessageRef;
-use crate::message::field::{Fixed, JsonText, OrDefault, Since, advance};
+use crate::message::field::{Embedded, Fixed, JsonText, OrDefault, Since, advance};
 use crate::tree::Object;
 use crate::writer::{put_u8, put_varint};
 use crate::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
@@ -55,6 +55,9 @@ messages! {
             sync_hz: u32,
             /// Of the room type, see [`schema::fingerprint`](crate::schema::fingerprint).
             fingerprint: u64,
+            /// While the client is in the room, either end counts the connection as lost if it hears
+            /// nothing for so long; 0 = as long as the heartbeat allows.
+            silence_ms: u32 as OrDefault,
         },
         /// Answers `list`.
         0x43 listed Listed {
@@ -173,6 +176,101 @@ messages! {
             /// Why, for people.
             text: Cow<'a, str>,
         },
+        /// Answers `subscribe`. Publications follow.
+        0x50 subscribed Subscribed {
+            /// The request that this answers.
+            request: RequestNumber,
+            /// The channel's number on this node. No other channel ever has it.
+            channel: u64,
+            /// New for each creation of the channel.
+            epoch: u64,
+            /// The offset of the last publication before those that follow.
+            offset: u64,
+            /// Whether all publications after the client's position follow.
+            recovered: bool as OrDefault,
+            /// Whether payloads are bytes, and not JSON values.
+            bytes: bool as OrDefault,
+            /// How many sessions subscribe, this one included; 0 if the client may not know.
+            members: u64 as OrDefault,
+        },
+        /// A publication of a channel.
+        0x51 publication Publication {
+            /// The channel's number.
+            channel: u64,
+            /// Its place in the channel; one more than that of the one before, or some were missed.
+            offset: u64,
+            /// The verified user who published it, if a client with one did.
+            user: Option<Cow<'a, str>>,
+            /// The publication.
+            payload: &'a [u8],
+        },
+        /// The node has ended a subscription.
+        0x52 unsubscribed Unsubscribed {
+            /// The channel's number.
+            channel: u64,
+            /// Why.
+            code: ErrorCode,
+            /// Why, for people.
+            text: Cow<'a, str>,
+        },
+        /// A session subscribes to a channel, or does no longer.
+        0x53 presence Presence {
+            /// The channel's number.
+            channel: u64,
+            /// Counts these messages of the channel; after a gap, ask for `members`.
+            sequence: u64,
+            /// Whether it subscribes now.
+            joined: bool,
+            /// The session's number.
+            session: u64,
+            /// Its verified user, if any.
+            user: Option<Cow<'a, str>>,
+            /// Its display name.
+            name: Cow<'a, str> as OrDefault,
+        },
+        /// Answers `publish`.
+        0x54 published Published {
+            /// The request that this answers.
+            request: RequestNumber,
+            /// The publication's place in the channel.
+            offset: u64,
+        },
+        /// Answers `members`.
+        0x55 members Members {
+            /// The request that this answers.
+            request: RequestNumber,
+            /// Of the last `presence` before this answer.
+            sequence: u64,
+            /// How many sessions subscribe; more than are listed, if the node lists no more.
+            count: u64,
+            /// Who subscribes.
+            members: Vec<MemberInfo<'a>>,
+        },
+        /// Answers `history`.
+        0x56 history History {
+            /// The request that this answers.
+            request: RequestNumber,
+            /// New for each creation of the channel.
+            epoch: u64,
+            /// The offset of the channel's last publication.
+            offset: u64,
+            /// Past publications, the oldest first.
+            publications: Vec<PastPublication<'a>>,
+        },
+        /// Answers `register`.
+        0x57 registered Registered {
+            /// The request that this answers.
+            request: RequestNumber,
+            /// Whether no device was registered under this id.
+            is_new: bool,
+        },
+        /// A message to a device.
+        0x58 command Command {
+            /// The number for the `answer`; `None` if none is wanted.
+            command: Option<u64>,
+            /// The command.
+            payload: &'a [u8],
+        },
     }
 }
 
@@ -224,9 +322,38 @@ record! {
     }
 }
 
+record! {
+    <'a>
+    /// A session that subscribes to a channel.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct MemberInfo<'a> {
+        /// The session's number.
+        pub session: u64,
+        /// Its verified user, if any.
+        pub user: Option<Cow<'a, str>>,
+        /// Its display name.
+        pub name: Cow<'a, str> as OrDefault,
+    }
+}
+
+record! {
+    <'a>
+    /// A publication in `history`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct PastPublication<'a> {
+        /// Its place in the channel.
+        pub offset: u64,
+        /// The verified user who published it, if a client with one did.
+        pub user: Option<Cow<'a, str>>,
+        /// The publication.
+        pub payload: &'a [u8] as Embedded,
+    }
+}
+
 impl ServerMessage<'_> {
     /// Whether both ends count this message, so that each is delivered exactly once across
-    /// connections. State is not counted: a resumed copy gets one patch from its version.
+    /// connections. State is not counted: a resumed copy gets one patch from its version. Nor are
+    /// publications: a client subscribes again with the position that it has reached.
     #[must_use]
     #[inline]
     pub fn is_counted(&self) -> bool {
@@ -237,7 +364,12 @@ impl ServerMessage<'_> {
             | Self::Left { .. }
             | Self::Reply { .. }
             | Self::Event { .. }
-            | Self::Error { .. } => true,
+            | Self::Error { .. }
+            | Self::Published { .. }
+            | Self::Members { .. }
+            | Self::History { .. }
+            | Self::Registered { .. }
+            | Self::Command { .. } => true,
             Self::Welcome { .. }
             | Self::Snapshot { .. }
             | Self::Patch { .. }
@@ -245,7 +377,11 @@ impl ServerMessage<'_> {
             | Self::Ping { .. }
             | Self::Pong { .. }
             | Self::Ack { .. }
-            | Self::Goodbye { .. } => false,
+            | Self::Goodbye { .. }
+            | Self::Subscribed { .. }
+            | Self::Publication { .. }
+            | Self::Unsubscribed { .. }
+            | Self::Presence { .. } => false,
         }
     }
 }

@@ -20,13 +20,21 @@ use proptest::prelude::*;
 
 /// Whether the last field is a `rest`. Such a message is not self-delimiting, so it may be longer.
 fn client_ends_open(message: &ClientMessage<'_>) -> bool {
-    use ClientMessage::{Create, JoinOrCreate, Request, Send};
-    matches!(message, Create { .. } | JoinOrCreate { .. } | Request { .. } | Send { .. })
+    use ClientMessage::{Answer, Create, JoinOrCreate, Publish, Report, Request, Send};
+    match message {
+        Create { .. } | JoinOrCreate { .. } | Request { .. } | Send { .. } => true,
+        Publish { .. } | Report { .. } | Answer { .. } => true,
+        _ => false,
+    }
 }
 
 fn server_ends_open(message: &ServerMessage<'_>) -> bool {
-    use ServerMessage::{Event, Patch, Reply, Schema, Snapshot};
-    matches!(message, Event { .. } | Patch { .. } | Reply { .. } | Schema { .. } | Snapshot { .. })
+    use ServerMessage::{Command, Event, Patch, Publication, Reply, Schema, Snapshot};
+    match message {
+        Event { .. } | Patch { .. } | Reply { .. } | Schema { .. } | Snapshot { .. } => true,
+        Publication { .. } | Command { .. } => true,
+        _ => false,
+    }
 }
 
 /// The required length: in a message with a `rest`, everything before that.
@@ -35,6 +43,9 @@ fn client_required(message: &ClientMessage<'_>, length: usize) -> usize {
         ClientMessage::Create { options: rest, .. }
         | ClientMessage::JoinOrCreate { options: rest, .. }
         | ClientMessage::Request { payload: rest, .. }
+        | ClientMessage::Publish { payload: rest, .. }
+        | ClientMessage::Report { payload: rest, .. }
+        | ClientMessage::Answer { payload: rest, .. }
         | ClientMessage::Send { payload: rest, .. } => length - rest.len(),
         _ => length,
     }
@@ -44,6 +55,8 @@ fn server_required(message: &ServerMessage<'_>, length: usize) -> usize {
     match message {
         ServerMessage::Event { payload: rest, .. }
         | ServerMessage::Reply { payload: rest, .. }
+        | ServerMessage::Publication { payload: rest, .. }
+        | ServerMessage::Command { payload: rest, .. }
         | ServerMessage::Schema { schema: rest, .. }
         | ServerMessage::Snapshot { body: rest, .. }
         | ServerMessage::Patch { body: rest, .. } => length - rest.len(),

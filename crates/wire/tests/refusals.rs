@@ -65,7 +65,7 @@ fn a_hello_of_another_protocol_version_is_read() {
 
 #[test]
 fn unknown_kinds_have_their_own_error() {
-    for body in [&[0x00][..], &[0x10], &[0x41, 1], &[0xff]] {
+    for body in [&[0x00][..], &[0x18], &[0x41, 1], &[0xff]] {
         let error = ClientMessage::decode(Format::Packed, body).unwrap_err();
         assert!(error.is_unknown_kind(), "{error}");
     }

@@ -16,6 +16,7 @@ mod stream;
 mod task;
 #[cfg(feature = "tls")]
 mod tls;
+mod token;
 
 use std::time::Duration;
 

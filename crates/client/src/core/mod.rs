@@ -185,6 +185,13 @@ impl Client {
         self.session.phase == Phase::Away
     }
 
+    /// How long the node keeps the session after a lost connection, as of the last welcome. Zero if
+    /// it does not keep it.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.session.resumption.grace()
+    }
+
     /// Why the connection, or the last attempt to restore it, was lost.
     #[must_use]
     pub fn lost(&self) -> Option<&ClientError> {

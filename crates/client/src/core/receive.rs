@@ -102,6 +102,7 @@ impl Session {
                 tick_hz,
                 sync_hz,
                 fingerprint,
+                silence_ms,
             } => {
                 let joined = Joined {
                     room,
@@ -113,6 +114,7 @@ impl Session {
                     tick_hz,
                     sync_hz,
                     fingerprint,
+                    silence: (silence_ms > 0).then(|| Duration::from_millis(silence_ms.into())),
                 };
                 self.joined(request, &joined, handler)
             }
@@ -136,6 +138,18 @@ impl Session {
             }
             ServerMessage::Left { request, room, code, text } => {
                 self.left(request, room, code, &text, handler)
+            }
+            ServerMessage::Subscribed { .. }
+            | ServerMessage::Publication { .. }
+            | ServerMessage::Unsubscribed { .. }
+            | ServerMessage::Presence { .. }
+            | ServerMessage::Published { .. }
+            | ServerMessage::Members { .. }
+            | ServerMessage::History { .. } => Err(ClientError::OutOfTurn {
+                message: "a message of a channel that was not asked for",
+            }),
+            ServerMessage::Registered { .. } | ServerMessage::Command { .. } => {
+                Err(ClientError::OutOfTurn { message: "a message to a device, which this is not" })
             }
             ServerMessage::Error { request, room, code, text, retry_after_ms } => {
                 match request {
@@ -229,7 +243,8 @@ impl Session {
         joined: &Joined<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        self.rooms.joined(joined.room, joined.epoch)?;
+        self.rooms.joined(joined)?;
+        self.pulse.expect(self.rooms.silence());
         if self.requests.answered(request, "a room", |asked| asked == Asked::Join)? {
             handler.joined(request, joined);
             return Ok(());
@@ -247,6 +262,7 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         self.rooms.left(room)?;
+        self.pulse.expect(self.rooms.silence());
         if let Some(request) = request {
             self.requests.answered(request, "a left", |asked| asked == Asked::Leave { room })?;
         }
@@ -273,7 +289,9 @@ impl Session {
         self.pulse.welcomed(welcome.heartbeat);
         self.bytes_max =
             usize::try_from(welcome.message_bytes_max).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
-        self.opened(welcome, resumed, handler)
+        self.opened(welcome, resumed, handler)?;
+        self.pulse.expect(self.rooms.silence());
+        Ok(())
     }
 }
 
@@ -295,6 +313,16 @@ fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> 
         ServerMessage::Snapshot { .. } => "a snapshot before the welcome",
         ServerMessage::Patch { .. } => "a patch before the welcome",
         ServerMessage::Check { .. } => "a check before the welcome",
+        ServerMessage::Subscribed { .. }
+        | ServerMessage::Publication { .. }
+        | ServerMessage::Unsubscribed { .. }
+        | ServerMessage::Presence { .. }
+        | ServerMessage::Published { .. }
+        | ServerMessage::Members { .. }
+        | ServerMessage::History { .. } => "a message of a channel before the welcome",
+        ServerMessage::Registered { .. } | ServerMessage::Command { .. } => {
+            "a message to a device before the welcome"
+        }
     };
     Err(ClientError::OutOfTurn { message })
 }

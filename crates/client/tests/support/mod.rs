@@ -195,6 +195,8 @@ pub(crate) struct Node {
     greeted: bool,
     /// The answer to the handshake, to write before anything else.
     answer: Vec<u8>,
+    /// The token for the authenticator in the last hello.
+    pub(crate) token: Vec<u8>,
 }
 
 impl Node {
@@ -206,6 +208,7 @@ impl Node {
             decoder: None,
             greeted: false,
             answer: Vec::new(),
+            token: Vec::new(),
         }
     }
 
@@ -245,7 +248,11 @@ impl Node {
                     let frame =
                         Framing { message_bytes_max: 1 << 20 }.decode(&self.unread).unwrap();
                     frame.map_or(0, |frame| {
-                        heard.push(said(&ClientMessage::decode(self.format, frame.body).unwrap()));
+                        let message = ClientMessage::decode(self.format, frame.body).unwrap();
+                        if let ClientMessage::Hello(hello) = &message {
+                            self.token = hello.token.to_vec();
+                        }
+                        heard.push(said(&message));
                         frame.consumed
                     })
                 }
@@ -337,6 +344,7 @@ pub(crate) fn joined(
         tick_hz: 20,
         sync_hz: 10,
         fingerprint: 99,
+        silence_ms: 0,
     }
 }
 

@@ -154,6 +154,11 @@ impl Server {
         self.stream.shutdown().await.unwrap();
     }
 
+    /// The token for the authenticator in the client's hello.
+    pub(crate) fn token(&self) -> &[u8] {
+        &self.node.token
+    }
+
     /// The client's next message.
     pub(crate) async fn hear(&mut self) -> Said {
         loop {

@@ -11,6 +11,13 @@ pub(crate) struct BehindProxy {
     then: Layer,
 }
 
+impl BehindProxy {
+    /// How much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.came.capacity()
+    }
+}
+
 impl Layer {
     /// A layer after a PROXY header, if there is one.
     pub(super) fn behind_proxy(self) -> Self {
@@ -46,7 +53,7 @@ impl Tls {
         let BehindProxy { mut came, then } = *behind;
         socket.layer = then;
         if came.len() > header_bytes {
-            self.received(socket, shard, &mut came[header_bytes..]);
+            self.decode(socket, shard, &mut came[header_bytes..]);
         }
     }
 }

@@ -40,6 +40,15 @@ impl Layer {
     pub(super) fn is_ended(&self) -> bool {
         matches!(self, Self::Tls(tls) if tls.is_ended())
     }
+
+    /// How much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Unknown | Self::TlsExpected | Self::Plain => 0,
+            Self::BehindProxy(behind) => behind.bytes(),
+            Self::Tls(tls) => tls.bytes(),
+        }
+    }
 }
 
 /// What a shard's event loop needs for TLS.
@@ -108,6 +117,11 @@ impl Tls {
 
     /// Bytes came from a socket whose layer is not plain.
     pub(super) fn received(&mut self, socket: &mut Socket, shard: &mut Shard, input: &mut [u8]) {
+        self.decode(socket, shard, input);
+        shard.layer_holds(socket.key, socket.layer.bytes());
+    }
+
+    pub(super) fn decode(&mut self, socket: &mut Socket, shard: &mut Shard, input: &mut [u8]) {
         if let Layer::BehindProxy(_) = socket.layer {
             return self.received_from_proxy(socket, shard, input);
         }
@@ -200,6 +214,11 @@ impl Tls {
     /// Writes to a TLS connection as much as its socket takes. At most one record is encrypted
     /// beyond that.
     pub(super) fn flush(&mut self, socket: &mut Socket, shard: &mut Shard) {
+        self.encode(socket, shard);
+        shard.layer_holds(socket.key, socket.layer.bytes());
+    }
+
+    fn encode(&mut self, socket: &mut Socket, shard: &mut Shard) {
         let key = socket.key;
         let Layer::Tls(tls) = &mut socket.layer else { return };
         loop {

@@ -1,6 +1,5 @@
 //! Where shards hand in what the worker is to do.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::addresses::{Addresses, RequestUnderWay};
 use crate::config::Config;
 use crate::counted::Counted;
+use crate::proxy::Client;
 use crate::shard::keys::ConnectionKey;
 
 /// Where the answer to a request goes.
@@ -136,14 +136,14 @@ impl Desk {
         &self.addresses
     }
 
-    /// Counts a request whose body has `bytes` bytes.
+    /// Counts a request from this client, whose body has `bytes` bytes.
     pub(crate) fn admit(
         &self,
-        address: IpAddr,
+        client: Client,
         bytes: usize,
         now: Duration,
     ) -> Result<UnderWay, Full> {
-        let of_address = self.addresses.at(address, now).admit_request(bytes)?;
+        let of_address = self.addresses.of(client, now).admit_request(bytes)?;
         let of_node = Counted::new(&self.load, self.requests_max).ok_or(Full::Node)?;
         Ok(UnderWay { _of_node: of_node, _of_address: of_address })
     }
@@ -161,16 +161,16 @@ impl Desk {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
+    use std::net::SocketAddr;
     use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     use super::{Desk, Full};
     use crate::config::Config;
+    use crate::proxy::Client;
 
-    fn address(text: &str) -> IpAddr {
-        text.parse().unwrap()
+    fn client(text: &str) -> Client {
+        Client { address: SocketAddr::new(text.parse().unwrap(), 1), is_unnamed: false }
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         let config =
             Config { http_requests_max: 5, http_requests_per_address_max: 2, ..Config::default() };
         let (desk, _orders) = Desk::new(&config);
-        let admit = |text| desk.admit(address(text), 0, Duration::ZERO);
+        let admit = |text| desk.admit(client(text), 0, Duration::ZERO);
         let mut held = Vec::new();
         for (one, same) in [("10.0.0.1", "::ffff:10.0.0.1"), ("2001:db8::1", "2001:db8::ffff:1")] {
             held.push(admit(one).ok().unwrap());

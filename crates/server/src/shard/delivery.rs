@@ -15,7 +15,7 @@ use crate::room_id::RoomId;
 use crate::shard::connection::{Connections, Kind};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
-use crate::shard::parcels::pack;
+use crate::shard::parcels::{pack, pack_lost, trim};
 use crate::shard::rooms::join::JoinRequest;
 use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
@@ -148,7 +148,16 @@ impl Delivery {
                 if session.out.is_empty() {
                     self.remote_dirty.push(place);
                 }
+                match std::mem::take(&mut session.lost) {
+                    0 => {}
+                    lost => pack_lost(&mut session.out, lost),
+                }
                 pack(&mut session.out, kind, |out| write(member.format, out));
+                // As the log that it goes to. Not for each message, which would move the rest.
+                let bytes_max = self.node.config.resume_bytes_max;
+                if session.held && session.out.len() > 2 * bytes_max {
+                    trim(&mut session.out, bytes_max);
+                }
             }
         }
     }
@@ -173,10 +182,16 @@ impl Delivery {
         event: EventHeader,
         payload: &[u8],
     ) {
-        if !self.has_space(&member.output, payload.len() + EVENT_HEADER_BYTES_MAX) {
-            return self.doom(member);
-        }
         member.events += 1;
+        if !self.has_space(&member.output, payload.len() + EVENT_HEADER_BYTES_MAX) {
+            if let MemberOutput::Elsewhere(session) = &mut member.output {
+                if session.lost == 0 && session.out.is_empty() {
+                    self.remote_dirty.push(place);
+                }
+                session.lost += 1;
+            }
+            return self.doom(member, true);
+        }
         let (number, sequence) = (member.number, member.events);
         // The room's own version would tell of syncs that changed nothing for this player.
         let version = member.latest();
@@ -190,6 +205,8 @@ impl Delivery {
     pub(crate) fn has_space(&self, output: &MemberOutput, bytes: usize) -> bool {
         let waiting = match output {
             MemberOutput::Here(connection) => self.connections.unsent(*connection).len(),
+            // Its log has a limit of its own.
+            MemberOutput::Elsewhere(session) if session.held => 0,
             MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
         };
         waiting == 0 || waiting + bytes <= self.node.config.outbox_bytes_max
@@ -203,8 +220,9 @@ impl Delivery {
         }
     }
 
-    /// Gives up a member's connection: too much waits for it.
-    pub(crate) fn doom(&mut self, member: &mut Member) {
+    /// Gives up a member's connection: too much waits for it. `unless_away`: a session that turns out
+    /// to have no connection goes on.
+    pub(crate) fn doom(&mut self, member: &mut Member, unless_away: bool) {
         let bytes_max = self.node.config.outbox_bytes_max;
         let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
         let code = ErrorCode::TooSlow;
@@ -213,7 +231,7 @@ impl Delivery {
             MemberOutput::Elsewhere(session) if !session.doomed => {
                 session.doomed = true;
                 let (shard, connection) = (session.shard, session.connection);
-                self.post(shard, ShardMail::Doom { connection, code, text });
+                self.post(shard, ShardMail::Doom { connection, code, text, unless_away });
             }
             MemberOutput::Elsewhere(_) => {}
         }
@@ -231,8 +249,12 @@ impl Delivery {
     /// Sends a member's output to its session's shard.
     pub(crate) fn ship(&mut self, member: &mut Member) {
         if let MemberOutput::Elsewhere(session) = &mut member.output
-            && (!session.out.is_empty() || session.done > 0)
+            && (!session.out.is_empty() || session.done > 0 || session.lost > 0)
         {
+            match std::mem::take(&mut session.lost) {
+                0 => {}
+                lost => pack_lost(&mut session.out, lost),
+            }
             let bytes = std::mem::take(&mut session.out);
             let done = std::mem::take(&mut session.done);
             session.in_flight += bytes.len();
@@ -318,7 +340,7 @@ impl RoomOutput for HostedRoomOutput<'_> {
             Standing::Entering(entering) => {
                 let bytes = payload.len() + EVENT_HEADER_BYTES_MAX;
                 if entering.events_bytes + bytes > self.delivery.node.config.outbox_bytes_max {
-                    return self.delivery.doom(member);
+                    return self.delivery.doom(member, false);
                 }
                 entering.events_bytes += bytes;
                 entering.events.push(HeldEvent { header: event, payload: payload.to_vec() });
@@ -379,7 +401,8 @@ impl RoomOutput for HostedRoomOutput<'_> {
             if shard == self.delivery.shard {
                 self.delivery.doom_connection(connection, code, text);
             } else {
-                self.delivery.post(shard, ShardMail::Doom { connection, code, text });
+                let doom = ShardMail::Doom { connection, code, text, unless_away: false };
+                self.delivery.post(shard, doom);
             }
         }
     }

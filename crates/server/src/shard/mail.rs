@@ -55,7 +55,7 @@ pub(crate) enum ShardMail {
         answered: Option<RequestNumber>,
     },
     /// To the session's shard: its client is too slow, and has to be closed.
-    Doom { connection: ConnectionKey, code: ErrorCode, text: String },
+    Doom { connection: ConnectionKey, code: ErrorCode, text: String, unless_away: bool },
     /// To other shards: an address holds too much memory. If it still does, the connections that
     /// hold the most have to go.
     Relieve(Arc<Address>),

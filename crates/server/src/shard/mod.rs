@@ -44,6 +44,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
+use connection::address::Unnamed;
 use connection::http::period;
 use connection::patience::Patience;
 use connection::share::Visit;
@@ -133,6 +134,7 @@ pub(crate) struct Shard {
     leaving: Vec<Leave>,
     /// An address that holds more memory than it may, or that took more when all together did.
     over_budget: Option<Arc<Address>>,
+    unnamed: Unnamed,
     /// Kept for its memory.
     due: Vec<Timeout>,
 }
@@ -207,6 +209,7 @@ impl Shard {
             leaving: Vec::new(),
             replies_bytes: 0,
             over_budget: None,
+            unnamed: Unnamed::default(),
             due: Vec::new(),
         }
     }
@@ -480,6 +483,7 @@ impl Shard {
             rooms: self.rooms.len() as u64,
             messages_out: self.delivery.connections.messages_out,
             lateness_us_max,
+            clients_unnamed: self.unnamed.count,
             ..self.delivery.counters
         }
     }

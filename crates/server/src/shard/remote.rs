@@ -8,7 +8,7 @@ use crate::service::Answered;
 use crate::shard::connection::{Kind, Moving};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
-use crate::shard::parcels::unpack;
+use crate::shard::parcels::{Parcel, unpack};
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::{MemberOutput, RemoteSession};
 use crate::shard::rooms::sync::mark_joined;
@@ -59,8 +59,10 @@ impl Shard {
                 self.go_on_returning(connection);
             }
             ShardMail::Relieve(address) => self.relieve(&address),
-            ShardMail::Doom { connection, code, text } => {
-                self.delivery.doom_connection(connection, code, text);
+            ShardMail::Doom { connection, code, text, unless_away } => {
+                if !(unless_away && self.delivery.connections.is_held(connection)) {
+                    self.delivery.doom_connection(connection, code, text);
+                }
             }
             ShardMail::Found(founding) => self.found(*founding),
             ShardMail::Reserve { room, who, wait, answers } => {
@@ -101,10 +103,15 @@ impl Shard {
         room.undelivered += bytes.len();
         connection.owes_receipts = true;
         let is_held = connection.held;
-        for (at, (kind, body)) in unpack(bytes, number).enumerate() {
-            // The room sends state again once the client is back.
-            if !is_held || kind != Kind::Fleeting {
-                self.delivery.connections.write(key, kind, |_, out| out.extend_from_slice(body));
+        for (at, parcel) in unpack(bytes, number).enumerate() {
+            let connections = &mut self.delivery.connections;
+            match parcel {
+                // The room sends state again once the client is back.
+                Parcel::Message(Kind::Fleeting, _) if is_held => {}
+                Parcel::Message(kind, body) => {
+                    connections.write(key, kind, |_, out| out.extend_from_slice(body));
+                }
+                Parcel::Lost(messages) => connections.lose(key, number, messages),
             }
             if is_first && at == 0 {
                 mark_joined(&mut self.delivery, key, number);
@@ -120,7 +127,7 @@ impl Shard {
     /// On the room's shard: the session of a member has lost its connection.
     fn lost_elsewhere(&mut self, room: RoomKey, member: MemberKey) {
         let Some(session) = self.elsewhere(room, member) else { return };
-        session.held = true;
+        (session.held, session.doomed) = (true, false);
         self.lost(Seat { shard: self.delivery.shard, room, member });
     }
 
@@ -133,7 +140,7 @@ impl Shard {
         copy: Option<ResumeRoom>,
     ) {
         let Some(session) = self.elsewhere(room, member) else { return };
-        session.held = true;
+        (session.held, session.doomed) = (true, false);
         let (shard, connection) = (session.shard, session.connection);
         self.returned(Seat { shard: self.delivery.shard, room, member });
         // What it was sent comes before the answer.

@@ -1,5 +1,7 @@
 //! The node's certificate and its key.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,6 +10,9 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+
+/// The maximum size of either file. A chain of certificates takes a few kilobytes.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +35,7 @@ impl Files {
     /// If one can't be read.
     pub(crate) fn read(&self) -> Result<Contents, String> {
         let read = |setting: &str, path: &Path| {
-            std::fs::read(path).map_err(|error| wrong(setting, path, &error))
+            read_file(path).map_err(|error| wrong(setting, path, &error))
         };
         Ok(Contents {
             certificate: read("tls_cert", &self.certificate)?,
@@ -73,6 +78,21 @@ impl Contents {
     }
 }
 
+/// Reads a file of at most [`FILE_BYTES_MAX`]. What is no file, such as a pipe or a device, may never
+/// end, and would hold the thread that looks for new certificates.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    // Before it is opened: that alone waits, if it is a pipe.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {FILE_BYTES_MAX} bytes")));
+    }
+    Ok(bytes)
+}
+
 fn wrong(setting: &str, path: &Path, why: &dyn std::fmt::Display) -> String {
     format!("{setting} = {:?}: {why}", path.display().to_string())
 }
@@ -103,5 +123,40 @@ impl CurrentCertificate {
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    use super::{FILE_BYTES_MAX, read_file};
+
+    #[test]
+    fn only_files_of_limited_size_are_read() {
+        let name = format!("playfield-certificate-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("cert.pem");
+        let of = |bytes: u64| {
+            std::fs::write(&file, vec![b'x'; bytes as usize]).unwrap();
+            read_file(&file).map(|read| read.len() as u64).map_err(|error| error.to_string())
+        };
+        assert_eq!(of(FILE_BYTES_MAX), Ok(FILE_BYTES_MAX));
+        assert_eq!(of(FILE_BYTES_MAX + 1), Err("it has more than 1048576 bytes".to_owned()));
+
+        let pipe = folder.join("pipe");
+        let has_pipe = Command::new("mkfifo").arg(&pipe).status().is_ok_and(|made| made.success());
+        let endless = PathBuf::from("/dev/zero");
+        let mut others = vec![folder.clone()];
+        others.extend(has_pipe.then_some(pipe));
+        others.extend(endless.exists().then_some(endless));
+        for other in others {
+            // A read of it would wait, or take all memory.
+            let error = read_file(&other).unwrap_err().to_string();
+            assert_eq!(error, "it is not a regular file", "{}", other.display());
+        }
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -22,6 +22,9 @@ const RECORD_BYTES: usize = 16 << 10;
 /// What a record takes beside its plaintext, at most: its header, and what the cipher adds.
 const RECORD_OVERHEAD: usize = 64;
 
+/// What the state of the TLS library takes, nearly: `playfield bench tls` measures it.
+const STATE_BYTES: usize = 4 << 10;
+
 /// TLS of one connection.
 pub(crate) struct TlsConnection {
     state: UnbufferedServerConnection,
@@ -71,6 +74,11 @@ impl TlsConnection {
     /// Whether the handshake is complete.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
+    }
+
+    /// How much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        STATE_BYTES + self.partial.capacity() + self.unsent.capacity()
     }
 
     /// Whether the client has said that it sends nothing more.

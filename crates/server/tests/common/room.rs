@@ -15,9 +15,9 @@ use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 /// The messages, in the order of their numbers.
-pub(crate) const MESSAGES: [&str; 19] = [
+pub(crate) const MESSAGES: [&str; 20] = [
     "add", "secret", "shout", "refuse", "kick", "big", "later", "answer", "sync", "close", "lock",
-    "tell", "ask", "compute", "spawn", "hang", "fail", "forget", "flood",
+    "tell", "ask", "compute", "spawn", "hang", "fail", "forget", "flood", "burst",
 ];
 
 /// The number of a message.
@@ -285,6 +285,17 @@ impl AnyRoom for TestRoom {
                     out.removed(link, &error);
                 }
                 return;
+            }
+            // That many events of 1 KB for the others.
+            Some("burst") => {
+                for number in 0..text.parse().unwrap_or(0) {
+                    let text = format!("{number} {}", "x".repeat(1000));
+                    let others = self.seats.iter().filter(|(other, _)| **other != player);
+                    for (_, &(link, format)) in others {
+                        let event = EventHeader { index: 0, name: "heard", version: self.version };
+                        out.event(link, event, &encoded(format, text.as_bytes()));
+                    }
+                }
             }
             Some("big") => reply = "x".repeat(text.parse().unwrap_or_default()),
             Some("later") => return self.later.extend(request.map(|request| (player, request))),

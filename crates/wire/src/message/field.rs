@@ -107,6 +107,9 @@ pub(crate) struct Fixed;
 /// A version no less than this one: in `packed` the difference.
 pub(crate) struct Since<V>(pub(crate) V);
 
+/// A payload with fields after it: in `packed` its length comes first.
+pub(crate) struct Embedded;
+
 /// Text in JSON, whatever the format: in `json` the value itself, in `msgpack` its text.
 pub(crate) struct JsonText;
 
@@ -197,6 +200,28 @@ impl<'a, V: Borrow<u64>> Coding<'a, u64> for Since<V> {
 #[inline]
 pub(crate) fn advance(base: u64, version: u64) -> u64 {
     version.checked_sub(base).expect("a patch leads from its base to a later version")
+}
+
+impl<'a> Coding<'a, &'a [u8]> for Embedded {
+    fn put(&self, value: &&'a [u8], out: &mut Vec<u8>) {
+        put_bytes(out, value);
+    }
+
+    fn take(&self, reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
+        reader.bytes()
+    }
+
+    fn write(&self, value: &&'a [u8], object: &mut Object<'_>, name: &str) {
+        value.write(object, name);
+    }
+
+    fn read<R: Raw<'a>>(
+        &self,
+        members: &Members<'a, R>,
+        member: Member,
+    ) -> Result<&'a [u8], DecodeError> {
+        Plain.read(members, member)
+    }
 }
 
 impl<'a> Coding<'a, &'a [u8]> for JsonText {
@@ -317,6 +342,14 @@ fields! {
         |reader| list(reader, |reader| Ok((reader.text()?.into(), reader.text()?.into()))),
         |object, name, pairs| object.pairs(name, pairs),
         Members::pairs;
+    Vec<Cow<'a, str>>:
+        |out, texts| {
+            put_varint(out, texts.len() as u64);
+            texts.iter().for_each(|text| put_text(out, text));
+        },
+        |reader| list(reader, |reader| reader.text().map(Cow::Borrowed)),
+        |object, name, texts| object.texts(name, texts),
+        Members::texts;
     MessageRef<'a>:
         |out, message| put_varint(out, message.index().into()),
         |reader| reader.varint_u32().map(MessageRef::Index),

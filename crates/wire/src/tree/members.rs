@@ -67,10 +67,12 @@ macro_rules! members {
 }
 
 members! {
-    base capacity code digest epoch filter fingerprint format grace_ms heartbeat_ms id key limit
-    locked lost max_message_bytes message messages metadata name nonce ops options payload player
-    players private protocol received request resumable resume resumed retry_after_ms room room_type
-    rooms schema schemas sequence session sync_hz text tick_hz time_us token version
+    base bytes capacity channel code command count device digest epoch error filter fingerprint
+    format grace_ms heartbeat_ms id is_new joined key limit locked lost max_message_bytes members
+    message messages metadata name nonce offset ops options payload player players presence private
+    protocol publications received recovered request resumable resume resumed retry_after_ms room
+    room_type rooms schema schemas sequence session silence_ms since sync_hz tags text tick_hz
+    time_us token user version
 }
 
 impl Member {
@@ -187,6 +189,12 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
             TreeFormat::Msgpack => "bytes, or a string in base64 with padding",
         };
         self.value_as(member, R::as_bytes, expected)
+    }
+
+    /// A list of strings.
+    pub(crate) fn texts(&self, member: Member) -> Result<Option<Vec<Cow<'a, str>>>, DecodeError> {
+        let texts = |raw: R| raw.as_elements()?.into_iter().map(R::as_text).collect();
+        self.value_as(member, texts, "a list of strings")
     }
 
     /// An object whose members are all strings. A repeated key makes two pairs, as in `packed`.

@@ -40,6 +40,12 @@ impl<'o> Object<'o> {
         object.end();
     }
 
+    pub(crate) fn texts(&mut self, name: &str, texts: &[impl AsRef<str>]) {
+        let mut array = self.field(name).array(texts.len());
+        texts.iter().for_each(|text| array.element().text(text.as_ref()));
+        array.end();
+    }
+
     pub(crate) fn list<T>(
         &mut self,
         name: &str,

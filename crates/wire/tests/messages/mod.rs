@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
+use playfield_wire::client::{ClientMessage, Hello, Position, Resume, ResumeRoom, SchemaRef};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Lost, Resumed, RoomInfo, ServerMessage};
+use playfield_wire::server::{Lost, MemberInfo, PastPublication, Resumed, RoomInfo, ServerMessage};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 use proptest::collection::vec;
@@ -73,9 +73,17 @@ fn message_ref(format: Format) -> BoxedStrategy<MessageRef<'static>> {
 }
 
 fn code() -> impl Strategy<Value = ErrorCode> {
-    let node = (1..=37_u16)
-        .prop_map(|number| ErrorCode::from_number(number).expect("the table has 37 codes"));
+    let node = (1..=40_u16)
+        .prop_map(|number| ErrorCode::from_number(number).expect("the table has 40 codes"));
     prop_oneof![node, (ErrorCode::ROOM_MIN..).prop_map(ErrorCode::Room)]
+}
+
+fn request() -> impl Strategy<Value = RequestNumber> {
+    number_u32().prop_map(RequestNumber)
+}
+
+fn position() -> impl Strategy<Value = Position> {
+    (number(), number()).prop_map(|(epoch, offset)| Position { epoch, offset })
 }
 
 fn resume() -> impl Strategy<Value = Resume<'static>> {
@@ -164,6 +172,53 @@ pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMess
             request: RequestNumber(request),
             room_type
         }),
+        client_message_of_channels(format),
+        client_message_of_devices(format),
+    ]
+}
+
+fn client_message_of_channels(format: Format) -> impl Strategy<Value = ClientMessage<'static>> {
+    prop_oneof![
+        (request(), text(), option::of(position()), any::<bool>()).prop_map(
+            |(request, channel, since, presence)| ClientMessage::Subscribe {
+                request,
+                channel,
+                since,
+                presence
+            }
+        ),
+        number().prop_map(|channel| ClientMessage::Unsubscribe { channel }),
+        (option::of(request()), text(), raw(format)).prop_map(|(request, channel, payload)| {
+            ClientMessage::Publish { request, channel, payload }
+        }),
+        (request(), text())
+            .prop_map(|(request, channel)| ClientMessage::Members { request, channel }),
+        (request(), text(), option::of(position()), number_u32()).prop_map(
+            |(request, channel, since, limit)| ClientMessage::History {
+                request,
+                channel,
+                since,
+                limit
+            }
+        ),
+    ]
+}
+
+fn client_message_of_devices(format: Format) -> impl Strategy<Value = ClientMessage<'static>> {
+    prop_oneof![
+        (request(), text(), pairs(), vec(text(), 0..4)).prop_map(
+            |(request, device, metadata, tags)| ClientMessage::Register {
+                request,
+                device,
+                metadata,
+                tags
+            }
+        ),
+        (option::of(request()), raw(format))
+            .prop_map(|(request, payload)| ClientMessage::Report { request, payload }),
+        (number(), option::of(text()), raw(format)).prop_map(|(command, error, payload)| {
+            ClientMessage::Answer { command, error, payload }
+        }),
     ]
 }
 
@@ -212,12 +267,12 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             ),
         (
             (number_u32(), number_u32(), text(), text(), option::of(text())),
-            (number(), number(), number_u32(), number_u32(), number())
+            (number(), number(), number_u32(), number_u32(), number(), number_u32())
         )
             .prop_map(
                 |(
                     (request, room, id, room_type, key),
-                    (player, epoch, tick_hz, sync_hz, fingerprint),
+                    (player, epoch, tick_hz, sync_hz, fingerprint, silence_ms),
                 )| {
                     ServerMessage::Joined {
                         request: RequestNumber(request),
@@ -230,6 +285,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                         tick_hz,
                         sync_hz,
                         fingerprint,
+                        silence_ms,
                     }
                 }
             ),
@@ -297,5 +353,77 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                 room_type,
                 schema
             }),
+        server_message_of_channels(format),
+        server_message_of_devices(format),
+    ]
+}
+
+fn server_message_of_channels(format: Format) -> impl Strategy<Value = ServerMessage<'static>> {
+    let member = (number(), option::of(text()), text())
+        .prop_map(|(session, user, name)| MemberInfo { session, user, name });
+    let publication = (number(), option::of(text()), raw(format))
+        .prop_map(|(offset, user, payload)| PastPublication { offset, user, payload });
+    prop_oneof![
+        (request(), (number(), number(), number()), any::<(bool, bool)>(), number()).prop_map(
+            |(request, (channel, epoch, offset), (recovered, bytes), members)| {
+                ServerMessage::Subscribed {
+                    request,
+                    channel,
+                    epoch,
+                    offset,
+                    recovered,
+                    bytes,
+                    members,
+                }
+            }
+        ),
+        (number(), number(), option::of(text()), raw(format)).prop_map(
+            |(channel, offset, user, payload)| ServerMessage::Publication {
+                channel,
+                offset,
+                user,
+                payload
+            }
+        ),
+        (number(), code(), text()).prop_map(|(channel, code, text)| {
+            ServerMessage::Unsubscribed { channel, code, text }
+        }),
+        (number(), number(), any::<bool>(), number(), option::of(text()), text()).prop_map(
+            |(channel, sequence, joined, session, user, name)| ServerMessage::Presence {
+                channel,
+                sequence,
+                joined,
+                session,
+                user,
+                name,
+            }
+        ),
+        (request(), number())
+            .prop_map(|(request, offset)| ServerMessage::Published { request, offset }),
+        (request(), number(), number(), vec(member, 0..4)).prop_map(
+            |(request, sequence, count, members)| ServerMessage::Members {
+                request,
+                sequence,
+                count,
+                members
+            }
+        ),
+        (request(), number(), number(), vec(publication, 0..4)).prop_map(
+            |(request, epoch, offset, publications)| ServerMessage::History {
+                request,
+                epoch,
+                offset,
+                publications
+            }
+        ),
+    ]
+}
+
+fn server_message_of_devices(format: Format) -> impl Strategy<Value = ServerMessage<'static>> {
+    prop_oneof![
+        (request(), any::<bool>())
+            .prop_map(|(request, is_new)| ServerMessage::Registered { request, is_new }),
+        (option::of(number()), raw(format))
+            .prop_map(|(command, payload)| ServerMessage::Command { command, payload }),
     ]
 }

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
+use playfield_wire::client::{ClientMessage, Hello, Position, Resume, ResumeRoom, SchemaRef};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Lost, Resumed, RoomInfo, ServerMessage};
+use playfield_wire::server::{Lost, MemberInfo, PastPublication, Resumed, RoomInfo, ServerMessage};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -14,6 +14,23 @@ fn payload(format: Format) -> &'static [u8] {
         Format::Packed => b"\x02\xff",
         Format::Msgpack => b"\x81\xa5count\x02",
         Format::Json => br#"{"count":2}"#,
+    }
+}
+
+/// A JSON value: its text in `packed`.
+fn value(format: Format) -> &'static [u8] {
+    match format {
+        Format::Packed | Format::Json => br#"{"count":2}"#,
+        Format::Msgpack => b"\x81\xa5count\x02",
+    }
+}
+
+/// Bytes, not a JSON value.
+fn blob(format: Format) -> &'static [u8] {
+    match format {
+        Format::Packed => b"\x02\xff",
+        Format::Msgpack => b"\xc4\x02\x02\xff",
+        Format::Json => br#""Av8=""#,
     }
 }
 
@@ -168,6 +185,89 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
         ("ping, with a nonce past 2^53", ClientMessage::Ping { nonce: 1 << 53 }),
         ("pong", ClientMessage::Pong { nonce: 9 }),
         ("goodbye", ClientMessage::Goodbye),
+        (
+            "subscribe",
+            ClientMessage::Subscribe {
+                request: RequestNumber(8),
+                channel: "chat:lobby".into(),
+                since: None,
+                presence: false,
+            },
+        ),
+        (
+            "subscribe, from a position",
+            ClientMessage::Subscribe {
+                request: RequestNumber(8),
+                channel: "chat:lobby".into(),
+                since: Some(Position { epoch: 300, offset: 41 }),
+                presence: true,
+            },
+        ),
+        ("unsubscribe", ClientMessage::Unsubscribe { channel: 300 }),
+        (
+            "publish",
+            ClientMessage::Publish {
+                request: Some(RequestNumber(9)),
+                channel: "chat:lobby".into(),
+                payload: value(format),
+            },
+        ),
+        (
+            "publish, without an answer",
+            ClientMessage::Publish {
+                request: None,
+                channel: "chat:lobby".into(),
+                payload: value(format),
+            },
+        ),
+        (
+            "members",
+            ClientMessage::Members { request: RequestNumber(10), channel: "chat:lobby".into() },
+        ),
+        (
+            "history",
+            ClientMessage::History {
+                request: RequestNumber(11),
+                channel: "chat:lobby".into(),
+                since: Some(Position { epoch: 300, offset: 41 }),
+                limit: 20,
+            },
+        ),
+        (
+            "register",
+            ClientMessage::Register {
+                request: RequestNumber(12),
+                device: "sensor-7".into(),
+                metadata: vec![("model".into(), "b2".into())],
+                tags: vec!["roof".into(), "nörth".into()],
+            },
+        ),
+        (
+            "register, with nothing but an id",
+            ClientMessage::Register {
+                request: RequestNumber(12),
+                device: "sensor-7".into(),
+                metadata: vec![],
+                tags: vec![],
+            },
+        ),
+        (
+            "report",
+            ClientMessage::Report { request: Some(RequestNumber(13)), payload: value(format) },
+        ),
+        (
+            "report, without an answer",
+            ClientMessage::Report { request: None, payload: value(format) },
+        ),
+        ("answer", ClientMessage::Answer { command: 5, error: None, payload: value(format) }),
+        (
+            "answer, that it failed",
+            ClientMessage::Answer {
+                command: 5,
+                error: Some("the valve is stuck".into()),
+                payload: b"",
+            },
+        ),
     ]
 }
 
@@ -239,10 +339,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 tick_hz: 60,
                 sync_hz: 20,
                 fingerprint: 0xAF63_DC4C_8601_EC8C,
+                silence_ms: 0,
             },
         ),
         (
-            "joined, a room with a key",
+            "joined, a room with a key that wants to notice silence",
             ServerMessage::Joined {
                 request: RequestNumber(1),
                 room: RoomNumber(2),
@@ -254,6 +355,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 tick_hz: 0,
                 sync_hz: 20,
                 fingerprint: 1,
+                silence_ms: 3_000,
             },
         ),
         ("listed, none", ServerMessage::Listed { request: RequestNumber(4), rooms: vec![] }),
@@ -372,6 +474,136 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             },
         ),
         ("goodbye", ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "".into() }),
+        (
+            "subscribed",
+            ServerMessage::Subscribed {
+                request: RequestNumber(8),
+                channel: 300,
+                epoch: 7,
+                offset: 0,
+                recovered: false,
+                bytes: false,
+                members: 0,
+            },
+        ),
+        (
+            "subscribed, recovered, to bytes",
+            ServerMessage::Subscribed {
+                request: RequestNumber(8),
+                channel: 300,
+                epoch: u64::MAX,
+                offset: 41,
+                recovered: true,
+                bytes: true,
+                members: 10_000,
+            },
+        ),
+        (
+            "publication",
+            ServerMessage::Publication {
+                channel: 300,
+                offset: 42,
+                user: None,
+                payload: value(format),
+            },
+        ),
+        (
+            "publication, of a user, of bytes",
+            ServerMessage::Publication {
+                channel: 300,
+                offset: 42,
+                user: Some("ada".into()),
+                payload: blob(format),
+            },
+        ),
+        (
+            "unsubscribed",
+            ServerMessage::Unsubscribed {
+                channel: 300,
+                code: ErrorCode::TooSlow,
+                text: "subscriber_queue_max".into(),
+            },
+        ),
+        (
+            "presence, joined",
+            ServerMessage::Presence {
+                channel: 300,
+                sequence: 2,
+                joined: true,
+                session: 77,
+                user: Some("ada".into()),
+                name: "Ada".into(),
+            },
+        ),
+        (
+            "presence, left",
+            ServerMessage::Presence {
+                channel: 300,
+                sequence: 3,
+                joined: false,
+                session: 78,
+                user: None,
+                name: "".into(),
+            },
+        ),
+        ("published", ServerMessage::Published { request: RequestNumber(9), offset: 42 }),
+        (
+            "members",
+            ServerMessage::Members {
+                request: RequestNumber(10),
+                sequence: 3,
+                count: 2,
+                members: vec![
+                    MemberInfo { session: 77, user: Some("ada".into()), name: "Ada".into() },
+                    MemberInfo { session: 79, user: None, name: "".into() },
+                ],
+            },
+        ),
+        (
+            "history",
+            ServerMessage::History {
+                request: RequestNumber(11),
+                epoch: 7,
+                offset: 43,
+                publications: vec![
+                    PastPublication {
+                        offset: 42,
+                        user: Some("ada".into()),
+                        payload: value(format),
+                    },
+                    PastPublication { offset: 43, user: None, payload: value(format) },
+                ],
+            },
+        ),
+        (
+            "history, of bytes",
+            ServerMessage::History {
+                request: RequestNumber(11),
+                epoch: 7,
+                offset: 42,
+                publications: vec![PastPublication {
+                    offset: 42,
+                    user: None,
+                    payload: blob(format),
+                }],
+            },
+        ),
+        ("registered", ServerMessage::Registered { request: RequestNumber(12), is_new: true }),
+        ("command", ServerMessage::Command { command: Some(5), payload: value(format) }),
+        (
+            "command, without an answer",
+            ServerMessage::Command { command: None, payload: value(format) },
+        ),
+        (
+            "error, of a channel",
+            ServerMessage::Error {
+                request: Some(RequestNumber(8)),
+                room: None,
+                code: ErrorCode::Forbidden,
+                text: "".into(),
+                retry_after_ms: None,
+            },
+        ),
     ]
 }
 
@@ -435,7 +667,7 @@ pub(crate) fn refused_of_clients() -> Refused {
     all(vec![
         ("nothing", packed(b"")),
         ("no such kind", packed(b"\x00")),
-        ("no such kind", packed(b"\x10")),
+        ("no such kind", packed(b"\x18")),
         ("a kind of the other direction", packed(b"\x41\x01\x4d\x00\x01\x01")),
         ("a byte after the last field", packed(b"\x0d\x00")),
         ("a varint longer than need be", ping(b"\x80\x00")),

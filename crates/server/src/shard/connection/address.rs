@@ -2,14 +2,45 @@
 //! proxy by the address that it names.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
 
 use crate::addresses::{Crowded, Pace, Tally};
+use crate::proxy::Client;
 use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
+
+/// How often a shard logs that a proxy did not name a client.
+const UNNAMED_LOG_PERIOD: Duration = Duration::from_secs(60);
+
+/// Requests of which a trusted proxy did not name the client, though it sent the header.
+#[derive(Default)]
+pub(crate) struct Unnamed {
+    pub(crate) count: u64,
+    /// Before this, the log does not say it again.
+    logs_at: Duration,
+}
+
+impl Unnamed {
+    /// A request came from this client.
+    pub(crate) fn note(&mut self, client: Client, now: Duration) {
+        if !client.is_unnamed {
+            return;
+        }
+        self.count += 1;
+        if now >= self.logs_at {
+            self.logs_at = now + UNNAMED_LOG_PERIOD;
+            log::warn!(
+                "trusted_proxies: the X-Forwarded-For that the proxy {} sent does not name its \
+                 client by an address. All such clients of it share the limits of one address",
+                client.address.ip()
+            );
+        }
+    }
+}
 
 impl Shard {
     /// Counts a new connection from this address, before anything is kept for it. `None` if there

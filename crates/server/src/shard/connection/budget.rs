@@ -27,12 +27,27 @@ impl Connection {
             Input::Http(http) => http.buffered_bytes(),
             _ => 0,
         };
-        let bytes = self.partial.capacity() + self.outbox.bytes.capacity() + self.logged + input;
+        // What is being closed is given back soon: others need not go for it.
+        let layer = if self.is_closing() { 0 } else { self.layer_bytes as usize };
+        let buffers = self.partial.capacity() + self.outbox.bytes.capacity();
+        let bytes = buffers + self.logged + input + layer;
         bytes / PIECE_BYTES * PIECE_BYTES
     }
 }
 
 impl Shard {
+    /// The layer between a connection and its socket holds this much memory now.
+    #[inline]
+    pub(crate) fn layer_holds(&mut self, key: ConnectionKey, bytes: usize) {
+        if let Some(connection) = self.delivery.connections.get_mut(key)
+            && !connection.is_away()
+            && connection.layer_bytes as usize != bytes
+        {
+            connection.layer_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            self.count_bytes(key);
+        }
+    }
+
     /// Counts what a connection holds now.
     #[inline]
     pub(in crate::shard) fn count_bytes(&mut self, key: ConnectionKey) {

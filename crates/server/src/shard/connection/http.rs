@@ -16,7 +16,7 @@ use crate::addresses::Crowded;
 use crate::config::{Config, Origin};
 use crate::http::{Answer, Call, Found, Full, Hold, Part, Then, Work};
 use crate::node::Node;
-use crate::proxy::forwarded;
+use crate::proxy::{Client, forwarded};
 use crate::shard::Shard;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::half_closed::HalfClosed;
@@ -210,9 +210,9 @@ pub(crate) fn period(config: &Config) -> Duration {
 }
 
 /// The client that sent a request: the one that a trusted proxy names, or else the peer.
-fn client_of(node: &Node, peer: SocketAddr, head: &Head) -> SocketAddr {
+fn client_of(node: &Node, peer: SocketAddr, head: &Head) -> Client {
     if !node.addresses.is_proxy(peer.ip()) {
-        return peer;
+        return Client { address: peer, is_unnamed: false };
     }
     let is_named = |(name, _): &(&str, &[u8])| name.eq_ignore_ascii_case("x-forwarded-for");
     let headers: Vec<&[u8]> = head.headers().filter(is_named).map(|(_, value)| value).collect();
@@ -306,7 +306,8 @@ impl Shard {
         http.active = now;
         http.ends |= !sending.keeps_alive;
         connection.tally.settle();
-        let peer = client_of(&node, http.peer, head);
+        let client = client_of(&node, http.peer, head);
+        self.unnamed.note(client, now);
         let exchange = http.push(sending, now + node.config.http_answer_timeout());
         let (work, hold, params) = match node.site.find(request.method(), request.path()) {
             Found::Route { number, params } => {
@@ -336,8 +337,8 @@ impl Shard {
             is_http_1_0: sending.is_http_1_0,
         };
         let bytes = request.body().len();
-        let request = request.with_origin(params, peer);
-        let full = match node.desk.admit(peer.ip(), bytes, now) {
+        let request = request.with_origin(params, client.address);
+        let full = match node.desk.admit(client, bytes, now) {
             Ok(under_way) => {
                 if node.desk.submit(Call { answer, request, work, under_way }) {
                     exchange.hold = Some(hold);
@@ -475,11 +476,12 @@ impl Shard {
         let limits =
             HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
         let mut response = Vec::new();
-        let peer = client_of(&node, http.peer, head);
+        let client = client_of(&node, http.peer, head);
+        self.unnamed.note(client, now);
         let is_first = http.begun == 0;
         let (mut tally, mut is_crowded) = (Ok(()), None);
-        if peer != http.peer {
-            tally = connection.tally.come_from(node.addresses.at(peer.ip(), now));
+        if client.address != http.peer || client.is_unnamed {
+            tally = connection.tally.come_from(node.addresses.of(client, now));
         }
         let tally = tally.and_then(|()| connection.tally.begin_handshake());
         let upgraded = match handshake::parse_request(head.bytes(), &limits) {

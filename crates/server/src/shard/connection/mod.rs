@@ -1,6 +1,6 @@
 //! Connections as a shard knows them: no sockets, only what came in and what is to go out.
 
-mod address;
+pub(crate) mod address;
 mod budget;
 pub(crate) mod buffers;
 mod closing;
@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     /// Input that is not a whole frame yet, or that came while nothing is read.
     pub(crate) partial: Vec<u8>,
     outbox: Outbox,
+    /// How much memory is held between its bytes and its socket: the state of TLS, and its buffers.
+    pub(crate) layer_bytes: u32,
     /// How many bytes its session keeps that are not confirmed.
     pub(crate) logged: usize,
     /// Its client waits for the authenticator.
@@ -154,6 +156,7 @@ impl Connection {
             look_at: Duration::MAX,
             partial: Vec::new(),
             outbox: Outbox::default(),
+            layer_bytes: 0,
             logged: 0,
             greeting: None,
             session: None,
@@ -177,6 +180,7 @@ impl Connection {
         self.dialect.framing = other.dialect.framing;
         self.partial = std::mem::take(&mut other.partial);
         self.outbox = std::mem::take(&mut other.outbox);
+        self.layer_bytes = std::mem::take(&mut other.layer_bytes);
         self.unfinished_since = std::mem::replace(&mut other.unfinished_since, Duration::MAX);
         self.blocked = std::mem::take(&mut other.blocked);
         self.pause.outbox = std::mem::take(&mut other.pause.outbox);
@@ -417,6 +421,17 @@ impl Connections {
                 dialect.write_with(out, |out| write(format, out));
                 true
             });
+        }
+    }
+
+    /// Counted messages of this room were too much to keep on their way here.
+    pub(crate) fn lose(&mut self, key: ConnectionKey, room: RoomNumber, messages: u32) {
+        let Some(connection) = self.slab.get_mut(key) else { return };
+        if let Some(session) = connection.session.as_deref_mut()
+            && let Some(resumption) = session.resumption.as_deref_mut()
+        {
+            resumption.log.lose(Some(room), u64::from(messages));
+            connection.logged = resumption.log.memory();
         }
     }
 

@@ -90,8 +90,11 @@ pub(crate) struct RemoteSession {
     pub(crate) out: Vec<u8>,
     /// How many bytes went there and are not known to be written.
     pub(crate) in_flight: usize,
-    /// It is given up: too much was in flight.
+    /// It is given up: too much was in flight. If it turns out to be away, it goes on, and what it
+    /// was not sent meanwhile is lost.
     pub(crate) doomed: bool,
+    /// How many counted messages it was not sent since `out` was last added to.
+    pub(crate) lost: u32,
     /// It takes only what is counted: it has no connection, or is being resumed.
     pub(crate) held: bool,
     /// How many of its acts were done since its shard was last informed.
@@ -144,6 +147,7 @@ impl RemoteSession {
             out: Vec::new(),
             in_flight: 0,
             doomed: false,
+            lost: 0,
             held: false,
             done: 0,
             waiting: VecDeque::new(),

@@ -12,6 +12,7 @@ use playfield_wire::{Format, RoomNumber};
 
 use crate::shard::Shard;
 use crate::shard::connection::Kind;
+use crate::shard::connection::patience::Patience;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::parcels::pack;
@@ -113,7 +114,7 @@ impl Shard {
                 Standing::Entering(entering)
                     if entering.seated && !self.delivery.has_space(&member.output, 0) =>
                 {
-                    self.delivery.doom(member);
+                    self.delivery.doom(member, false);
                 }
                 Standing::Entering(entering) if entering.seated => {
                     if member.snapshots.ready_at(rate) <= self.now {
@@ -134,6 +135,7 @@ impl Shard {
                         tick_hz: room.tick_hz(),
                         sync_hz: room.sync_hz(),
                         fingerprint: room_type.fingerprint,
+                        silence_ms: Patience::of(room_type.settings).silence_ms(),
                     };
                     self.delivery.send(place, member, &joined);
                     if let MemberOutput::Here(connection) = member.output {

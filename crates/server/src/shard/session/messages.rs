@@ -129,6 +129,24 @@ impl Shard {
             ClientMessage::Schema { request, room_type } => {
                 self.tell_schema(key, request, &room_type);
             }
+            ClientMessage::Subscribe { request, channel, .. }
+            | ClientMessage::Members { request, channel }
+            | ClientMessage::History { request, channel, .. } => {
+                self.send_error(key, Some(request), None, &unknown_channel(&channel));
+            }
+            ClientMessage::Publish { request, channel, .. } => {
+                self.send_error(key, request, None, &unknown_channel(&channel));
+            }
+            // The subscription ended meanwhile.
+            ClientMessage::Unsubscribe { .. } => {}
+            ClientMessage::Register { request, .. } => {
+                self.send_error(key, Some(request), None, &no_fleet());
+            }
+            ClientMessage::Report { request, .. } => {
+                self.send_error(key, request, None, &no_fleet());
+            }
+            // The command was given up meanwhile.
+            ClientMessage::Answer { .. } => {}
         }
     }
 
@@ -429,7 +447,11 @@ impl Shard {
 #[inline]
 fn work(message: &ClientMessage<'_>) -> u32 {
     match message {
-        ClientMessage::Request { .. } | ClientMessage::Send { .. } => WORK_OF_ROOM,
+        ClientMessage::Request { .. }
+        | ClientMessage::Send { .. }
+        | ClientMessage::Publish { .. }
+        | ClientMessage::Report { .. }
+        | ClientMessage::Answer { .. } => WORK_OF_ROOM,
         ClientMessage::Ack { .. }
         | ClientMessage::Ping { .. }
         | ClientMessage::Pong { .. }
@@ -442,7 +464,12 @@ fn work(message: &ClientMessage<'_>) -> u32 {
         | ClientMessage::List { .. }
         | ClientMessage::Schema { .. }
         | ClientMessage::Leave { .. }
-        | ClientMessage::Resync { .. } => WORK_OF_NODE,
+        | ClientMessage::Resync { .. }
+        | ClientMessage::Subscribe { .. }
+        | ClientMessage::Unsubscribe { .. }
+        | ClientMessage::Members { .. }
+        | ClientMessage::History { .. }
+        | ClientMessage::Register { .. } => WORK_OF_NODE,
     }
 }
 
@@ -470,6 +497,15 @@ pub(in crate::shard) fn not_joined(room: RoomNumber) -> Error {
 
 fn duplicate(request: RequestNumber) -> Error {
     Error::new(ErrorCode::DuplicateRequest, format!("request {request} is still unanswered"))
+}
+
+fn unknown_channel(name: &str) -> Error {
+    let name = excerpt(name, 64);
+    Error::new(ErrorCode::UnknownChannel, format!("the node has no channels named like {name:?}"))
+}
+
+fn no_fleet() -> Error {
+    Error::new(ErrorCode::Forbidden, "the node has no fleet of devices")
 }
 
 pub(in crate::shard) fn unknown_type(name: &str) -> Error {

@@ -119,6 +119,7 @@ impl Shard {
                 | ClientMessage::Pong { .. }
                 | ClientMessage::Resync { .. }
                 | ClientMessage::Leave { .. }
+                | ClientMessage::Unsubscribe { .. }
                 | ClientMessage::Goodbye,
             ) => return true,
             Some(message) => request_of(message),
@@ -163,11 +164,17 @@ fn request_of(message: &ClientMessage<'_>) -> Option<RequestNumber> {
     match message {
         ClientMessage::Request { request, .. }
         | ClientMessage::Join { request, .. }
+        | ClientMessage::JoinByKey { request, .. }
         | ClientMessage::Create { request, .. }
         | ClientMessage::JoinOrCreate { request, .. }
         | ClientMessage::List { request, .. }
         | ClientMessage::Schema { request, .. }
-        | ClientMessage::Leave { request, .. } => Some(*request),
+        | ClientMessage::Leave { request, .. }
+        | ClientMessage::Subscribe { request, .. }
+        | ClientMessage::Members { request, .. }
+        | ClientMessage::History { request, .. }
+        | ClientMessage::Register { request, .. } => Some(*request),
+        ClientMessage::Publish { request, .. } | ClientMessage::Report { request, .. } => *request,
         _ => None,
     }
 }

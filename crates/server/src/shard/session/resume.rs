@@ -39,8 +39,8 @@ impl Shard {
         wanted: Wanted,
         opening: Opening,
     ) {
-        let by = self.now + ON_ITS_WAY_MAX;
-        self.send_to_session(key, Box::new(Comeback { wanted, opening, by }));
+        let at = self.now;
+        self.send_to_session(key, Box::new(Comeback { wanted, opening, at }));
     }
 
     /// Sends a connection to the shard of the session that it wants.
@@ -81,7 +81,7 @@ impl Shard {
                 self.send_to_session(key, comeback);
             } else if let Some(&place) = self.by_session.get(&session) {
                 self.resume(key, place, *comeback);
-            } else if home != here && self.now < comeback.by {
+            } else if home != here && self.now < comeback.at + ON_ITS_WAY_MAX {
                 self.try_again(key, comeback);
             } else {
                 self.open_instead(key, comeback.opening);
@@ -97,7 +97,7 @@ impl Shard {
 
     /// Gives the session at `key` the transport of the connection at `from`.
     fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
-        let Comeback { wanted: Wanted { token, received, copies }, opening, .. } = comeback;
+        let Comeback { wanted: Wanted { token, received, copies }, opening, at } = comeback;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());
         let format = connection.dialect.format;
@@ -114,6 +114,12 @@ impl Shard {
         if format != opening.format {
             let text = format!("the session speaks {format}: resume it in the same format");
             return self.fail(from, ErrorCode::WrongFormat, &text);
+        }
+        if at < resumption.returned_at {
+            // It waited on its way to this shard. The client has given it up, and come back by
+            // another connection since.
+            let text = "a later connection has resumed the session";
+            return self.goodbye(from, ErrorCode::TakenOver, text, None);
         }
         let lost = match resumption.log.resume(received) {
             Ok(lost) => lost,
@@ -135,6 +141,7 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         resumption.renew(token);
+        resumption.returned_at = at;
         resumption.presence =
             Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new() }));
         let number = resumption.number;
@@ -445,16 +452,16 @@ impl Shard {
             let left = ServerMessage::Left { request: None, room, code, text: text.into() };
             self.delivery.connections.send(key, &left);
         }
-        for Seat { shard: to, room, member } in self.seats(key) {
-            if to == shard {
+        for seat in self.seats(key) {
+            let Seat { shard: to, room, member } = seat;
+            if rooms.iter().any(|(_, _, unknown)| *unknown == seat) {
+                // The client will never learn that it has joined this: nothing more may come of it.
+                self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
+            } else if to == shard {
                 self.announce_join(room, member);
             } else {
                 self.delivery.post(to, ShardMail::Live { room, member });
             }
-        }
-        // The client will never learn that it has joined these.
-        for (_, _, seat) in rooms {
-            self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
         }
     }
 }

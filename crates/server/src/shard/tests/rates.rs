@@ -133,6 +133,14 @@ fn joins_lists_and_pings_count_too() {
     assert_eq!(world.heard(client), [refusal(RequestNumber(1))]);
     world.create(client, RequestNumber(2), false, "");
     assert_eq!(world.heard(client), [refusal(RequestNumber(2))]);
+    let (room_type, key) = ("test".into(), "7".into());
+    let by_key = ClientMessage::JoinByKey { request: RequestNumber(3), room_type, key };
+    world.say(client, &encoded(PACKED, &by_key));
+    assert_eq!(world.heard(client), [refusal(RequestNumber(3))]);
+    let channel = "chat".into();
+    let members = ClientMessage::Members { request: RequestNumber(4), channel };
+    world.say(client, &encoded(PACKED, &members));
+    assert_eq!(world.heard(client), [refusal(RequestNumber(4))]);
     assert_eq!(world.rooms_of(client).len(), 1);
 }
 

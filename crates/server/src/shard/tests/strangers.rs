@@ -343,6 +343,27 @@ fn what_is_kept_for_sessions_that_are_away_counts() {
 }
 
 #[test]
+fn clients_that_a_proxy_does_not_name_share_the_limits_of_one_address() {
+    let settings = [("trusted_proxies", "10.0.0.0/8"), ("connections_per_address_max", "2")];
+    let mut world = World::new(1, &settings);
+    let mut upgrade = |headers: &str| {
+        let client = world.connect(0);
+        world.ask_for_websocket(client, headers).starts_with("HTTP/1.1 101 ")
+    };
+    assert!(upgrade("X-Forwarded-For: unknown\r\n"));
+    assert!(upgrade("X-Forwarded-For: 203.0.113.5, _hidden\r\n"));
+    assert!(!upgrade("X-Forwarded-For: unknown\r\n"), "one past connections_per_address_max");
+    assert!(!upgrade("X-Forwarded-For: 203.0.113.5,\r\n"));
+    // What a proxy opens for itself has no limits, and clients that are named have their own.
+    for _ in 0..3 {
+        assert!(upgrade(""));
+    }
+    assert!(upgrade("X-Forwarded-For: 203.0.113.5\r\n"));
+    let counters = world.counters(0);
+    assert_eq!((counters.clients_unnamed, counters.connections_refused_by_address), (4, 2));
+}
+
+#[test]
 fn a_proxy_names_the_clients_of_websockets() {
     let mut world =
         World::new(1, &[("trusted_proxies", "10.0.0.0/8"), ("connections_per_address_max", "2")]);

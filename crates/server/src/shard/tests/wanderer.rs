@@ -403,6 +403,7 @@ impl Wanderer {
             ServerMessage::Ping { nonce } => self.pings.push(nonce),
             ServerMessage::Pong { .. } | ServerMessage::Check { .. } => {}
             ServerMessage::Welcome { .. } => panic!("a second welcome"),
+            other => panic!("wanderers use no channels and are no devices: {other:?}"),
         }
     }
 }
