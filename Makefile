@@ -81,7 +81,7 @@ fuzz: ## feed both ends arbitrary input, each target for a minute (FUZZ_SECONDS=
 	$(CHECK)
 	scripts/fuzz $(FUZZ_SECONDS)
 
-conformance: ## hold both ends of the WebSocket against the Autobahn test suite (CASES='6.*,12.1.1' STRICT=1)
+conformance: ## run the Autobahn suite against both ends of the WebSocket, and a node (CASES='6.*,12.1.1' STRICT=1)
 	$(CHECK)
 	conformance/autobahn/run $(if $(CASES),--cases '$(CASES)') $(if $(filter 1,$(STRICT)),--strict)
 
