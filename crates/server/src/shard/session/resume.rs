@@ -28,6 +28,9 @@ use crate::shard::{Shard, SocketChange};
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
 
+/// How long sessions are resumed in one turn, each with what its client missed.
+const RESUMPTION_PER_TURN: Duration = Duration::from_millis(5);
+
 /// How often to look whether a session that is over has left its rooms.
 const PARTING_RETRY: Duration = Duration::from_secs(1);
 
@@ -71,7 +74,11 @@ impl Shard {
 
     /// Gives clients that came back their sessions, or new ones.
     pub(in crate::shard) fn resume_sessions(&mut self) {
-        for key in std::mem::take(&mut self.coming_back) {
+        let began = self.stopwatch.read();
+        let mut waiting = std::mem::take(&mut self.coming_back).into_iter();
+        while self.stopwatch.read().saturating_sub(began) < RESUMPTION_PER_TURN
+            && let Some(key) = waiting.next()
+        {
             let Some(connection) = self.delivery.connections.get_mut(key) else { continue };
             let Some(departure) = connection.departure.take() else { continue };
             let Departure { purpose: Purpose::Resume(comeback), .. } = *departure else { continue };
@@ -87,6 +94,7 @@ impl Shard {
                 self.open_instead(key, comeback.opening);
             }
         }
+        self.coming_back.extend(waiting);
     }
 
     /// Opens a new session for a client whose session is over.
@@ -385,6 +393,13 @@ impl Shard {
     /// The client of a session is back, and all its rooms know: it is sent what it missed, and then
     /// what is new.
     fn go_on(&mut self, key: ConnectionKey) {
+        let began = self.stopwatch.read();
+        self.catch_up_returned(key);
+        let took = self.stopwatch.read().saturating_sub(began);
+        self.delivery.charge_connection(key, self.now, took);
+    }
+
+    fn catch_up_returned(&mut self, key: ConnectionKey) {
         let shard = self.delivery.shard;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let format = connection.dialect.format;
