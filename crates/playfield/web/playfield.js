@@ -484,6 +484,11 @@ export function connect(name, on = {}, how = {}) {
     if (pings.size > PINGS_MAX) pings.delete(pings.keys().next().value);
     put({ type: "ping", nonce });
   };
+  /** How often the connection is checked: rooms may want to notice a lost one sooner. */
+  const beat = () => {
+    const wishes = [...rooms.values()].map((inside) => inside.silence / 2);
+    return Math.min(heartbeat, ...wishes);
+  };
   /** Checks that the node answers a ping within `limit`, and again from time to time. */
   const watch = (limit, isLast = false) => {
     isHeard = false;
@@ -497,7 +502,7 @@ export function connect(name, on = {}, how = {}) {
         // dead, or what came may not have been read yet.
         if (!isLast && Date.now() > due + LATE_MS) watch(DOUBT_MS, true);
         else if (now() < until) tick();
-        else if (isHeard) watch(heartbeat);
+        else if (isHeard) watch(beat());
         else lose("the server does not answer");
       }, wait);
     };
@@ -582,7 +587,7 @@ export function connect(name, on = {}, how = {}) {
       connection.status = "connected";
       for (const text of log) socket.send(text);
       if (!token) [log, logLength] = [[], 0];
-      watch(heartbeat);
+      watch(beat());
       const lost = (resumed?.lost ?? []).map(({ room: number, messages }) => {
         const inside = rooms.get(number);
         // Without a room, or with an unknown one, it was the answer to a join.
@@ -602,8 +607,9 @@ export function connect(name, on = {}, how = {}) {
     },
     joined: (message) => {
       const entry = waiting.get(message.request);
-      if (entry?.isJoin) entry.inside.joined(message);
-      else leave(message.room);
+      if (!entry?.isJoin) return leave(message.room);
+      entry.inside.joined(message);
+      if (message.silence_ms) watch(beat());
     },
     reply: ({ request, payload }) => waiting.get(request)?.resolve?.(payload),
     error: ({ request, room, code, text }) => {
@@ -806,6 +812,8 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
   const inside = {
     room,
     on,
+    /** How long the connection may be silent while this client is in the room. */
+    silence: Infinity,
     /** How many messages the node had to forget since the last event. */
     missing: 0,
     /** The copy, as a client that resumes states it. */
@@ -825,6 +833,7 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
       const { room: number, player, id, key = null } = message;
       Object.assign(room, { number, player, id, key, version: null });
       ({ epoch } = message);
+      inside.silence = message.silence_ms || Infinity;
       rooms.set(number, inside);
       for (const { start } of early.splice(0)) start();
     },

@@ -279,6 +279,20 @@ test("a connection that died in silence is noticed on waking, and by its heartbe
   }
 });
 
+test("a room shortens the silence after which a connection counts as lost, while the page is there", async () => {
+  for (const leaves of [false, true]) {
+    const { world, node, heard, connection, socket } = await start(0);
+    node.silence = 3000;
+    const log = enter(connection);
+    await world.advance(10_000);
+    assert.deepEqual([heard, log.room.left], [[], false]);
+    if (leaves) await Promise.all([log.room.leave(), world.advance(4000)]);
+    socket().cut(true);
+    await world.advance(3100);
+    assert.deepEqual(heard.map(([what]) => what), leaves ? [] : ["lost", "resumed"]);
+  }
+});
+
 test("a page that was stored away comes back without having heard of the end", async () => {
   const { world, heard, socket } = await start(1);
   socket().cut(true);

@@ -351,6 +351,7 @@ pub(crate) fn joined(
         tick_hz: 20,
         sync_hz: 10,
         fingerprint: 99,
+        silence_ms: 0,
     }
 }
 
