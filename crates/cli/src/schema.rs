@@ -58,14 +58,11 @@ pub fn run(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> R
         .into());
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let text = runtime.block_on(ask(url, room_type, &roots)).map_err(|error| {
-        let hint = if error.is_untrusted() && roots.is_empty() {
-            "; trust its certificate with --root-certificate FILE"
-        } else {
-            ""
-        };
-        io::Error::other(explained(&error) + hint)
-    })?;
+    let text = runtime
+        .block_on(ask(url, room_type, &roots))
+        // Errors name the setting of the client's API.
+        .map_err(|error| explained(&error).replace("root_certificate", "--root-certificate"))
+        .map_err(io::Error::other)?;
     Ok(writeln!(out, "{text}")?)
 }
 
