@@ -15,6 +15,7 @@ use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::authentication;
 use super::law_room;
 use super::life_room;
 use super::lobby;
@@ -120,7 +121,8 @@ impl Background for Held {
 impl World {
     /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
     /// three seconds, `brisker` in one, `timed`, which measures round trips every two seconds,
-    /// `timed often` every 600 ms, `law`, `law on demand`, `life` and `meadow`.
+    /// `timed often` every 600 ms, `single`, which takes one player and lets the same user take
+    /// over, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -143,6 +145,7 @@ impl World {
         room_types.extend(law_room::room_types());
         room_types.push(life_room::room_type());
         room_types.push(placed::room_type());
+        room_types.push(authentication::room_type());
         room_types.extend(lobby::room_types());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
