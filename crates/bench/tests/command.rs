@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
 fn help_names_every_command() {
     let output = playfield(&["help"]);
     assert!(output.status.success());
-    for command in ["bench", "schema", "help"] {
+    for command in ["bench", "load", "schema", "help"] {
         assert!(text(&output.stdout).contains(&format!("\n  {command} ")), "{command}");
     }
 }
@@ -282,6 +282,18 @@ fn bench_tls_notices_one_damaged_byte_in_every_row() {
         let lines = text(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{row}: {lines}");
         assert!(lines.contains(r#""verified":false"#), "{lines}");
+    }
+}
+
+#[test]
+fn bench_jwt_verifies_what_it_counts() {
+    let arguments = ["bench", "jwt", "--json", "--sessions=20", "--rounds=1"];
+    for (more, status) in [(&[][..], 0), (&["--corrupt-one"], 1)] {
+        let output = playfield(&[&arguments[..], more].concat());
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(status), "{lines}{}", text(&output.stderr));
+        let verified = format!(r#""verified":{}"#, status == 0);
+        assert_eq!(lines.matches(&verified).count(), 4, "{lines}");
     }
 }
 

@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(history.expires_at(), Some(12 * second));
         history.expire(12 * second);
         assert_eq!(offsets(&history, 0), [3, 4]);
-        history.push(12 * second, &rule, publication(5, 1700));
+        history.push(12 * second, &rule, publication(5, 1900));
         assert_eq!(offsets(&history, 0), [5], "the others are beyond the bytes");
         history.push(12 * second, &rule, publication(6, 2000));
         assert!(history.is_empty() && history.bytes() == 0, "it can't be kept, nor any before it");

@@ -48,6 +48,7 @@ enum Kind {
         address: String,
         source: Arc<io::Error>,
     },
+    NoToken(Arc<dyn std::error::Error + Send + Sync>),
     #[cfg(feature = "tls")]
     Insecure {
         address: String,
@@ -128,6 +129,11 @@ impl Error {
         Self::unreachable(address, io::Error::new(io::ErrorKind::TimedOut, text))
     }
 
+    /// The function that gives the token failed.
+    pub(crate) fn no_token(source: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self { kind: Kind::NoToken(source.into()) }
+    }
+
     pub(crate) fn closed(ending: Ending) -> Self {
         Self { kind: Kind::Closed(ending) }
     }
@@ -204,6 +210,13 @@ impl Error {
     #[must_use]
     pub fn is_incompatible(&self) -> bool {
         matches!(self.kind, Kind::Incompatible(_))
+    }
+
+    /// Whether the function that gives the token failed, or took too long; see
+    /// [`Connect::token_by`](crate::Connect::token_by).
+    #[must_use]
+    pub fn is_token_missing(&self) -> bool {
+        matches!(self.kind, Kind::NoToken(_))
     }
 
     /// Whether the node's TLS certificate was not accepted: it is expired, for another name, or
@@ -291,6 +304,7 @@ impl fmt::Display for Error {
                 write!(f, "{lost}; the client has tried to connect again for {tried:?}: {last}")
             }
             Kind::Unreachable { address, .. } => write!(f, "{address} can't be reached"),
+            Kind::NoToken(_) => f.write_str("the function that gives the token failed"),
             #[cfg(feature = "tls")]
             Kind::Insecure { address, why, .. } => write!(f, "{address}: {why}"),
             Kind::Handshake(_) => f.write_str("the URL is invalid for WebSocket"),
@@ -346,6 +360,7 @@ impl std::error::Error for Error {
             Kind::Closed(Ending::Socket(source)) | Kind::Unreachable { source, .. } => {
                 Some(&**source)
             }
+            Kind::NoToken(source) => Some(&**source),
             // Its own message was displayed.
             Kind::Closed(Ending::Broken(error)) => error.source(),
             Kind::Closed(Ending::GaveUp { last, .. }) => last.source(),

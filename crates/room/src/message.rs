@@ -229,15 +229,16 @@ pub struct Settings {
     pub joins_waiting_max: u32,
     /// How long a [deferred](Context::defer) reply may take, in milliseconds. Default: 30,000.
     pub reply_ms: u64,
-    /// How long a player's connection may be silent before it is closed, in milliseconds; 0 = as
-    /// long as the node's `heartbeat_ms` allows. Default: 0.
+    /// How long a player's connection may be silent before either end counts it as lost, in
+    /// milliseconds; 0 = as long as the node's `heartbeat_ms` allows. It must be well above twice
+    /// the round trip to the players. Default: 0.
     pub silence_ms: u64,
     /// How often the round trip to each player is measured, for [`Context::round_trip`], in
     /// milliseconds; 0 = never. A node measures no connection more often than ten times a second.
     /// Default: 0.
     pub round_trip_ms: u64,
-    /// How long a player whose connection was lost keeps the seat, in milliseconds; 0 = they leave
-    /// at once. Only clients that [resume](Room#players-who-come-back) their sessions can return.
+    /// How long a player whose connection was lost keeps the seat, in milliseconds from when the
+    /// node noticed; 0 = they leave at once. Only clients that [resume](Room#players-who-come-back) their sessions can return.
     /// Default: 10,000.
     pub grace_ms: u64,
     /// How often a room with a key is saved while it changes, in seconds; 0 = never, and it is not
@@ -257,7 +258,8 @@ pub enum OnePerUser {
     #[default]
     No,
     /// The first one leaves, with [`LeaveReason::TakenOver`](crate::LeaveReason::TakenOver). The
-    /// second one then joins as any player does, and may still be refused.
+    /// second one then joins as any player does, and may still be refused. It takes the seat of the
+    /// first, so the room may be full; a locked room refuses it, and the first one stays.
     TakeOver,
     /// The second one is refused with `already_here`.
     Refuse,

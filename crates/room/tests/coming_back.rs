@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use playfield_room::sim::Sim;
-use playfield_room::{Context, LeaveReason, Player, PlayerId, Result, Room, room};
+use playfield_room::{Context, Handle, LeaveReason, Message, Player, PlayerId, Result, Room, room};
 use playfield_state::{List, Map, State};
 use playfield_wire::ErrorCode;
 
@@ -45,6 +45,7 @@ macro_rules! bench {
 bench!(Patient, grace_ms = 5_000);
 bench!(Hasty, grace_ms = 0);
 bench!(Single, one_per_user = take_over);
+bench!(Full, one_per_user = take_over, capacity = 2);
 bench!(Strict, one_per_user = refuse);
 
 fn log<R: Room + Default>(sim: &Sim<R>, of: fn(&R) -> &Bench) -> Vec<String> {
@@ -95,10 +96,61 @@ fn a_second_join_of_a_user_takes_over_or_is_refused_as_the_room_says() {
     assert_eq!(log(&sim, |room| &room.0), ["Ann leaves: TakenOver"]);
     assert!(sim.join("Guest").is_ok() && sim.join("Guest").is_ok(), "guests are no users");
 
+    let mut sim = Sim::<Full>::new(1);
+    let first = sim.join_as("Ann", "u1").unwrap();
+    sim.join_as("Ben", "u2").unwrap();
+    assert_eq!(sim.join_as("Eve", "u3").unwrap_err().code(), ErrorCode::RoomFull);
+    let second = sim.join_as("Anna", "u1").expect("it takes the seat of the first");
+    assert!(!sim.is_here(first) && sim.is_here(second));
+    assert_eq!(sim.summary().players, 2);
+
     let mut sim = Sim::<Strict>::new(1);
     let first = sim.join_as("Ann", "u1").unwrap();
     let refused = sim.join_as("Anna", "u1").unwrap_err();
     assert_eq!(refused.code(), ErrorCode::AlreadyHere);
     sim.leave(first);
     assert!(sim.join_as("Anna", "u1").is_ok());
+}
+
+/// A room that says what it is told.
+#[derive(State, Default)]
+struct Bell {}
+
+#[derive(Message)]
+struct Ring(u32);
+
+#[derive(Message, Debug, PartialEq)]
+struct Rang(u32);
+
+#[room(messages(Ring), events(Rang), grace_ms = 5_000)]
+impl Room for Bell {}
+
+impl Handle<Ring> for Bell {
+    fn handle(&mut self, Ring(times): Ring, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+        cx.emit(&Rang(times));
+        Ok(())
+    }
+}
+
+#[test]
+fn events_wait_for_who_is_away_arrive_once_and_are_lost_with_the_player() {
+    let mut sim = Sim::<Bell>::new(1);
+    let (ann, ben) = (sim.join("Ann").unwrap(), sim.join("Ben").unwrap());
+    sim.send(ben, Ring(1)).unwrap();
+    sim.cut(ann);
+    sim.send(ben, Ring(2)).unwrap();
+    sim.cut(ann);
+    sim.send(ben, Ring(3)).unwrap();
+    assert_eq!(sim.events::<Rang>(ann), [Rang(1)], "what came before the cut was heard");
+    assert_eq!(sim.events::<Rang>(ben), [Rang(1), Rang(2), Rang(3)]);
+    sim.resume(ann);
+    sim.send(ben, Ring(4)).unwrap();
+    assert_eq!(sim.events::<Rang>(ann), [Rang(2), Rang(3), Rang(4)]);
+    assert_eq!(sim.events::<Rang>(ann), []);
+
+    sim.cut(ann);
+    sim.send(ben, Ring(5)).unwrap();
+    sim.advance(Duration::from_secs(5));
+    assert!(!sim.is_here(ann));
+    assert_eq!(sim.events::<Rang>(ann), []);
 }

@@ -153,12 +153,13 @@ impl Directory {
         }
     }
 
-    /// Reserves a seat in this room, even a full one if the room keeps a seat for the player.
-    pub(crate) fn reserve(&self, id: RoomId, is_kept: bool) -> Result<(), Error> {
+    /// Reserves a seat in this room, even in a full one if the room may have a seat for this player:
+    /// a reserved one, or that of the same user.
+    pub(crate) fn reserve(&self, id: RoomId, even_full: bool) -> Result<(), Error> {
         let mut inner = self.lock();
         match inner.rooms.get(&id) {
             None => Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))),
-            Some(room) if room.is_full() && !is_kept => Err(room.full()),
+            Some(room) if room.is_full() && !even_full => Err(room.full()),
             Some(_) => {
                 inner.change(id, None, |room| room.reserved += 1);
                 Ok(())
@@ -166,27 +167,34 @@ impl Directory {
         }
     }
 
-    /// Reserves a seat in the room with this key.
+    /// Reserves a seat in the room with this key, even in a full one if the player may take over
+    /// that of the same user.
     pub(crate) fn reserve_by_key(
         &self,
         room_type: u16,
         key: &str,
         except: &[RoomId],
+        even_full: bool,
     ) -> Result<Choice, Error> {
-        self.lock().reserve_by_key(room_type, key, except)?.ok_or_else(|| no_room_with(key))
+        self.lock()
+            .reserve_by_key(room_type, key, except, even_full)?
+            .ok_or_else(|| no_room_with(key))
     }
 
-    /// Reserves a seat in the room with the plan's key or, without a key, in the oldest matching
-    /// room. If there is none, reserves one in the new room of `plan`, if the player may create it.
+    /// Reserves a seat in the room with the plan's key (even in a full one, as
+    /// [`reserve_by_key`](Self::reserve_by_key)) or, without a key, in the oldest matching room. If there is none, reserves one in the new room of `plan`, if the player may create it.
     pub(crate) fn choose(
         &self,
         plan: &Plan,
         except: &[RoomId],
         may_create: Result<(), Error>,
+        even_full: bool,
     ) -> Result<Choice, Error> {
         let mut inner = self.lock();
         if let Some(key) = &plan.key {
-            if let Some(choice) = inner.reserve_by_key(plan.room_type, &key.text, except)? {
+            if let Some(choice) =
+                inner.reserve_by_key(plan.room_type, &key.text, except, even_full)?
+            {
                 return Ok(choice);
             }
             may_create?;
@@ -297,6 +305,7 @@ impl Inner {
         room_type: u16,
         key: &str,
         except: &[RoomId],
+        even_full: bool,
     ) -> Result<Option<Choice>, Error> {
         let keys = self.keys.get(usize::from(room_type));
         let Some(id) = keys.and_then(|keys| keys.find(key)) else { return Ok(None) };
@@ -312,7 +321,7 @@ impl Inner {
                     format!("joins_waiting_max: {waiting_max} wait for the room's end already");
                 return Err(Error::new(ErrorCode::Busy, text));
             }
-        } else if room.is_full() {
+        } else if room.is_full() && !even_full {
             return Err(room.full());
         }
         let shard = room.shard;
@@ -472,7 +481,7 @@ mod tests {
     }
 
     fn choose(directory: &Directory, number: u8) -> Choice {
-        directory.choose(&plan(number), &[], Ok(())).unwrap()
+        directory.choose(&plan(number), &[], Ok(()), false).unwrap()
     }
 
     #[test]
@@ -515,7 +524,7 @@ mod tests {
             directory.seated(id(number), &summary);
         }
         assert_eq!(choose(&directory, 6).id, id(4));
-        assert_eq!(directory.choose(&plan(6), &[id(4)], Ok(())).unwrap().id, id(5));
+        assert_eq!(directory.choose(&plan(6), &[id(4)], Ok(()), false).unwrap().id, id(5));
         directory.remove(id(4));
         assert!(choose(&directory, 6).new, "the other is full");
     }
@@ -577,11 +586,14 @@ mod tests {
     fn a_player_who_may_not_create_rooms_gets_an_existing_one_or_an_error() {
         let directory = Directory::new(1, 1, 1);
         let may_not = || Err(Error::new(ErrorCode::Limit, "too fast"));
-        assert_eq!(directory.choose(&plan(1), &[], may_not()).unwrap_err().text(), "too fast");
+        assert_eq!(
+            directory.choose(&plan(1), &[], may_not(), false).unwrap_err().text(),
+            "too fast"
+        );
         assert_eq!(directory.find(id(1)), None);
         assert!(choose(&directory, 2).new, "there is space for it");
-        assert_eq!(directory.choose(&plan(3), &[], may_not()).unwrap().id, id(2));
-        assert!(directory.choose(&plan(3), &[], may_not()).is_err());
+        assert_eq!(directory.choose(&plan(3), &[], may_not(), false).unwrap().id, id(2));
+        assert!(directory.choose(&plan(3), &[], may_not(), false).is_err());
         directory.release(id(2));
         assert!(directory.reserve(id(2), false).is_ok(), "every reserved seat was released");
     }

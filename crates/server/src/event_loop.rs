@@ -105,6 +105,9 @@ pub(crate) struct EventLoop {
     queue_of_busy: VecDeque<ConnectionKey>,
     /// Connections whose sockets have space again.
     writable: VecDeque<ConnectionKey>,
+    /// Connections of services that were served since replies were last written. Kept for its
+    /// memory.
+    served: Vec<ConnectionKey>,
     /// Some output was left for the next turn.
     writes_on: bool,
     buffer: Box<[u8]>,
@@ -165,6 +168,7 @@ impl EventLoop {
             queue: VecDeque::new(),
             queue_of_busy: VecDeque::new(),
             writable: VecDeque::new(),
+            served: Vec::new(),
             writes_on: false,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             refused: 0,
@@ -314,7 +318,7 @@ impl EventLoop {
             self.queue(key);
         }
         let began = self.now();
-        let mut served = Vec::new();
+        self.served.clear();
         for is_busy in [false, true] {
             let queue = if is_busy { &self.queue_of_busy } else { &self.queue };
             for count in 0..queue.len() {
@@ -324,10 +328,11 @@ impl EventLoop {
                 let queue = if is_busy { &mut self.queue_of_busy } else { &mut self.queue };
                 let Some(key) = queue.pop_front() else { break };
                 self.serve(key);
-                served.push(key);
-                if self.shard.replies_bytes() > EARLY_WRITE_BYTES {
-                    self.write_replies(&served);
-                    served.clear();
+                if self.shard.is_served(key) {
+                    self.served.push(key);
+                    if self.shard.replies_bytes() > EARLY_WRITE_BYTES {
+                        self.write_replies();
+                    }
                 }
             }
         }
@@ -344,9 +349,9 @@ impl EventLoop {
         self.shard.room_due_at().is_some_and(|at| at + by <= now)
     }
 
-    /// Writes what services replied to these, before the turn is over.
-    fn write_replies(&mut self, keys: &[ConnectionKey]) {
-        for &key in keys {
+    /// Writes what services have replied in this turn, before it is over.
+    fn write_replies(&mut self) {
+        while let Some(key) = self.served.pop() {
             if self.shard.is_served(key) && !self.shard.is_blocked(key) {
                 self.flush(key);
             }

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-/// How many runs of syncs a room remembers. A room that syncs at its rate needs one.
-const RUNS_MAX: usize = 256;
-/// How many versions a member remembers that don't follow from its room's syncs.
-const SENT_MAX: usize = 64;
+/// How many versions back a copy is always known, whatever a room does meanwhile that its player
+/// does not see: then, too, the client that comes back gets a patch, and not a snapshot.
+pub const VERSIONS_KNOWN: usize = 256;
 
 /// Consecutive syncs that each raised both versions by one.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +14,8 @@ struct Run {
     syncs: u64,
 }
 
-/// The syncs of a room: the version on the wire and the version of the room for each.
+/// The first sync of a room at each version on the wire, with the version of the room. Those of the
+/// last [`VERSIONS_KNOWN`] versions are known, and all those of a room that syncs only at its rate.
 #[derive(Debug, Default)]
 pub struct SyncHistory {
     runs: VecDeque<Run>,
@@ -25,13 +25,16 @@ impl SyncHistory {
     /// The room was synced: its version is `room`, and patches sent now lead to `wire`, for members
     /// that are not beyond it already. Neither number goes back.
     pub fn synced(&mut self, wire: u64, room: u64) {
-        if let Some(run) = self.runs.back_mut()
-            && (run.wire + run.syncs, run.room + run.syncs) == (wire, room)
-        {
-            run.syncs += 1;
-            return;
+        if let Some(run) = self.runs.back_mut() {
+            if run.wire + run.syncs > wire {
+                return; // Not the first of this version.
+            }
+            if (run.wire + run.syncs, run.room + run.syncs) == (wire, room) {
+                run.syncs += 1;
+                return;
+            }
         }
-        if self.runs.len() == RUNS_MAX {
+        if self.runs.len() == VERSIONS_KNOWN {
             self.runs.pop_front();
         }
         self.runs.push_back(Run { wire, room, syncs: 1 });
@@ -42,9 +45,7 @@ impl SyncHistory {
     pub fn first(&self, wire: u64) -> Option<u64> {
         let at = self.runs.partition_point(|run| run.wire + run.syncs <= wire);
         let run = self.runs.get(at)?;
-        // If syncs were forgotten, the oldest that is left may not be the first of its version.
-        let is_whole = at > 0 || run.wire < wire || self.runs.len() < RUNS_MAX;
-        (run.wire <= wire && is_whole).then(|| run.room + (wire - run.wire))
+        (run.wire <= wire).then(|| run.room + (wire - run.wire))
     }
 }
 
@@ -74,7 +75,7 @@ impl SentHistory {
     #[cold]
     fn keep(&mut self, wire: u64, room: u64) {
         let Sent { versions, is_cut } = &mut **self.sent.get_or_insert_default();
-        if versions.len() == SENT_MAX {
+        if versions.len() == VERSIONS_KNOWN {
             versions.pop_front();
             *is_cut = true;
         }
@@ -109,7 +110,7 @@ impl SentHistory {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{SentHistory, SyncHistory};
+    use super::{SentHistory, SyncHistory, VERSIONS_KNOWN};
 
     #[test]
     fn a_room_that_syncs_at_its_rate_is_one_run() {
@@ -122,12 +123,38 @@ mod tests {
         assert_eq!((syncs.first(100_001), syncs.first(100_002)), (Some(100_004), None));
     }
 
+    /// Otherwise it would show that there were syncs of which the player saw nothing.
+    #[test]
+    fn how_far_back_a_copy_is_known_does_not_depend_on_syncs_that_its_player_does_not_see() {
+        for unseen in [0, 1, 5] {
+            let (mut syncs, mut history) = (SyncHistory::default(), SentHistory::default());
+            let mut room = 0;
+            for wire in 1..=1_000 {
+                for sync in 0..=unseen {
+                    room += 1;
+                    syncs.synced(wire, room);
+                    if sync == unseen {
+                        history.sent(wire, room, &syncs);
+                    }
+                }
+            }
+            let known = VERSIONS_KNOWN as u64;
+            for back in 0..known {
+                let expected = room - back * (unseen + 1);
+                let found = history.room_version(1_000 - back, &syncs);
+                assert_eq!(found, Some(expected), "{unseen} unseen, {back} versions back");
+            }
+            let found = history.room_version(1_000 - known, &syncs);
+            assert_eq!(found.is_some(), unseen == 0, "{unseen} unseen");
+        }
+    }
+
     proptest! {
         /// A member is sent patches as a room sends them; any that is remembered is remembered
         /// right.
         #[test]
         fn a_version_is_that_of_the_room_when_it_was_sent(
-            steps in proptest::collection::vec((0_u64..3, any::<bool>(), any::<bool>()), 1..600),
+            steps in proptest::collection::vec((0_u64..3, any::<bool>(), any::<bool>()), 1..1200),
         ) {
             let (mut syncs, mut history) = (SyncHistory::default(), SentHistory::default());
             let (mut clock, mut room, mut last) = (1, 1, 0);
@@ -150,7 +177,7 @@ mod tests {
                 prop_assert!(found.is_none_or(|found| found == room), "{}: {:?}", wire, found);
                 known += usize::from(found.is_some());
             }
-            prop_assert!(known >= sent.len().min(64));
+            prop_assert!(known >= sent.len().min(VERSIONS_KNOWN));
         }
     }
 }

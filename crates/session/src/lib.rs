@@ -14,7 +14,7 @@ mod log;
 mod received;
 mod token;
 
-pub use history::{SentHistory, SyncHistory};
+pub use history::{SentHistory, SyncHistory, VERSIONS_KNOWN};
 pub use log::{Log, NeverSent};
 pub use received::{ACK_DELAY, Received};
 pub use token::{TOKEN_BYTES, Token, TokenKey};

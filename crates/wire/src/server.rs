@@ -55,6 +55,9 @@ messages! {
             sync_hz: u32,
             /// Of the room type, see [`schema::fingerprint`](crate::schema::fingerprint).
             fingerprint: u64,
+            /// While the client is in the room, either end counts the connection as lost if it hears
+            /// nothing for so long; 0 = as long as the heartbeat allows.
+            silence_ms: u32 as OrDefault,
         },
         /// Answers `list`.
         0x43 listed Listed {

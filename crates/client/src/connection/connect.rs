@@ -17,6 +17,7 @@ use super::dispatch::Dispatch;
 use super::reconnect::Reconnect;
 use super::status::Status;
 use super::task::Task;
+use super::token::Token;
 use crate::Error;
 use crate::core::{Client, ClientConfig};
 
@@ -41,7 +42,7 @@ pub fn connect(url: &str) -> Connect {
     Connect {
         url: url.to_owned(),
         name: String::new(),
-        token: Vec::new(),
+        token: Token::Text(Vec::new()),
         format: Format::Packed,
         deflate: false,
         message_bytes_max: 16 << 20,
@@ -74,7 +75,7 @@ pub fn connect(url: &str) -> Connect {
 pub struct Connect {
     url: String,
     name: String,
-    token: Vec<u8>,
+    token: Token,
     format: Format,
     deflate: bool,
     message_bytes_max: usize,
@@ -96,9 +97,38 @@ impl Connect {
         self
     }
 
-    /// Sets the token for the node's authenticator. Default: empty.
+    /// Sets the token for the node's authenticator. It is sent on each connection, so it must stay
+    /// valid for as long as the session may have to be resumed; see [`token_by`](Self::token_by).
+    /// Default: empty.
     pub fn token(mut self, token: &[u8]) -> Self {
-        token.clone_into(&mut self.token);
+        self.token = Token::Text(token.to_vec());
+        self
+    }
+
+    /// Sets a function that gives the token for the node's authenticator. It is called before each
+    /// attempt to connect, so that a token that has expired meanwhile does not end the session. All
+    /// tokens must name the same user.
+    ///
+    /// It may take as long as an attempt to connect ([`timeout`](Self::timeout)). If it fails at
+    /// first, so does connecting, with an error that [`is_token_missing`](Error::is_token_missing).
+    /// Later the client tries again, as if the node could not be reached.
+    ///
+    /// ```no_run
+    /// # async fn log_in() -> std::io::Result<String> { Ok(String::new()) }
+    /// # async fn example() -> Result<(), playfield_client::Error> {
+    /// let connect = playfield_client::connect("wss://play.example.com");
+    /// let connection = connect.token_by(|| async { log_in().await }).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn token_by<F, G, T, E>(mut self, function: F) -> Self
+    where
+        F: Fn() -> G + Send + Sync + 'static,
+        G: Future<Output = Result<T, E>> + Send + 'static,
+        T: Into<Vec<u8>>,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.token = Token::by(function);
         self
     }
 
@@ -139,8 +169,9 @@ impl Connect {
         self
     }
 
-    /// Sets the time limit for connecting, from the name lookup to the node's welcome. Default: 10
-    /// seconds.
+    /// Sets the time limit for connecting, from the name lookup to the node's welcome, and that for
+    /// the [token](Self::token_by). An attempt to restore a lost connection has less, but at least 3
+    /// seconds, while the node still keeps the session. Default: 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -171,18 +202,19 @@ impl Connect {
     }
 
     /// Sets the wait before the first attempt to restore a lost connection, which doubles with each
-    /// attempt up to `most`. The client waits for a random part of it. Default: 100 milliseconds,
-    /// and 5 seconds.
+    /// attempt up to `most`. The client waits for a random part of it, and less while the node
+    /// still keeps the session, so that several attempts fall within that time. Default: 100
+    /// milliseconds, and 5 seconds.
     pub fn backoff(mut self, first: Duration, most: Duration) -> Self {
         self.backoff = Backoff::new(first, most);
         self
     }
 
-    async fn open(self) -> Result<Connection, Error> {
+    async fn open(self, token: Vec<u8>) -> Result<Connection, Error> {
         let dialer = Dialer::new(&self.url, &self.root_certificates)?;
         let config = ClientConfig {
             name: self.name,
-            token: self.token,
+            token,
             deflate: self.deflate,
             message_bytes_max: self.message_bytes_max,
             schemas: self.schemas.clone(),
@@ -207,7 +239,8 @@ impl Connect {
             named,
             self.schema_timeout,
         );
-        let reconnect = Reconnect::new(dialer, self.timeout, self.reconnect_for, self.backoff);
+        let reconnect =
+            Reconnect::new(dialer, self.token, self.timeout, self.reconnect_for, self.backoff);
         let task = Task {
             client,
             dispatch,
@@ -236,7 +269,9 @@ impl IntoFuture for Connect {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let (url, limit) = (self.url.clone(), self.timeout);
-            timeout(limit, self.open()).await.unwrap_or_else(|_| Err(Error::no_answer(&url, limit)))
+            let token = self.token.give(limit).await?;
+            let opened = timeout(limit, self.open(token)).await;
+            opened.unwrap_or_else(|_| Err(Error::no_answer(&url, limit)))
         })
     }
 }

@@ -9,20 +9,34 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::backoff::Backoff;
 use super::dial::Dialer;
+use super::status::ConnectionEvent;
 use super::stream::Stream;
 use super::task::Task;
+use super::token::Token;
 use crate::Error;
 use crate::error::Ending;
 
 /// A connection that has lasted this long is not counted among the attempts to restore one.
 const LASTING: Duration = Duration::from_secs(5);
 
+/// While the node keeps the session, an attempt takes at most this part of that time, unless that
+/// is shorter than `ATTEMPT`: an attempt that hangs, such as over a network that is gone, leaves
+/// time for others.
+const PART: u32 = 3;
+const ATTEMPT: Duration = Duration::from_secs(3);
+
 /// The settings for lost connections, and the attempts since the connection was lost.
 #[derive(Debug)]
 pub(super) struct Reconnect {
     dialer: Arc<Dialer>,
-    /// The time limit of one attempt, up to the welcome.
+    token: Token,
+    /// The time limit of one attempt, up to the welcome, and of the token for it.
     attempt_max: Duration,
+    /// That of the present attempt.
+    attempt_limit: Duration,
+    /// How long the node keeps the session for certain, and until when.
+    grace: Duration,
+    kept_until: Instant,
     /// The time limit of all attempts.
     lasts: Duration,
     backoff: Backoff,
@@ -38,13 +52,18 @@ pub(super) struct Reconnect {
 impl Reconnect {
     pub(super) fn new(
         dialer: Dialer,
+        token: Token,
         attempt_max: Duration,
         lasts: Duration,
         backoff: Backoff,
     ) -> Self {
         Self {
             dialer: Arc::new(dialer),
+            token,
             attempt_max,
+            attempt_limit: attempt_max,
+            grace: Duration::ZERO,
+            kept_until: Instant::now(),
             lasts,
             backoff,
             began: Instant::now(),
@@ -67,19 +86,22 @@ impl Reconnect {
 
     /// When the present attempt has failed, unless the node answers.
     pub(super) fn welcome_by(&self) -> Option<Instant> {
-        (!self.is_welcomed).then(|| self.began + self.attempt_max)
+        (!self.is_welcomed).then(|| self.began + self.attempt_limit)
     }
 
-    /// The connection was lost, or the attempt has failed for this reason.
-    pub(super) fn lost(&mut self, why: impl FnOnce() -> Option<Ending>) {
+    /// The connection was lost, or the attempt has failed for this reason. The node keeps the
+    /// session for `grace` from the loss on.
+    pub(super) fn lost(&mut self, grace: Duration, why: impl FnOnce() -> Option<Ending>) {
         if std::mem::take(&mut self.is_welcomed) {
             if self.began.elapsed() >= LASTING {
                 self.backoff.reset();
             }
+            let now = Instant::now();
+            (self.grace, self.kept_until) = (grace, now.checked_add(grace).unwrap_or(now));
             return;
         }
-        let late = || Error::no_answer(&self.dialer.authority, self.attempt_max);
-        let why = if Instant::now() >= self.began + self.attempt_max { None } else { why() };
+        let late = || Error::no_answer(&self.dialer.authority, self.attempt_limit);
+        let why = if Instant::now() >= self.began + self.attempt_limit { None } else { why() };
         self.attempt_failed(why.map_or_else(late, Error::closed));
     }
 
@@ -88,11 +110,24 @@ impl Reconnect {
         self.failed = Some(error);
     }
 
+    /// How long the node still keeps the session for certain.
+    fn kept(&self) -> Duration {
+        self.kept_until.saturating_duration_since(Instant::now())
+    }
+
+    /// The token is there: what is left of the attempt has a time limit of its own.
+    fn dial(&mut self) {
+        self.took += self.began.elapsed().min(self.attempt_max);
+        self.began = Instant::now();
+        let part = if self.kept().is_zero() { Duration::MAX } else { self.grace / PART };
+        self.attempt_limit = self.attempt_max.min(part.max(ATTEMPT));
+    }
+
     fn wait(&mut self) -> Duration {
         let mut random = [u8::MAX; 4];
         // Without random numbers, the longest wait is as good as any.
         let _ = getrandom::fill(&mut random);
-        let wait = self.backoff.next(u32::from_le_bytes(random));
+        let wait = self.backoff.next(u32::from_le_bytes(random), self.kept());
         self.took += wait;
         wait
     }
@@ -103,39 +138,46 @@ impl Task {
     /// this client ends the connection.
     pub(super) async fn reconnect(&mut self) -> Option<Stream> {
         loop {
-            if let Some(last) = self.reconnect.failed.take()
-                && self.reconnect.took >= self.reconnect.lasts
-            {
-                self.dispatch.gave_up = Some((self.reconnect.took, last));
-                self.client.give_up(&mut self.dispatch);
-                return None;
+            if let Some(error) = self.reconnect.failed.take() {
+                if self.reconnect.took >= self.reconnect.lasts {
+                    self.dispatch.gave_up = Some((self.reconnect.took, error));
+                    self.client.give_up(&mut self.dispatch);
+                    return None;
+                }
+                self.status.report(ConnectionEvent::AttemptFailed { error });
             }
             let wait = self.reconnect.wait();
             if self.meanwhile(sleep(wait)).await.is_none() {
                 break;
             }
-            self.reconnect.began = Instant::now();
-            let dialer = Arc::clone(&self.reconnect.dialer);
-            let limit = self.reconnect.attempt_max;
-            let dialed = self.meanwhile(async move { timeout(limit, dialer.dial()).await }).await;
-            let authority = &self.reconnect.dialer.authority;
-            let stream = match dialed {
+            match self.attempt().await {
                 None => break,
-                Some(Ok(dialed)) => dialed,
-                Some(Err(_)) => Err(Error::no_answer(authority, limit)),
-            };
-            let prepared = stream.and_then(|stream| {
-                self.client.reconnect(self.reconnect.dialer.transport()?)?;
-                Ok(stream)
-            });
-            match prepared {
-                Ok(stream) => return Some(stream),
-                Err(error) => self.reconnect.attempt_failed(error),
+                Some(Ok(stream)) => return Some(stream),
+                Some(Err(error)) => self.reconnect.attempt_failed(error),
             }
         }
         self.client.goodbye();
         self.client.ended(&mut self.dispatch);
         None
+    }
+
+    /// Connects once, and sends the hello. `None` if this client ends the connection.
+    async fn attempt(&mut self) -> Option<Result<Stream, Error>> {
+        self.reconnect.began = Instant::now();
+        let (token, limit) = (self.reconnect.token.clone(), self.reconnect.attempt_max);
+        match self.meanwhile(async move { token.give(limit).await }).await? {
+            Ok(token) => self.client.set_token(token),
+            Err(error) => return Some(Err(error)),
+        }
+        self.reconnect.dial();
+        let (dialer, limit) = (Arc::clone(&self.reconnect.dialer), self.reconnect.attempt_limit);
+        let dialed = self.meanwhile(async move { timeout(limit, dialer.dial()).await }).await?;
+        let dialer = &self.reconnect.dialer;
+        let stream = dialed.unwrap_or_else(|_| Err(Error::no_answer(&dialer.authority, limit)));
+        Some(stream.and_then(|stream| {
+            self.client.reconnect(dialer.transport()?)?;
+            Ok(stream)
+        }))
     }
 
     /// Waits for something, and handles signals meanwhile. `None` if this client ends the

@@ -23,6 +23,12 @@ pub enum ConnectionEvent {
         /// Why.
         error: Error,
     },
+    /// An attempt to restore the connection failed, such as because the node can't be reached, or
+    /// because the [token](crate::Connect::token_by) could not be had. Another follows.
+    AttemptFailed {
+        /// Why.
+        error: Error,
+    },
     /// The connection is restored, and the session goes on.
     Resumed {
         /// How long the connection was lost.

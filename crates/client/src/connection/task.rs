@@ -75,8 +75,8 @@ impl Task {
             }
             drop(stream);
             let socket_error = self.dispatch.socket_error.take();
-            let error = self.client.lost();
-            self.reconnect.lost(|| error.map(|error| Ending::lost(error, socket_error)));
+            let (error, grace) = (self.client.lost(), self.client.grace());
+            self.reconnect.lost(grace, || error.map(|error| Ending::lost(error, socket_error)));
             match self.reconnect().await {
                 Some(another) => stream = another,
                 None => return,

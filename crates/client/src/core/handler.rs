@@ -167,6 +167,9 @@ pub struct Joined<'a> {
     pub sync_hz: u32,
     /// The fingerprint of the room type's schema.
     pub fingerprint: u64,
+    /// While the client is in the room, either end counts the connection as lost if it hears
+    /// nothing for so long; `None` if that is left to the heartbeat.
+    pub silence: Option<Duration>,
 }
 
 /// An event of a room.

@@ -45,6 +45,7 @@ mod resumption;
 mod rooms;
 mod session;
 mod transport;
+mod url;
 
 use std::borrow::Cow;
 use std::mem;
@@ -66,6 +67,7 @@ pub use playfield_wire::server::Lost;
 pub use pulse::Clock;
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
+pub use url::{Url, UrlError};
 
 #[cfg(feature = "tokio")]
 pub(crate) use event::static_info;
@@ -185,6 +187,13 @@ impl Client {
         self.session.phase == Phase::Away
     }
 
+    /// How long the node keeps the session after a lost connection, as of the last welcome. Zero if
+    /// it does not keep it.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        self.session.resumption.grace()
+    }
+
     /// Why the connection, or the last attempt to restore it, was lost.
     #[must_use]
     pub fn lost(&self) -> Option<&ClientError> {
@@ -204,7 +213,7 @@ impl Client {
     }
 
     /// The delay to the node, and its clock, as measured on this connection. `None` until the first
-    /// pong. Keep-alive pings count too; [`ping`](Self::ping) measures now.
+    /// pong. The ping after the welcome and keep-alive pings count too; [`ping`](Self::ping) measures now.
     #[must_use]
     pub fn clock(&self) -> Option<Clock> {
         self.session.pulse.clock()

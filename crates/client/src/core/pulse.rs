@@ -18,8 +18,11 @@ const PINGS_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Pulse {
     now: Duration,
-    /// The node expects a message this often; zero if it expects none, and before the welcome.
+    /// A message is expected this often, in both directions; zero if none is, and before the
+    /// welcome.
     heartbeat: Duration,
+    /// What that is by the node, whatever rooms want.
+    usual: Duration,
     sent_at: Duration,
     heard_at: Duration,
     /// When the node was pinged to see whether it is alive, since its last message.
@@ -126,13 +129,19 @@ impl Pulse {
     }
 
     pub(super) fn welcomed(&mut self, heartbeat: Duration) {
-        self.heartbeat = heartbeat;
+        (self.heartbeat, self.usual) = (heartbeat, heartbeat);
         self.sent_at = self.now;
+    }
+
+    /// Rooms that the client is in want the connection to count as lost after this silence.
+    pub(super) fn expect(&mut self, silence: Option<Duration>) {
+        let heartbeat = silence.map_or(Duration::MAX, |silence| silence / 2);
+        self.heartbeat = self.usual.min(heartbeat);
     }
 
     /// Stops all timeouts.
     pub(super) fn stop(&mut self) {
-        self.heartbeat = Duration::ZERO;
+        (self.heartbeat, self.usual) = (Duration::ZERO, Duration::ZERO);
         self.doubted_until = None;
     }
 

@@ -102,6 +102,7 @@ impl Session {
                 tick_hz,
                 sync_hz,
                 fingerprint,
+                silence_ms,
             } => {
                 let joined = Joined {
                     room,
@@ -113,6 +114,7 @@ impl Session {
                     tick_hz,
                     sync_hz,
                     fingerprint,
+                    silence: (silence_ms > 0).then(|| Duration::from_millis(silence_ms.into())),
                 };
                 self.joined(request, &joined, handler)
             }
@@ -241,7 +243,8 @@ impl Session {
         joined: &Joined<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        self.rooms.joined(joined.room, joined.epoch)?;
+        self.rooms.joined(joined)?;
+        self.pulse.expect(self.rooms.silence());
         if self.requests.answered(request, "a room", |asked| asked == Asked::Join)? {
             handler.joined(request, joined);
             return Ok(());
@@ -259,6 +262,7 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         self.rooms.left(room)?;
+        self.pulse.expect(self.rooms.silence());
         if let Some(request) = request {
             self.requests.answered(request, "a left", |asked| asked == Asked::Leave { room })?;
         }
@@ -285,7 +289,9 @@ impl Session {
         self.pulse.welcomed(welcome.heartbeat);
         self.bytes_max =
             usize::try_from(welcome.message_bytes_max).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
-        self.opened(welcome, resumed, handler)
+        self.opened(welcome, resumed, handler)?;
+        self.pulse.expect(self.rooms.silence());
+        Ok(())
     }
 }
 

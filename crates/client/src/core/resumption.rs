@@ -38,6 +38,8 @@ pub(super) struct Resumption {
     session: Option<u64>,
     /// The resume token; empty if the node does not keep the session.
     token: Vec<u8>,
+    /// How long the node keeps the session after a lost connection.
+    grace: Duration,
     /// The messages that the node has not confirmed.
     pub(super) log: Log,
     unconfirmed_bytes_max: usize,
@@ -59,6 +61,7 @@ impl Resumption {
             is_wanted,
             session: None,
             token: Vec::new(),
+            grace: Duration::ZERO,
             log: Log::default(),
             unconfirmed_bytes_max,
             received: Received::default(),
@@ -120,6 +123,10 @@ impl Resumption {
         }
     }
 
+    pub(super) fn grace(&self) -> Duration {
+        self.grace
+    }
+
     /// Why the connection was lost.
     pub(super) fn lost(&self) -> Option<&ClientError> {
         self.lost.as_ref()
@@ -146,6 +153,7 @@ impl Resumption {
     }
 
     fn renewed(&mut self, welcome: &Welcome<'_>) {
+        self.grace = welcome.grace;
         let is_kept = self.is_wanted && !welcome.grace.is_zero();
         self.token = if is_kept { welcome.resume.to_vec() } else { Vec::new() };
         if self.token.is_empty() {
@@ -254,6 +262,7 @@ impl Session {
             (None, None) => {
                 self.resumption.opened(welcome);
                 handler.welcome(welcome);
+                self.probe();
                 Ok(())
             }
             (Some(_), None) => {
@@ -312,7 +321,7 @@ impl Session {
         self.ping_again();
     }
 
-    /// Measures the new connection's round trip, and shows the node that its welcome has arrived.
+    /// Measures the next connection's round trip, and shows the node that its welcome has arrived.
     fn ping_again(&mut self) {
         for nonce in self.pulse.ping_again() {
             let _ = self.send_message(&ClientMessage::Ping { nonce });

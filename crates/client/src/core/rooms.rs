@@ -1,11 +1,13 @@
 //! The rooms of a session, and the version of each copy.
 
+use std::time::Duration;
+
 use playfield_wire::RoomNumber;
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::Versions;
 
 use super::numbers::NumberMap;
-use super::{ClientError, CommandError, Handler, OutOfStep, Update, UpdateKind};
+use super::{ClientError, CommandError, Handler, Joined, OutOfStep, Update, UpdateKind};
 
 /// How many updates in a row one room's copy may fail to use. Each makes the client ask for a
 /// snapshot; one more ends the connection, so that a node which always sends the same wrong
@@ -16,6 +18,8 @@ pub const UNUSABLE_IN_A_ROW_MAX: u32 = 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoomCopy {
     epoch: u64,
+    /// How long the connection may be silent while the client is in the room.
+    silence: Option<Duration>,
     /// The version of the copy; 0 before the first snapshot.
     pub(super) version: u64,
     /// The number of the last event.
@@ -131,9 +135,11 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    pub(super) fn joined(&mut self, room: RoomNumber, epoch: u64) -> Result<(), ClientError> {
+    pub(super) fn joined(&mut self, joined: &Joined<'_>) -> Result<(), ClientError> {
+        let &Joined { room, epoch, silence, .. } = joined;
         let copy = RoomCopy {
             epoch,
+            silence,
             version: 0,
             sequence: 0,
             in_step: false,
@@ -153,6 +159,11 @@ impl Rooms {
             .remove(&room)
             .map(drop)
             .ok_or(ClientError::UnknownRoom { room, message: "a left" })
+    }
+
+    /// How long the connection may be silent, by the room that allows least.
+    pub(super) fn silence(&self) -> Option<Duration> {
+        self.copies.values().filter_map(|copy| copy.silence).min()
     }
 
     pub(super) fn clear(&mut self) {

@@ -431,8 +431,8 @@ fn an_idle_client_pings_and_gives_up_on_a_silent_node() {
     talk.client.advance(at(499), &mut talk.events);
     assert_eq!(talk.heard(), []);
     talk.client.advance(at(500), &mut talk.events);
-    assert_eq!(talk.heard(), [other("Ping { nonce: 1 }")]);
-    talk.says(&ServerMessage::Pong { nonce: 1, time_us: 0 });
+    assert_eq!(talk.heard(), [other("Ping { nonce: 2 }")]);
+    talk.says(&ServerMessage::Pong { nonce: 2, time_us: 0 });
     assert_eq!(talk.all_events(), [], "the user did not ask");
 
     while let Some(due) = talk.client.due_at() {
@@ -440,6 +440,31 @@ fn an_idle_client_pings_and_gives_up_on_a_silent_node() {
         assert!(due <= at(2500));
     }
     talk.assert_closed(ClientError::Silent { silence: at(2000) });
+}
+
+#[test]
+fn a_room_shortens_the_silence_after_which_the_client_gives_up_while_it_is_there() {
+    let at = Duration::from_millis;
+    for leaves in [false, true] {
+        let mut talk = Talk::welcomed();
+        let request = talk.client.join("r").unwrap();
+        let mut joined = joined(request, RoomNumber(1), 3);
+        if let ServerMessage::Joined { silence_ms, .. } = &mut joined {
+            *silence_ms = 400;
+        }
+        talk.says(&joined);
+        if leaves {
+            let (code, text) = (ErrorCode::Kicked, "out".into());
+            talk.says(&ServerMessage::Left { request: None, room: RoomNumber(1), code, text });
+        }
+        talk.all_events();
+        let expected = if leaves { 2000 } else { 400 };
+        assert_eq!(talk.client.due_at(), Some(at(expected / 4)), "the first ping");
+        while let Some(due) = talk.client.due_at() {
+            talk.client.advance(due, &mut talk.events);
+        }
+        talk.assert_closed(ClientError::Silent { silence: at(expected) });
+    }
 }
 
 #[test]

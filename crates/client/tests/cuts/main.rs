@@ -131,7 +131,7 @@ async fn play(
                     assert!(lost.is_empty(), "{name}: {lost:?}");
                     resumed += 1;
                 }
-                ConnectionEvent::Lost { .. } => {}
+                ConnectionEvent::Lost { .. } | ConnectionEvent::AttemptFailed { .. } => {}
                 ConnectionEvent::Ended { error } if error.to_string().contains("this client") => {}
                 other => panic!("{name}: {other:?}"),
             }

@@ -72,6 +72,7 @@ impl Talk {
         talk.heard();
         talk.says(&kept(b"t1", None));
         assert!(matches!(talk.event(), Event::Welcome(_)));
+        talk.is_measured();
         talk
     }
 
@@ -112,7 +113,13 @@ impl Talk {
         assert!(matches!(&talk.heard()[..], [Said::Hello { .. }]));
         talk.says(&welcome(1000, 1000));
         assert!(matches!(talk.event(), Event::Welcome(_)));
+        talk.is_measured();
         talk
+    }
+
+    /// The client has sent a ping after the welcome.
+    fn is_measured(&mut self) {
+        assert_eq!(self.heard(), [other("Ping { nonce: 1 }")]);
     }
 
     /// A session whose client is in room 1, at version 5 of epoch 3.
@@ -195,6 +202,8 @@ pub(crate) struct Node {
     greeted: bool,
     /// The answer to the handshake, to write before anything else.
     answer: Vec<u8>,
+    /// The token for the authenticator in the last hello.
+    pub(crate) token: Vec<u8>,
 }
 
 impl Node {
@@ -206,6 +215,7 @@ impl Node {
             decoder: None,
             greeted: false,
             answer: Vec::new(),
+            token: Vec::new(),
         }
     }
 
@@ -245,7 +255,11 @@ impl Node {
                     let frame =
                         Framing { message_bytes_max: 1 << 20 }.decode(&self.unread).unwrap();
                     frame.map_or(0, |frame| {
-                        heard.push(said(&ClientMessage::decode(self.format, frame.body).unwrap()));
+                        let message = ClientMessage::decode(self.format, frame.body).unwrap();
+                        if let ClientMessage::Hello(hello) = &message {
+                            self.token = hello.token.to_vec();
+                        }
+                        heard.push(said(&message));
                         frame.consumed
                     })
                 }
@@ -337,6 +351,7 @@ pub(crate) fn joined(
         tick_hz: 20,
         sync_hz: 10,
         fingerprint: 99,
+        silence_ms: 0,
     }
 }
 

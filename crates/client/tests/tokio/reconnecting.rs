@@ -1,5 +1,7 @@
 //! Lost connections that the client restores by itself, against a scripted node.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use playfield_client::{
@@ -58,6 +60,16 @@ async fn comes_back(listener: &TcpListener, received: u64) -> Server {
 async fn is_lost(events: &mut ConnectionEvents) {
     let event = events.next().await;
     assert!(matches!(event, Some(ConnectionEvent::Lost { .. })), "{event:?}");
+}
+
+/// The event after the attempts to connect that failed.
+async fn after_attempts(events: &mut ConnectionEvents) -> Option<ConnectionEvent> {
+    loop {
+        match events.next().await {
+            Some(ConnectionEvent::AttemptFailed { .. }) => {}
+            event => return event,
+        }
+    }
 }
 
 #[tokio::test]
@@ -168,7 +180,7 @@ async fn a_client_that_gives_up_says_what_it_tried() {
     assert!(text.ends_with(&format!("{address} can't be reached")), "{text}");
     assert!(std::error::Error::source(&error).is_some());
     is_lost(&mut events).await;
-    assert!(matches!(events.next().await, Some(ConnectionEvent::Ended { .. })));
+    assert!(matches!(after_attempts(&mut events).await, Some(ConnectionEvent::Ended { .. })));
     assert!(events.next().await.is_none());
     assert!(connection.events().next().await.is_none());
     assert!(connection.ping().await.unwrap_err().is_closed());
@@ -190,7 +202,7 @@ async fn close_and_drop_do_not_wait_for_a_lost_connection() {
             connection.close().await;
             assert!(room.changed().await.unwrap_err().is_closed());
         }
-        assert!(matches!(events.next().await, Some(ConnectionEvent::Ended { .. })));
+        assert!(matches!(after_attempts(&mut events).await, Some(ConnectionEvent::Ended { .. })));
     }
 }
 
@@ -213,9 +225,111 @@ async fn a_suspected_connection_is_pinged_and_the_clock_is_measured() {
     let (connection, _room, mut server, _listener) = in_room(|connect| connect).await;
     assert_eq!((connection.round_trip(), connection.node_time()), (None, None));
     connection.suspect();
-    assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
-    server.say(&ServerMessage::Pong { nonce: 1, time_us: 3_600_000_000 }).await;
+    assert_eq!(server.hear().await, other("Ping { nonce: 2 }"));
+    server.say(&ServerMessage::Pong { nonce: 2, time_us: 3_600_000_000 }).await;
     tokio::join!(connection.ping(), server.pong()).0.unwrap();
     assert!(connection.round_trip().unwrap() < Duration::from_secs(60));
     assert!(connection.node_time().is_some());
+}
+
+#[tokio::test]
+async fn a_function_gives_a_token_for_each_connection_and_may_fail() {
+    // What the function does when it is called for the nth time.
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let give = move || {
+        let call = count.fetch_add(1, Ordering::SeqCst) + 1;
+        assert_ne!(call, 3, "the third call panics before it waits");
+        async move {
+            match call {
+                2 => Err(std::io::Error::other("the account service is away")),
+                4 => panic!("the fourth panics later"),
+                5 => std::future::pending().await,
+                call => Ok(format!("token {call}")),
+            }
+        }
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let node = async {
+        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        assert_eq!(server.token(), b"token 1");
+        server.say(&kept(b"t1", None)).await;
+        server
+    };
+    let connecting = dial(&listener).token_by(give).timeout(Duration::from_millis(200));
+    let (connection, server) = tokio::join!(connecting, node);
+    let connection = connection.unwrap();
+    let mut events = connection.events();
+    drop(server);
+    let (mut server, _) = Server::accept(&listener, Format::Json).await;
+    assert_eq!((server.token(), calls.load(Ordering::SeqCst)), (&b"token 6"[..], 6));
+    server.say(&kept(b"t2", None)).await;
+    is_lost(&mut events).await;
+    for why in ["is away", "it panicked", "it panicked", "it gave none within 200ms"] {
+        let Some(ConnectionEvent::AttemptFailed { error }) = events.next().await else {
+            panic!("each attempt is reported");
+        };
+        assert!(error.is_token_missing(), "{error}");
+        assert_eq!(error.to_string(), "the function that gives the token failed");
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.contains(why), "{source}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_whose_token_function_always_fails_gives_up_and_says_why() {
+    let fails = || async { Err::<Vec<u8>, _>("the user logged out") };
+    let error = connect("tcp://127.0.0.1:1").token_by(fails).await.unwrap_err();
+    assert!(error.is_token_missing() && !error.is_closed(), "{error}");
+
+    let is_out = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&is_out);
+    let once = move || {
+        let call = count.fetch_add(1, Ordering::SeqCst);
+        async move { if call == 0 { Ok("token") } else { Err("the user logged out") } }
+    };
+    let set = |connect: Connect| connect.token_by(once).reconnect_for(Duration::from_millis(20));
+    let (connection, room, server, _listener) = in_room(set).await;
+    drop(server);
+    let error = room.changed().await.unwrap_err();
+    assert!(error.is_closed());
+    let text = error.to_string();
+    assert!(text.ends_with("the function that gives the token failed"), "{text}");
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the user logged out");
+    assert!(is_out.load(Ordering::SeqCst) > 1);
+    drop(connection);
+}
+
+#[tokio::test]
+async fn a_client_tries_while_the_node_keeps_the_session_whatever_its_settings() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let node = async {
+        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let mut kept = kept(b"t1", None);
+        let ServerMessage::Welcome { grace_ms, .. } = &mut kept else { unreachable!() };
+        *grace_ms = 200;
+        server.say(&kept).await;
+    };
+    let hour = Duration::from_secs(3600);
+    let connection = tokio::join!(dial(&listener).backoff(hour, hour), node).0.unwrap();
+    // Its wait is a random part of the session's 200 milliseconds, and not of an hour.
+    let back = Server::accept(&listener, Format::Json);
+    let back = tokio::time::timeout(Duration::from_secs(30), back).await;
+    assert!(matches!(back, Ok((_, Said::Resume(..)))), "the client has not come back");
+    drop(connection);
+}
+
+#[tokio::test]
+async fn the_first_ping_follows_the_welcome() {
+    let (connection, _room, mut server, _listener) = in_room(|connect| connect).await;
+    assert_eq!(connection.round_trip(), None);
+    server.say(&ServerMessage::Pong { nonce: 1, time_us: 3_600_000_000 }).await;
+    // The answer to a list comes after it.
+    let node = async {
+        while !matches!(server.hear().await, Said::Other(said) if said.starts_with("List")) {}
+        server.error(Some(RequestNumber(2)), ErrorCode::Limit, "not now").await;
+    };
+    tokio::join!(connection.list(None, &[], 0), node).0.unwrap_err();
+    assert!(connection.round_trip().is_some());
+    assert!(connection.node_time().unwrap() >= Duration::from_secs(3600));
 }

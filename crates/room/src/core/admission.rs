@@ -5,7 +5,7 @@ use playfield_wire::ErrorCode;
 
 use super::guard::guard;
 use super::{RoomCore, read_options};
-use crate::{Entrant, Error, ReservedSeat, Result, Room};
+use crate::{Entrant, Error, OnePerUser, ReservedSeat, Result, Room};
 
 impl<R: Room> RoomCore<R> {
     /// Whether there is a seat for someone who wants to join. A reservation is used up.
@@ -20,7 +20,19 @@ impl<R: Room> RoomCore<R> {
         if self.context.summary.locked {
             return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
         }
+        if self.takes_over(entrant) {
+            return Ok(());
+        }
         self.context.check_free_seat()
+    }
+
+    /// Whether someone takes the seat of another player, so that no further one is needed.
+    fn takes_over(&self, entrant: &Entrant) -> bool {
+        if self.settings.one_per_user != OnePerUser::TakeOver || entrant.user.is_none() {
+            return false;
+        }
+        let waiting = self.waiting.values().map(|waiting| &waiting.player);
+        self.seats.values().chain(waiting).any(|other| other.user == entrant.user)
     }
 
     /// Frees reserved seats whose time has run out.

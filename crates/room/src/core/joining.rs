@@ -120,6 +120,7 @@ impl<R: Room> RoomCore<R> {
             return Err(Error::new(ErrorCode::AlreadyHere, text));
         }
         let why = Error::new(ErrorCode::TakenOver, "the user has joined the room again");
+        let is_taken_over = !others.is_empty();
         for other in others {
             match self.unseat(other) {
                 Some(other) => {
@@ -130,8 +131,12 @@ impl<R: Room> RoomCore<R> {
             }
             self.settle(out);
         }
-        // The room may have closed in `leave`.
-        if self.is_open() { Ok(()) } else { Err(EndReason::Closed.error("the room ended")) }
+        // In `leave`, the room may have closed, or given the seat away.
+        if !self.is_open() {
+            return Err(EndReason::Closed.error("the room ended"));
+        }
+        self.context.waiting = self.waiting.len() as u32;
+        if is_taken_over { self.context.check_free_seat() } else { Ok(()) }
     }
 
     fn hold_player(&mut self, player: Player, holds: u32, by: Duration) -> Result<()> {

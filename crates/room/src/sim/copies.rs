@@ -20,6 +20,8 @@ pub(super) struct Copies<R> {
     pub(super) is_stalled: bool,
     /// Their connection is cut, and they leave then unless they come back.
     pub(super) away_until: Option<Duration>,
+    /// The events after this one wait until they come back.
+    pub(super) hears_until: u64,
 }
 
 /// Copies that exist to be compared with the state. They hold exactly what was sent, whereas
@@ -49,6 +51,7 @@ impl<R: Room + Default> Copies<R> {
             version: None,
             is_stalled: false,
             away_until: None,
+            hears_until: u64::MAX,
         }
     }
 

@@ -174,18 +174,21 @@ impl<R: Room + Default> Sim<R> {
     }
 
     /// A player's connection is lost, and the client can come back: [`resume`](Self::resume). If it
-    /// does not within the room's `grace_ms`, the player leaves. Meanwhile no patches arrive.
+    /// does not within the room's `grace_ms`, the player leaves. Meanwhile no patches arrive, and
+    /// [`events`](Self::events) wait: they arrive once the player is back, and are lost with the
+    /// player.
     ///
     /// # Panics
     /// If there is no such player.
     pub fn cut(&mut self, player: PlayerId) {
         let until = self.now + Duration::from_millis(R::SETTINGS.grace_ms);
+        let sent = self.out.sent;
         let copies = self.copies_mut(player);
         copies.is_stalled = true;
         if copies.away_until.is_some() {
             return;
         }
-        copies.away_until = Some(until);
+        (copies.away_until, copies.hears_until) = (Some(until), sent);
         self.core.lost(self.now, player, &mut self.out);
         self.follow_up();
         self.expire_away();
@@ -209,6 +212,9 @@ impl<R: Room + Default> Sim<R> {
     fn go(&mut self, player: PlayerId, why: LeaveReason) {
         self.waiting.remove(&player);
         if let Some(copies) = self.players.remove(&player) {
+            let is_heard =
+                |event: &SentEvent| event.link != copies.link || event.number <= copies.hears_until;
+            self.out.events.retain(is_heard);
             self.past.insert(player, copies);
         }
         self.core.leave(self.now, player, why, &mut self.out);
@@ -316,13 +322,13 @@ impl<R: Room + Default> Sim<R> {
     }
 
     /// Unblocks the connection, or brings back a player whose connection was [cut](Self::cut): with
-    /// the next sync, one patch brings all that was missed.
+    /// the next sync, one patch brings all that was missed. Events that waited arrive at once.
     ///
     /// # Panics
     /// If there is no such player.
     pub fn resume(&mut self, player: PlayerId) {
         let copies = self.copies_mut(player);
-        copies.is_stalled = false;
+        (copies.is_stalled, copies.hears_until) = (false, u64::MAX);
         if copies.away_until.take().is_some() {
             self.core.returned(self.now, player, &mut self.out);
             self.follow_up();
@@ -345,16 +351,17 @@ impl<R: Room + Default> Sim<R> {
         self.core.left_out(player)
     }
 
-    /// The events of one type that a player received since the last call for that type.
+    /// The events of one type that a player received since the last call for that type. A player
+    /// whose connection is [cut](Self::cut) receives none.
     ///
     /// # Panics
     /// If there was no such player, or an event can't be decoded.
     pub fn events<E: EventOf<R>>(&mut self, player: PlayerId) -> Vec<E> {
         let copies = self.players.get(&player).or_else(|| self.past.get(&player));
-        let link = copies.expect("no such player").link;
-        let (mine, others) = std::mem::take(&mut self.out.events)
-            .into_iter()
-            .partition(|event| event.link == link && event.index == E::INDEX);
+        let &Copies { link, hears_until, .. } = copies.expect("no such player");
+        let (mine, others) = std::mem::take(&mut self.out.events).into_iter().partition(|event| {
+            event.link == link && event.index == E::INDEX && event.number <= hears_until
+        });
         self.out.events = others;
         let mine: Vec<SentEvent> = mine;
         mine.iter()

@@ -15,6 +15,8 @@ pub(super) struct Record {
     pub(super) answers: BTreeMap<RequestNumber, (Format, Result<Vec<u8>>)>,
     pub(super) errors: Vec<(Link, Error)>,
     pub(super) events: Vec<SentEvent>,
+    /// How many events there were.
+    pub(super) sent: u64,
     pub(super) removed: Vec<(Link, Error)>,
     pub(super) admitted: Vec<(Link, PlayerId)>,
     pub(super) refused: Vec<(Link, Error)>,
@@ -34,6 +36,8 @@ pub(super) struct Record {
 pub(super) type RoomKey = (TypeId, Option<String>, Arc<str>);
 
 pub(super) struct SentEvent {
+    /// Counts all events, from 1.
+    pub(super) number: u64,
     pub(super) link: Link,
     pub(super) index: u32,
     pub(super) payload: Vec<u8>,
@@ -60,7 +64,9 @@ impl RoomOutput for Record {
     }
 
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
-        self.events.push(SentEvent { link, index: event.index, payload: payload.to_vec() });
+        self.sent += 1;
+        let (number, payload) = (self.sent, payload.to_vec());
+        self.events.push(SentEvent { number, link, index: event.index, payload });
     }
 
     fn removed(&mut self, link: Link, why: &Error) {

@@ -183,7 +183,7 @@ proptest! {
                 Step::Choose { room_type, criteria } => {
                     let plan = plan(99, room_type, false, None, criteria);
                     let may_not = Err(Error::from("it may not create one"));
-                    let chosen = directory.choose(&plan, &[], may_not).ok().map(|choice| choice.id);
+                    let chosen = directory.choose(&plan, &[], may_not, false).ok().map(|choice| choice.id);
                     // The oldest, as they stand in the order of their creation.
                     let room = rooms.iter_mut().find(|room| {
                         let RoomSummary { locked, private, closing, .. } = room.summary;
@@ -198,7 +198,7 @@ proptest! {
                     }
                 }
                 Step::ByKey { room_type, key } => {
-                    let chosen = directory.reserve_by_key(room_type, KEYS[key], &[]);
+                    let chosen = directory.reserve_by_key(room_type, KEYS[key], &[], false);
                     match named(&rooms, room_type, key) {
                         None => prop_assert_eq!(chosen.unwrap_err().code(), ErrorCode::RoomNotFound),
                         Some(at) if rooms[at].summary.closing && rooms[at].reserved >= WAITING_MAX => {

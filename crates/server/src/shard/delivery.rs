@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use playfield_room::{
     Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, RoomOutput, Task,
@@ -52,6 +53,8 @@ pub(crate) struct Delivery {
     pub(crate) refusals: VecDeque<(ConnectionKey, Box<JoinRequest>, Error)>,
     pub(crate) background: Arc<dyn Background>,
     pub(crate) counters: Counters,
+    /// The connection that is served: it is charged for all that takes time meanwhile.
+    pub(crate) visited: Option<ConnectionKey>,
 }
 
 impl Delivery {
@@ -131,6 +134,23 @@ impl Delivery {
                 Some((from, shard)) => self.post(shard, ShardMail::Post { to: from, mail: answer }),
                 None => {}
             }
+        }
+    }
+
+    /// Charges a member's client for work that was done for it alone.
+    pub(crate) fn charge(&mut self, output: &mut MemberOutput, now: Duration, time: Duration) {
+        match output {
+            MemberOutput::Here(connection) => self.charge_connection(*connection, now, time),
+            MemberOutput::Elsewhere(session) => session.took += time,
+        }
+    }
+
+    /// Charges a connection for work that was done for it alone.
+    pub(crate) fn charge_connection(&mut self, key: ConnectionKey, now: Duration, time: Duration) {
+        if self.visited != Some(key)
+            && let Some(connection) = self.connections.get_mut(key)
+        {
+            connection.taken.add(now, time);
         }
     }
 
@@ -253,7 +273,10 @@ impl Delivery {
     /// Sends a member's output to its session's shard.
     pub(crate) fn ship(&mut self, member: &mut Member) {
         if let MemberOutput::Elsewhere(session) = &mut member.output
-            && (!session.out.is_empty() || session.done > 0 || session.lost > 0)
+            && (!session.out.is_empty()
+                || session.done > 0
+                || session.lost > 0
+                || session.took > Duration::ZERO)
         {
             match std::mem::take(&mut session.lost) {
                 0 => {}
@@ -261,9 +284,10 @@ impl Delivery {
             }
             let bytes = std::mem::take(&mut session.out);
             let done = std::mem::take(&mut session.done);
+            let took = std::mem::take(&mut session.took);
             session.in_flight += bytes.len();
             let (shard, connection, number) = (session.shard, session.connection, member.number);
-            self.post(shard, ShardMail::Output { connection, number, done, bytes });
+            self.post(shard, ShardMail::Output { connection, number, done, took, bytes });
         }
     }
 

@@ -45,9 +45,15 @@ pub(crate) enum ShardMail {
     Seated { connection: ConnectionKey, number: RoomNumber, seat: Seat },
     /// To the session's shard: the room, or its shard, did not agree.
     Refused { connection: ConnectionKey, join: Box<JoinRequest>, error: Error },
-    /// To the session's shard: how many acts of the member are done, and
-    /// [messages](crate::shard::parcels) for the client. The first of these is `joined`.
-    Output { connection: ConnectionKey, number: RoomNumber, done: u32, bytes: Vec<u8> },
+    /// To the session's shard: how many acts of the member are done, how long snapshots for it
+    /// took, and [messages](crate::shard::parcels) for the client. The first of these is `joined`.
+    Output {
+        connection: ConnectionKey,
+        number: RoomNumber,
+        done: u32,
+        took: Duration,
+        bytes: Vec<u8>,
+    },
     /// To the session's shard: the session has left the room. `snapshots` is what is left of its
     /// limit, and `answered` the request to leave that was answered, if there was one.
     Ended {

@@ -177,6 +177,7 @@ impl Shard {
             congested: vec![false; shards],
             background,
             counters: Counters::default(),
+            visited: None,
         };
         Self {
             now: Duration::ZERO,
@@ -258,6 +259,7 @@ impl Shard {
     /// Begins to serve a connection: what was kept of its input is handled.
     pub(crate) fn visit(&mut self, key: ConnectionKey) {
         self.visit.begin(self.stopwatch.read());
+        self.delivery.visited = Some(key);
         if let Some(connection) = self.delivery.connections.get_mut(key) {
             connection.pause.turn = false;
             self.handle_kept(key);
@@ -266,6 +268,7 @@ impl Shard {
 
     /// The visit is over. Whether the connection has to be served again, because it has input left.
     pub(crate) fn visited(&mut self, key: ConnectionKey) -> bool {
+        self.delivery.visited = None;
         let time = self.stopwatch.read().saturating_sub(self.visit.began());
         let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
         connection.taken.add(self.now, time);

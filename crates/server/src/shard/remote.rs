@@ -43,7 +43,8 @@ impl Shard {
             ShardMail::Refused { connection, join, error } => {
                 self.refused(connection, *join, error);
             }
-            ShardMail::Output { connection, number, done, bytes } => {
+            ShardMail::Output { connection, number, done, took, bytes } => {
+                self.delivery.charge_connection(connection, self.now, took);
                 self.forward(connection, number, done, &bytes);
             }
             ShardMail::Ended { connection, number, snapshots, answered } => {
@@ -148,9 +149,12 @@ impl Shard {
         let (shard, connection) = (session.shard, session.connection);
         self.returned(Seat { shard: self.delivery.shard, room, member });
         // What it was sent comes before the answer.
+        let began = self.stopwatch.read();
         let body = self.renew_copy(room, member, copy);
+        let took = self.stopwatch.read().saturating_sub(began);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(member) else { return };
+        self.delivery.charge(&mut member.output, self.now, took);
         self.delivery.ship(member);
         let answer = ShardMail::Returned { connection, room: member.number, number, body };
         self.delivery.post(shard, answer);

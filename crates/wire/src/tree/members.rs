@@ -71,8 +71,8 @@ members! {
     format grace_ms heartbeat_ms id is_new joined key limit locked lost max_message_bytes members
     message messages metadata name nonce offset ops options payload player players presence private
     protocol publications received recovered request resumable resume resumed retry_after_ms room
-    room_type rooms schema schemas sequence session since sync_hz tags text tick_hz time_us token
-    user version
+    room_type rooms schema schemas sequence session silence_ms since sync_hz tags text tick_hz
+    time_us token user version
 }
 
 impl Member {

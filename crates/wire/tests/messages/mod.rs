@@ -267,12 +267,12 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             ),
         (
             (number_u32(), number_u32(), text(), text(), option::of(text())),
-            (number(), number(), number_u32(), number_u32(), number())
+            (number(), number(), number_u32(), number_u32(), number(), number_u32())
         )
             .prop_map(
                 |(
                     (request, room, id, room_type, key),
-                    (player, epoch, tick_hz, sync_hz, fingerprint),
+                    (player, epoch, tick_hz, sync_hz, fingerprint, silence_ms),
                 )| {
                     ServerMessage::Joined {
                         request: RequestNumber(request),
@@ -285,6 +285,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                         tick_hz,
                         sync_hz,
                         fingerprint,
+                        silence_ms,
                     }
                 }
             ),

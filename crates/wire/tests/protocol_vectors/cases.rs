@@ -339,10 +339,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 tick_hz: 60,
                 sync_hz: 20,
                 fingerprint: 0xAF63_DC4C_8601_EC8C,
+                silence_ms: 0,
             },
         ),
         (
-            "joined, a room with a key",
+            "joined, a room with a key that wants to notice silence",
             ServerMessage::Joined {
                 request: RequestNumber(1),
                 room: RoomNumber(2),
@@ -354,6 +355,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 tick_hz: 0,
                 sync_hz: 20,
                 fingerprint: 1,
+                silence_ms: 3_000,
             },
         ),
         ("listed, none", ServerMessage::Listed { request: RequestNumber(4), rooms: vec![] }),

@@ -101,6 +101,7 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         tick_hz: 20,
         sync_hz: 20,
         fingerprint: 1,
+        silence_ms: 0,
     };
     say(&|out| welcome.encode(format, out));
     say(&|out| joined.encode(format, out));

@@ -40,6 +40,14 @@ impl Patience {
         Self { ask: end / 2, end }
     }
 
+    /// What a client is told of a room's wish; 0 if it has none.
+    pub(crate) fn silence_ms(self) -> u32 {
+        if self == Self::ALL {
+            return 0;
+        }
+        u32::try_from(self.end.as_millis()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn min(self, other: Self) -> Self {
         Self { ask: self.ask.min(other.ask), end: self.end.min(other.end) }
     }

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::{Admission, Creator, Entrant, Error, LeaveReason, Stage, split_reservation};
+use playfield_room::{
+    Admission, Creator, Entrant, Error, LeaveReason, OnePerUser, Stage, split_reservation,
+};
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
@@ -55,7 +57,8 @@ impl Shard {
         retries: u8,
         ticket: Option<Box<TicketPass>>,
     ) {
-        match self.pick(key, request, target, retries) {
+        let is_user = ticket.as_ref().is_some_and(|ticket| ticket.user.is_some());
+        match self.pick(key, request, target, retries, is_user) {
             Ok((shard, join)) => self.send_off(key, shard, JoinRequest { ticket, ..join }),
             Err(error) => {
                 give_back(ticket);
@@ -70,12 +73,19 @@ impl Shard {
         request: RequestNumber,
         mut target: JoinTarget,
         retries: u8,
+        is_user: bool,
     ) -> Result<(u16, JoinRequest), Error> {
         let node = &self.delivery.node;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
         let connection = self.delivery.connections.get_mut(key).ok_or_else(gone)?;
         let address = Arc::clone(connection.tally.address());
         let session = connection.session.as_deref_mut().ok_or_else(gone)?;
+        let is_user = is_user || session.user.is_some();
+        // The room knows whether the same user is there.
+        let takes_over = |room_type: u16| {
+            let settings = &node.room_types[usize::from(room_type)].settings;
+            is_user && settings.one_per_user == OnePerUser::TakeOver
+        };
         let rooms_max = node.config.rooms_per_session_max;
         if session.rooms.len() >= rooms_max {
             let text = format!("rooms_per_session_max: this session is in {rooms_max} rooms");
@@ -125,7 +135,8 @@ impl Shard {
                     ));
                 }
                 let place = node.directory.find(id).ok_or_else(not_found)?;
-                node.directory.reserve(id, reservation.is_some())?;
+                let even_full = reservation.is_some() || takes_over(place.room_type);
+                node.directory.reserve(id, even_full)?;
                 Choice { id, shard: place.shard, new: false }
             }
             JoinTarget::Key(room_type, text) => {
@@ -135,7 +146,8 @@ impl Shard {
                     self.delivery.counters.keys_refused_by_address += 1;
                     return Err(error);
                 }
-                let chosen = node.directory.reserve_by_key(*room_type, text, &session.ids());
+                let (rooms, even_full) = (session.ids(), takes_over(*room_type));
+                let chosen = node.directory.reserve_by_key(*room_type, text, &rooms, even_full);
                 if chosen.as_ref().is_err_and(|error| error.code() == ErrorCode::RoomNotFound) {
                     session.misses.take(self.now, rate);
                     address.spend(Pace::MissedKey, self.now);
@@ -151,7 +163,8 @@ impl Shard {
             JoinTarget::Any(spec) if retries > 0 || spec.key.is_some() => {
                 let id = RoomId::from_random(self.entropy.bytes());
                 let plan = Plan::new(node, id, spec, self.delivery.shard);
-                node.directory.choose(&plan, &session.ids(), may_create)?
+                let even_full = takes_over(spec.room_type);
+                node.directory.choose(&plan, &session.ids(), may_create, even_full)?
             }
             JoinTarget::New(spec) | JoinTarget::Any(spec) => {
                 may_create?;

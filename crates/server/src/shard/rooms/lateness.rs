@@ -12,9 +12,9 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub(crate) enum Stopwatch {
     Running(Instant),
-    /// Set by a test, in nanoseconds.
+    /// Set by a test: the time, and how much of it passes with each look, in nanoseconds.
     #[cfg_attr(not(test), expect(dead_code, reason = "tests set the time"))]
-    Held(Arc<AtomicU64>),
+    Held(Arc<[AtomicU64; 2]>),
 }
 
 impl Stopwatch {
@@ -25,7 +25,11 @@ impl Stopwatch {
     pub(crate) fn read(&self) -> Duration {
         match self {
             Self::Running(started) => started.elapsed(),
-            Self::Held(nanoseconds) => Duration::from_nanos(nanoseconds.load(Ordering::Relaxed)),
+            Self::Held(held) => {
+                let [nanoseconds, per_look] = &**held;
+                let per_look = per_look.load(Ordering::Relaxed);
+                Duration::from_nanos(nanoseconds.fetch_add(per_look, Ordering::Relaxed))
+            }
         }
     }
 }

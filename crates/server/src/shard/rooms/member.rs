@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use playfield_room::{EventHeader, PlayerId};
 use playfield_session::{SentHistory, SyncHistory};
@@ -60,6 +61,8 @@ pub(crate) struct Entering {
     pub(crate) request: RequestNumber,
     /// The room has agreed.
     pub(crate) seated: bool,
+    /// A sync has shown the player to the room, and the snapshot waits for its turn.
+    pub(crate) synced: bool,
     /// The room holds the player: the join that is still to be decided, with the seat that is
     /// reserved for it.
     pub(crate) held: Option<Box<JoinRequest>>,
@@ -99,6 +102,8 @@ pub(crate) struct RemoteSession {
     pub(crate) held: bool,
     /// How many of its acts were done since its shard was last informed.
     pub(crate) done: u32,
+    /// How long snapshots for it took since its shard was last informed.
+    pub(crate) took: Duration,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
 }
@@ -150,6 +155,7 @@ impl RemoteSession {
             lost: 0,
             held: false,
             done: 0,
+            took: Duration::ZERO,
             waiting: VecDeque::new(),
         }
     }
@@ -227,8 +233,14 @@ impl Member {
         request: RequestNumber,
         is_resumable: bool,
     ) -> Self {
-        let entering =
-            Entering { request, seated: false, held: None, events: Vec::new(), events_bytes: 0 };
+        let entering = Entering {
+            request,
+            seated: false,
+            synced: false,
+            held: None,
+            events: Vec::new(),
+            events_bytes: 0,
+        };
         Self {
             output,
             format,

@@ -64,6 +64,8 @@ pub(crate) struct Hosted {
     /// Members whose snapshot, for a join or a `resync`, had to be delayed, and until when: once
     /// for each member.
     pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
+    /// Not before this: the ones before them took long enough.
+    pub(crate) snapshots_at: Duration,
 }
 
 impl Hosted {
@@ -76,7 +78,7 @@ impl Hosted {
         let beats =
             [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
         let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
-        let resync = self.resyncs.first().map(|&(at, _)| at);
+        let resync = self.resyncs.first().map(|&(at, _)| at.max(self.snapshots_at));
         beats.into_iter().chain([wake, resync]).flatten().min()
     }
 }

@@ -10,8 +10,10 @@ use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{self, ServerMessage, Versions};
 use playfield_wire::{Format, RoomNumber};
 
+use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::connection::Kind;
+use crate::shard::connection::patience::Patience;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::parcels::pack;
@@ -34,6 +36,12 @@ pub(crate) enum Cause {
 
 /// What the versions of a room without a rate count, beside what is sent.
 const STEP_MS: u128 = 50;
+
+/// How long a room writes snapshots at a time, for players who join or ask for one. One of a large
+/// state may take a millisecond, and a thousand may be asked for at once.
+const SNAPSHOTS: Duration = Duration::from_millis(2);
+/// How long the next ones wait then. Other rooms and input come first.
+const SNAPSHOTS_PAUSE: Duration = Duration::from_millis(2);
 
 impl Hosted {
     /// What versions on the wire count by: nothing but the clock moves it. A sync that only some
@@ -77,7 +85,10 @@ impl Shard {
         let is_check_due = has_passed(every, regular_before, hosted.regular_syncs);
         let rate = snapshot_rate(&self.delivery);
         hosted.history.synced(clock, hosted.room.version());
-        let Hosted { room, members, id, room_type, epoch, resyncs, history, .. } = hosted;
+        let Hosted { room, members, id, room_type, epoch, resyncs, snapshots_at, history, .. } =
+            hosted;
+        let named = (*id, *room_type);
+        let mut snapshots_took = Duration::ZERO;
         let now = Versioned { epoch: *epoch, clock, history };
         let has_rate = room.sync_hz() > 0;
         for (member_key, member) in members.iter_mut() {
@@ -115,34 +126,22 @@ impl Shard {
                 {
                     self.delivery.doom(member, false);
                 }
+                Standing::Entering(entering)
+                    if entering.seated && snapshots_took >= SNAPSHOTS && cause != Cause::Last =>
+                {
+                    entering.synced = true;
+                    resyncs.insert((self.now, member_key));
+                    *snapshots_at = self.now + SNAPSHOTS_PAUSE;
+                }
                 Standing::Entering(entering) if entering.seated => {
                     if member.snapshots.ready_at(rate) <= self.now {
                         member.snapshots.take(self.now, rate);
                     }
-                    let (request, events) =
-                        (entering.request, std::mem::take(&mut entering.events));
-                    member.standing = Standing::Live;
-                    let room_type = &self.delivery.node.room_types[usize::from(*room_type)];
-                    let joined = ServerMessage::Joined {
-                        request,
-                        room: member.number,
-                        id: id.as_str().into(),
-                        room_type: room_type.name.clone().into(),
-                        key: room.summary().key.as_deref().map(Cow::Borrowed),
-                        player: member.player.0,
-                        epoch: *epoch,
-                        tick_hz: room.tick_hz(),
-                        sync_hz: room.sync_hz(),
-                        fingerprint: room_type.fingerprint,
-                    };
-                    self.delivery.send(place, member, &joined);
-                    if let MemberOutput::Here(connection) = member.output {
-                        mark_joined(&mut self.delivery, connection, member.number);
-                    }
-                    snapshot(&mut self.delivery, place, member, &mut **room, now);
-                    for event in events {
-                        self.delivery.event(place, member, event.header, &event.payload);
-                    }
+                    let began = self.stopwatch.read();
+                    enter(&mut self.delivery, place, member, &mut **room, named, now);
+                    let took = self.stopwatch.read().saturating_sub(began);
+                    self.delivery.charge(&mut member.output, self.now, took);
+                    snapshots_took += took;
                 }
                 // Only while its own join is being asked for, and no sync runs then.
                 Standing::Entering(_) => {}
@@ -209,7 +208,33 @@ impl Shard {
         member.snapshots.take(self.now, rate);
         let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
         let (room, place) = (&mut *hosted.room, (room, key));
+        let began = self.stopwatch.read();
         snapshot(&mut self.delivery, place, member, room, now);
+        let took = self.stopwatch.read().saturating_sub(began);
+        self.delivery.charge(&mut member.output, self.now, took);
+    }
+
+    /// Sends `joined` to a member that was there at the last sync, and had to wait for its turn.
+    fn enter_late(&mut self, room: RoomKey, key: MemberKey) {
+        let rate = snapshot_rate(&self.delivery);
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let clock = hosted.clock(self.now);
+        let named = (hosted.id, hosted.room_type);
+        let Some(member) = hosted.members.get_mut(key) else { return };
+        // The next sync is for these, or what ends their wait.
+        if self.delivery.is_held(member) || is_loaded(&mut self.delivery, &member.output) {
+            return;
+        }
+        if !self.delivery.has_space(&member.output, 0) {
+            return self.delivery.doom(member, false);
+        }
+        member.snapshots.take(self.now, rate);
+        let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
+        let (room, place) = (&mut *hosted.room, (room, key));
+        let began = self.stopwatch.read();
+        enter(&mut self.delivery, place, member, room, named, now);
+        let took = self.stopwatch.read().saturating_sub(began);
+        self.delivery.charge(&mut member.output, self.now, took);
     }
 
     /// The message that brings the copy of a client that has come back up to date: a patch from the
@@ -282,23 +307,70 @@ impl Shard {
         Some(self.rooms.get(room)?.members.get(key)?.player)
     }
 
-    /// Sends the snapshots that had to wait until now; players who are joining get theirs by a
-    /// sync.
+    /// Sends the snapshots that had to wait until now, as many as fit into the time for them;
+    /// players who are joining get theirs by a sync, if none has shown them to the room yet.
     pub(in crate::shard) fn resync_due(&mut self, room: RoomKey) {
+        let mut began = None;
         while let Some(hosted) = self.rooms.get_mut(room)
-            && hosted.resyncs.first().is_some_and(|(at, _)| *at <= self.now)
-            && let Some((_, key)) = hosted.resyncs.pop_first()
+            && hosted.snapshots_at <= self.now
+            && let Some(&first) = hosted.resyncs.first()
+            && first.0 <= self.now
         {
+            let read = self.stopwatch.read();
+            if read.saturating_sub(*began.get_or_insert(read)) >= SNAPSHOTS {
+                hosted.snapshots_at = self.now + SNAPSHOTS_PAUSE;
+                return self.touch(room);
+            }
+            let (_, key) = first;
+            hosted.resyncs.remove(&first);
             // It may have gone since, or got one when it had read enough.
             let Some(member) = hosted.members.get_mut(key) else { continue };
-            if member.wants_snapshot {
-                self.resync(room, key);
-            } else if matches!(member.standing, Standing::Entering(_)) && hosted.room.sync_hz() == 0
-            {
-                hosted.sync_awaited = true;
-                self.touch(room);
+            match &member.standing {
+                _ if member.wants_snapshot => self.resync(room, key),
+                Standing::Entering(entering) if entering.synced => self.enter_late(room, key),
+                Standing::Entering(_) if hosted.room.sync_hz() == 0 => {
+                    hosted.sync_awaited = true;
+                    self.touch(room);
+                }
+                _ => {}
             }
         }
+    }
+}
+
+/// Sends a member that is seated `joined`, a snapshot and the events since it came.
+fn enter(
+    delivery: &mut Delivery,
+    place: (RoomKey, MemberKey),
+    member: &mut Member,
+    room: &mut dyn AnyRoom,
+    (id, room_type): (RoomId, u16),
+    now: Versioned<'_>,
+) {
+    let Standing::Entering(entering) = &mut member.standing else { return };
+    let (request, events) = (entering.request, std::mem::take(&mut entering.events));
+    member.standing = Standing::Live;
+    let room_type = &delivery.node.room_types[usize::from(room_type)];
+    let joined = ServerMessage::Joined {
+        request,
+        room: member.number,
+        id: id.as_str().into(),
+        room_type: room_type.name.clone().into(),
+        key: room.summary().key.as_deref().map(Cow::Borrowed),
+        player: member.player.0,
+        epoch: now.epoch,
+        tick_hz: room.tick_hz(),
+        sync_hz: room.sync_hz(),
+        fingerprint: room_type.fingerprint,
+        silence_ms: Patience::of(room_type.settings).silence_ms(),
+    };
+    delivery.send(place, member, &joined);
+    if let MemberOutput::Here(connection) = member.output {
+        mark_joined(delivery, connection, member.number);
+    }
+    snapshot(delivery, place, member, room, now);
+    for event in events {
+        delivery.event(place, member, event.header, &event.payload);
     }
 }
 

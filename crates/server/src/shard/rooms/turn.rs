@@ -85,6 +85,7 @@ impl Shard {
             sync_awaited: false,
             synced_on_demand: 0,
             resyncs: BTreeSet::new(),
+            snapshots_at: Duration::ZERO,
             room,
         });
         self.by_id.insert(id, key);

@@ -28,6 +28,9 @@ use crate::shard::{Shard, SocketChange};
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
 
+/// How long sessions are resumed in one turn, each with what its client missed.
+const RESUMPTION_PER_TURN: Duration = Duration::from_millis(5);
+
 /// How often to look whether a session that is over has left its rooms.
 const PARTING_RETRY: Duration = Duration::from_secs(1);
 
@@ -39,8 +42,8 @@ impl Shard {
         wanted: Wanted,
         opening: Opening,
     ) {
-        let by = self.now + ON_ITS_WAY_MAX;
-        self.send_to_session(key, Box::new(Comeback { wanted, opening, by }));
+        let at = self.now;
+        self.send_to_session(key, Box::new(Comeback { wanted, opening, at }));
     }
 
     /// Sends a connection to the shard of the session that it wants.
@@ -71,7 +74,11 @@ impl Shard {
 
     /// Gives clients that came back their sessions, or new ones.
     pub(in crate::shard) fn resume_sessions(&mut self) {
-        for key in std::mem::take(&mut self.coming_back) {
+        let began = self.stopwatch.read();
+        let mut waiting = std::mem::take(&mut self.coming_back).into_iter();
+        while self.stopwatch.read().saturating_sub(began) < RESUMPTION_PER_TURN
+            && let Some(key) = waiting.next()
+        {
             let Some(connection) = self.delivery.connections.get_mut(key) else { continue };
             let Some(departure) = connection.departure.take() else { continue };
             let Departure { purpose: Purpose::Resume(comeback), .. } = *departure else { continue };
@@ -81,12 +88,13 @@ impl Shard {
                 self.send_to_session(key, comeback);
             } else if let Some(&place) = self.by_session.get(&session) {
                 self.resume(key, place, *comeback);
-            } else if home != here && self.now < comeback.by {
+            } else if home != here && self.now < comeback.at + ON_ITS_WAY_MAX {
                 self.try_again(key, comeback);
             } else {
                 self.open_instead(key, comeback.opening);
             }
         }
+        self.coming_back.extend(waiting);
     }
 
     /// Opens a new session for a client whose session is over.
@@ -97,7 +105,7 @@ impl Shard {
 
     /// Gives the session at `key` the transport of the connection at `from`.
     fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
-        let Comeback { wanted: Wanted { token, received, copies }, opening, .. } = comeback;
+        let Comeback { wanted: Wanted { token, received, copies }, opening, at } = comeback;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());
         let format = connection.dialect.format;
@@ -114,6 +122,12 @@ impl Shard {
         if format != opening.format {
             let text = format!("the session speaks {format}: resume it in the same format");
             return self.fail(from, ErrorCode::WrongFormat, &text);
+        }
+        if at < resumption.returned_at {
+            // It waited on its way to this shard. The client has given it up, and come back by
+            // another connection since.
+            let text = "a later connection has resumed the session";
+            return self.goodbye(from, ErrorCode::TakenOver, text, None);
         }
         let lost = match resumption.log.resume(received) {
             Ok(lost) => lost,
@@ -135,6 +149,7 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         resumption.renew(token);
+        resumption.returned_at = at;
         resumption.presence =
             Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new() }));
         let number = resumption.number;
@@ -380,6 +395,13 @@ impl Shard {
     /// The client of a session is back, and all its rooms know: it is sent what it missed, and then
     /// what is new.
     fn go_on(&mut self, key: ConnectionKey) {
+        let began = self.stopwatch.read();
+        self.catch_up_returned(key);
+        let took = self.stopwatch.read().saturating_sub(began);
+        self.delivery.charge_connection(key, self.now, took);
+    }
+
+    fn catch_up_returned(&mut self, key: ConnectionKey) {
         let shard = self.delivery.shard;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let format = connection.dialect.format;
@@ -448,16 +470,16 @@ impl Shard {
             self.delivery.connections.send(key, &left);
         }
         self.delivery.catch_up_channels(key);
-        for Seat { shard: to, room, member } in self.seats(key) {
-            if to == shard {
+        for seat in self.seats(key) {
+            let Seat { shard: to, room, member } = seat;
+            if rooms.iter().any(|(_, _, unknown)| *unknown == seat) {
+                // The client will never learn that it has joined this: nothing more may come of it.
+                self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
+            } else if to == shard {
                 self.announce_join(room, member);
             } else {
                 self.delivery.post(to, ShardMail::Live { room, member });
             }
-        }
-        // The client will never learn that it has joined these.
-        for (_, _, seat) in rooms {
-            self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
         }
     }
 }

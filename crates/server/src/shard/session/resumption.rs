@@ -19,6 +19,8 @@ pub(crate) struct Resumption {
     pub(crate) generation: u32,
     /// How often the client came back.
     pub(crate) returns: u32,
+    /// When the hello was read by which it came back last.
+    pub(crate) returned_at: Duration,
     /// The client has spoken since the last `welcome`, so it has the last token.
     pub(crate) confirmed: bool,
     /// What was sent and is not confirmed.
@@ -71,8 +73,8 @@ pub(crate) struct Comeback {
     pub(crate) wanted: Wanted,
     /// What becomes of it if the session is over.
     pub(crate) opening: Opening,
-    /// How long it waits for a session that is on its way to another shard.
-    pub(crate) by: Duration,
+    /// When its hello was read.
+    pub(crate) at: Duration,
 }
 
 impl Resumption {
@@ -82,6 +84,7 @@ impl Resumption {
             home,
             generation: 0,
             returns: 0,
+            returned_at: Duration::ZERO,
             confirmed: true,
             log: Log::default(),
             received: Received::default(),

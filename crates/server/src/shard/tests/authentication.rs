@@ -1,10 +1,22 @@
 //! Clients that wait for an authenticator.
 
+use playfield_room::{Room, RoomType, room};
+use playfield_state::State;
 use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::{ErrorCode, Format};
+use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use super::speech::{Heard, encoded};
 use super::world::{Client, SLOW_TOKEN, World};
+
+#[derive(State, Default)]
+struct Single {}
+
+#[room(one_per_user = take_over, capacity = 1)]
+impl Room for Single {}
+
+pub(super) fn room_type() -> RoomType {
+    RoomType::of::<Single>("single")
+}
 
 const PING: ClientMessage<'_> = ClientMessage::Ping { nonce: 1 };
 
@@ -83,4 +95,42 @@ fn a_decision_for_a_client_that_has_gone_opens_no_session() {
     world.run_background();
     assert!(world.is_over(client));
     assert_eq!(world.counters(0).sessions, 0);
+}
+
+/// A room full of its users lets each of them take over their own seat, however the room is named.
+#[test]
+fn a_user_takes_over_their_own_seat_in_a_full_room_and_nobody_else_gets_in() {
+    let enter = |world: &mut World, client, room_type: &str, key: Option<&str>| {
+        let request = RequestNumber(1);
+        let (room_type, key) = (room_type.into(), key.map(Into::into));
+        let join = ClientMessage::JoinOrCreate { request, room_type, key, options: &[] };
+        world.say(client, &encoded(Format::Packed, &join));
+        world.wait(60);
+        world.heard(client)
+    };
+    for shards in [1, 2] {
+        let mut world = World::new(shards, &[]);
+        let users = ["first", "second", "third"].map(|name| {
+            let client = waiting(&mut world, Format::Packed, false, name);
+            world.run_background();
+            world.heard(client);
+            client
+        });
+        let guest = world.client(shards - 1);
+        let heard = enter(&mut world, users[0], "single", Some("k"));
+        assert!(matches!(heard[..], [Heard::Joined { .. }, ..]), "{heard:?}");
+        let id = world.rooms_of(users[0])[0].1.clone();
+
+        let heard = enter(&mut world, guest, "single", Some("k"));
+        let code = ErrorCode::RoomFull;
+        assert!(matches!(heard[..], [Heard::Error { code: of, .. }] if of == code), "{heard:?}");
+
+        let heard = enter(&mut world, users[1], "single", Some("k"));
+        assert!(matches!(heard[..], [Heard::Joined { .. }, ..]), "{heard:?}");
+        let heard = world.heard(users[0]);
+        assert!(matches!(heard[..], [.., Heard::Left { .. }]), "{heard:?}");
+        world.join(users[2], RequestNumber(1), &id);
+        world.joined(users[2]);
+        assert_eq!((world.members(), world.load()), (1, 2), "a room and a seat");
+    }
 }

@@ -39,6 +39,7 @@ pub(super) struct Law {
 #[derive(State, Default, Clone, Debug)]
 struct Seat {
     name: String,
+    is_away: bool,
     score: i32,
     #[sync(owner)]
     secret: u32,
@@ -81,7 +82,14 @@ struct Did {
     seed: u64,
 }
 
-#[room(messages(Act), events(Did), tick_hz = 40, sync_hz = 20, empty_ms = 3_600_000)]
+#[room(
+    messages(Act),
+    events(Did),
+    tick_hz = 40,
+    sync_hz = 20,
+    empty_ms = 3_600_000,
+    grace_ms = 400
+)]
 impl Room for Law {
     type Options = Setup;
 
@@ -101,6 +109,16 @@ impl Room for Law {
     fn leave(&mut self, player: &Player, _: LeaveReason, cx: &mut Context<Self>) {
         self.seats.remove(&player.id());
         self.hands.remove(&player.id());
+        self.show(cx);
+    }
+
+    fn lost(&mut self, player: &Player, cx: &mut Context<Self>) {
+        self.seats.get_or_default(player.id()).is_away = true;
+        self.show(cx);
+    }
+
+    fn returned(&mut self, player: &Player, cx: &mut Context<Self>) {
+        self.seats.get_or_default(player.id()).is_away = false;
         self.show(cx);
     }
 
@@ -267,7 +285,7 @@ pub(super) fn forget() {
     WRITTEN.with_borrow_mut(HashMap::clear);
 }
 
-/// The room's version of the next snapshot or patch that a player hears.
+/// The room's version of the next snapshot or patch that was written for a player.
 pub(super) fn next_written(id: &str, player: PlayerId) -> u64 {
     WRITTEN.with_borrow_mut(|written| {
         let written = written.get_mut(&(id.to_owned(), player)).expect("something was written");
@@ -361,6 +379,14 @@ impl AnyRoom for Witness {
         out: &mut dyn RoomOutput,
     ) {
         self.room.leave(at, player, why, out);
+    }
+
+    fn lost(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+        self.room.lost(at, player, out);
+    }
+
+    fn returned(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+        self.room.returned(at, player, out);
     }
 
     fn message(

@@ -1,5 +1,5 @@
 //! The two laws of state in step, through a whole server: joins, leaves, kicks, slow readers, rooms
-//! elsewhere, full mailboxes.
+//! elsewhere, full mailboxes, connections that are lost and sessions that are resumed.
 //!
 //! 1. After every sync, each client's copy equals the server's state, cut down to what that client
 //!    may see.
@@ -7,37 +7,39 @@
 //!
 //! `PLAYFIELD_LAW_CASES` sets the number of cases of each law, for a longer run.
 
-use std::collections::BTreeMap;
-
 use playfield_room::Message;
-use playfield_state::{Data, JsonMirror, Mirror, PlayerId, view, view_in};
+use playfield_state::Data;
 use playfield_wire::client::{ClientMessage, write_send};
-use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 
-use super::law_room::{self, Act, Law};
+use super::law_room::{self, Act};
+use super::law_seat::Seat;
 use super::speech::encoded;
-use super::world::{Client, World};
+use super::world::World;
 
 /// Each seat at the test's table: where it connects, how, and in which format. So that rooms are
-/// near and far to all kinds.
+/// near and far to all kinds. The sessions of the last one cannot be resumed.
 const SEATS: [(usize, bool, Format); 5] = [
     (0, false, Format::Packed),
     (1, true, Format::Packed),
     (0, true, Format::Msgpack),
-    (1, false, Format::Msgpack),
+    (1, true, Format::Json),
     (1, false, Format::Json),
 ];
 
 /// Limits that no case comes near. What is nobody's to see must not slow anyone down either, so
 /// that no case depends on them.
-const SETTINGS: [(&str, &str); 3] = [
+const SETTINGS: [(&str, &str); 4] = [
     ("outbox_bytes_max", "1000000000"),
     ("outbox_high_bytes", "1000000000"),
     ("check_every_syncs", "3"),
+    ("session_grace_ms", "300"),
 ];
+
+/// What a node keeps of a session's counted messages where some are to be lost.
+const RESUME_BYTES_MAX: &str = "150";
 
 /// What has the rooms synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +73,18 @@ enum Step {
     Resync { seat: usize, pick: usize },
     /// Changes the state of a room, as the seed says.
     Act { seat: usize, pick: usize, seed: u64 },
-    /// The connection breaks.
+    /// The connection breaks, and the client does not come back for its session.
     Vanish { seat: usize },
-    /// The client closes the connection.
+    /// The client closes the connection, and does not come back for its session.
     HangUp { seat: usize },
+    /// The connection is lost, or closed. Of what is on its way only so many bytes are heard.
+    Cut { seat: usize, bytes: usize, orderly: bool },
+    /// Comes back to a shard for its session, or takes it over from its open connection.
+    Return { seat: usize, shard: usize },
+    /// Confirms what it has heard.
+    Acknowledge { seat: usize },
+    /// Its bytes arrive, but it does not hear them: they are on their way.
+    Deafen { seat: usize },
     /// Reads this many more bytes, and then nothing.
     Slow { seat: usize, bytes: usize },
     /// Reads everything, and goes on.
@@ -95,6 +105,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         12 => (seat.clone(), pick, any::<u64>()).prop_map(|(seat, pick, seed)| Step::Act { seat, pick, seed }),
         1 => seat.clone().prop_map(|seat| Step::Vanish { seat }),
         1 => seat.clone().prop_map(|seat| Step::HangUp { seat }),
+        3 => (seat.clone(), 0..400_usize, any::<bool>())
+            .prop_map(|(seat, bytes, orderly)| Step::Cut { seat, bytes, orderly }),
+        4 => (seat.clone(), 0..2_usize).prop_map(|(seat, shard)| Step::Return { seat, shard }),
+        2 => seat.clone().prop_map(|seat| Step::Acknowledge { seat }),
+        2 => seat.clone().prop_map(|seat| Step::Deafen { seat }),
         3 => (seat.clone(), 0..400_usize).prop_map(|(seat, bytes)| Step::Slow { seat, bytes }),
         2 => seat.prop_map(|seat| Step::Read { seat }),
         8 => (1..160_u64).prop_map(|ms| Step::Wait { ms }),
@@ -112,115 +127,6 @@ fn config() -> Config {
     Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
 }
 
-/// One player's copy of one room.
-struct Copy {
-    id: String,
-    player: PlayerId,
-    /// `None` until the snapshot.
-    version: Option<u64>,
-    /// That of the room, which the client does not know.
-    synced: u64,
-    events: u64,
-    packed: Mirror<Law>,
-    tree: JsonMirror,
-}
-
-impl Copy {
-    /// A snapshot or a patch was applied.
-    fn is_at(&mut self, format: Format, version: u64) {
-        assert!(self.version.is_none_or(|before| before <= version), "versions do not go back");
-        self.version = Some(version);
-        self.synced = law_room::next_written(&self.id, self.player);
-        self.check(format, self.synced);
-    }
-
-    /// The copy is what the player saw of the room at that version of the room.
-    fn check(&self, format: Format, version: u64) {
-        let viewer = Some(self.player);
-        let (expected, copy) = match format.tree() {
-            None => (
-                law_room::synced(&self.id, version, |law| view(law, viewer)),
-                view(self.packed.state(), viewer),
-            ),
-            Some(format) => (
-                law_room::synced(&self.id, version, |law| view_in(format, law, viewer)),
-                self.tree.state().clone(),
-            ),
-        };
-        assert_eq!(copy, expected, "{format:?}, {} in {} at {version}", self.player, self.id);
-    }
-}
-
-/// Who plays at one seat, over one connection after the other.
-struct Seat {
-    name: String,
-    format: Format,
-    /// The connection, and all those before it.
-    client: Option<Client>,
-    clients: Vec<Client>,
-    is_slow: bool,
-    requests: u32,
-    /// By the rooms' numbers.
-    copies: BTreeMap<RoomNumber, Copy>,
-}
-
-impl Seat {
-    /// Takes a message, and checks what it makes of the copy.
-    fn hear(&mut self, body: &[u8]) {
-        match ServerMessage::decode(self.format, body).unwrap() {
-            ServerMessage::Joined { room, id, player, .. } => {
-                let copy = Copy {
-                    id: id.into_owned(),
-                    player: PlayerId(player),
-                    version: None,
-                    synced: 0,
-                    events: 0,
-                    packed: Mirror::new(),
-                    tree: self.format.tree().map_or_else(JsonMirror::new, JsonMirror::of),
-                };
-                assert!(self.copies.insert(room, copy).is_none(), "the number {room} is taken");
-            }
-            ServerMessage::Left { room, .. } => {
-                self.copies.remove(&room).expect("what is left was joined");
-            }
-            ServerMessage::Snapshot { room, version, body, .. } => {
-                let copy = self.copies.get_mut(&room).expect("a room that was joined");
-                match self.format {
-                    Format::Packed => copy.packed.snapshot(body).unwrap(),
-                    Format::Msgpack | Format::Json => copy.tree.snapshot(body).unwrap(),
-                }
-                copy.is_at(self.format, version);
-            }
-            ServerMessage::Patch { room, base, version, body } => {
-                let copy = self.copies.get_mut(&room).expect("a room that was joined");
-                assert_eq!(copy.version, Some(base), "the patch to {version} begins elsewhere");
-                assert!(version > base, "a patch leads to a later version");
-                match self.format {
-                    Format::Packed => copy.packed.patch(body).unwrap(),
-                    Format::Msgpack | Format::Json => copy.tree.patch(body).unwrap(),
-                }
-                copy.is_at(self.format, version);
-            }
-            ServerMessage::Check { room, version, digest } => {
-                let copy = &self.copies[&room];
-                let own = match self.format {
-                    Format::Packed => copy.packed.digest(),
-                    Format::Msgpack | Format::Json => copy.tree.digest(),
-                };
-                assert_eq!((copy.version, own), (Some(version), digest));
-            }
-            ServerMessage::Event { room, sequence, version, .. } => {
-                let copy = self.copies.get_mut(&room).expect("a room that was joined");
-                let own = copy.version.expect("events follow the snapshot");
-                assert!((own..=own + 1).contains(&version), "it is of this version or the next");
-                copy.events += 1;
-                assert_eq!(sequence, copy.events);
-            }
-            _ => {}
-        }
-    }
-}
-
 /// A node with two rooms, one on each shard, and those who play there.
 struct Play {
     world: World,
@@ -231,9 +137,13 @@ struct Play {
 impl Play {
     /// `scramble` changes what is unseen, but nothing that the one at the seat `spared` sees; 0
     /// leaves it.
-    fn new(pace: Pace, scramble: u32, spared: usize) -> Self {
+    fn new(pace: Pace, scramble: u32, spared: usize, forgets: bool) -> Self {
         law_room::forget();
-        let mut world = World::new(2, &SETTINGS);
+        let mut settings = SETTINGS.to_vec();
+        if forgets {
+            settings.push(("resume_bytes_max", RESUME_BYTES_MAX));
+        }
+        let mut world = World::new(2, &settings);
         let (eager, spared) = (pace != Pace::Rate, name(spared));
         let options = format!(r#"{{"scramble":{scramble},"spared":"{spared}","eager":{eager}}}"#);
         let rooms = [0, 1].map(|shard| {
@@ -252,14 +162,8 @@ impl Play {
             assert_eq!((rooms.len(), world.shard_of(founder)), (1, shard));
             rooms[0].1.clone()
         });
-        let seats = SEATS.iter().enumerate().map(|(number, &(_, _, format))| Seat {
-            name: name(number),
-            format,
-            client: None,
-            clients: Vec::new(),
-            is_slow: false,
-            requests: 0,
-            copies: BTreeMap::new(),
+        let seats = SEATS.iter().enumerate().map(|(number, &(_, is_websocket, format))| {
+            Seat::new(name(number), is_websocket, format, number + 1 < SEATS.len())
         });
         Self { world, rooms, seats: seats.collect() }
     }
@@ -270,8 +174,12 @@ impl Play {
             self.check();
         }
         self.world.space.fill(usize::MAX);
+        self.world.run();
         for seat in 0..SEATS.len() {
             self.step(&Step::Read { seat });
+            if self.seats[seat].client.is_none() {
+                self.step(&Step::Return { seat, shard: 0 });
+            }
         }
         self.step(&Step::Wait { ms: 200 });
         self.check();
@@ -282,50 +190,47 @@ impl Play {
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Join { seat, room } => {
-                let client = self.connected(seat);
-                self.seats[seat].requests += 1;
+                self.connect(seat);
+                let request = self.seats[seat].next_request();
                 let room = self.rooms[room].clone().into();
-                let join =
-                    ClientMessage::Join { request: RequestNumber(self.seats[seat].requests), room };
-                self.world.say(client, &encoded(self.seats[seat].format, &join));
+                self.say(seat, &ClientMessage::Join { request, room });
             }
             Step::Leave { seat, pick } => {
-                let Some((client, room)) = self.place(seat, pick) else { return };
-                self.seats[seat].requests += 1;
-                let leave = ClientMessage::Leave {
-                    request: RequestNumber(self.seats[seat].requests),
-                    room,
-                };
-                self.world.say(client, &encoded(self.seats[seat].format, &leave));
+                let Some(room) = self.place(seat, pick) else { return };
+                let request = self.seats[seat].next_request();
+                self.say(seat, &ClientMessage::Leave { request, room });
             }
             Step::Resync { seat, pick } => {
-                let Some((client, room)) = self.place(seat, pick) else { return };
-                let resync = ClientMessage::Resync { room };
-                self.world.say(client, &encoded(self.seats[seat].format, &resync));
+                let Some(room) = self.place(seat, pick) else { return };
+                self.say(seat, &ClientMessage::Resync { room });
             }
             Step::Act { seat, pick, seed } => {
-                let Some((client, room)) = self.place(seat, pick) else { return };
+                let Some(room) = self.place(seat, pick) else { return };
                 let format = self.seats[seat].format;
                 let mut payload = Vec::new();
                 Act { seed }.write(format, &mut payload);
                 let mut body = Vec::new();
                 write_send(format, &mut body, room, 0, Act::NAME, &payload);
-                self.world.say(client, &body);
+                self.seats[seat].say(&mut self.world, body, true);
             }
             Step::Vanish { seat } => {
-                self.hear(seat);
-                if let Some(client) = self.seats[seat].client.take() {
+                if let Some(client) = self.seats[seat].forget(&mut self.world) {
                     self.world.vanish(client);
                 }
-                self.seats[seat].copies.clear();
             }
             Step::HangUp { seat } => {
-                self.hear(seat);
-                if let Some(client) = self.seats[seat].client.take() {
+                if let Some(client) = self.seats[seat].forget(&mut self.world) {
                     self.world.hang_up(client);
                 }
-                self.seats[seat].copies.clear();
             }
+            Step::Cut { seat, bytes, orderly } => {
+                self.seats[seat].cut(&mut self.world, bytes, orderly);
+            }
+            Step::Return { seat, shard } => {
+                self.seats[seat].come_back(&mut self.world, shard);
+            }
+            Step::Acknowledge { seat } => self.seats[seat].acknowledge(&mut self.world),
+            Step::Deafen { seat } => self.seats[seat].is_deaf = true,
             Step::Slow { seat, bytes } => self.take(seat, Some(bytes)),
             Step::Read { seat } => self.take(seat, None),
             Step::Wait { ms } => self.world.wait(ms),
@@ -337,37 +242,33 @@ impl Play {
     }
 
     fn take(&mut self, seat: usize, bytes: Option<usize>) {
+        if bytes.is_none() {
+            self.seats[seat].is_deaf = false;
+        }
         if let Some(client) = self.seats[seat].client {
             self.seats[seat].is_slow = bytes.is_some();
             self.world.takes(client, bytes.unwrap_or(usize::MAX));
         }
     }
 
-    fn connected(&mut self, number: usize) -> Client {
-        let (shard, is_websocket, format) = SEATS[number];
-        let seat = &mut self.seats[number];
-        *seat.client.get_or_insert_with(|| {
-            let client = self.world.named_client(shard, is_websocket, format, &seat.name);
-            seat.clients.push(client);
-            seat.is_slow = false;
-            client
-        })
+    /// Opens a new session, unless the seat has one.
+    fn connect(&mut self, seat: usize) {
+        if self.seats[seat].client.is_none() {
+            self.seats[seat].forget(&mut self.world);
+            self.seats[seat].connect(&mut self.world, SEATS[seat].0);
+        }
+    }
+
+    fn say(&mut self, seat: usize, message: &ClientMessage<'_>) {
+        let body = encoded(self.seats[seat].format, message);
+        self.seats[seat].say(&mut self.world, body, message.is_counted());
     }
 
     /// One of the rooms that a client is in.
-    fn place(&mut self, seat: usize, pick: usize) -> Option<(Client, RoomNumber)> {
-        let client = self.seats[seat].client?;
-        let rooms = self.world.rooms_of(client);
+    fn place(&mut self, seat: usize, pick: usize) -> Option<RoomNumber> {
+        let rooms = self.world.rooms_of(self.seats[seat].client?);
         let (number, _) = rooms.get(pick % rooms.len().max(1))?;
-        Some((client, *number))
-    }
-
-    fn hear(&mut self, number: usize) {
-        let seat = &mut self.seats[number];
-        let Some(client) = seat.client else { return };
-        for body in self.world.bodies(client) {
-            seat.hear(&body);
-        }
+        Some(*number)
     }
 
     /// Law 1. Each message is checked as it is heard, and who has heard everything has all that
@@ -375,19 +276,15 @@ impl Play {
     fn check(&mut self) {
         let is_open = self.world.space.iter().all(|&space| space == usize::MAX);
         for number in 0..self.seats.len() {
-            self.hear(number);
-            let seat = &self.seats[number];
+            let seat = &mut self.seats[number];
+            if !seat.is_deaf {
+                seat.hear(&mut self.world);
+            }
             let Some(client) = seat.client else { continue };
             assert!(!self.world.is_over(client), "nobody is thrown out");
-            if seat.is_slow || !is_open {
-                continue;
-            }
-            let joined = self.world.rooms_of(client);
-            let known: Vec<RoomNumber> = seat.copies.keys().copied().collect();
-            assert_eq!(known, joined.iter().map(|(number, _)| *number).collect::<Vec<_>>());
-            for copy in seat.copies.values() {
-                let now = law_room::version(&copy.id).expect("it was synced");
-                copy.check(seat.format, now);
+            if !seat.is_slow && !seat.is_deaf && is_open {
+                let joined = self.world.rooms_of(client);
+                seat.check(joined.iter().map(|(number, _)| *number));
             }
         }
     }
@@ -407,16 +304,22 @@ fn name(seat: usize) -> String {
     format!("player at {seat}")
 }
 
-fn copies_equal_the_filtered_state(pace: Pace, steps: &[Step], scramble: u32) {
-    Play::new(pace, scramble, SEATS.len()).run(steps);
+fn copies_equal_the_filtered_state(pace: Pace, steps: &[Step], scramble: u32, forgets: bool) {
+    Play::new(pace, scramble, SEATS.len(), forgets).run(steps);
 }
 
-fn nothing_leaks(pace: Pace, steps: &[Step], scramble: u32, spared: usize) {
-    // How full a mailbox is, and so who has to wait, is told by how much is sent to others.
-    let steps: Vec<Step> =
-        steps.iter().filter(|step| !matches!(step, Step::Mailbox { .. })).cloned().collect();
+fn nothing_leaks(pace: Pace, steps: &[Step], scramble: u32, spared: usize, forgets: bool) {
+    let is_for_both = |step: &Step| match *step {
+        // How full a mailbox is, and so who has to wait, is told by how much is sent to others.
+        Step::Mailbox { .. } => false,
+        // How much of it others hear depends on what they see. A room whose `joined` was lost is
+        // left again, by those who have not heard it.
+        Step::Slow { seat, .. } | Step::Deafen { seat } => !forgets || seat == spared,
+        _ => true,
+    };
+    let steps: Vec<Step> = steps.iter().filter(|step| is_for_both(step)).cloned().collect();
     let [plain, scrambled] = [0, scramble].map(|scramble| {
-        let mut play = Play::new(pace, scramble, spared);
+        let mut play = Play::new(pace, scramble, spared, forgets);
         play.run(&steps);
         play.came(spared)
     });
@@ -432,8 +335,9 @@ proptest! {
         pace in paces(),
         steps in steps(),
         scramble in 0..100_u32,
+        forgets in any::<bool>(),
     ) {
-        copies_equal_the_filtered_state(pace, &steps, scramble);
+        copies_equal_the_filtered_state(pace, &steps, scramble, forgets);
     }
 
     #[test]
@@ -442,7 +346,8 @@ proptest! {
         steps in steps(),
         scramble in 1..u32::MAX,
         spared in 0..SEATS.len(),
+        forgets in any::<bool>(),
     ) {
-        nothing_leaks(pace, &steps, scramble, spared);
+        nothing_leaks(pace, &steps, scramble, spared, forgets);
     }
 }

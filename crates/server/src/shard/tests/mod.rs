@@ -13,6 +13,7 @@ mod cuts;
 mod deflated;
 mod http;
 mod law_room;
+mod law_seat;
 mod laws;
 mod life;
 mod life_room;

@@ -172,6 +172,26 @@ fn a_session_is_found_from_any_shard_wherever_it_is() {
     }
 }
 
+/// The mailbox of the session's shard is full, so the first attempt waits on another shard, and the
+/// client tries again.
+#[test]
+fn an_attempt_that_was_late_does_not_take_the_session_from_the_one_after_it() {
+    let mut world = World::new(2, &[]);
+    let mut ann = native(&mut world);
+    ann.room(&mut world, "");
+    ann.cut(&mut world, usize::MAX);
+    world.space[0] = 0;
+    assert_eq!(ann.come_back(&mut world, 1), Return::Unknown);
+    let late = ann.client;
+    world.wait(10);
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    world.space[0] = usize::MAX;
+    world.wait(10);
+    assert!(world.is_over(late));
+    ann.listen(&mut world);
+    assert_eq!((ann.goodbye, world.is_over(ann.client), world.sessions()), (None, false, (1, 0)));
+}
+
 #[test]
 fn what_is_lost_past_resume_bytes_max_is_said_for_each_room() {
     let mut world = World::new(1, &[("resume_bytes_max", "60")]);
@@ -314,6 +334,34 @@ fn at_shutdown_sessions_that_are_away_end() {
     world.shut_down();
     assert_eq!(world.sessions(), (0, 0));
     assert!((0..2).all(|shard| world.shards[shard].is_empty()));
+}
+
+/// The node leaves it. Nothing of it reaches the client, which does not know the room.
+#[test]
+fn a_room_of_another_shard_whose_joined_was_forgotten_says_nothing_more() {
+    let mut world = World::new(2, &[("resume_bytes_max", "100")]);
+    let (host, mut ann) = (world.client(1), native(&mut world));
+    let (_, id) = world.room(host, "");
+    let room = ann.room(&mut world, "");
+    ann.acknowledge(&mut world);
+    world.takes(ann.client, 0);
+    ann.say(&mut world, &ClientMessage::Join { request: RequestNumber(5), room: id.into() });
+    world.wait(100);
+    for number in 6..16 {
+        ann.request(&mut world, room, number, "add", "");
+    }
+    // Something changes there that the client is not sent.
+    let there = RoomNumber(1);
+    world.ask(host, there, "add", "");
+    world.wait(100);
+    ann.cut(&mut world, 0);
+    world.ask(host, there, "add", "");
+    world.wait(100);
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    world.wait(100);
+    ann.listen(&mut world);
+    assert!(ann.lost.iter().any(|lost| lost.room != Some(room)), "{:?}", ann.lost);
+    assert_eq!((ann.rooms.len(), world.members()), (1, 2));
 }
 
 /// The room's end is among what the node forgets, as another room has much to say.

@@ -1,11 +1,13 @@
-//! A connection is served for a while, and then waits for its next turn.
+//! How a shard shares its time: a connection is served for a while, and then waits for its next turn;
+//! rooms run and write snapshots for a while, and then others come.
 
 use std::time::Duration;
 
-use playfield_wire::Format;
 use playfield_wire::client::ClientMessage;
+use playfield_wire::{Format, RequestNumber};
 
-use super::speech::{Heard, encoded};
+use super::speech::{self, Heard, encoded};
+use super::wanderer::{Return, Wanderer};
 use super::world::World;
 
 const LONG: Duration = Duration::from_millis(1);
@@ -49,4 +51,136 @@ fn who_takes_little_is_never_among_those_who_take_much() {
     assert!(world.takes_much(busy) && !world.takes_much(calm));
     world.wait(10_000);
     assert!(!world.takes_much(busy), "that was long ago");
+}
+
+/// Long for a snapshot: whoever is charged for one takes much.
+const LONG_SNAPSHOT: Duration = Duration::from_millis(3);
+
+#[test]
+fn a_snapshot_is_charged_to_the_client_that_joins_or_asks_wherever_the_room_is() {
+    for shard in [0, 1] {
+        let mut world = World::new(2, &[("resyncs_per_second_max", "1")]);
+        let (host, guest) = (world.client(shard), world.client(0));
+        let (_, id) = world.room(host, "");
+        // From here on its session stays on shard 0.
+        world.room(guest, "");
+        world.join(guest, RequestNumber(1), &id);
+        assert!(!world.takes_much(guest));
+        world.each_look_takes(LONG_SNAPSHOT);
+        let (room, _) = world.joined(guest);
+        world.each_look_takes(Duration::ZERO);
+        assert!(world.takes_much(guest) && !world.takes_much(host), "shard {shard}");
+
+        // One that has to wait is charged when it is sent.
+        for _ in 0..30 {
+            world.wait(2000);
+            for client in [host, guest] {
+                world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+                world.heard(client);
+            }
+        }
+        let resync = encoded(Format::Packed, &ClientMessage::Resync { room });
+        for _ in 0..2 {
+            world.say(guest, &resync);
+        }
+        assert!(!world.takes_much(guest));
+        world.each_look_takes(LONG_SNAPSHOT);
+        world.wait(1000);
+        world.each_look_takes(Duration::ZERO);
+        let heard = world.heard(guest);
+        let snapshots = heard.iter().filter(|heard| matches!(heard, Heard::Snapshot { .. }));
+        assert_eq!(snapshots.count(), 2);
+        assert!(world.takes_much(guest) && !world.takes_much(host), "shard {shard}");
+    }
+}
+
+#[test]
+fn what_brings_a_client_up_to_date_that_came_back_is_charged_to_it() {
+    for shard in [0, 1] {
+        let mut world = World::new(2, &[]);
+        let mut host = Wanderer::new(&mut world, shard, false, Format::Packed);
+        let there = host.room(&mut world, "");
+        let mut ann = Wanderer::new(&mut world, 0, false, Format::Packed);
+        ann.room(&mut world, "");
+        ann.join(&mut world, &host.rooms[&there].id.clone());
+        ann.cut(&mut world, usize::MAX);
+        assert!(!world.takes_much(host.client));
+        world.each_look_takes(LONG_SNAPSHOT);
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+        world.each_look_takes(Duration::ZERO);
+        assert!(world.takes_much(ann.client) && !world.takes_much(host.client));
+    }
+}
+
+#[test]
+fn snapshots_for_many_who_join_at_once_are_written_a_few_at_a_time() {
+    let mut world = World::new(1, &[]);
+    let host = world.client(0);
+    let (_, id) = world.room(host, "capacity=20");
+    let guests: Vec<_> = (0..10).map(|_| world.client(0)).collect();
+    for guest in &guests {
+        world.join(*guest, RequestNumber(1), &id);
+        world.heard(*guest);
+    }
+    world.oversleep(60);
+    // Two snapshots are too long for one time.
+    world.each_look_takes(Duration::from_millis(1));
+    let mut joined = Vec::new();
+    for _ in 0..20 {
+        world.turn_once(0);
+        world.oversleep(2);
+        let heard = guests.iter().map(|guest| world.heard(*guest));
+        let is_joined = |heard: &Vec<Heard>| {
+            heard.iter().any(|heard| matches!(heard, Heard::Joined { .. }))
+                && heard.iter().any(|heard| matches!(heard, Heard::Snapshot { .. }))
+        };
+        joined.push(heard.filter(is_joined).count());
+    }
+    assert_eq!(joined.iter().sum::<usize>(), 10, "{joined:?}");
+    assert!(joined.iter().all(|count| *count <= 2), "{joined:?}");
+}
+
+#[test]
+fn rooms_that_are_always_overdue_starve_neither_input_nor_each_other() {
+    const ROOMS: usize = 12;
+    let mut world = World::new(1, &[]);
+    let clients: Vec<_> = (0..ROOMS)
+        .map(|_| {
+            let client = world.client(0);
+            let (room, _) = world.room(client, "tick=0");
+            world.heard(client);
+            (client, room)
+        })
+        .collect();
+    // A room takes longer than the time for all rooms of a turn, and more than one becomes due
+    // meanwhile.
+    world.each_look_takes(Duration::from_millis(4));
+    let mut patched = [0; ROOMS];
+    for turn in 0..5 * ROOMS as u64 {
+        world.oversleep(20);
+        let mut syncs = world.counters(0).syncs;
+        let (pinging, _) = clients[turn as usize % ROOMS];
+        let ping = encoded(Format::Packed, &ClientMessage::Ping { nonce: turn });
+        let ping = world.framed(pinging, &ping);
+        world.leave(pinging, &ping);
+        for (client, room) in &clients {
+            let index = RequestNumber(10 + turn as u32);
+            let add = speech::request(Format::Packed, *room, index, "add", "");
+            let add = world.framed(*client, &add);
+            world.leave(*client, &add);
+        }
+        world.turn_once(0);
+        syncs = world.counters(0).syncs - syncs;
+        assert!((1..=3).contains(&syncs), "some rooms, and not all: {syncs}");
+        for (number, (client, _)) in clients.iter().enumerate() {
+            let heard = world.heard(*client);
+            patched[number] +=
+                usize::from(heard.iter().any(|it| matches!(it, Heard::Patch { .. })));
+            if *client == pinging {
+                assert!(heard.contains(&Heard::Pong { nonce: turn }), "{heard:?}");
+            }
+        }
+    }
+    let (least, most) = (patched.iter().min().unwrap(), patched.iter().max().unwrap());
+    assert!(*least > 0 && most - least <= 1, "each has its turn: {patched:?}");
 }

@@ -1,9 +1,11 @@
 //! What happens with time: hello, signs of life, ticks, closing.
 
 use playfield_wire::client::ClientMessage;
+use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, send};
+use super::wanderer::Wanderer;
 use super::world::{Client, World};
 
 const CODE: ErrorCode = ErrorCode::Timeout;
@@ -136,6 +138,41 @@ fn a_room_notices_a_silent_client_as_soon_as_it_wants() {
         assert_eq!(world.counters(0).rooms, 1, "an empty room stays for a while");
         assert!(!world.is_over(other), "who is in no such room has the node's time");
     }
+}
+
+#[test]
+fn a_client_is_told_how_long_it_may_be_silent_in_a_room() {
+    for (room_type, expected) in [("test", 0), ("brisk", 3000), ("brisker", 1000)] {
+        let mut world = World::new(1, &[]);
+        let client = world.client(0);
+        let create = ClientMessage::JoinOrCreate {
+            request: RequestNumber(1),
+            room_type: room_type.into(),
+            key: None,
+            options: &[],
+        };
+        world.say(client, &encoded(Format::Packed, &create));
+        world.wait(60);
+        let bodies = world.bodies(client);
+        let joined = ServerMessage::decode(Format::Packed, &bodies[0]).unwrap();
+        let ServerMessage::Joined { silence_ms, .. } = joined else { panic!("{joined:?}") };
+        assert_eq!(silence_ms, expected, "{room_type}");
+    }
+}
+
+/// However long the silence is after which a connection counts as lost, the player then has the
+/// whole grace to come back.
+#[test]
+fn the_grace_counts_from_when_the_silence_was_noticed() {
+    let mut world = World::new(1, &[("session_grace_ms", "2000")]);
+    let mut ann = Wanderer::new(&mut world, 0, false, Format::Packed);
+    ann.room_of(&mut world, "brisk", "");
+    world.wait(3200);
+    assert_eq!(world.sessions(), (1, 1), "it is noticed");
+    world.wait(9_600);
+    assert_eq!((world.members(), world.sessions()), (1, (1, 1)));
+    world.wait(500);
+    assert_eq!((world.members(), world.sessions()), (0, (0, 0)));
 }
 
 #[test]

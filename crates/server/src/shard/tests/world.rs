@@ -15,6 +15,7 @@ use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::authentication;
 use super::law_room;
 use super::life_room;
 use super::listener;
@@ -49,7 +50,7 @@ pub(super) struct World {
     /// HTTP requests that were handed in and not looked at.
     orders: UnboundedReceiver<Order>,
     /// The shards' own measure of time, in nanoseconds.
-    stopwatch: Arc<AtomicU64>,
+    stopwatch: Arc<[AtomicU64; 2]>,
     /// Instead of running until nothing more happens, it takes a few turns, as this number says.
     pub(super) pace: Option<u64>,
 }
@@ -121,7 +122,8 @@ impl Background for Held {
 impl World {
     /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
     /// three seconds, `brisker` in one, `timed`, which measures round trips every two seconds,
-    /// `timed often` every 600 ms, `law`, `law on demand`, `life` and `meadow`.
+    /// `timed often` every 600 ms, `single`, which takes one player and lets the same user take
+    /// over, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
@@ -144,6 +146,7 @@ impl World {
         room_types.extend(law_room::room_types());
         room_types.push(life_room::room_type());
         room_types.push(placed::room_type());
+        room_types.push(authentication::room_type());
         room_types.extend(lobby::room_types());
         room_types.push(listener::room_type());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
@@ -155,7 +158,7 @@ impl World {
         node.channel_rules = listener::rules();
         let node = Arc::new(node);
         let background = Arc::new(Held::default());
-        let stopwatch = Arc::new(AtomicU64::new(0));
+        let stopwatch = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let shard = |index| {
             let background = Arc::clone(&background) as Arc<dyn Background>;
             Shard::new(
@@ -182,7 +185,27 @@ impl World {
 
     /// This much of the shards' time passes within a turn.
     pub(super) fn works(&self, time: Duration) {
-        self.stopwatch.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+        self.stopwatch[0].fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// From here on, this much time passes whenever a shard reads its stopwatch.
+    pub(super) fn each_look_takes(&self, time: Duration) {
+        self.stopwatch[1].store(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// Lets time pass in which no shard has a turn.
+    pub(super) fn oversleep(&mut self, milliseconds: u64) {
+        self.now += Duration::from_millis(milliseconds);
+    }
+
+    /// Bytes of a client, which are read at the shard's next turn.
+    pub(super) fn leave(&mut self, client: Client, bytes: &[u8]) {
+        self.peers[client].unread.extend_from_slice(bytes);
+    }
+
+    /// One turn of one shard.
+    pub(super) fn turn_once(&mut self, shard: usize) {
+        self.turn(shard);
     }
 
     /// Bytes of a client, as one visit handles them. Whether it has to come back.
