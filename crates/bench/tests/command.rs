@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
 fn help_names_every_command() {
     let output = playfield(&["help"]);
     assert!(output.status.success());
-    for command in ["bench", "schema", "help"] {
+    for command in ["bench", "load", "schema", "help"] {
         assert!(text(&output.stdout).contains(&format!("\n  {command} ")), "{command}");
     }
 }

@@ -3,6 +3,8 @@
 //! Exit status: 0 for success, 1 if something failed or could not be verified, 2 if the arguments
 //! are wrong.
 
+#[cfg(feature = "load")]
+pub mod load;
 pub mod options;
 pub mod schema;
 mod serve;

@@ -8,10 +8,7 @@ use super::stream::Stream;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 use crate::Error;
-use crate::core::{Masks, Transport};
-
-/// The default port of `tcp` and `tls` URLs.
-const PORT: u16 = 7350;
+use crate::core::{Masks, Transport, Url, UrlError};
 
 /// A parsed URL.
 #[derive(Debug)]
@@ -28,42 +25,24 @@ pub(super) struct Dialer {
 impl Dialer {
     /// Reads a URL. With TLS, trusts these root certificates, or the system's if none are given.
     pub(super) fn new(url: &str, roots: &[Vec<u8>]) -> Result<Self, Error> {
-        let refuse = |why: &str| Error::usage(format!("{url:?} {why}"));
-        let Some((scheme, rest)) = url.split_once("://") else {
-            return Err(refuse("is not a URL such as tcp://host:7350 or ws://host:7350"));
-        };
-        let (authority, target) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        if authority.is_empty() || authority.starts_with(':') || authority.contains('@') {
-            return Err(refuse("must name a host, or a host and a port"));
-        }
-        // The colons of an IPv6 address are within brackets.
-        let has_port = authority.rsplit(']').next().is_some_and(|behind| behind.contains(':'));
-        let with_port =
-            |port: u16| if has_port { authority.to_owned() } else { format!("{authority}:{port}") };
-        let (web_socket, port) = match scheme {
-            "tcp" | "tls" if matches!(target, "" | "/") => (None, PORT),
-            "tcp" | "tls" => {
-                return Err(refuse("has a path, which tcp:// and tls:// do not support"));
-            }
-            "ws" | "wss" => {
-                let target =
-                    if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
-                let port = if scheme == "ws" { 80 } else { 443 };
-                (Some((authority.to_owned(), target)), port)
-            }
-            _ => return Err(refuse("is none of tcp://, tls://, ws:// and wss://")),
-        };
-        let is_secure = matches!(scheme, "tls" | "wss");
+        let parsed: Url = url.parse().map_err(|error: UrlError| Error::usage(error.to_string()))?;
         #[cfg(not(feature = "tls"))]
-        if is_secure {
+        if parsed.is_secure {
             let _ = roots;
-            return Err(refuse("needs TLS, which is not built in: enable the feature `tls`"));
+            return Err(Error::usage(format!(
+                "{url:?} needs TLS, which is not built in: enable the feature `tls`"
+            )));
         }
+        #[cfg(feature = "tls")]
+        let tls = parsed
+            .is_secure
+            .then(|| Tls::new(parsed.host(), roots, parsed.web_socket.is_some()))
+            .transpose()?;
         Ok(Self {
-            authority: with_port(port),
+            authority: parsed.authority,
+            web_socket: parsed.web_socket,
             #[cfg(feature = "tls")]
-            tls: is_secure.then(|| Tls::new(authority, roots, web_socket.is_some())).transpose()?,
-            web_socket,
+            tls,
         })
     }
 

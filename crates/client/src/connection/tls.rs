@@ -29,15 +29,7 @@ impl std::fmt::Debug for Tls {
 
 impl Tls {
     /// Trusts these certificates, or the system's if none are given.
-    pub(super) fn new(
-        authority: &str,
-        given: &[Vec<u8>],
-        is_web_socket: bool,
-    ) -> Result<Self, Error> {
-        let host = match authority.strip_prefix('[') {
-            Some(address) => address.split(']').next().unwrap_or_default(),
-            None => authority.split(':').next().unwrap_or_default(),
-        };
+    pub(super) fn new(host: &str, given: &[Vec<u8>], is_web_socket: bool) -> Result<Self, Error> {
         let host = ServerName::try_from(host.to_owned())
             .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))?;
         let roots = if given.is_empty() { system_roots()? } else { given_roots(given)? };

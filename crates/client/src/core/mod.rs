@@ -45,6 +45,7 @@ mod resumption;
 mod rooms;
 mod session;
 mod transport;
+mod url;
 
 use std::borrow::Cow;
 use std::mem;
@@ -66,6 +67,7 @@ pub use playfield_wire::server::Lost;
 pub use pulse::Clock;
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
+pub use url::{Url, UrlError};
 
 #[cfg(feature = "tokio")]
 pub(crate) use event::static_info;

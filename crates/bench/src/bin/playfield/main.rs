@@ -1,4 +1,4 @@
-//! `playfield`: the benchmarks, and queries to any running node.
+//! `playfield`: the benchmarks, and load and queries for any running node.
 
 mod bench;
 
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use playfield_bench::{Allocations, count_allocations_by};
 use playfield_cli::options::{Failure, Usage};
-use playfield_cli::{exit_code, schema};
+use playfield_cli::{exit_code, load, schema};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 /// Counts allocations, so that `bench packet` and `bench websocket` can report how often an
@@ -23,6 +23,7 @@ Usage: playfield COMMAND [OPTIONS]
 Commands:
   bench [SUITE]         run benchmarks and verify their results: sync, constructs, packet,
                         websocket, rooms
+  load URL              drive a running node with many clients, and measure it
   schema URL ROOM_TYPE  print the schema of a room type of a running node, as JSON
   help                  print this text
 
@@ -45,8 +46,11 @@ fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Re
     let parser = &mut lexopt::Parser::from_args(arguments);
     match &*command.to_string_lossy() {
         "bench" => bench::run(parser, out),
+        "load" => load::run(parser, "playfield", out),
         "schema" => schema::run(parser, "playfield", out),
         "help" | "-h" | "--help" => Ok(out.write_all(HELP.as_bytes())?),
-        other => Err(Usage(format!("unknown command {other:?}; use bench, schema or help")).into()),
+        other => {
+            Err(Usage(format!("unknown command {other:?}; use bench, load, schema or help")).into())
+        }
     }
 }

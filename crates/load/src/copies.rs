@@ -1,0 +1,105 @@
+//! The rooms of a connection: copies of their states, and how late updates are.
+
+use playfield_client::core::{Joined, Update, UpdateKind};
+use playfield_client::{Format, Mirror, RoomNumber};
+use playfield_state::{DynamicMirror, JsonMirror, PlayerId};
+use playfield_wire::DecodeError;
+use playfield_wire::schema::RoomSchema;
+use serde_json::Value;
+
+/// A room that a connection is in.
+pub(crate) struct Seat {
+    pub(crate) room: RoomNumber,
+    /// The number of the room's type.
+    pub(crate) of: u32,
+    pub(crate) player: u64,
+    /// The time between two syncs, in nanoseconds; 0 if the room has no rate.
+    sync_ns: i64,
+    /// When a patch came, minus when its version would be due if the room had begun at 0: the
+    /// least of all.
+    earliest: i64,
+    copy: Option<Box<dyn Mirror<State = Value>>>,
+}
+
+impl Seat {
+    pub(crate) fn new(of: u32, joined: &Joined<'_>) -> Self {
+        let sync_ns = match joined.sync_hz {
+            0 => 0,
+            hz => 1_000_000_000 / i64::from(hz),
+        };
+        let (room, player) = (joined.room, joined.player);
+        Self { room, of, player, sync_ns, earliest: i64::MAX, copy: None }
+    }
+
+    /// Keeps a copy of the state from now on.
+    pub(crate) fn keep_copy(&mut self, schema: &RoomSchema, format: Format) {
+        self.copy = match format.tree() {
+            Some(format) => Some(Box::new(JsonMirror::of(format))),
+            // The schema was checked before.
+            None => DynamicMirror::new(&schema.state, PlayerId(self.player))
+                .ok()
+                .map(|mirror| -> Box<dyn Mirror<State = Value>> { Box::new(mirror) }),
+        };
+    }
+
+    pub(crate) fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
+        match &mut self.copy {
+            Some(copy) => copy.apply(update.kind, update.body, None),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the copy has this digest; `None` without a copy.
+    pub(crate) fn check(&self, digest: u64) -> Option<bool> {
+        self.copy.as_ref().map(|copy| copy.digest() == digest)
+    }
+
+    /// How late an update came, in nanoseconds, compared with the one that came soonest after its
+    /// sync. A version counts the syncs that the room's rate asks for, so it says when the update
+    /// was due. `None` if the room has no rate, and for a snapshot.
+    pub(crate) fn lateness_ns(&mut self, update: &Update<'_>, now: u64) -> Option<u64> {
+        if self.sync_ns == 0 || update.kind != UpdateKind::Patch {
+            return None;
+        }
+        let due = i64::try_from(update.version).ok()?.checked_mul(self.sync_ns)?;
+        let offset = now.cast_signed().checked_sub(due)?;
+        self.earliest = self.earliest.min(offset);
+        Some((offset - self.earliest).cast_unsigned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use playfield_client::RoomNumber;
+    use playfield_client::core::{Joined, Update, UpdateKind};
+
+    use super::Seat;
+
+    #[test]
+    fn an_update_is_late_compared_with_the_soonest() {
+        let joined = Joined {
+            room: RoomNumber(1),
+            id: Cow::Borrowed("r"),
+            room_type: Cow::Borrowed("clock"),
+            key: None,
+            player: 1,
+            epoch: 1,
+            tick_hz: 20,
+            sync_hz: 20,
+            fingerprint: 0,
+        };
+        let mut seat = Seat::new(0, &joined);
+        let at = |ms: u64| ms * 1_000_000;
+        let patch = |version| Update { kind: UpdateKind::Patch, version, body: &[] };
+        assert_eq!(seat.lateness_ns(&patch(100), at(7)), Some(0), "the first is the measure");
+        assert_eq!(seat.lateness_ns(&patch(101), at(60)), Some(at(3)));
+        assert_eq!(seat.lateness_ns(&patch(104), at(205)), Some(0), "2 ms sooner than the first");
+        assert_eq!(seat.lateness_ns(&patch(105), at(257)), Some(at(2)));
+        let snapshot = Update { kind: UpdateKind::Snapshot, ..patch(106) };
+        assert_eq!(seat.lateness_ns(&snapshot, at(900)), None);
+        let mut on_demand = Seat::new(0, &Joined { sync_hz: 0, ..joined });
+        assert_eq!(on_demand.lateness_ns(&patch(1), at(1)), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! What a run has counted.
+
+macro_rules! counts {
+    ($($(#[$docs:meta])* $name:ident,)*) => {
+        /// What a run has counted, over all connections.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counts {
+            $($(#[$docs])* pub $name: u64,)*
+        }
+
+        impl Counts {
+            /// The names, in order.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+            /// The values, in the order of the names.
+            #[must_use]
+            pub fn values(&self) -> Vec<u64> {
+                vec![$(self.$name),*]
+            }
+
+            /// The counts with these values; missing ones are 0.
+            pub(crate) fn of(values: impl IntoIterator<Item = u64>) -> Self {
+                let mut values = values.into_iter();
+                Self { $($name: values.next().unwrap_or(0)),* }
+            }
+
+            /// Adds those of another process.
+            pub(crate) fn add(&mut self, more: &Self) {
+                $(self.$name += more.$name;)*
+            }
+        }
+    };
+}
+
+counts! {
+    /// Connections that were begun.
+    begun,
+    /// Connections that the node has welcomed.
+    connected,
+    /// Connections that are open and welcomed.
+    open,
+    /// Connections that never were welcomed.
+    failed,
+    /// Connections that ended without being asked to.
+    lost,
+    /// Connections that have run their script to its end.
+    finished,
+    /// Rooms that were joined.
+    joined,
+    /// Rooms that this load is in.
+    in_rooms,
+    /// Requests to enter a room that were refused.
+    joins_refused,
+    /// Rooms that the node has ended, or removed a player from.
+    removed,
+    /// Messages that were sent, with and without a reply.
+    sent,
+    /// Messages that expect a reply.
+    requests,
+    /// Replies to them.
+    replies,
+    /// Requests that the room or the node refused.
+    refused,
+    /// Requests that lost their room or connection before the answer.
+    abandoned,
+    /// Requests that were not answered in time.
+    unanswered,
+    /// Messages without a reply that were refused.
+    sends_refused,
+    /// Messages that were due and not sent.
+    unsent,
+    /// Events of rooms.
+    events,
+    /// Snapshots of a state.
+    snapshots,
+    /// Patches of a state.
+    patches,
+    /// Digests that were compared with a copy of the state.
+    compared,
+    /// Copies that were wrong, and bodies that could not be applied.
+    wrong,
+    /// Pings that were sent by the option for it.
+    pings,
+    /// Their answers.
+    pongs,
+    /// Bytes that were received, without the headers of TCP and TLS.
+    bytes_in,
+    /// Bytes that were sent.
+    bytes_out,
+}
+
+impl Counts {
+    /// Whether every answer came that was due, and every copy was right.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.trouble().is_none()
+    }
+
+    /// What went wrong, in one sentence.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+        let parts: Vec<_> = [
+            of(self.failed, "connections failed"),
+            of(self.lost, "connections were lost"),
+            of(self.joins_refused, "joins were refused"),
+            of(self.unanswered, "requests were not answered"),
+            of(self.pings.saturating_sub(self.pongs), "pings were not answered"),
+            of(self.wrong, "copies of the state were wrong"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    #[test]
+    fn counts_are_added_and_come_back_from_their_values() {
+        let one = Counts { begun: 2, bytes_out: 7, ..Counts::default() };
+        assert_eq!(Counts::of(one.values()), one);
+        assert_eq!(one.values().len(), Counts::NAMES.len());
+        let mut sum = one;
+        sum.add(&one);
+        assert_eq!((sum.begun, sum.bytes_out), (4, 14));
+        assert!(sum.is_sound());
+        sum.lost = 3;
+        assert_eq!(sum.trouble().as_deref(), Some("3 connections were lost"));
+    }
+}

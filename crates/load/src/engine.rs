@@ -1,0 +1,418 @@
+//! The event loop of one process: opens connections, serves them, and ends the load.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll};
+use playfield_client::core::{Client, ClientConfig};
+
+use crate::actor::Actor;
+use crate::connection::{Buffers, Connection, Stage};
+use crate::counts::Counts;
+use crate::dial::Dial;
+use crate::program::Programs;
+use crate::progress::Progress;
+use crate::settings::{LoadError, Settings};
+use crate::stream::Stream;
+use crate::timers::{NEVER, Timers};
+use crate::timings::{AllTimings, Timings};
+
+/// How many connections may wait for their welcome. More would fill the node's backlog.
+const OPENING_MAX: usize = 512;
+
+/// How many connections are opened between reads.
+const OPENED_AT_ONCE: usize = 64;
+
+/// The time between two reports of the progress.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How many different problems are counted. Others count as `other`.
+const PROBLEMS_MAX: usize = 32;
+
+/// How long a problem's text may be.
+const PROBLEM_CHARS_MAX: usize = 300;
+
+/// Who is told how far the load is, and may end it.
+pub(crate) trait Control {
+    /// Called ten times a second. Returns whether the load goes on.
+    fn tick(&mut self, progress: &dyn Fn() -> Progress, interval: &mut Timings) -> bool;
+
+    /// All connections are ready. Returns whether the load may begin.
+    fn may_go(&mut self) -> bool;
+}
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) programs: Rc<Programs>,
+    pub(crate) counts: Counts,
+    pub(crate) timings: AllTimings,
+    /// Replies since the last report of the progress.
+    interval: Timings,
+    pub(crate) problems: BTreeMap<String, u64>,
+    /// How many connections are ready for the load, or have failed.
+    pub(crate) settled: usize,
+    /// All are ready.
+    pub(crate) is_going: bool,
+    /// Nothing more is sent.
+    pub(crate) is_over: bool,
+    /// Connections with smaller numbers keep copies.
+    pub(crate) copies: usize,
+    pub(crate) ping_ns: Option<u64>,
+    pub(crate) timeout_ns: u64,
+    /// A buffer for one payload.
+    pub(crate) payload: Vec<u8>,
+}
+
+impl Shared {
+    /// Something went wrong. Problems with the same text are counted together.
+    pub(crate) fn problem(&mut self, mut text: String) {
+        if let Some((end, _)) = text.char_indices().nth(PROBLEM_CHARS_MAX) {
+            text.truncate(end);
+        }
+        if self.problems.len() >= PROBLEMS_MAX && !self.problems.contains_key(&text) {
+            text = "other".into();
+        }
+        *self.problems.entry(text).or_default() += 1;
+    }
+
+    pub(crate) fn replied(&mut self, timing: u32, ns: u64) {
+        self.timings.replied(timing as usize, ns);
+        self.interval.record(ns);
+    }
+}
+
+/// What a process has measured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) counts: Counts,
+    pub(crate) timings: AllTimings,
+    pub(crate) problems: BTreeMap<String, u64>,
+    /// From the first connection until all were ready.
+    pub(crate) connect_s: f64,
+    /// From then until nothing more was sent.
+    pub(crate) load_s: f64,
+}
+
+enum Phase {
+    Opening,
+    Going { from: u64, until: u64 },
+    Draining { until: u64 },
+    Leaving,
+}
+
+pub(crate) struct Engine<'a> {
+    settings: &'a Settings,
+    dial: &'a Dial,
+    poll: Poll,
+    began: Instant,
+    buffers: Buffers,
+    timers: Timers,
+    /// By their place in this process.
+    connections: Vec<Option<Box<Connection>>>,
+    /// The number of the first.
+    first: usize,
+    /// How many were opened.
+    opened: usize,
+    /// How many wait for their welcome.
+    opening: usize,
+    shared: Shared,
+    outcome: Outcome,
+}
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(
+        settings: &'a Settings,
+        dial: &'a Dial,
+        programs: Rc<Programs>,
+    ) -> Result<Self, LoadError> {
+        let numbers = settings.numbers();
+        let messages = programs.messages.clone();
+        let shared = Shared {
+            programs,
+            counts: Counts::default(),
+            timings: AllTimings::new(messages),
+            interval: Timings::default(),
+            problems: BTreeMap::new(),
+            settled: 0,
+            is_going: false,
+            is_over: false,
+            copies: settings.copies,
+            ping_ns: settings.ping.map(nanoseconds),
+            timeout_ns: nanoseconds(settings.timeout),
+            payload: Vec::new(),
+        };
+        Ok(Self {
+            settings,
+            dial,
+            poll: Poll::new()?,
+            began: Instant::now(),
+            buffers: Buffers { input: vec![0; 64 << 10], output: Vec::new() },
+            timers: Timers::default(),
+            connections: numbers.clone().map(|_| None).collect(),
+            first: numbers.start,
+            opened: 0,
+            opening: 0,
+            shared,
+            outcome: Outcome::default(),
+        })
+    }
+
+    /// Runs the load to its end.
+    pub(crate) fn run(mut self, control: &mut dyn Control) -> Result<Outcome, LoadError> {
+        let mut phase = Phase::Opening;
+        let mut events = Events::with_capacity(4096);
+        let mut tick_at = 0;
+        loop {
+            let now = self.now();
+            if matches!(phase, Phase::Opening) {
+                self.open_some(now);
+            }
+            let timeout = self.wait_until(&phase, tick_at).saturating_sub(self.now());
+            match self.poll.poll(&mut events, Some(Duration::from_nanos(timeout))) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+                _ => {}
+            }
+            for event in &events {
+                let now = self.now();
+                self.serve(event.token().0, now, event.is_readable() || event.is_read_closed());
+            }
+            let now = self.now();
+            while let Some((at, place)) = self.timers.pop(now) {
+                let place = place as usize;
+                let connection = self.connections[place].as_mut();
+                if let Some(connection) = connection.filter(|connection| connection.timer_at == at)
+                {
+                    connection.timer_at = NEVER;
+                    self.serve(place, now, false);
+                }
+            }
+            let mut goes_on = true;
+            let is_tick = now >= tick_at;
+            if is_tick {
+                tick_at = now + nanoseconds(TICK);
+                goes_on = self.tick(control, now);
+            }
+            if let Some(next) = self.next_phase(&phase, control, now, goes_on, is_tick) {
+                phase = next;
+            }
+            if matches!(phase, Phase::Leaving) && self.shared.counts.open == 0 && self.opening == 0
+            {
+                self.outcome.counts = self.shared.counts;
+                self.outcome.timings = self.shared.timings;
+                self.outcome.problems = self.shared.problems;
+                return Ok(self.outcome);
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        nanoseconds(self.began.elapsed())
+    }
+
+    fn wait_until(&self, phase: &Phase, tick_at: u64) -> u64 {
+        let mut until = tick_at.min(self.timers.next().unwrap_or(NEVER));
+        match phase {
+            Phase::Opening if self.opened < self.connections.len() => {
+                if self.opening < OPENING_MAX {
+                    until = until.min(self.open_at(self.opened));
+                }
+            }
+            Phase::Going { until: end, .. } | Phase::Draining { until: end } => {
+                until = until.min(*end);
+            }
+            Phase::Opening | Phase::Leaving => {}
+        }
+        until
+    }
+
+    fn tick(&mut self, control: &mut dyn Control, now: u64) -> bool {
+        let progress = |interval: &Timings| Progress {
+            elapsed: Duration::from_nanos(now),
+            connections: self.connections.len(),
+            counts: self.shared.counts,
+            reply_ms_p50: interval.percentile_ms(50.0),
+            reply_ms_p99: interval.percentile_ms(99.0),
+        };
+        let shown = progress(&self.shared.interval);
+        control.tick(&|| shown.clone(), &mut self.shared.interval)
+    }
+
+    /// The phase that follows, if this one is over.
+    fn next_phase(
+        &mut self,
+        phase: &Phase,
+        control: &mut dyn Control,
+        now: u64,
+        goes_on: bool,
+        is_tick: bool,
+    ) -> Option<Phase> {
+        let all = self.connections.len();
+        match *phase {
+            Phase::Opening if !goes_on => {
+                self.outcome.connect_s = seconds(now);
+                Some(self.drain(now))
+            }
+            Phase::Opening if self.opened == all && self.shared.settled == all => {
+                let is_anyone_there = self.shared.counts.open > 0;
+                if !control.may_go() {
+                    return None;
+                }
+                self.outcome.connect_s = seconds(now);
+                if !is_anyone_there {
+                    return Some(self.drain(now));
+                }
+                self.shared.is_going = true;
+                for place in 0..all {
+                    if let Some(connection) = &mut self.connections[place] {
+                        connection.actor.go(&self.shared, now);
+                        self.serve(place, now, false);
+                    }
+                }
+                let duration = self.settings.duration.map_or(NEVER, nanoseconds);
+                Some(Phase::Going { from: now, until: now.saturating_add(duration) })
+            }
+            Phase::Going { from, until }
+                if !goes_on || now >= until || self.shared.counts.open == 0 =>
+            {
+                self.outcome.load_s = seconds(now - from);
+                Some(self.drain(now))
+            }
+            Phase::Draining { until } if is_tick => {
+                let mut open = self.connections.iter().flatten();
+                if now < until && open.any(|connection| connection.actor.is_asking()) {
+                    return None;
+                }
+                for place in 0..all {
+                    let Some(connection) = &mut self.connections[place] else { continue };
+                    connection.actor.give_up(&mut self.shared, now);
+                    match connection.stage {
+                        Stage::Open => {
+                            connection.leave(now, &self.shared);
+                            self.serve(place, now, false);
+                        }
+                        Stage::Leaving => {}
+                        // The load ended before it was welcomed.
+                        Stage::Connecting | Stage::Greeting => self.end(place, None),
+                    }
+                }
+                Some(Phase::Leaving)
+            }
+            _ => None,
+        }
+    }
+
+    /// Nothing more is sent; what was sent may still be answered.
+    fn drain(&mut self, now: u64) -> Phase {
+        self.shared.is_over = true;
+        for connection in self.connections.iter_mut().flatten() {
+            connection.actor.stop(&mut self.shared, now);
+        }
+        Phase::Draining { until: now.saturating_add(self.shared.timeout_ns) }
+    }
+
+    /// When the connection at this place is to be opened.
+    fn open_at(&self, place: usize) -> u64 {
+        let ramp = u128::from(nanoseconds(self.settings.ramp));
+        (ramp * place as u128 / self.connections.len().max(1) as u128) as u64
+    }
+
+    fn open_some(&mut self, now: u64) {
+        for _ in 0..OPENED_AT_ONCE {
+            let is_due = self.opened < self.connections.len()
+                && self.opening < OPENING_MAX
+                && self.open_at(self.opened) <= now;
+            if !is_due {
+                return;
+            }
+            let place = self.opened;
+            self.opened += 1;
+            self.shared.counts.begun += 1;
+            let now = self.now();
+            if let Err(error) = self.open(place, now) {
+                self.shared.counts.failed += 1;
+                self.shared.settled += 1;
+                self.shared.problem(format!("can't connect: {error}"));
+            }
+        }
+    }
+
+    fn open(&mut self, place: usize, now: u64) -> io::Result<()> {
+        let number = self.first + place;
+        let mut stream = Stream::open(self.dial, self.dial.source(number))?;
+        stream.register(self.poll.registry(), place)?;
+        let mut actor = Actor::new(number, &self.shared.programs, self.settings.seed, now);
+        let transport = self.dial.transport(actor.random());
+        let mut config = ClientConfig::new(self.settings.format, transport);
+        config.name = self.settings.name.clone();
+        config.token = self.settings.token.clone();
+        config.resumable = self.settings.resumable;
+        config.deflate = self.settings.deflate;
+        let mut client = Client::new(config).map_err(io::Error::other)?;
+        client.advance(Duration::from_nanos(now), &mut playfield_client::core::EventQueue::new());
+        let deadline = now.saturating_add(self.shared.timeout_ns);
+        let stage = Stage::Connecting;
+        let connection = Connection { stream, client, actor, stage, timer_at: NEVER, deadline };
+        self.connections[place] = Some(Box::new(connection));
+        self.opening += 1;
+        self.schedule(place, now);
+        Ok(())
+    }
+
+    fn serve(&mut self, place: usize, now: u64, is_readable: bool) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        let before = connection.stage;
+        let over = connection.serve(&mut self.buffers, &mut self.shared, now, is_readable);
+        let is_welcomed = is_opening(before) && !is_opening(connection.stage);
+        self.opening -= usize::from(is_welcomed);
+        match over {
+            None => self.schedule(place, now),
+            Some(why) => self.end(place, Some(why)),
+        }
+    }
+
+    /// Adds an entry to the heap of timers if the connection is due before its present one.
+    fn schedule(&mut self, place: usize, now: u64) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        // At the earliest in the next turn, so that no connection keeps the others waiting.
+        let at = connection.due_at(&self.shared).max(now + 1);
+        if at < connection.timer_at {
+            connection.timer_at = at;
+            self.timers.add(at, place as u32);
+        }
+    }
+
+    /// The connection is over. Without a reason, the load did not need it.
+    fn end(&mut self, place: usize, why: Option<String>) {
+        let Some(mut connection) = self.connections[place].take() else { return };
+        connection.actor.close(&mut self.shared);
+        match connection.stage {
+            Stage::Connecting | Stage::Greeting => {
+                self.opening -= 1;
+                if let Some(why) = why {
+                    self.shared.counts.failed += 1;
+                    self.shared.problem(why);
+                }
+            }
+            Stage::Open => {
+                self.shared.counts.open -= 1;
+                self.shared.counts.lost += 1;
+                self.shared.problem(format!("lost: {}", why.unwrap_or_default()));
+            }
+            Stage::Leaving => self.shared.counts.open -= 1,
+        }
+    }
+}
+
+fn is_opening(stage: Stage) -> bool {
+    matches!(stage, Stage::Connecting | Stage::Greeting)
+}
+
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn seconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_secs_f64()
+}

@@ -1,0 +1,42 @@
+//! The load generator: many clients of one node, on one thread, with one event loop.
+//!
+//! ```text
+//!  script or rate ──▶ program ──▶ actor ──▶ client core ──▶ socket
+//!                                   │           │
+//!                     due times ◀───┘           └──▶ counts, timings ──▶ report
+//! ```
+//!
+//! Each connection has an *actor*, which runs a program of steps: join, wait, request, leave. A step
+//! has a time at which it is due, and what is measured counts from then. A server that answers late
+//! therefore can't hide behind the messages that were not sent meanwhile (coordinated omission).
+//!
+//! An idle connection owns no buffer and no timer of its own: all share one buffer and one heap of
+//! due times.
+
+mod actor;
+mod connection;
+mod copies;
+mod counts;
+mod descriptors;
+mod dial;
+mod engine;
+mod generate;
+mod probe;
+mod processes;
+mod program;
+mod progress;
+mod random;
+mod report;
+mod settings;
+mod stream;
+mod timers;
+mod timings;
+
+pub use counts::Counts;
+pub use processes::{PROCESSES_MAX, run};
+pub use progress::Progress;
+pub use report::Report;
+pub use settings::{
+    Action, CONNECTIONS_MAX, Enter, LoadError, MessageKind, Script, Settings, Step,
+};
+pub use timings::Timings;

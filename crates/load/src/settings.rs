@@ -1,0 +1,224 @@
+//! What a load is to be.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use playfield_client::Format;
+use playfield_client::core::Url;
+use serde_json::Value;
+
+/// The most connections of one load.
+pub const CONNECTIONS_MAX: usize = 10_000_000;
+
+/// Everything about a load.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The node.
+    pub url: Url,
+    /// The format of all messages.
+    pub format: Format,
+    /// How many connections.
+    pub connections: usize,
+    /// How many processes share them; 0 for as few as the limit on file descriptors allows.
+    pub processes: usize,
+    /// Over which time connections are opened; zero for as fast as the node answers.
+    pub ramp: Duration,
+    /// How long the load lasts once all are connected. Without it, until all scripts have ended.
+    pub duration: Option<Duration>,
+    /// How long to wait for a connection, and at the end for answers.
+    pub timeout: Duration,
+    /// The players' display name.
+    pub name: String,
+    /// The token for the node's authenticator.
+    pub token: Vec<u8>,
+    /// Whether the node keeps a session whose connection is lost.
+    pub resumable: bool,
+    /// Over WebSocket, offers compression.
+    pub deflate: bool,
+    /// A file with the root certificates to trust; otherwise those of the system.
+    pub root: Option<PathBuf>,
+    /// Addresses to connect from. Without any, several of loopback if there are many connections.
+    pub sources: Vec<IpAddr>,
+    /// How many connections keep copies of their rooms' states, to compare their digests.
+    pub copies: usize,
+    /// How often each connection sends a ping whose answer is timed.
+    pub ping: Option<Duration>,
+    /// Of all random values.
+    pub seed: u64,
+    /// What connections do.
+    pub scripts: Vec<Script>,
+    /// The arguments of this program that start one of several processes.
+    pub worker_arguments: Vec<OsString>,
+    /// This is one of several processes: its number, from 0, and how many there are.
+    pub worker: Option<(usize, usize)>,
+}
+
+/// What some of the connections do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Script {
+    /// How many connections run it, in relation to the others.
+    pub weight: u32,
+    /// Its steps.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a script.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Where it comes from, for errors: a file and a line, or an option.
+    pub place: String,
+    /// What it does.
+    pub action: Action,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Enters a room.
+    Join {
+        /// The room's type.
+        room_type: String,
+        /// Which room.
+        enter: Enter,
+        /// The options for creating it.
+        options: Option<Value>,
+    },
+    /// Leaves the room of this type, or the one that was joined last.
+    Leave {
+        /// The room's type.
+        room_type: Option<String>,
+    },
+    /// Waits for a time between these two.
+    Wait {
+        /// The shortest.
+        least: Duration,
+        /// The longest.
+        most: Duration,
+    },
+    /// Waits until all connections are at this step, or have failed.
+    WaitForAll,
+    /// Sends a message to the room of this type, or to the one that was joined last.
+    Message {
+        /// The room's type.
+        room_type: Option<String>,
+        /// The message's name; any message of the room without one.
+        name: Option<String>,
+        /// The message. What it leaves out is generated.
+        value: Option<Value>,
+        /// Whether a reply is expected.
+        kind: MessageKind,
+    },
+    /// Sends a ping, and does not wait for the answer.
+    Ping,
+    /// Does steps several times.
+    Repeat {
+        /// How often; without it, until the load ends.
+        times: Option<u64>,
+        /// The time from one begin to the next, however long the steps take.
+        every: Option<Duration>,
+        /// The steps.
+        steps: Vec<Step>,
+    },
+    /// Stays until the load ends.
+    Hold,
+}
+
+/// Which room to enter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Enter {
+    /// Any that is not full, or a new one.
+    Any,
+    /// A new one.
+    Create,
+    /// The one with this id.
+    Id(String),
+    /// The one with this key, or a new one.
+    Key(String),
+    /// One for each so many connections, whose key begins with this text.
+    Shared {
+        /// The begin of the key.
+        key: String,
+        /// How many connections share a room.
+        connections: usize,
+    },
+}
+
+/// Whether a reply to a message is expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// No.
+    Send,
+    /// Yes, and the next step waits for it.
+    Request,
+    /// Yes, and the next step does not wait for it.
+    RequestAhead,
+}
+
+impl Settings {
+    /// One connection without a room for ten seconds, in `packed`.
+    #[must_use]
+    pub fn new(url: Url) -> Self {
+        Self {
+            url,
+            format: Format::Packed,
+            connections: 1,
+            processes: 0,
+            ramp: Duration::ZERO,
+            duration: Some(Duration::from_secs(10)),
+            timeout: Duration::from_secs(10),
+            name: String::new(),
+            token: Vec::new(),
+            resumable: true,
+            deflate: false,
+            root: None,
+            sources: Vec::new(),
+            copies: 1000,
+            ping: None,
+            seed: 1,
+            scripts: Vec::new(),
+            worker_arguments: Vec::new(),
+            worker: None,
+        }
+    }
+
+    /// The numbers of this process's connections.
+    pub(crate) fn numbers(&self) -> std::ops::Range<usize> {
+        let (index, of) = self.worker.unwrap_or((0, 1));
+        self.connections * index / of..self.connections * (index + 1) / of
+    }
+}
+
+/// Why a load can't run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// The settings or the script are wrong.
+    Usage(String),
+    /// The node can't be reached, or something of this machine failed.
+    Work(String),
+}
+
+impl LoadError {
+    pub(crate) fn unreachable(authority: &str, error: &io::Error) -> Self {
+        Self::Work(format!("{authority} can't be reached: {error}; check that the node runs there"))
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(text) | Self::Work(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl From<io::Error> for LoadError {
+    fn from(error: io::Error) -> Self {
+        Self::Work(error.to_string())
+    }
+}
