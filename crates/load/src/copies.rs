@@ -89,6 +89,7 @@ mod tests {
             tick_hz: 20,
             sync_hz: 20,
             fingerprint: 0,
+            silence: None,
         };
         let mut seat = Seat::new(0, &joined);
         let at = |ms: u64| ms * 1_000_000;
