@@ -31,6 +31,10 @@ impl Shard {
     ) {
         self.delivery.counters.messages_in += 1;
         self.visit.read(body.len());
+        #[cfg(feature = "echo")]
+        if let Some(is_text) = is_text {
+            return self.echo(key, body, is_text);
+        }
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref_mut() else {
             return self.handle_first(key, body, is_text);

@@ -2,6 +2,8 @@
 
 mod acknowledging;
 pub(crate) mod allowance;
+#[cfg(feature = "echo")]
+mod echo;
 pub(crate) mod greeting;
 pub(crate) mod hello;
 pub(crate) mod messages;
