@@ -9,13 +9,14 @@ use std::process::{Child, Command, ExitCode, Output, Stdio};
 use log::{Log, Metadata, Record};
 use playfield::client::{self, Connection, Error};
 use playfield::prelude::*;
-use playfield::{Config, RoomSchema, schema};
+use playfield::{Config, RoomSchema, SelfSigned, schema};
 use rustix::process::{Pid, Signal, kill_process};
 
 const TESTS: &[(&str, fn())] = &[
     ("help_names_the_program_and_its_commands", help_names_the_program_and_its_commands),
     ("wrong_arguments_are_named", wrong_arguments_are_named),
     ("the_schema_of_a_nodes_room_is_printed", the_schema_of_a_nodes_room_is_printed),
+    ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
     ("a_log_that_cannot_be_written_ends_nothing", a_log_that_cannot_be_written_ends_nothing),
     ("a_node_that_fails_says_so_in_its_status", a_node_that_fails_says_so_in_its_status),
@@ -206,7 +207,7 @@ fn help_names_the_program_and_its_commands() {
         (&["help"][..], format!("Usage: {name} [COMMAND]")),
         (&["help", "serve"], format!("Usage: {name} [serve] [OPTIONS]")),
         (&["serve", "--help"], format!("Usage: {name} [serve] [OPTIONS]")),
-        (&["schema", "--help"], format!("Usage: {name} schema URL ROOM_TYPE")),
+        (&["schema", "--help"], format!("Usage: {name} schema [options] URL ROOM_TYPE")),
     ] {
         let output = output(arguments);
         assert!(output.status.success());
@@ -242,6 +243,41 @@ fn the_schema_of_a_nodes_room_is_printed() {
         let refused = output(&["schema", &url, "chair"]);
         assert_eq!(refused.status.code(), Some(1));
         assert!(text(&refused.stderr).contains("unknown_room_type"), "{}", text(&refused.stderr));
+    }
+}
+
+fn a_schema_is_read_over_tls() {
+    let signed = SelfSigned::new(&["localhost"]).expect("a certificate");
+    let file = |end: &str| {
+        let name = format!("playfield-command-{}.{end}", std::process::id());
+        std::env::temp_dir().join(name).to_str().expect("a path in UTF-8").to_owned()
+    };
+    let (cert, key) = (file("cert"), file("key"));
+    std::fs::write(&cert, signed.certificate_pem()).expect("a file");
+    std::fs::write(&key, signed.key_pem()).expect("a file");
+    let node = Node::start(
+        &["serve", &format!("--tls-cert={cert}"), &format!("--tls-key={key}")],
+        Stdio::null(),
+        "info",
+    );
+    let root = format!("--root-certificate={cert}");
+    let missing = format!("--root-certificate={cert}.gone");
+    for scheme in ["tls", "wss"] {
+        let url = format!("{scheme}://localhost:{}", node.address.port());
+        let printed = output(&["schema", &root, &url, "trouble"]);
+        assert!(printed.status.success(), "{}", text(&printed.stderr));
+        assert_eq!(text(&printed.stdout), schema::<Trouble>().to_json_pretty() + "\n");
+        for (arguments, why) in [
+            (vec!["schema", &url, "trouble"], "--root-certificate"),
+            (vec!["schema", &missing, &url, "trouble"], "cert.gone"),
+        ] {
+            let failed = output(&arguments);
+            assert_eq!(failed.status.code(), Some(1));
+            assert!(text(&failed.stderr).contains(why), "{}", text(&failed.stderr));
+        }
+    }
+    for path in [cert, key] {
+        std::fs::remove_file(path).expect("it is there");
     }
 }
 

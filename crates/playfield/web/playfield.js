@@ -43,7 +43,8 @@
  * The callbacks of a connection. All are optional.
  *
  * @typedef {object} ConnectionCallbacks
- * @property {(text: string) => void} [status] With a text for people: "connected", or why not.
+ * @property {(text: string) => void} [status] With a text for people: "connected", or why not; also
+ *   for each attempt to connect again that failed.
  * @property {(text: string) => void} [lost] The connection was lost. The client connects again by
  *   itself. Rooms stay as they are, and what is sent meanwhile waits.
  * @property {(how: { away: number, lost: { room: ?Room, messages: number }[] }) => void} [resumed]
@@ -83,13 +84,16 @@
  * @property {?number} number The room's number in this session; `null` while not in the room.
  * @property {string} [id] The room's id, once it is joined.
  * @property {?string} key The room's key or code; `null` if it has none, or is not joined.
+ * @property {Promise<Room>} joined Resolves to the room once it is joined and its state is there.
+ *   Rejects with the node's reason if it is not joined; the error has its `code`.
  * @property {boolean} left The stay in the room has ended: nothing more comes.
  * @property {number} patches The number of patches applied.
  * @property {(message: string, payload: any) => boolean} send Sends a message without a reply.
  *   While the connection is lost, it waits. Returns `false` if it can't be sent: not in the room,
- *   or too much waits.
+ *   or not yet, or too much waits.
  * @property {(message: string, payload: any) => Promise<any>} request Sends a message and resolves
- *   to its reply. Rejects with the node's reason, or when the room ends; the error has its `code`.
+ *   to its reply. Waits until the room is joined. Rejects with the node's reason, or when the room
+ *   ends; the error has its `code`.
  *   "connection_lost" means that it is unknown whether the room has handled the request.
  * @property {() => Promise<void>} leave Leaves the room. The connection stays.
  * @property {() => void} close Closes the connection, and so leaves the room.
@@ -125,8 +129,12 @@ export const UNREADABLE_IN_A_ROW_MAX = 2;
  */
 const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000, LASTING_MS = 5000;
 
-/** An attempt to connect that takes longer has failed. */
-const ATTEMPT_MS_MAX = 10_000;
+/**
+ * An attempt to connect that takes longer has failed. While the node still keeps the session, an
+ * attempt takes at most a third of that time, or the shorter limit: one that hangs leaves time for
+ * others.
+ */
+const ATTEMPT_MS_MAX = 10_000, ATTEMPT_MS = 3000;
 
 /** How long a connection that may be dead, as after a sleep, has to show that it is not. */
 const DOUBT_MS = 5000;
@@ -327,12 +335,15 @@ function set(at, last, value) {
  * @property {any} [options] The options of a new room, which may be criteria for the one to join.
  */
 
+/** @typedef {string | Uint8Array} Token */
+
 /**
  * How to connect. All are optional.
  *
  * @typedef {object} ConnectHow
- * @property {string | Uint8Array | (() => string | Uint8Array)} [token] For the node's
- *   authenticator. A function is called for each connection; a token may have expired by then.
+ * @property {Token | (() => Token | Promise<Token>)} [token] For the node's authenticator. A
+ *   function is called for each connection, as a token may have expired by then. If it fails, or
+ *   takes longer than an attempt to connect may, the attempt has failed.
  * @property {number} [reconnectForMs] How long to try to restore a lost connection. The time during
  *   which the page is hidden, or the device asleep, does not count. 60,000 without it.
  */
@@ -348,7 +359,6 @@ function entrance(roomType, { id, key, create, code, private: isPrivate, options
 
 /** A token in base64, if there is one. */
 function base64(token) {
-  if (typeof token === "function") token = token();
   if (token === undefined) return undefined;
   const bytes = typeof token === "string" ? new TextEncoder().encode(token) : token;
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
@@ -413,6 +423,8 @@ export function connect(name, on = {}, how = {}) {
   let socket, began, isWelcome = false, isHeard = false, pings = new Map(), samples = [];
   // How many attempts there were, how long they took, and since when the connection is lost.
   let attempts = 0, tried = 0, lostAt = null, wasWelcome = false;
+  // How long the node keeps the session after a lost connection.
+  let graceMs = 0;
   let heartbeat, nonce = 0, ackTimer, watchTimer, openTimer;
   const wakes = new AbortController();
 
@@ -529,11 +541,14 @@ export function connect(name, on = {}, how = {}) {
     if (tried >= (how.reconnectForMs ?? 60_000)) {
       return end("connection_lost", `${text}; it could not be reached again`);
     }
-    const wait = Math.random() * Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** attempts++);
+    const kept = lostAt + graceMs - now(), most = BACKOFF_MS * 2 ** attempts++;
+    // The last attempt within the grace comes shortly before its end.
+    const keptMost = kept > 0 ? Math.max(kept / 2, BACKOFF_MS) : Infinity;
+    const wait = Math.random() * Math.min(BACKOFF_MS_MAX, most, keptMost);
     if (!isHidden()) tried += wait;
     connection.status = "lost";
     openTimer = setTimeout(open, wait);
-    if (!wasConnected) return;
+    if (!wasConnected) return call(on, "status", `${text}; trying again`);
     if (!token) forget("connection_lost", text);
     if (connection.status === "ended") return; // by a callback
     call(on, "status", `${text}; reconnecting`);
@@ -562,6 +577,7 @@ export function connect(name, on = {}, how = {}) {
         if (connection.status === "ended") return; // by a callback
         sent = log.length;
       }
+      graceMs = grace;
       token = grace > 0 ? resume : "";
       heartbeat = heartbeat_ms || 30_000;
       isWelcome = wasWelcome = true;
@@ -670,13 +686,36 @@ export function connect(name, on = {}, how = {}) {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const mine = (socket = new WebSocket(`${scheme}://${location.host}/`));
     openTimer = undefined;
-    watchTimer = setTimeout(() => lose("the server does not answer"), ATTEMPT_MS_MAX);
-    socket.onopen = () => {
+    const isKept = lostAt !== null && now() < lostAt + graceMs;
+    const share = isKept ? Math.max(graceMs / 3, ATTEMPT_MS) : Infinity;
+    const limit = Math.min(share, ATTEMPT_MS_MAX);
+    // The token and the socket are awaited at the same time.
+    let given, isOpen = false;
+    const greet = () => {
+      if (!given || !isOpen || socket !== mine) return;
       const copies = [...rooms.values()].map((inside) => inside.copy());
       const resume = token ? { token, received, rooms: copies } : undefined;
       behind = behindLength = 0;
-      const hello = { type: "hello", protocol: 1, name, token: base64(how.token) };
+      const hello = { type: "hello", protocol: 1, name, ...given };
       mine.send(JSON.stringify({ ...hello, resumable: true, resume }));
+    };
+    const take = (token) => {
+      given = { token: base64(token) };
+      greet();
+    };
+    const noToken = (error) => {
+      if (socket === mine) lose(`there is no token: ${error?.message ?? error}`);
+    };
+    watchTimer = setTimeout(() => {
+      if (given) lose("the server does not answer");
+      else noToken(`its function gave none within ${Math.round(limit)} ms`);
+    }, limit);
+    // A function may fail, at once or later.
+    if (typeof how.token !== "function") take(how.token);
+    else new Promise((gives) => gives(how.token())).then(take).catch(noToken);
+    socket.onopen = () => {
+      isOpen = true;
+      greet();
     };
     socket.onmessage = read;
     socket.onerror = socket.onclose = () => lose("disconnected");
@@ -715,14 +754,26 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
   // The room's epoch, the copy's last version, how many messages and snapshots in a row could not
   // be used, and the last event's number.
   let epoch, newest = 0, unusable = 0, snapshots = 0, events = 0;
+  // Requests made before the room is joined, and their length.
+  let early = [], earlyLength = 0, settle;
+  room.joined = new Promise((resolve, reject) => (settle = { resolve, reject }));
+  // `left` says so too.
+  room.joined.catch(() => {});
 
   const asks = (message) =>
     new Promise((resolve, reject) => {
       const refuse = (code, text) => reject(failure(code, text));
-      if (room.number === null) refuse("not_joined", "not in the room");
-      else if (!ask({ ...message, room: room.number }, { inside, resolve, reject: refuse })) {
-        refuse("limit", TOO_MUCH);
-      }
+      const start = (message) => {
+        const entry = { inside, resolve, reject: refuse };
+        if (!ask({ ...message, room: room.number }, entry)) refuse("limit", TOO_MUCH);
+      };
+      if (room.number !== null) return start(message);
+      if (room.left) return refuse("not_joined", "not in the room");
+      if (earlyLength >= UNCONFIRMED_LENGTH_MAX) return refuse("limit", TOO_MUCH);
+      // As it is now, whatever becomes of the payload.
+      const text = JSON.stringify(message);
+      earlyLength += text.length;
+      early.push({ start: () => start(JSON.parse(text)), refuse });
     });
   room.send = (message, payload) =>
     room.number !== null && post({ type: "send", room: room.number, message, payload }) > 0;
@@ -754,6 +805,7 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
     Object.assign(room, { version });
     newest = version;
     unusable = snapshots = 0;
+    settle.resolve(room);
     call(on, "change", room);
   };
 
@@ -771,6 +823,8 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
       rooms.delete(room.number);
       room.number = null;
       room.left = true;
+      for (const { refuse } of early.splice(0)) refuse(code, text);
+      settle.reject(failure(code, text));
       fail((entry) => entry.inside === inside, code, text);
       call(on, "status", text);
       call(on, "left", code, text);
@@ -781,6 +835,7 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
       ({ epoch } = message);
       inside.silence = message.silence_ms || Infinity;
       rooms.set(number, inside);
+      for (const { start } of early.splice(0)) start();
     },
     snapshot: (message) => {
       if (message.epoch !== epoch) {

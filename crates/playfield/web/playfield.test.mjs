@@ -94,11 +94,13 @@ function connected(how) {
   return { room, socket, statuses };
 }
 
-test("a request before the room is joined is rejected, and nothing is sent", async () => {
+test("before the room is joined, a request waits, and a message without a reply is refused", async () => {
   const { room, socket } = connected();
-  await assert.rejects(room.request("Draw"), /not in the room/);
+  room.request("Draw").catch(() => {});
   assert.equal(room.send("Wave"), false);
   assert.deepEqual(rest(socket.sent).map(({ type }) => type), ["hello", "join_or_create"]);
+  socket.says({ type: "joined", request: 1, room: 1, player: 7, id: "a" });
+  assert.deepEqual(rest(socket.sent).at(-1), { type: "request", request: 2, room: 1, message: "Draw" });
 });
 
 /** The messages of clients in the protocol's vectors, by their descriptions. */

@@ -222,6 +222,11 @@ test("an unreadable message comes again over a new connection; after three in a 
 
 test("the waits between attempts are random parts of a time that doubles, and end", async () => {
   const { world, node, heard, connection, socket } = await start(1);
+  // The node keeps the session for long.
+  node.grace = 3_600_000;
+  socket().cut();
+  await world.advance(10_000);
+  heard.length = 0;
   world.delay = () => 0;
   Math.random = () => 1;
   node.isDown = true;
@@ -485,4 +490,105 @@ test("a room is left, and the connection stays", async () => {
   speak(other, true);
   await world.advance(1000);
   assert.deepEqual(other.answers, [[1, 1]]);
+});
+
+test("however short the session is kept, several attempts fall within that time, and one comes shortly before its end", async () => {
+  for (const grace of [1000, 10_000, 60_000]) {
+    for (const random of [() => 1, () => 0.5, null]) {
+      const { world, node, socket } = await start(1);
+      node.grace = grace;
+      socket().cut();
+      await world.advance(10_000);
+      Math.random = random ?? Math.random;
+      const at = [], begun = world.time, { onsocket } = world;
+      world.onsocket = (socket) => (at.push(world.time - begun), onsocket(socket));
+      node.isDown = true;
+      socket().cut();
+      await world.advance(grace);
+      const within = at.filter((time) => time < grace);
+      assert.ok(within.length >= 4 && within.at(-1) >= grace - 250, `${grace}: ${within}`);
+    }
+  }
+  // An attempt that hangs leaves time for others.
+  const { world, heard, socket } = await start(1);
+  const { onsocket } = world;
+  let hung = 0;
+  world.onsocket = (socket) => (hung++ < 2 ? undefined : onsocket(socket));
+  socket().cut();
+  await world.advance(10_000);
+  assert.deepEqual([hung, heard.map(([what]) => what)], [3, ["lost", "resumed"]]);
+});
+
+test("a token function may be async, and fail: the client says so, and tries again", async () => {
+  const texts = [];
+  let asked = 0;
+  const token = () => {
+    asked += 1;
+    if (asked === 2) throw new Error("the account service is away");
+    if (asked === 3) return Promise.reject(new Error("nobody is logged in"));
+    if (asked === 4) return new Promise(() => {});
+    return new Promise((given) => setTimeout(() => given(`token ${asked}`), 500));
+  };
+  const world = new World();
+  const node = new ModelNode(world);
+  const connection = connect("Ann", { status: (text) => texts.push(text) }, { token });
+  const log = enter(connection);
+  await world.advance(2000);
+  assert.equal(atob(world.sockets[0].sent[0].token), "token 1");
+  world.sockets[0].cut();
+  speak(log, true);
+  await world.advance(8000);
+  assert.equal(atob(world.sockets.at(-1).sent[0].token), "token 5");
+  assert.deepEqual([log.answers, node.faults, connection.status], [[[1, 1]], [], "connected"]);
+  assert.deepEqual(texts, [
+    "connected",
+    "disconnected; reconnecting",
+    "there is no token: the account service is away; trying again",
+    "there is no token: nobody is logged in; trying again",
+    "there is no token: its function gave none within 3333 ms; trying again",
+    "connected",
+  ]);
+  // At first it ends the connection, after `connect` has returned.
+  let ended;
+  const never = connect("Ann", { ended: (...how) => (ended = [never.status, ...how]) }, { token: () => { throw new Error("no"); } });
+  await world.advance(1);
+  assert.deepEqual(ended, ["ended", "connection_lost", "there is no token: no"]);
+});
+
+test("requests made while a room is being joined follow the join, and `joined` says when it is done", async () => {
+  const world = new World();
+  const node = new ModelNode(world);
+  const connection = connect("Ann");
+  const log = enter(connection);
+  const payload = { value: 1 };
+  speak(log, true);
+  speak(log, true);
+  const changed = log.room.request("Add", payload).then((answer) => log.answers.push(answer.value));
+  payload.value = 2;
+  assert.equal(log.room.send("Note", 1), false);
+  let joined;
+  log.room.joined.then((room) => (joined = [room === log.room, room.state.sum, room.number]));
+  // Over a connection that is lost meanwhile, too.
+  while (!node.rooms.length) await world.advance(1);
+  world.sockets.at(-1).cut();
+  await world.advance(5000);
+  await changed;
+  assert.deepEqual([joined, log.answers, node.rooms[0].executed.slice(0, 2)], [[true, 0, 1], [[1, 1], [2, 2], 1], [1, 2]]);
+
+  // Those of a room that is not joined fail with the reason.
+  node.join_or_create = function ({ request }) {
+    this.says({ type: "error", request, code: "room_full", text: "it is full" });
+  };
+  const full = enter(connection);
+  speak(full, true);
+  const refused = assert.rejects(full.room.joined, { code: "room_full", message: "it is full" });
+  await world.advance(1000);
+  await refused;
+  assert.deepEqual([full.left, full.failed], [[["room_full", "it is full"]], [[1, "room_full"]]]);
+  await assert.rejects(full.room.request("Add", 1), { code: "not_joined" });
+
+  // They are bounded.
+  const much = enter(connection);
+  much.room.request("Add", "x".repeat(UNCONFIRMED_LENGTH_MAX)).catch(() => {});
+  await assert.rejects(much.room.request("Add", 1), { code: "limit" });
 });

@@ -114,17 +114,26 @@ fn certificate(why: &CertificateError) -> String {
     use CertificateError as Why;
     match why {
         Why::Expired | Why::ExpiredContext { .. } => {
-            format!("its certificate has expired, or this machine's clock is wrong: {why}")
+            format!(
+                "its certificate has expired, or this machine's clock is wrong: {why}; renew the \
+                 certificate (tls_cert), or set the clock"
+            )
         }
         Why::NotValidYet | Why::NotValidYetContext { .. } => {
-            format!("its certificate is not valid yet, or this machine's clock is wrong: {why}")
+            format!(
+                "its certificate is not valid yet, or this machine's clock is wrong: {why}; wait, \
+                 or set the clock"
+            )
         }
         Why::NotValidForName | Why::NotValidForNameContext { .. } => {
-            format!("its certificate is for another name: {why}")
+            format!(
+                "its certificate is for another name: {why}; connect by a name that it states, or \
+                 give the node a certificate for this one (tls_cert)"
+            )
         }
         Why::UnknownIssuer => "its certificate is from an unknown issuer; if that is right, give \
                                the issuer's certificate with root_certificate"
             .into(),
-        _ => format!("its certificate is not accepted: {why}"),
+        _ => format!("its certificate is not accepted: {why}; give the node another (tls_cert)"),
     }
 }

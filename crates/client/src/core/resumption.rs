@@ -262,6 +262,7 @@ impl Session {
             (None, None) => {
                 self.resumption.opened(welcome);
                 handler.welcome(welcome);
+                self.probe();
                 Ok(())
             }
             (Some(_), None) => {
@@ -320,7 +321,7 @@ impl Session {
         self.ping_again();
     }
 
-    /// Measures the new connection's round trip, and shows the node that its welcome has arrived.
+    /// Measures the next connection's round trip, and shows the node that its welcome has arrived.
     fn ping_again(&mut self) {
         for nonce in self.pulse.ping_again() {
             let _ = self.send_message(&ClientMessage::Ping { nonce });

@@ -36,7 +36,7 @@ const STEPS: [Step; 3] = [
             assert_eq!(client.request(RoomNumber(1), 0, "draw", b"1"), Ok(RequestNumber(2)));
             assert_eq!(client.request(RoomNumber(1), 0, "draw", b"2"), Ok(RequestNumber(3)));
             assert_eq!(client.list(Some("table"), &[("map", "sea")], 9), Ok(RequestNumber(4)));
-            assert_eq!(client.ping(), Ok(1));
+            assert_eq!(client.ping(), Ok(2));
         },
         packed: &[
             b"\x48\x01\x05\x02[]",
@@ -44,7 +44,7 @@ const STEPS: [Step; 3] = [
             b"\x45\x0217",
             b"\x4b\x01\x03\x00\x0e\x02no\x00",
             b"\x43\x04\x01\x01r\x05table\x00\x02\x08\x01\x01\x03map\x03sea",
-            b"\x4a\x01\x00",
+            b"\x4a\x02\x00",
             b"\x49\x2a",
             b"\x4b\x00\x01\x01\x0e\x05never\x00",
             b"\x48\x01\x07\x01[]",
@@ -55,7 +55,7 @@ const STEPS: [Step; 3] = [
             r#"{"type":"reply","request":2,"payload":17}"#,
             r#"{"type":"error","request":3,"code":"refused","text":"no"}"#,
             r#"{"type":"listed","request":4,"rooms":[{"id":"r","room_type":"table","players":2,"capacity":8,"locked":true,"metadata":{"map":"sea"}}]}"#,
-            r#"{"type":"pong","nonce":1}"#,
+            r#"{"type":"pong","nonce":2}"#,
             r#"{"type":"ping","nonce":42}"#,
             r#"{"type":"error","room":1,"code":"refused","text":"never"}"#,
             r#"{"type":"patch","room":1,"base":7,"version":8,"ops":[]}"#,
@@ -135,7 +135,7 @@ fn expected_events(format: Format) -> Vec<Event> {
                 metadata: vec![("map".into(), "sea".into())],
             }],
         },
-        Event::Pong { nonce: 1, round_trip: Duration::ZERO },
+        Event::Pong { nonce: 2, round_trip: Duration::ZERO },
         Event::Error {
             room: Some(RoomNumber(1)),
             code: ErrorCode::Refused,
@@ -164,6 +164,7 @@ fn expected_said(format: Format) -> Vec<Said> {
     let filter = vec![("map".into(), "sea".into())];
     [
         Message::Join { request: RequestNumber(1), room: "r".into() },
+        Message::Ping { nonce: 1 },
         Message::Request {
             room: RoomNumber(1),
             request: RequestNumber(2),
@@ -177,7 +178,7 @@ fn expected_said(format: Format) -> Vec<Said> {
             payload: b"2",
         },
         Message::List { request: RequestNumber(4), room_type, filter, limit: 9 },
-        Message::Ping { nonce: 1 },
+        Message::Ping { nonce: 2 },
         Message::Pong { nonce: 42 },
         Message::Send { room: RoomNumber(1), message: message(2, "nudge"), payload: b"3" },
         Message::Leave { request: RequestNumber(5), room: RoomNumber(1) },

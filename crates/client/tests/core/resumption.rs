@@ -521,11 +521,11 @@ fn a_suspected_connection_has_five_seconds_to_answer() {
         let mut talk = Talk::kept_in_room();
         talk.client.advance(at(9), &mut talk.events);
         talk.client.suspect();
-        assert_eq!(talk.heard().last(), Some(&other("Ping { nonce: 1 }")));
+        assert_eq!(talk.heard().last(), Some(&other("Ping { nonce: 2 }")));
         assert_eq!(talk.client.due_at(), Some(at(14)));
         talk.client.advance(at(13), &mut talk.events);
         if answers {
-            talk.says(&ServerMessage::Pong { nonce: 1, time_us: 0 });
+            talk.says(&ServerMessage::Pong { nonce: 2, time_us: 0 });
             assert_eq!(talk.client.due_at(), None);
         }
         talk.client.advance(at(14), &mut talk.events);

@@ -431,8 +431,8 @@ fn an_idle_client_pings_and_gives_up_on_a_silent_node() {
     talk.client.advance(at(499), &mut talk.events);
     assert_eq!(talk.heard(), []);
     talk.client.advance(at(500), &mut talk.events);
-    assert_eq!(talk.heard(), [other("Ping { nonce: 1 }")]);
-    talk.says(&ServerMessage::Pong { nonce: 1, time_us: 0 });
+    assert_eq!(talk.heard(), [other("Ping { nonce: 2 }")]);
+    talk.says(&ServerMessage::Pong { nonce: 2, time_us: 0 });
     assert_eq!(talk.all_events(), [], "the user did not ask");
 
     while let Some(due) = talk.client.due_at() {

@@ -72,6 +72,7 @@ impl Talk {
         talk.heard();
         talk.says(&kept(b"t1", None));
         assert!(matches!(talk.event(), Event::Welcome(_)));
+        talk.is_measured();
         talk
     }
 
@@ -112,7 +113,13 @@ impl Talk {
         assert!(matches!(&talk.heard()[..], [Said::Hello { .. }]));
         talk.says(&welcome(1000, 1000));
         assert!(matches!(talk.event(), Event::Welcome(_)));
+        talk.is_measured();
         talk
+    }
+
+    /// The client has sent a ping after the welcome.
+    fn is_measured(&mut self) {
+        assert_eq!(self.heard(), [other("Ping { nonce: 1 }")]);
     }
 
     /// A session whose client is in room 1, at version 5 of epoch 3.

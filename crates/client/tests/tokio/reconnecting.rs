@@ -225,8 +225,8 @@ async fn a_suspected_connection_is_pinged_and_the_clock_is_measured() {
     let (connection, _room, mut server, _listener) = in_room(|connect| connect).await;
     assert_eq!((connection.round_trip(), connection.node_time()), (None, None));
     connection.suspect();
-    assert_eq!(server.hear().await, other("Ping { nonce: 1 }"));
-    server.say(&ServerMessage::Pong { nonce: 1, time_us: 3_600_000_000 }).await;
+    assert_eq!(server.hear().await, other("Ping { nonce: 2 }"));
+    server.say(&ServerMessage::Pong { nonce: 2, time_us: 3_600_000_000 }).await;
     tokio::join!(connection.ping(), server.pong()).0.unwrap();
     assert!(connection.round_trip().unwrap() < Duration::from_secs(60));
     assert!(connection.node_time().is_some());
@@ -317,4 +317,19 @@ async fn a_client_tries_while_the_node_keeps_the_session_whatever_its_settings()
     let back = tokio::time::timeout(Duration::from_secs(30), back).await;
     assert!(matches!(back, Ok((_, Said::Resume(..)))), "the client has not come back");
     drop(connection);
+}
+
+#[tokio::test]
+async fn the_first_ping_follows_the_welcome() {
+    let (connection, _room, mut server, _listener) = in_room(|connect| connect).await;
+    assert_eq!(connection.round_trip(), None);
+    server.say(&ServerMessage::Pong { nonce: 1, time_us: 3_600_000_000 }).await;
+    // The answer to a list comes after it.
+    let node = async {
+        while !matches!(server.hear().await, Said::Other(said) if said.starts_with("List")) {}
+        server.error(Some(RequestNumber(2)), ErrorCode::Limit, "not now").await;
+    };
+    tokio::join!(connection.list(None, &[], 0), node).0.unwrap_err();
+    assert!(connection.round_trip().is_some());
+    assert!(connection.node_time().unwrap() >= Duration::from_secs(3600));
 }

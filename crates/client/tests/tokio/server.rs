@@ -11,7 +11,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Node, Said, welcome};
+use crate::support::{Node, Said, other, welcome};
 
 pub(crate) struct Server {
     stream: TcpStream,
@@ -178,7 +178,9 @@ impl Server {
     async fn read(&mut self) -> bool {
         let mut bytes = [0; 1024];
         let length = self.stream.read(&mut bytes).await.unwrap();
-        self.heard.extend(self.node.read(&bytes[..length]));
+        // A first ping, which measures the round trip, follows each welcome.
+        let is_news = |said: &Said| *said != other("Ping { nonce: 1 }");
+        self.heard.extend(self.node.read(&bytes[..length]).into_iter().filter(is_news));
         let answer = self.node.take_answer();
         self.stream.write_all(&answer).await.unwrap();
         length > 0

@@ -110,11 +110,11 @@ async fn a_certificate_that_is_not_accepted_says_why() {
     let other = SelfSigned::new(&["elsewhere.example"]).unwrap();
     let expired = SelfSigned::valid(&["localhost"], now - 2 * hour, now - hour).unwrap();
     let early = SelfSigned::valid(&["localhost"], now + hour, now + 2 * hour).unwrap();
-    for (name, signed, root, part) in [
-        ("unknown", &good, &stranger, "unknown issuer"),
-        ("other", &other, &other, "for another name"),
-        ("expired", &expired, &expired, "has expired"),
-        ("early", &early, &early, "is not valid yet"),
+    for (name, signed, root, part, advice) in [
+        ("unknown", &good, &stranger, "unknown issuer", "root_certificate"),
+        ("other", &other, &other, "for another name", "connect by a name that it states"),
+        ("expired", &expired, &expired, "has expired", "renew the certificate"),
+        ("early", &early, &early, "is not valid yet", "set the clock"),
     ] {
         let running = start_with(signed, name);
         for scheme in ["tls", "wss"] {
@@ -123,6 +123,7 @@ async fn a_certificate_that_is_not_accepted_says_why() {
             let error = fails(dial(&running, scheme).root_certificate(root.as_bytes())).await;
             assert!(error.to_string().contains(part) && error.is_untrusted(), "{error}");
             assert!(error.to_string().starts_with("localhost:"), "{error}");
+            assert!(error.to_string().contains(advice), "{error}");
         }
     }
 }
