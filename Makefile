@@ -46,10 +46,15 @@ cuts: ## cut 10,000 connections of each client, and check that nothing is lost (
 	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield-client --test cuts -- --nocapture
 	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield --test browser_cuts -- --nocapture
 
+# The crates with features that a default build leaves out.
+FEATURED = playfield playfield-cli playfield-identity playfield-server
+
 lint: ## check format, clippy, documentation, dependencies and spelling; a warning is an error
 	$(CHECK) fmt clippy
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy $(FEATURED:%=--package %) --all-features --all-targets -- -D warnings
+	cargo clippy --package playfield-client --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
 	else echo "playfield: cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
@@ -76,7 +81,7 @@ fuzz: ## feed both ends arbitrary input, each target for a minute (FUZZ_SECONDS=
 	$(CHECK)
 	scripts/fuzz $(FUZZ_SECONDS)
 
-conformance: ## hold both ends of the WebSocket against the Autobahn test suite (CASES='6.*,12.1.1' STRICT=1)
+conformance: ## run the Autobahn suite against both ends of the WebSocket, and a node (CASES='6.*,12.1.1' STRICT=1)
 	$(CHECK)
 	conformance/autobahn/run $(if $(CASES),--cases '$(CASES)') $(if $(filter 1,$(STRICT)),--strict)
 

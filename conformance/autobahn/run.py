@@ -1,4 +1,4 @@
-"""Runs the converted suite, shared out to several processes, against the echo examples; tells what came of it.
+"""Runs the converted suite, shared out to several processes, against the echo examples; says what came of it.
 
 `run` beside it starts it, in the environment that has the suite.
 """
@@ -23,8 +23,15 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 REPORTS = ROOT / "target/conformance/reports"
 
-# The role is that of the end that is tested.
-EXAMPLES = {"server": "echo_server", "client": "echo_client"}
+# The role is that of the end that is tested: the crate and the example of each, and its arguments. `node` and
+# `node-tls` are a whole node, with its listener, its limits and its TLS.
+NODE = ["playfield-server", "--features", "echo"]
+EXAMPLES = {
+    "server": (["playfield-websocket"], "echo_server", []),
+    "client": (["playfield-websocket"], "echo_client", []),
+    "node": (NODE, "echo_node", []),
+    "node-tls": (NODE, "echo_node", ["--tls"]),
+}
 
 # More shares of the cases than processes: they differ in what they take, by how well a file deflates.
 SHARES_PER_JOB = 4
@@ -97,17 +104,20 @@ def select(patterns):
 
 def build(roles):
     """Builds the examples; the command of each role."""
-    command = ["cargo", "build", "--release", "-p", "playfield-websocket", "--examples"]
-    command.append("--message-format=json-render-diagnostics")
-    done = subprocess.run(command, check=False, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        complain("the examples of crates/websocket don't build; the reason is above.")
-    messages = [json.loads(line) for line in done.stdout.splitlines()]
-    found = {message["target"]["name"]: message["executable"] for message in messages if message.get("executable")}
+    commands = {}
     for role in roles:
-        if EXAMPLES[role] not in found:
-            complain(f"crates/websocket has no example {EXAMPLES[role]}.")
-    return {role: [found[EXAMPLES[role]]] for role in roles}
+        package, example, arguments = EXAMPLES[role]
+        command = ["cargo", "build", "--release", "-p", *package, "--example", example]
+        command.append("--message-format=json-render-diagnostics")
+        done = subprocess.run(command, check=False, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            complain(f"the example {example} of {package[0]} doesn't build; the reason is above.")
+        messages = [json.loads(line) for line in done.stdout.splitlines()]
+        found = {message["target"]["name"]: message["executable"] for message in messages if message.get("executable")}
+        if example not in found:
+            complain(f"{package[0]} has no example {example}.")
+        commands[role] = [found[example], *arguments]
+    return commands
 
 
 def fuzz(url, out, cases, drive=lambda url: None):
@@ -149,12 +159,12 @@ def test(role, command, cases, jobs):
             finally:
                 CHILDREN.end(peer)
 
-        if role == "server":
+        if role != "client":
             peer = CHILDREN.start([*command, "0"], stdout=subprocess.PIPE, stderr=peer_log)
             address = peer.stdout.readline().strip()
             if not address:
                 complain(f"{shlex.join(command)} printed no address to connect to; see {peer_log.name}.")
-            url = f"ws://{address}"
+            url = address if "://" in address else f"ws://{address}"
             test_share = lambda share: fuzz(url, out, share)
         else:
             peer = None
@@ -201,7 +211,7 @@ def shorten(cases):
 def tell(results, cases, strict):
     """Prints the table; true if nothing failed."""
     words = ("OK", "NON-STRICT", "INFORMATIONAL", "UNIMPLEMENTED")
-    print("\nrole    cases run    ok  non-strict  informational  unimplemented  failed")
+    print("\nrole      cases run    ok  non-strict  informational  unimplemented  failed")
     names, bad = [], False
     for role, (verdicts, faults) in results.items():
         by_word = {}
@@ -209,7 +219,7 @@ def tell(results, cases, strict):
             by_word.setdefault(judge(verdicts.get(case)), []).append(case)
         ok, non_strict, informational, unimplemented = (len(by_word.get(word, [])) for word in words)
         failed = len(cases) - ok - non_strict - informational - unimplemented
-        print(f"{role:6}  {len(verdicts):9}  {ok:4}  {non_strict:10}", end="")
+        print(f"{role:8}  {len(verdicts):9}  {ok:4}  {non_strict:10}", end="")
         print(f"  {informational:13}  {unimplemented:13}  {failed:6}")
         told = sorted(by_word.keys() - {"OK", "INFORMATIONAL"})
         names += [f"{role}, {word}: {shorten(by_word[word])}" for word in told]
@@ -223,13 +233,13 @@ def tell(results, cases, strict):
 def main():
     options = argparse.ArgumentParser(prog="run", description="Runs the Autobahn test suite.")
     options.add_argument("--cases", default="*", help="which, such as '6.4.*,12.1.3' (all)")
-    options.add_argument("--role", choices=EXAMPLES, help="only the end in this role (both)")
+    options.add_argument("--role", choices=EXAMPLES, help="only the end in this role (all)")
     options.add_argument("--strict", action="store_true", help="count what is not strict as failed")
     options.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes side by side (as many as cores)")
     options.add_argument(
         "--peer",
         help="test this command instead of our example; needs --role. A server gets the argument 0, and prints its "
-        "address; a client gets the URL of the suite",
+        "address or URL; a client gets the URL of the suite",
     )
     chosen = options.parse_args()
     if chosen.peer and not chosen.role:

@@ -290,6 +290,18 @@ fn bench_tls_notices_one_damaged_byte_in_every_row() {
 }
 
 #[test]
+fn bench_jwt_verifies_what_it_counts() {
+    let arguments = ["bench", "jwt", "--json", "--sessions=20", "--rounds=1"];
+    for (more, status) in [(&[][..], 0), (&["--corrupt-one"], 1)] {
+        let output = playfield(&[&arguments[..], more].concat());
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(status), "{lines}{}", text(&output.stderr));
+        let verified = format!(r#""verified":{}"#, status == 0);
+        assert_eq!(lines.matches(&verified).count(), 4, "{lines}");
+    }
+}
+
+#[test]
 fn bench_resume_verifies_what_it_counts() {
     let arguments = ["bench", "resume", "--json", "--sessions=40", "--rounds=1", "--calm-ms=1200"];
     for (more, status) in [(&[][..], 0), (&["--corrupt-one"], 1)] {

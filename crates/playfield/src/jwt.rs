@@ -79,12 +79,19 @@ fn identity(verified: Verified, name_bytes_max: usize) -> Identity {
     Identity { name: shown(name, name_bytes_max), user: Some(user), claims: Claims::new(claims) }
 }
 
-/// A name that can be displayed: users choose theirs where they log in, by other rules.
-pub(crate) fn shown(mut name: String, bytes_max: usize) -> String {
-    while let Some(character) = invisible(&name) {
-        name = name.replace(character, "");
+/// A name that can be displayed: users choose theirs where they log in, by other rules. If it has to
+/// be changed, that is logged.
+pub(crate) fn shown(name: String, bytes_max: usize) -> String {
+    let mut visible = name.clone();
+    while let Some(character) = invisible(&visible) {
+        visible = visible.replace(character, "");
     }
-    excerpt(name.trim(), bytes_max).trim_end().to_owned()
+    let shown = excerpt(visible.trim(), bytes_max).trim_end().to_owned();
+    if shown != name {
+        let name = excerpt(&name, 256);
+        log::info!("the name {name:?} of a token or ticket is shown as {shown:?}: name_bytes_max");
+    }
+    shown
 }
 
 #[cfg(test)]

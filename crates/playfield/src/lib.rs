@@ -61,6 +61,15 @@ pub mod store {
     pub use playfield_store::{DiskOptions, DiskStore};
 }
 
+/// Channels, by which clients publish and subscribe apart from rooms: rules for
+/// [`Server::channel`], and what rooms publish.
+pub mod channel {
+    pub use playfield_channel::{
+        Access, Asker, ChannelRule, Pattern, PatternError, PayloadKind, Slow,
+    };
+    pub use playfield_room::{Payload, Publication};
+}
+
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.
 /// See `docs/packets.md`.
 pub mod packet {

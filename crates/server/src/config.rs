@@ -202,6 +202,10 @@ impl Config {
         Duration::from_millis(self.session_grace_ms)
     }
 
+    pub(crate) fn channel_linger(&self) -> Duration {
+        Duration::from_millis(self.channel_linger_ms)
+    }
+
     pub(crate) fn heartbeat(&self) -> Duration {
         Duration::from_millis(self.heartbeat_ms)
     }

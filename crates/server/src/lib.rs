@@ -26,6 +26,9 @@ mod directory;
 mod entropy;
 mod event_loop;
 mod founding;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handle;
 pub mod http;
 mod kept_store;

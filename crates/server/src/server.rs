@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mio::{Poll, Waker};
+use playfield_channel::{ChannelRule, ChannelRules};
 use playfield_room::{RoomType, Store, StoreError};
 use playfield_session::TokenKey;
 
@@ -44,6 +45,7 @@ pub struct Server {
     wrong: Option<String>,
     authenticator: Option<Box<dyn Authenticator>>,
     tickets: Option<Box<dyn TicketChecker>>,
+    channel_rules: ChannelRules,
     store: Option<OpenStore>,
     services: Vec<ServiceAt>,
     on_start: Vec<OnStart>,
@@ -76,6 +78,7 @@ impl Server {
             wrong: None,
             authenticator: None,
             tickets: None,
+            channel_rules: ChannelRules::default(),
             store: None,
             services: Vec::new(),
             on_start: Vec::new(),
@@ -151,6 +154,15 @@ impl Server {
         self
     }
 
+    /// Adds a rule for channels, after all others: the first that matches a channel's name decides.
+    /// [`start`](Self::start) fails if the rule's pattern is none.
+    #[must_use]
+    pub fn channel(mut self, rule: ChannelRule) -> Self {
+        let added = self.channel_rules.add(rule).map_err(|error| error.to_string());
+        self.note(added);
+        self
+    }
+
     /// Sets where rooms with `#[room(persist = …)]` and a key are kept. A node with such room types
     /// does not start without a store.
     #[must_use]
@@ -207,6 +219,7 @@ impl Server {
             wrong,
             authenticator,
             tickets,
+            channel_rules,
             store,
             mut services,
             on_start,
@@ -268,7 +281,8 @@ impl Server {
             sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
         }
         let mut listeners = Listeners::new(shards);
-        let serves_rooms = services.is_empty() || !room_types.is_empty() || !site.is_empty();
+        let serves_clients = !room_types.is_empty() || !channel_rules.is_empty();
+        let serves_rooms = services.is_empty() || serves_clients || !site.is_empty();
         let rooms_addr = if serves_rooms {
             Some(listeners.listen(config.listen, None, &format!("listen = {}", config.listen))?)
         } else {
@@ -310,6 +324,7 @@ impl Server {
         let mut node =
             Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
         node.tickets = tickets;
+        node.channel_rules = channel_rules;
         let node = Arc::new(node);
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);

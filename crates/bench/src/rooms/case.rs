@@ -47,6 +47,12 @@ impl Case {
         self.rooms as usize * self.players as usize
     }
 
+    /// The same without TLS, if this is with TLS.
+    pub(super) fn plain(&self) -> Option<Self> {
+        let transport = self.transport.plain();
+        self.transport.is_secure().then(|| Self { transport, ..self.clone() })
+    }
+
     pub(super) fn workload(&self) -> Colyseus {
         workload(self.players)
     }

@@ -1,5 +1,5 @@
-//! Finds the maximum number of rooms, for ours and for the baseline. Their runs alternate, so that
-//! both meet the same conditions.
+//! Finds the maximum number of rooms: for ours, for ours without TLS if it is with TLS, and for the
+//! baseline. Their runs alternate, so that all meet the same conditions.
 //!
 //! The speed of a virtual machine varies. So a small baseline case, the *gauge*, runs between the
 //! runs. A run is repeated, whatever its result, if the machine was slower than its best or if the
@@ -23,7 +23,7 @@ const DELAYED_MAX: f64 = 0.05;
 /// How much slower than its best the machine may be.
 const SLOWED_MAX: f64 = 1.15;
 
-/// How many runs are repeated, each of ours and of the baseline. Later ones count, so that the
+/// How many runs of each search are repeated. Later ones count, so that the
 /// search ends even on a busy machine.
 const DISTURBED_MAX: u32 = 10;
 
@@ -42,15 +42,23 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
         }
     };
     let most = rooms_max(options.case.players);
-    let mut ours = Side::new(Search::new(options.case.rooms, most));
-    let mut baseline = Side::new(Search::new(options.case.rooms, most));
+    let side = || Side::new(Search::new(options.case.rooms, most));
+    let (mut ours, mut baseline) = (side(), side());
+    let mut plain = options.case.plain().map(|case| (case, side()));
     let mut gauge = Gauge::begin()?;
     let mut bytes = None;
     let mut all_verified = true;
     let mut compared = 0;
-    while ours.search.next().is_some() || baseline.search.next().is_some() {
-        if let Some(rooms) = ours.search.next() {
-            match run_ours(options, &Case { rooms, ..options.case.clone() }) {
+    loop {
+        let plain = plain.as_mut().map(|(case, side)| (&*case, side));
+        let is_under_way =
+            ours.is_under_way() || plain.as_ref().is_some_and(|(_, side)| side.is_under_way());
+        if !is_under_way && !baseline.is_under_way() {
+            break;
+        }
+        for (case, side) in [(&options.case, &mut ours)].into_iter().chain(plain) {
+            let Some(rooms) = side.search.next() else { continue };
+            match run_ours(options, &Case { rooms, ..case.clone() }) {
                 Ok((record, verified)) => {
                     show(&record, out)?;
                     all_verified &= verified;
@@ -58,9 +66,9 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
                     if verified {
                         bytes.get_or_insert(sent_bytes(&record));
                     }
-                    ours.ran(record, verified, gauge.is_slow()?);
+                    side.ran(record, verified, gauge.is_slow()?);
                 }
-                Err(error) => ours.broke(rooms, &error),
+                Err(error) => side.broke(rooms, &error),
             }
         }
         if let (Some(rooms), Some(bytes)) = (baseline.search.next(), bytes) {
@@ -71,14 +79,14 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
                 }
                 Err(error) => baseline.broke(rooms, &error),
             }
-        } else if bytes.is_none() && ours.search.next().is_none() {
+        } else if bytes.is_none() && !is_under_way {
             return Err(io::Error::other(
                 "every size failed, so there is no result to compare the baseline with",
             ));
         }
     }
     let (max, baseline_max) = (ours.search.result(), baseline.search.result());
-    let record = copied(options.case.record(), &ours.last, LAST)
+    let mut record = copied(options.case.record(), &ours.last, LAST)
         .with("compared", compared)
         .with("verified", all_verified)
         .with("max_rooms", max)
@@ -93,8 +101,19 @@ pub(super) fn find_max(options: &Options, out: &mut dyn Write) -> io::Result<boo
         .measured("gauge_us_per_send_least", gauge.least)
         .measured("gauge_us_per_send_most", gauge.most)
         .measured("ratio", f64::from(max) / f64::from(baseline_max.max(1)));
+    let mut summary = format!("maximum: {max} rooms; baseline: {baseline_max}");
+    if let Some((_, plain)) = plain {
+        let plain_max = plain.search.result();
+        summary += &format!("; without TLS: {plain_max}");
+        record = record
+            .with("plain_us_per_send", plain.last["us_per_send"].clone())
+            .with("plain_max_rooms", plain_max)
+            .with("plain_runs", plain.runs)
+            .with("plain_runs_disturbed", plain.disturbed)
+            .measured("ratio_to_plain", f64::from(max) / f64::from(plain_max.max(1)));
+    }
     if table.is_some() {
-        writeln!(out, "maximum: {max} rooms; baseline: {baseline_max}")?;
+        writeln!(out, "{summary}")?;
     } else {
         writeln!(out, "{}", machine.add_to(record).line())?;
     }
@@ -117,7 +136,7 @@ const LAST: &[&str] = &[
     "rss_mb",
 ];
 
-/// One of the two alternating searches.
+/// One of the alternating searches.
 struct Side {
     search: Search,
     /// The record of the last run that counted.
@@ -130,6 +149,10 @@ struct Side {
 impl Side {
     fn new(search: Search) -> Self {
         Self { search, last: Value::Null, runs: 0, disturbed: 0, broken: 0 }
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.search.next().is_some()
     }
 
     /// Records the result of a run, unless the machine was disturbed.

@@ -108,6 +108,14 @@ impl Transport {
         matches!(self, Self::WebSocket | Self::SecureWebSocket)
     }
 
+    /// The same without TLS.
+    fn plain(self) -> Self {
+        match self {
+            Self::SecureWebSocket | Self::WebSocket => Self::WebSocket,
+            Self::Tls | Self::Tcp => Self::Tcp,
+        }
+    }
+
     fn is_secure(self) -> bool {
         matches!(self, Self::SecureWebSocket | Self::Tls)
     }

@@ -121,7 +121,7 @@ impl Outcome {
     }
 }
 
-/// Runs one size, and the baseline at the same size.
+/// Runs one size, without TLS too if it is with TLS, and the baseline at the same size.
 pub(super) fn one(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     let machine = Machine::describe();
     let table = if options.json { None } else { Some(Table::begin(COLUMNS, out)?) };
@@ -129,13 +129,24 @@ pub(super) fn one(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     if let Some(table) = &table {
         table.row(&ours, out)?;
     }
+    let plain = options.case.plain().map(|case| run_ours(options, &case)).transpose()?;
+    if let (Some(table), Some((plain, _))) = (&table, &plain) {
+        table.row(plain, out)?;
+    }
     let (baseline, baseline_whole) = run_baseline(&options.case, sent_bytes(&ours))?;
-    let verified = verified && baseline_whole;
+    let plain_verified = plain.as_ref().is_none_or(|(_, verified)| *verified);
+    let verified = verified && plain_verified && baseline_whole;
     match &table {
         Some(table) => table.row(&baseline, out)?,
         None => {
-            let record = copied(options.case.record(), &ours, OURS)
-                .with("verified", verified)
+            let mut record = copied(options.case.record(), &ours, OURS).with("verified", verified);
+            if let Some((plain, _)) = plain {
+                let ratio = number(&plain["us_per_send"]) / number(&ours["us_per_send"]);
+                record = record
+                    .with("plain_us_per_send", plain["us_per_send"].clone())
+                    .measured("ratio_to_plain", ratio);
+            }
+            let record = record
                 .with("baseline_lost", baseline["lost"].clone())
                 .with("baseline_us_per_send", baseline["us_per_send"].clone())
                 .with("baseline_server_core", baseline["server_core"].clone())

@@ -11,23 +11,21 @@
 mod bare;
 pub(crate) mod end;
 mod server;
-mod visit;
 
 use std::io::{self, Write};
 use std::time::Instant;
 
-use playfield_wire::Format;
 use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
 use playfield_wire::server::ServerMessage;
 
 use crate::clock::pin;
 use crate::limits::raise_descriptors;
+use crate::native::{self, FORMAT, Verdict, framed};
 use crate::table::{Column, Report};
+use crate::visits::{Progress, Visits};
 use crate::{Machine, Record, child};
 use end::Settings;
 use server::Hosted;
-use visit::{Progress, Visits};
 
 /// The server's core, and the clients'.
 const SERVER_CORE: usize = 0;
@@ -164,12 +162,16 @@ fn handshakes(options: &Options) -> io::Result<(Record, bool)> {
             let mut visits = Visits::new(target, Some(settings.clone()))?;
             let before = hosted.stats()?;
             let began = Instant::now();
-            visits.run(options.handshakes, REQUEST, |_, input| {
-                if std::mem::take(&mut corrupt_one) {
-                    input[0] ^= 1;
-                }
-                page(input)
-            })?;
+            visits.run(
+                options.handshakes,
+                |_| REQUEST.into(),
+                |_, input| {
+                    if std::mem::take(&mut corrupt_one) {
+                        input[0] ^= 1;
+                    }
+                    page(input)
+                },
+            )?;
             let seconds = began.elapsed().as_secs_f64();
             let cpu = hosted.stats()?.cpu - before.cpu;
             // The first round warms up.
@@ -198,15 +200,10 @@ fn handshakes(options: &Options) -> io::Result<(Record, bool)> {
 fn page(input: &[u8]) -> io::Result<Progress> {
     let start = b"HTTP/1.1 200 OK\r\n";
     if !input.starts_with(&start[..start.len().min(input.len())]) {
-        return Err(wrong("not the page", input));
+        return Err(native::wrong("not the page", input));
     }
     let is_whole = input.ends_with(PAGE.as_bytes());
     Ok(if is_whole { Progress::Leaves } else { Progress::Waits })
-}
-
-fn wrong(what: &str, input: &[u8]) -> io::Error {
-    let text = format!("{what}: {:?}", String::from_utf8_lossy(&input[..input.len().min(200)]));
-    io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
 /// Resident memory for each silent player, without TLS and with it.
@@ -220,10 +217,10 @@ fn held(options: &Options) -> io::Result<(Record, bool)> {
         let mut hosted = Hosted::start()?;
         let mut visits = Visits::new(hosted.node, settings)?;
         // What the first of all costs, once.
-        visits.run(100.min(count), &hello(), |_, input| welcomed(input))?;
+        visits.run(100.min(count), |_| hello(), |_, input| welcomed(input))?;
         let before = hosted.stats()?;
         let began = Instant::now();
-        visits.run(count, &hello(), |_, input| welcomed(input))?;
+        visits.run(count, |_| hello(), |_, input| welcomed(input))?;
         if is_tls {
             per_second = count as f64 / began.elapsed().as_secs_f64();
         }
@@ -251,14 +248,7 @@ fn held(options: &Options) -> io::Result<(Record, bool)> {
 }
 
 fn hello() -> Vec<u8> {
-    let hello = framed(&ClientMessage::Hello(Hello::new(Format::Packed)));
-    [&PREAMBLE[..], &hello].concat()
-}
-
-fn framed(message: &ClientMessage<'_>) -> Vec<u8> {
-    let mut out = Vec::new();
-    write_frame_with(&mut out, |out| message.encode(Format::Packed, out));
-    out
+    native::opening(&Hello::new(FORMAT))
 }
 
 fn welcomed(input: &mut Vec<u8>) -> io::Result<Progress> {
@@ -272,30 +262,16 @@ fn pong(input: &mut Vec<u8>, expected: u64) -> io::Result<Progress> {
     )
 }
 
-/// Takes messages until the one that is waited for. Others are wrong, but for pings.
+/// Waits for one message. Others are wrong, but for pings.
 fn heard(
     input: &mut Vec<u8>,
     is_wanted: impl Fn(&ServerMessage<'_>) -> bool,
 ) -> io::Result<Progress> {
-    let framing = Framing { message_bytes_max: 1 << 20 };
-    let invalid = |error: &dyn std::fmt::Display| {
-        io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+    let judge = |message: &ServerMessage<'_>| {
+        if is_wanted(message) { Verdict::Wanted } else { Verdict::Wrong }
     };
-    while let Some(frame) = framing.decode(input).map_err(|error| invalid(&error))? {
-        let message = ServerMessage::decode(Format::Packed, frame.body);
-        let message = message.map_err(|error| invalid(&error))?;
-        let is_done = is_wanted(&message);
-        if !is_done && !matches!(message, ServerMessage::Ping { .. }) {
-            return Err(wrong("an unexpected message", frame.body));
-        }
-        let consumed = frame.consumed;
-        input.drain(..consumed);
-        if is_done {
-            input.shrink_to_fit();
-            return Ok(Progress::Stays);
-        }
-    }
-    Ok(Progress::Waits)
+    let is_done = native::heard(input, judge)?;
+    Ok(if is_done { Progress::Stays } else { Progress::Waits })
 }
 
 /// The processor time of one patch, without TLS and with it.

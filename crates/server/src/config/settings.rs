@@ -390,6 +390,32 @@ settings! {
     /// also the burst. Requests beyond that are delayed, and answered with one snapshot. Leaving a
     /// room and joining it again does not reset the limit.
     resyncs_per_second_max: u64 = "5", 1..=1_000_000;
+    /// Maximum number of channels.
+    channels_max: usize = "100000", 1..=10_000_000;
+    /// Time for which a channel that nobody subscribes to, and that keeps no publications, goes on,
+    /// in milliseconds: subscribers that come back within it learn whether they missed something.
+    channel_linger_ms: u64 = "30000", 0..=DAY_MS;
+    /// Maximum size of the name of a channel, in bytes.
+    channel_name_bytes_max: usize = "128", 1..=4096;
+    /// Maximum bytes of publications that all channels keep. A channel that would exceed it forgets
+    /// its own oldest ones.
+    channel_history_bytes_max: usize = "268435456", 0..=1_099_511_627_776;
+    /// Maximum size of the payload of a publication, in bytes.
+    publication_bytes_max: usize = "65536", 1..=16_777_216;
+    /// Maximum publications per session and second; also the burst.
+    publishes_per_second_max: u64 = "100", 1..=1_000_000;
+    /// Maximum channels that one session subscribes to.
+    subscriptions_per_session_max: usize = "128", 1..=65_536;
+    /// Maximum `subscribe` requests per session and second; also the burst.
+    subscribes_per_second_max: u64 = "256", 1..=1_000_000;
+    /// Maximum `members` and `history` requests per session and second; also the burst.
+    channel_reads_per_second_max: u64 = "50", 1..=1_000_000;
+    /// Maximum members in the answer to one `members`.
+    members_listed_max: usize = "1000", 1..=100_000;
+    /// Maximum publications in the answer to one `history`.
+    history_listed_max: usize = "1000", 1..=100_000;
+    /// Maximum bytes of publications in the answer to one `history`; one is sent in any case.
+    history_listed_bytes_max: usize = "131072", 1..=16_777_216;
     /// Maximum queued messages per shard, from other shards.
     mailbox_max: usize = "16384", 1..=1_000_000;
     /// Maximum unanswered requests to rooms from outside: from HTTP handlers, services and the

@@ -78,6 +78,10 @@ impl Shard {
             ShardMail::Authenticated { connection, decided } => {
                 self.authenticated(connection, *decided);
             }
+            ShardMail::Channel(mail) => self.delivery.channel_mail(*mail),
+            ShardMail::Publication { channel, publication } => {
+                self.delivery.deliver_publication(channel, &publication);
+            }
             ShardMail::Finished { room, mail } => self.finished(room, mail),
         }
     }

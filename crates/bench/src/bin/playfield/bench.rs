@@ -7,7 +7,7 @@ use lexopt::Arg::{Long, Short, Value};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_bench::{
-    attacks, constructs, http, packet, resume, rounds, store, tls, websocket, worlds,
+    attacks, constructs, http, jwt, packet, resume, rounds, store, tls, websocket, worlds,
 };
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
@@ -23,7 +23,7 @@ exit status is 1 if any differs.
 
 /// In execution order.
 const SUITES: &str =
-    "sync, constructs, worlds, packet, websocket, store, http, tls, attacks, resume, rooms";
+    "sync, constructs, worlds, packet, websocket, store, http, tls, jwt, attacks, resume, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -43,7 +43,7 @@ and by place, in turn. All in one process.
 const ROOMS_HELP: &str = "
 rooms: how many rooms of 30 or more players one core can serve, at 20 patches per second. The
 server runs on one core and all clients on another. The same run measures the baseline: the same
-writes and nothing else.
+writes and nothing else. With TLS, it measures the same without TLS, too.
 ";
 
 const PACKET_HELP: &str = "
@@ -60,6 +60,11 @@ room ticks at 60 Hz meanwhile, and says how late.
 const TLS_HELP: &str = "
 tls: full handshakes, compared with bare rustls; the memory of idle connections; and rooms of 30
 players with and without TLS. The server runs on one core, the clients on another.
+";
+
+const JWT_HELP: &str = "
+jwt: sessions that JSON Web Tokens open, from connection to welcome, compared with the verification
+of the tokens alone. The server runs on one core, the clients on another.
 ";
 
 const ATTACKS_HELP: &str = "
@@ -182,6 +187,15 @@ const TLS: &[Opt] = &[
     Opt { name: "role", value: "", help: "" },
 ];
 
+const JWT: &[Opt] = &[
+    ROW,
+    Opt { name: "sessions", value: "N", help: "sessions of one measurement (default 2000)" },
+    Opt { name: "rounds", value: "N", help: "measurements, in turns (default 9)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
 const ATTACKS: &[Opt] = &[
     ROW,
     Opt { name: "connections", value: "N", help: "number of attackers (default 1000)" },
@@ -237,6 +251,7 @@ fn help() -> String {
         (WEBSOCKET_HELP, WEBSOCKET),
         (HTTP_HELP, HTTP),
         (TLS_HELP, TLS),
+        (JWT_HELP, JWT),
         (STORE_HELP, STORE),
         (ATTACKS_HELP, ATTACKS),
         (RESUME_HELP, RESUME),
@@ -256,6 +271,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "websocket" => run_websocket(parser, out),
             "http" => run_http(parser, out),
             "tls" => run_tls(parser, out),
+            "jwt" => run_jwt(parser, out),
             "attacks" => run_attacks(parser, out),
             "resume" => run_resume(parser, out),
             "store" => run_store(parser, out),
@@ -296,6 +312,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         websocket::run(&websocket, out)?,
         http::run(&http, out)?,
         tls::run(&tls::Options { json, ..tls::Options::new() }, out)?,
+        jwt::run(&jwt::Options { json, ..jwt::Options::default() }, out)?,
         attacks::run(&attacks::Options { json, ..attacks::Options::default() }, out)?,
         resume::run(&resume::Options { json, ..resume::Options::default() }, out)?,
         rooms::run(&rooms, out)?,
@@ -499,6 +516,23 @@ fn run_tls(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failu
         }
     }
     done(tls::run(&options, out)?)
+}
+
+fn run_jwt(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = jwt::Options::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("row") => options.row = Some(row(parser, &jwt::names())?),
+            Long("sessions") => options.sessions = within(parser, "sessions", 1..=1_000_000)?,
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=1_000)?,
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, JWT)),
+        }
+    }
+    done(jwt::run(&options, out)?)
 }
 
 fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

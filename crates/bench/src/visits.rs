@@ -7,7 +7,7 @@ use std::time::Duration;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-use super::end::{End, Settings};
+use crate::tls::end::{End, Settings};
 
 /// How many connections are being opened at once.
 const UNDER_WAY: usize = 32;
@@ -16,26 +16,26 @@ const UNDER_WAY: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One connection.
-pub(super) struct Visit {
+pub(crate) struct Visit {
     stream: TcpStream,
     tls: Option<End>,
     unsent: Vec<u8>,
     /// What came and was not taken yet.
-    pub(super) input: Vec<u8>,
+    pub(crate) input: Vec<u8>,
 }
 
 /// All connections of one measurement.
-pub(super) struct Visits {
+pub(crate) struct Visits {
     poll: Poll,
     events: Events,
     buffer: Vec<u8>,
     address: SocketAddr,
     settings: Option<Settings>,
-    pub(super) open: Vec<Option<Visit>>,
+    pub(crate) open: Vec<Option<Visit>>,
 }
 
 /// What a client has heard so far.
-pub(super) enum Progress {
+pub(crate) enum Progress {
     /// More has to come.
     Waits,
     /// The connection has served its purpose, and is closed.
@@ -46,18 +46,18 @@ pub(super) enum Progress {
 
 impl Visits {
     /// Clients of this server, over TLS if there are settings for it.
-    pub(super) fn new(address: SocketAddr, settings: Option<Settings>) -> io::Result<Self> {
+    pub(crate) fn new(address: SocketAddr, settings: Option<Settings>) -> io::Result<Self> {
         let buffer = vec![0; 64 << 10];
         let events = Events::with_capacity(1024);
         Ok(Self { poll: Poll::new()?, events, buffer, address, settings, open: Vec::new() })
     }
 
-    /// Opens `connections`, and sends `first` on each. `heard` gets everything received on a
-    /// connection, and decides what becomes of it.
-    pub(super) fn run(
+    /// Opens `connections`, and sends what `first` returns for each. `heard` gets everything
+    /// received on a connection, and decides what becomes of it.
+    pub(crate) fn run(
         &mut self,
         connections: usize,
-        first: &[u8],
+        mut first: impl FnMut(usize) -> Vec<u8>,
         mut heard: impl FnMut(usize, &mut Vec<u8>) -> io::Result<Progress>,
     ) -> io::Result<()> {
         let (start, end) = (self.open.len(), self.open.len() + connections);
@@ -65,7 +65,7 @@ impl Visits {
         while done < connections {
             while self.open.len() < end && self.open.len() - start - done < UNDER_WAY {
                 let number = self.open.len();
-                let visit = self.connect(number, first)?;
+                let visit = self.connect(number, &first(number))?;
                 self.open.push(Some(visit));
             }
             done += self.turn(&mut heard)?;
@@ -74,7 +74,7 @@ impl Visits {
     }
 
     /// Sends something on every open connection, and waits until each has heard enough.
-    pub(super) fn ask_all(
+    pub(crate) fn ask_all(
         &mut self,
         mut ask: impl FnMut(usize) -> Vec<u8>,
         mut heard: impl FnMut(usize, &mut Vec<u8>) -> io::Result<Progress>,

@@ -1,0 +1,48 @@
+//! A node that sends each WebSocket message back, for the Autobahn suite: see
+//! `conformance/autobahn`.
+//!
+//! Run with a port, and `--tls` for TLS with a self-signed certificate:
+//! `cargo run -p playfield-server --features echo --example echo_node -- 9001`. Without a port, or
+//! with 0, the system picks one. The URL is printed.
+
+use std::env;
+use std::error::Error;
+use std::net::Ipv4Addr;
+
+use playfield_server::{Config, Server, log_to_stderr};
+
+/// The suite's longest message, which is as long as a node allows.
+const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// Longer than a case takes.
+const TIMEOUT_MS: u64 = 600_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (mut port, mut is_tls) = (0, false);
+    for argument in env::args().skip(1) {
+        match argument.as_str() {
+            "--tls" => is_tls = true,
+            text => port = text.parse()?,
+        }
+    }
+    let config = Config {
+        listen: (Ipv4Addr::LOCALHOST, port).into(),
+        tls_self_signed: is_tls,
+        max_message_bytes: MESSAGE_BYTES_MAX,
+        // No client says hello.
+        hello_bytes_max: MESSAGE_BYTES_MAX,
+        hello_timeout_ms: TIMEOUT_MS,
+        message_timeout_ms: TIMEOUT_MS,
+        // Of the suite's messages, many are in the outbox at once.
+        outbox_bytes_max: 8 * MESSAGE_BYTES_MAX,
+        peer_bytes_per_address_max: 64 * MESSAGE_BYTES_MAX,
+        websocket_deflate: true,
+        websocket_deflate_bytes_min: 64,
+        ..Config::default()
+    };
+    log_to_stderr(config.log);
+    let running = Server::new(config).start()?;
+    let scheme = if is_tls { "wss" } else { "ws" };
+    println!("{scheme}://{}", running.local_addr());
+    Ok(running.wait()?)
+}
