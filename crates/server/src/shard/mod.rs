@@ -17,6 +17,7 @@ pub(crate) mod connection;
 mod delivery;
 pub(crate) mod keys;
 pub(crate) mod mail;
+mod moment;
 mod parcels;
 mod remote;
 pub(crate) mod rooms;
@@ -236,7 +237,7 @@ impl Shard {
 
     /// A client connected.
     pub(crate) fn accepted(&mut self, address: SocketAddr, tally: Tally) -> ConnectionKey {
-        let connection = Connection::new(self.now, Input::Unknown(address), tally);
+        let connection = Connection::new(self.now, Input::Unknown(Box::new(address)), tally);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {
@@ -401,7 +402,7 @@ impl Shard {
             && let Some(connection) = self.delivery.connections.get_mut(key)
             && connection.blocked
         {
-            connection.heard = self.now;
+            connection.heard = self.now.into();
             connection.pinged = false;
         }
         if self.delivery.connections.wrote(key, bytes) {

@@ -70,15 +70,16 @@ impl Node {
 impl Session {
     /// Asks a rule about this session. A rule whose check panics allows nothing.
     pub(super) fn asks(&self, ask: impl FnOnce(&Asker<'_>) -> bool) -> bool {
-        let claims = |name: &str| self.claims.get(name);
-        let asker = Asker::new(self.user.as_deref(), &self.name, &claims);
+        let of_user = self.claims();
+        let claims = |name: &str| of_user.get(name);
+        let asker = Asker::new(self.user(), self.name(), &claims);
         guard("the check of a channel's rule", || ask(&asker)).unwrap_or(false)
     }
 
     /// The session, as other subscribers see it.
     fn as_member(&self) -> Member {
-        let user = self.user.as_deref().map(Into::into);
-        Member { session: self.number, user, name: self.name.as_str().into() }
+        let user = self.user().map(Into::into);
+        Member { session: self.number, user, name: self.name().into() }
     }
 }
 
@@ -202,7 +203,7 @@ impl Shard {
         let rule = self.admit_to_channel(key, name, Wish::Publish)?;
         let Some(connection) = self.delivery.connections.get(key) else { return Ok(()) };
         let Some(session) = connection.session.as_deref() else { return Ok(()) };
-        let user: Option<Arc<str>> = session.user.as_deref().map(Into::into);
+        let user: Option<Arc<str>> = session.user().map(Into::into);
         let read = Payload::read(rule.payload_kind(), connection.dialect.format, payload);
         let payload = read.map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))?;
         self.delivery.node.check_size(payload.as_slice().len())?;

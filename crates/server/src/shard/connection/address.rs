@@ -83,7 +83,7 @@ impl Shard {
         let address = self.delivery.node.addresses.at(client.ip(), self.now);
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if let Input::Unknown(peer) = &mut connection.input {
-            *peer = client;
+            **peer = client;
         }
         if let Err(why) = connection.tally.come_from(address) {
             self.note_crowded(why);

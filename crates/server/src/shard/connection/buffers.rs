@@ -1,14 +1,25 @@
-//! Buffers for outboxes, used again and again, so that filling one allocates nothing.
+//! Outboxes and buffers for them, used again and again, so that filling one allocates nothing.
 
 /// How many buffers are kept, how large each may be, and how large all of them together.
 const BUFFERS_KEPT: usize = 256;
 const BUFFER_KEPT_BYTES_MAX: usize = 64 << 10;
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
+/// Bytes on their way to the socket. A connection has one only while there are any.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    pub(super) bytes: Vec<u8>,
+    /// How many at the front are written already.
+    pub(super) written: usize,
+}
+
 #[derive(Default)]
 pub(crate) struct Buffers {
     free: Vec<Vec<u8>>,
     bytes: usize,
+    /// Outboxes without buffers.
+    #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
+    outboxes: Vec<Box<Outbox>>,
 }
 
 impl Buffers {
@@ -18,6 +29,32 @@ impl Buffers {
         let buffer = self.free.pop().unwrap_or_default();
         self.bytes -= buffer.capacity();
         buffer
+    }
+
+    /// An empty outbox.
+    #[inline]
+    pub(super) fn outbox(&mut self) -> Box<Outbox> {
+        let buffer = self.take();
+        self.outbox_of(buffer)
+    }
+
+    /// An outbox with these bytes.
+    #[inline]
+    pub(super) fn outbox_of(&mut self, bytes: Vec<u8>) -> Box<Outbox> {
+        let mut outbox = self.outboxes.pop().unwrap_or_default();
+        outbox.bytes = bytes;
+        outbox
+    }
+
+    /// Takes an outbox back, whatever is in it.
+    #[inline]
+    pub(super) fn give_outbox(&mut self, outbox: Option<Box<Outbox>>) {
+        let Some(mut outbox) = outbox else { return };
+        self.give(std::mem::take(&mut outbox.bytes));
+        outbox.written = 0;
+        if self.outboxes.len() < BUFFERS_KEPT {
+            self.outboxes.push(outbox);
+        }
     }
 
     /// Takes a buffer back, or frees it if it is of no use or enough are kept.

@@ -9,10 +9,11 @@ use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
 use crate::service::Closed;
-use crate::shard::connection::Phase;
 use crate::shard::connection::transport::{Framing, Input};
+use crate::shard::connection::{Partial, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
+use crate::shard::moment::Moment;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::Session;
@@ -115,10 +116,10 @@ impl Shard {
         let close = close.filter(|_| matches!(connection.dialect.framing, Framing::WebSocket(_)));
         let by = self.now + self.delivery.node.config.close_timeout();
         let hung_up = matches!(&connection.input, Input::Http(http) if http.has_hung_up());
-        connection.phase = Phase::Closing { by, written: false, hung_up, skipped: 0 };
+        connection.phase = Phase::Closing { by: by.into(), written: false, hung_up, skipped: 0 };
         connection.greeting = None;
         if close.is_none() || !connection.awaits_close() {
-            connection.partial = Vec::new();
+            connection.partial = Partial::default();
             connection.input = Input::InUse;
         }
         if let Some(departure) = connection.departure.take() {
@@ -144,8 +145,9 @@ impl Shard {
         let bytes_max = self.delivery.node.config.max_message_bytes + SKIPPED_BYTES_MAX;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if let Phase::Closing { skipped, .. } = &mut connection.phase {
-            *skipped = skipped.saturating_add(bytes.len());
-            if *skipped > bytes_max {
+            let more = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            *skipped = skipped.saturating_add(more);
+            if *skipped as usize > bytes_max {
                 return self.drop_connection(key);
             }
         }
@@ -157,7 +159,7 @@ impl Shard {
     pub(in crate::shard) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
-            Input::WebSocket(decoder) => decoder.into_close_finder(),
+            Input::WebSocket(decoder) => Box::new(decoder.into_close_finder()),
             Input::Closing(finder) => finder,
             other => {
                 connection.input = other;
@@ -165,7 +167,7 @@ impl Shard {
             }
         };
         // Earlier input is read once and freed: a finder keeps nothing that it has skipped.
-        let before = std::mem::take(&mut connection.partial);
+        let before = connection.partial.take();
         if let (Ok(false), Ok(false)) = (finder.push(&before), finder.push(bytes)) {
             connection.input = Input::Closing(finder);
             return;
@@ -283,22 +285,27 @@ impl Shard {
         let mut due = std::mem::take(&mut self.due);
         self.timeouts.expire(self.now, &mut due);
         for (deadline, key) in due.drain(..) {
-            self.examine(key, deadline);
+            self.examine(key, deadline.time());
         }
         self.due = due;
     }
 
     fn examine(&mut self, key: ConnectionKey, deadline: Duration) {
-        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.comes_up_at.time() != deadline {
+            return; // Another deadline has replaced this one.
+        }
+        connection.comes_up_at = Moment::NEVER;
         let (node, now) = (Arc::clone(&self.delivery.node), self.now);
         let config = &node.config;
-        if connection.look_at != deadline {
-            return; // Another deadline has replaced this one.
+        if connection.look_at.time() != deadline {
+            return self.set_timeout(key);
         }
         if connection.is_away() {
             return self.expire_away(key);
         }
         if let Phase::Closing { by, .. } = connection.phase {
+            let by = by.time();
             if now >= by {
                 self.drop_connection(key);
             } else {
@@ -311,7 +318,7 @@ impl Shard {
         }
         let is_service = matches!(connection.input, Input::Service(_));
         if connection.session.is_none() && !is_service {
-            let by = connection.heard + config.hello_timeout();
+            let by = connection.heard.time() + config.hello_timeout();
             if now < by {
                 return self.look_at(key, by);
             }
@@ -322,7 +329,8 @@ impl Shard {
             };
             return self.fail(key, ErrorCode::Timeout, &text);
         }
-        let unfinished_by = connection.unfinished_since.saturating_add(config.message_timeout());
+        let unfinished_by =
+            connection.unfinished_since.time().saturating_add(config.message_timeout());
         if now >= unfinished_by {
             let ms = config.message_timeout_ms;
             let text = format!("message_timeout_ms: a message was not complete within {ms} ms");
@@ -342,7 +350,8 @@ impl Shard {
         let (node, now) = (Arc::clone(&self.delivery.node), self.now);
         let config = &node.config;
         let patience = self.patience(connection);
-        let (asks_at, ends_at) = (connection.heard + patience.ask, connection.heard + patience.end);
+        let heard = connection.heard.time();
+        let (asks_at, ends_at) = (heard + patience.ask, heard + patience.end);
         if now < asks_at {
             return self.look_at(key, asks_at.min(ping_at));
         }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use playfield_http::write_continue;
 
 use crate::shard::Shard;
+use crate::shard::connection::Partial;
 use crate::shard::connection::http::Exchange;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
@@ -68,7 +69,7 @@ impl Shard {
             return false;
         }
         http.end_input();
-        connection.partial = Vec::new();
+        connection.partial = Partial::default();
         true
     }
 

@@ -521,19 +521,19 @@ impl Shard {
                     message_bytes_max: config.hello_bytes_max(),
                     ..WebSocketLimits::default()
                 };
-                connection.input = Input::WebSocket(match agreed {
+                connection.input = Input::WebSocket(Box::new(match agreed {
                     Some(agreed) => Decoder::with_deflate(Role::Server, limits, agreed),
                     None => Decoder::new(Role::Server, limits),
-                });
+                }));
                 let bytes_min = config.websocket_deflate_bytes_min;
                 let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
                 connection.dialect.framing = Framing::WebSocket(deflated);
                 // A hello has its time from when the client connected, or from here on if the
                 // connection was of use before.
                 if !is_first {
-                    connection.heard = now;
+                    connection.heard = now.into();
                 }
-                let by = connection.heard + config.hello_timeout();
+                let by = connection.heard.time() + config.hello_timeout();
                 self.look_at(key, by);
             }
             None => http.ends = true,

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use playfield_websocket::{Error as WebSocketError, Item, Opcode};
 use playfield_wire::ErrorCode;
@@ -15,6 +14,7 @@ use crate::shard::connection::http::{Http, period};
 use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, Opening, opening};
 use crate::shard::keys::ConnectionKey;
+use crate::shard::moment::Moment;
 
 /// A buffer that held this many times what is left in it is replaced by a smaller one.
 const SLACK: usize = 4;
@@ -29,7 +29,7 @@ impl Shard {
             return self.skip(key, bytes);
         }
         if connection.session.is_some() || matches!(connection.input, Input::Service(_)) {
-            connection.heard = self.now;
+            connection.heard = self.now.into();
             connection.pinged = false;
         }
         if connection.partial.is_empty() {
@@ -50,9 +50,9 @@ impl Shard {
     fn note_unfinished(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if !connection.is_unfinished() {
-            connection.unfinished_since = Duration::MAX;
-        } else if connection.unfinished_since == Duration::MAX {
-            connection.unfinished_since = self.now;
+            connection.unfinished_since = Moment::NEVER;
+        } else if connection.unfinished_since == Moment::NEVER {
+            connection.unfinished_since = self.now.into();
             self.look_by(key, self.now + self.delivery.node.config.message_timeout());
         }
     }
@@ -63,7 +63,7 @@ impl Shard {
         if connection.partial.is_empty() || !connection.takes_input() {
             return;
         }
-        let mut input = std::mem::take(&mut connection.partial);
+        let mut input = connection.partial.take();
         let handled = self.handle_input(key, &mut input);
         if handled == input.len() {
             return;
@@ -81,7 +81,7 @@ impl Shard {
         if let Some(connection) = self.delivery.connections.get_mut(key)
             && connection.phase == Phase::Open
         {
-            connection.partial = rest;
+            connection.partial = rest.into();
         }
     }
 
@@ -102,7 +102,10 @@ impl Shard {
             }
             let left = &mut input[handled..];
             let more = match &mut connection.input {
-                &mut Input::Unknown(peer) => self.open(key, peer, left),
+                Input::Unknown(peer) => {
+                    let peer = **peer;
+                    self.open(key, peer, left)
+                }
                 Input::Http(_) => {
                     self.visit.did(WORK_OF_NODE);
                     self.handle_http(key, left)
@@ -163,10 +166,10 @@ impl Shard {
     pub(crate) fn refuse_plain(&mut self, key: ConnectionKey, input: &[u8]) {
         let text = "tls_only: connect with TLS: https, wss, or native framing over TLS";
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if let &mut Input::Unknown(peer) = &mut connection.input
+        if let Input::Unknown(peer) = &connection.input
             && matches!(opening(input), Opening::Http | Opening::Partial)
         {
-            let http = Http::new(&self.delivery.node.config, peer, self.now);
+            let http = Http::new(&self.delivery.node.config, **peer, self.now);
             connection.input = Input::Http(Box::new(http));
             return self.refuse_http(key, 400, text);
         }

@@ -19,10 +19,11 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RoomNumber};
 
 use crate::addresses::Tally;
-use crate::shard::connection::buffers::Buffers;
+use crate::shard::connection::buffers::{Buffers, Outbox};
 use crate::shard::connection::share::Taken;
 use crate::shard::connection::transport::{Dialect, Input};
 use crate::shard::keys::{ConnectionKey, OfConnection};
+use crate::shard::moment::Moment;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
@@ -56,15 +57,17 @@ pub(crate) struct Connection {
     /// What it took of the shard's time lately.
     pub(crate) taken: Taken,
     /// When it was last heard.
-    pub(crate) heard: Duration,
-    /// Since when a message of its session is incomplete; `Duration::MAX` if none is.
-    pub(crate) unfinished_since: Duration,
-    /// When it is next looked at. An earlier deadline may replace a later one, which then means
-    /// nothing when it comes.
-    pub(crate) look_at: Duration,
+    pub(crate) heard: Moment,
+    /// Since when a message of its session is incomplete; never if none is.
+    pub(crate) unfinished_since: Moment,
+    /// When it is next looked at.
+    pub(crate) look_at: Moment,
+    /// When the wheel of timeouts next comes to it: not later. An earlier time may replace a later
+    /// one, which then means nothing when it comes.
+    pub(crate) comes_up_at: Moment,
     /// Input that is not a whole frame yet, or that came while nothing is read.
-    pub(crate) partial: Vec<u8>,
-    outbox: Outbox,
+    pub(crate) partial: Partial,
+    outbox: Option<Box<Outbox>>,
     /// How much memory is held between its bytes and its socket: the state of TLS, and its buffers.
     pub(crate) layer_bytes: u32,
     /// How many bytes of publications wait for it.
@@ -94,7 +97,7 @@ pub(crate) enum Phase {
     /// It ends when its outbox is empty and its client has gone, or at the given time. On
     /// WebSocket, nothing more is written to the transport's end before the client's Close has
     /// come.
-    Closing { by: Duration, written: bool, hung_up: bool, skipped: usize },
+    Closing { by: Moment, written: bool, hung_up: bool, skipped: u32 },
 }
 
 /// Why nothing is read from a connection.
@@ -112,12 +115,32 @@ pub(crate) struct Pause {
     pub(crate) turn: bool,
 }
 
-/// Bytes on their way to the socket.
+/// Bytes that wait to be handled. Most of the time there are none.
 #[derive(Default)]
-struct Outbox {
-    bytes: Vec<u8>,
-    /// How many at the front are written already.
-    written: usize,
+pub(crate) struct Partial(Option<Box<Vec<u8>>>);
+
+impl Partial {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.as_deref().is_none_or(Vec::is_empty)
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.as_deref().map_or(0, Vec::capacity)
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.0.take().map_or(Vec::new(), |bytes| *bytes)
+    }
+
+    pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.0.get_or_insert_default().extend_from_slice(bytes);
+    }
+}
+
+impl From<Vec<u8>> for Partial {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self((!bytes.is_empty()).then(|| Box::new(bytes)))
+    }
 }
 
 /// Whether a message has to arrive.
@@ -153,11 +176,12 @@ impl Connection {
             pinged: false,
             doomed: false,
             taken: Taken::default(),
-            heard: now,
-            unfinished_since: Duration::MAX,
-            look_at: Duration::MAX,
-            partial: Vec::new(),
-            outbox: Outbox::default(),
+            heard: now.into(),
+            unfinished_since: Moment::NEVER,
+            look_at: Moment::NEVER,
+            comes_up_at: Moment::NEVER,
+            partial: Partial::default(),
+            outbox: None,
             layer_bytes: 0,
             waiting_bytes: 0,
             logged: 0,
@@ -184,7 +208,7 @@ impl Connection {
         self.partial = std::mem::take(&mut other.partial);
         self.outbox = std::mem::take(&mut other.outbox);
         self.layer_bytes = std::mem::take(&mut other.layer_bytes);
-        self.unfinished_since = std::mem::replace(&mut other.unfinished_since, Duration::MAX);
+        self.unfinished_since = std::mem::replace(&mut other.unfinished_since, Moment::NEVER);
         self.blocked = std::mem::take(&mut other.blocked);
         self.pause.outbox = std::mem::take(&mut other.pause.outbox);
         std::mem::swap(&mut self.tally, &mut other.tally);
@@ -221,13 +245,18 @@ impl Connection {
     /// How much memory its buffers take.
     #[cfg(test)]
     pub(crate) fn buffered(&self) -> usize {
-        self.partial.capacity() + self.outbox.bytes.capacity()
+        self.partial.capacity() + self.outbox_capacity()
     }
 
     /// Bytes that wait to be written.
     #[inline]
     pub(crate) fn unsent(&self) -> usize {
-        self.outbox.bytes.len() - self.outbox.written
+        self.outbox.as_deref().map_or(0, |outbox| outbox.bytes.len() - outbox.written)
+    }
+
+    /// How much memory its outbox takes.
+    fn outbox_capacity(&self) -> usize {
+        self.outbox.as_deref().map_or(0, |outbox| outbox.bytes.capacity())
     }
 }
 
@@ -253,6 +282,8 @@ impl Connections {
     pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
         let is_dirty = connection.unsent() > 0;
         connection.dirty = is_dirty;
+        // The wheel of this shard does not know it yet.
+        connection.comes_up_at = Moment::NEVER;
         let key = self.slab.insert(connection);
         if is_dirty {
             self.dirty.push(key);
@@ -317,12 +348,12 @@ impl Connections {
         if buffer.is_empty() {
             return self.buffers.give(buffer);
         }
-        let out = &mut connection.outbox.bytes;
-        if out.is_empty() {
-            self.buffers.give(std::mem::replace(out, buffer));
-        } else {
-            out.extend_from_slice(&buffer);
-            self.buffers.give(buffer);
+        match &mut connection.outbox {
+            None => connection.outbox = Some(self.buffers.outbox_of(buffer)),
+            Some(outbox) => {
+                outbox.bytes.extend_from_slice(&buffer);
+                self.buffers.give(buffer);
+            }
         }
         if !connection.dirty {
             connection.dirty = true;
@@ -427,7 +458,7 @@ impl Connections {
                 self.messages_out += 1;
                 let out = &mut connection.outbox;
                 let dirty = (&mut connection.dirty, &mut self.dirty);
-                out.fill(key, &mut self.buffers, dirty, |out| {
+                fill_outbox(out, key, &mut self.buffers, dirty, |out| {
                     dialect.write_with(out, |out| out.extend_from_slice(body));
                     true
                 });
@@ -474,13 +505,13 @@ impl Connections {
         let mut moving = Connection::new(Duration::ZERO, Input::InUse, source.tally.of_nobody());
         moving.take_transport(source);
         let Some(target) = self.slab.get_mut(to) else { return };
-        let old = std::mem::take(&mut target.outbox.bytes);
+        let old = target.outbox.take();
         target.take_transport(&mut moving);
         if target.unsent() > 0 && !target.dirty {
             target.dirty = true;
             self.dirty.push(to);
         }
-        self.buffers.give(old);
+        self.buffers.give_outbox(old);
     }
 
     /// Drops what waits to be read and to be written.
@@ -488,9 +519,9 @@ impl Connections {
         let Some(connection) = self.slab.get_mut(key) else { return };
         let tally = connection.tally.of_nobody();
         let mut none = Connection::new(Duration::ZERO, Input::InUse, tally);
-        let outbox = std::mem::take(&mut connection.outbox.bytes);
+        let outbox = connection.outbox.take();
         connection.take_transport(&mut none);
-        self.buffers.give(outbox);
+        self.buffers.give_outbox(outbox);
     }
 
     /// Takes the next connection that has something to be written.
@@ -506,22 +537,23 @@ impl Connections {
 
     /// The bytes to write.
     pub(crate) fn unsent(&self, key: ConnectionKey) -> &[u8] {
-        self.get(key)
-            .map_or(&[], |connection| &connection.outbox.bytes[connection.outbox.written..])
+        let outbox = self.get(key).and_then(|connection| connection.outbox.as_deref());
+        outbox.map_or(&[], |outbox| &outbox.bytes[outbox.written..])
     }
 
     /// `bytes` bytes were written. Whether that was all.
     pub(crate) fn wrote(&mut self, key: ConnectionKey, bytes: usize) -> bool {
         let Some(connection) = self.slab.get_mut(key) else { return false };
-        let outbox = &mut connection.outbox;
-        outbox.written = (outbox.written + bytes).min(outbox.bytes.len());
-        if outbox.written == outbox.bytes.len() {
-            let buffer = std::mem::take(&mut outbox.bytes);
-            outbox.written = 0;
-            self.buffers.give(buffer);
+        if let Some(outbox) = &mut connection.outbox {
+            outbox.written = (outbox.written + bytes).min(outbox.bytes.len());
+        }
+        let Some(outbox) =
+            connection.outbox.as_deref_mut().filter(|outbox| outbox.written < outbox.bytes.len())
+        else {
+            self.buffers.give_outbox(connection.outbox.take());
             connection.blocked = false;
             return true;
-        }
+        };
         // Where a client reads slowly but steadily, what it has read must not pile up.
         if outbox.written > outbox.bytes.len() / 2 {
             outbox.bytes.drain(..outbox.written);
@@ -546,37 +578,32 @@ fn fill(
     dirty: &mut Vec<ConnectionKey>,
     write: impl FnOnce(&mut Vec<u8>) -> bool,
 ) -> bool {
-    connection.outbox.fill(key, buffers, (&mut connection.dirty, dirty), write)
+    fill_outbox(&mut connection.outbox, key, buffers, (&mut connection.dirty, dirty), write)
 }
 
-impl Outbox {
-    /// Appends what `write` appends, and puts the connection into the list of those that have
-    /// something to be written. What `write` answers `false` for is taken back.
-    #[inline]
-    fn fill(
-        &mut self,
-        key: ConnectionKey,
-        buffers: &mut Buffers,
-        (is_dirty, dirty): (&mut bool, &mut Vec<ConnectionKey>),
-        write: impl FnOnce(&mut Vec<u8>) -> bool,
-    ) -> bool {
-        let out = &mut self.bytes;
-        if out.capacity() == 0 {
-            *out = buffers.take();
-        }
-        let start = out.len();
-        let kept = write(out);
-        if !kept {
-            out.truncate(start);
-        }
-        if out.is_empty() {
-            buffers.give(std::mem::take(out));
-        } else if !*is_dirty {
-            *is_dirty = true;
-            dirty.push(key);
-        }
-        kept
+/// Appends what `write` appends, and puts the connection into the list of those that have something
+/// to be written. What `write` answers `false` for is taken back.
+#[inline]
+fn fill_outbox(
+    outbox: &mut Option<Box<Outbox>>,
+    key: ConnectionKey,
+    buffers: &mut Buffers,
+    (is_dirty, dirty): (&mut bool, &mut Vec<ConnectionKey>),
+    write: impl FnOnce(&mut Vec<u8>) -> bool,
+) -> bool {
+    let out = &mut outbox.get_or_insert_with(|| buffers.outbox()).bytes;
+    let start = out.len();
+    let kept = write(out);
+    if !kept {
+        out.truncate(start);
     }
+    if out.is_empty() {
+        buffers.give_outbox(outbox.take());
+    } else if !*is_dirty {
+        *is_dirty = true;
+        dirty.push(key);
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -613,11 +640,11 @@ mod tests {
         assert!(connections.get(key).unwrap().blocked);
         assert!(connections.wrote(key, 4));
         let connection = connections.get(key).unwrap();
-        assert_eq!((connection.outbox.bytes.capacity(), connection.blocked), (0, false));
+        assert_eq!((connection.outbox_capacity(), connection.blocked), (0, false));
         assert!(connections.buffer().capacity() > 0, "its buffer waits for the next one");
 
         append(&mut connections, key, b"not this", false);
-        assert_eq!(connections.get(key).unwrap().outbox.bytes.capacity(), 0);
+        assert_eq!(connections.get(key).unwrap().outbox_capacity(), 0);
         assert_eq!(connections.next_dirty(), None);
     }
 
@@ -630,6 +657,6 @@ mod tests {
             connections.wrote(key, 1000 - 1);
         }
         assert_eq!(connections.unsent(key).len(), 1000);
-        assert!(connections.get(key).unwrap().outbox.bytes.capacity() < 8000);
+        assert!(connections.get(key).unwrap().outbox_capacity() < 8000);
     }
 }

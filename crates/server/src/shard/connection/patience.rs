@@ -64,15 +64,25 @@ impl Shard {
     /// Looks at a connection at this time, unless that is to happen sooner.
     pub(in crate::shard) fn look_by(&mut self, key: ConnectionKey, at: Duration) {
         let Some(connection) = self.delivery.connections.get(key) else { return };
-        if at < connection.look_at {
+        if at < connection.look_at.time() {
             self.look_at(key, at);
+        }
+    }
+
+    /// Sees to it that the wheel comes to a connection in time. If it comes too early, it is turned
+    /// again: a connection that is heard often has one place in it, not many.
+    pub(in crate::shard) fn set_timeout(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.look_at < connection.comes_up_at {
+            connection.comes_up_at = connection.look_at;
+            self.timeouts.set(connection.look_at.time(), key);
         }
     }
 
     /// Looks at a connection at this time, and not at that which was set before.
     pub(in crate::shard) fn look_at(&mut self, key: ConnectionKey, at: Duration) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        connection.look_at = at;
-        self.timeouts.set(at, key);
+        connection.look_at = at.into();
+        self.set_timeout(key);
     }
 }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use crate::shard::keys::ConnectionKey;
+use crate::shard::moment::Moment;
 
 const SLOTS: u64 = 256;
 /// How many places a slot keeps when it is empty.
 const SLOT_KEPT: usize = 1024;
 
 /// A connection, and the deadline at which to look at it.
-pub(crate) type Timeout = (Duration, ConnectionKey);
+pub(crate) type Timeout = (Moment, ConnectionKey);
 
 /// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond
 /// the wheel's turn comes up at its end, and its owner then sets it again.
@@ -32,7 +33,7 @@ impl Timeouts {
         let slot = deadline.as_nanos().div_ceil(self.slot.as_nanos());
         let slot =
             u64::try_from(slot).unwrap_or(u64::MAX).clamp(self.passed + 1, self.passed + SLOTS - 1);
-        self.slots[(slot % SLOTS) as usize].push((deadline, connection));
+        self.slots[(slot % SLOTS) as usize].push((deadline.into(), connection));
         self.waiting += 1;
     }
 

@@ -12,15 +12,15 @@ use crate::shard::connection::http::Http;
 /// How a connection's input is read.
 pub(crate) enum Input {
     /// Too few bytes came from this address to detect the protocol.
-    Unknown(SocketAddr),
+    Unknown(Box<SocketAddr>),
     /// HTTP requests.
     Http(Box<Http>),
     /// Native framing.
     Native,
     /// WebSocket frames.
-    WebSocket(Decoder),
+    WebSocket(Box<Decoder>),
     /// WebSocket frames; only a Close is of use.
-    Closing(CloseFinder),
+    Closing(Box<CloseFinder>),
     /// Whatever the service of this number speaks.
     Service(u16),
     /// The decoder is out, while a message that it lent is handled.

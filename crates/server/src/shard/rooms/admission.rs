@@ -80,7 +80,7 @@ impl Shard {
         let connection = self.delivery.connections.get_mut(key).ok_or_else(gone)?;
         let address = Arc::clone(connection.tally.address());
         let session = connection.session.as_deref_mut().ok_or_else(gone)?;
-        let is_user = is_user || session.user.is_some();
+        let is_user = is_user || session.user().is_some();
         // The room knows whether the same user is there.
         let takes_over = |room_type: u16| {
             let settings = &node.room_types[usize::from(room_type)].settings;
@@ -109,7 +109,7 @@ impl Shard {
             if is_counted {
                 return Ok(());
             }
-            session.creations.check(self.now, rate)?;
+            session.allowances().creations.check(self.now, rate)?;
             let may = address.check(Pace::Room, self.now);
             self.delivery.counters.rooms_refused_by_address += u64::from(may.is_err());
             may
@@ -141,7 +141,7 @@ impl Shard {
             }
             JoinTarget::Key(room_type, text) => {
                 let rate = Rate::per_minute("keys_missed_per_minute_max", keys_missed_max);
-                session.misses.check(self.now, rate)?;
+                session.allowances().misses.check(self.now, rate)?;
                 if let Err(error) = address.check(Pace::MissedKey, self.now) {
                     self.delivery.counters.keys_refused_by_address += 1;
                     return Err(error);
@@ -149,7 +149,7 @@ impl Shard {
                 let (rooms, even_full) = (session.ids(), takes_over(*room_type));
                 let chosen = node.directory.reserve_by_key(*room_type, text, &rooms, even_full);
                 if chosen.as_ref().is_err_and(|error| error.code() == ErrorCode::RoomNotFound) {
-                    session.misses.take(self.now, rate);
+                    session.allowances_mut().misses.take(self.now, rate);
                     address.spend(Pace::MissedKey, self.now);
                 }
                 chosen?
@@ -174,7 +174,7 @@ impl Shard {
         };
         let Some(session) = self.delivery.connections.session_mut(key) else { return Err(gone()) };
         if choice.new && !is_counted {
-            session.creations.take(self.now, rate);
+            session.allowances_mut().creations.take(self.now, rate);
             address.spend(Pace::Room, self.now);
         }
         session.rooms_numbered += 1;
@@ -241,10 +241,10 @@ impl Shard {
             shard: self.delivery.shard,
             connection: key,
             format: connection.dialect.format,
-            name: session.name.clone(),
-            user: session.user.clone(),
-            claims: session.claims.clone(),
-            snapshots: session.snapshots,
+            name: session.name().to_owned(),
+            user: session.user().map(str::to_owned),
+            claims: session.claims(),
+            snapshots: session.allowances().snapshots,
             is_resumable: connection.resumable,
         })
     }
@@ -391,7 +391,7 @@ impl Shard {
     /// On the session's shard: the room agreed, or holds the player.
     pub(in crate::shard) fn seated(&mut self, key: ConnectionKey, number: RoomNumber, seat: Seat) {
         let connection = self.delivery.connections.get_mut(key);
-        let heard = connection.as_deref().map_or(self.now, |connection| connection.heard);
+        let heard = connection.as_deref().map_or(self.now, |connection| connection.heard.time());
         let session = connection.and_then(|connection| connection.session.as_deref_mut());
         let Some(room) = session.and_then(|session| session.room_mut(number)) else {
             // The session ended while its request was on the way.

@@ -37,14 +37,14 @@ impl Shard {
         // Verifying costs more than most requests.
         let per_minute = node.config.keys_missed_per_minute_max;
         let rate = Rate::per_minute("keys_missed_per_minute_max", per_minute);
-        session.misses.check(self.now, rate)?;
-        let redeem = || checker.redeem(ticket, session.user.as_deref());
+        session.allowances().misses.check(self.now, rate)?;
+        let redeem = || checker.redeem(ticket, session.user());
         let failed = || Err(Error::new(ErrorCode::Internal, "the check of tickets failed"));
         let redeemed = crate::panics::guard("the check of tickets", redeem).unwrap_or_else(failed);
         let pass = match redeemed {
             Ok(pass) => pass,
             Err(error) => {
-                session.misses.take(self.now, rate);
+                session.allowances_mut().misses.take(self.now, rate);
                 return Err(error);
             }
         };

@@ -38,7 +38,7 @@ impl Rate {
 }
 
 /// A token bucket, by the time since the node started.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowance(rate::Bucket);
 
 impl Allowance {

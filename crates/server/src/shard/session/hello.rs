@@ -16,10 +16,8 @@ use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
-use crate::shard::session::allowance::Allowance;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
-use crate::shard::session::rates::Usage;
 use crate::shard::session::resumption::Resumption;
 
 impl Shard {
@@ -97,27 +95,10 @@ impl Shard {
         let resumable = resumable && node.config.session_grace_ms > 0;
         let resumption = Resumption::new(number, self.delivery.shard);
         let token = if resumable { resumption.signed_token(&node.tokens) } else { Vec::new() };
-        let session = Session {
-            number,
-            name: identity.name,
-            user: identity.user,
-            claims: identity.claims,
-            rooms: Vec::new(),
-            rooms_numbered: 0,
-            usage: Usage::default(),
-            creations: Allowance::default(),
-            misses: Allowance::default(),
-            lists: Allowance::default(),
-            schemas: Allowance::default(),
-            snapshots: Allowance::default(),
-            moved: false,
-            round_trips: None,
-            channels: None,
-            resumption: resumable.then(|| Box::new(resumption)),
-        };
+        let session = Session::new(number, identity, resumable.then(|| Box::new(resumption)));
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.dialect.format = format;
-        connection.heard = self.now;
+        connection.heard = self.now.into();
         connection.resumable = resumable;
         connection.session = Some(Box::new(session));
         self.sessions += 1;

@@ -1,7 +1,6 @@
 //! What clients say, and what becomes of it.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use playfield_room::{Error, LeaveReason, RoomType, check_key};
 use playfield_wire::client::ClientMessage;
@@ -14,6 +13,7 @@ use crate::shard::Shard;
 use crate::shard::connection::share::{WORK_OF_NODE, WORK_OF_ROOM};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
+use crate::shard::moment::Moment;
 use crate::shard::rooms::join::{JoinTarget, Reading, RoomSpec};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::allowance::Rate;
@@ -39,7 +39,7 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else {
             return self.handle_first(key, body, is_text);
         };
-        connection.unfinished_since = Duration::MAX;
+        connection.unfinished_since = Moment::NEVER;
         let within = session.usage.take(self.now, &self.rates, body.len());
         let format = connection.dialect.format;
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {
@@ -352,8 +352,8 @@ impl Shard {
         }
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
         let rate = Rate::per_second("lists_per_second_max", node.config.lists_per_second_max);
-        match session.lists.check(self.now, rate) {
-            Ok(()) => session.lists.take(self.now, rate),
+        match session.allowances().lists.check(self.now, rate) {
+            Ok(()) => session.allowances_mut().lists.take(self.now, rate),
             Err(error) => return self.send_error(key, Some(request), None, &error),
         }
         let list_max = node.config.list_max;
@@ -384,8 +384,8 @@ impl Shard {
         let per_second = self.delivery.node.config.schemas_per_second_max;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
         let rate = Rate::per_second("schemas_per_second_max", per_second);
-        match session.schemas.check(self.now, rate) {
-            Ok(()) => session.schemas.take(self.now, rate),
+        match session.allowances().schemas.check(self.now, rate) {
+            Ok(()) => session.allowances_mut().schemas.take(self.now, rate),
             Err(error) => return self.send_error(key, Some(request), None, &error),
         }
         self.send_schema(key, Some(request), room_type);

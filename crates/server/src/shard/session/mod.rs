@@ -17,6 +17,7 @@ use std::time::Duration;
 use playfield_room::Claims;
 use playfield_wire::{RequestNumber, RoomNumber};
 
+use crate::auth::Identity;
 use crate::room_id::RoomId;
 use crate::shard::channels::SessionChannels;
 use crate::shard::connection::patience::Patience;
@@ -31,14 +32,28 @@ use crate::shard::session::round_trips::RoundTrips;
 pub(crate) struct Session {
     /// Its number, which other subscribers of its channels see.
     pub(crate) number: u64,
-    pub(crate) name: String,
-    pub(crate) user: Option<String>,
-    pub(crate) claims: Claims,
+    /// `None` for a guest without a name.
+    identity: Option<Box<Identity>>,
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,
     /// How much of its rates of messages and bytes it has used.
     pub(crate) usage: Usage,
+    /// What it has used of them; `None` is nothing.
+    allowances: Option<Box<Allowances>>,
+    /// It came from another shard. It does so once at most.
+    pub(crate) moved: bool,
+    /// Measures the round trip to its client; `None` if no room of the session asks for it.
+    pub(crate) round_trips: Option<Box<RoundTrips>>,
+    /// The channels that it has to do with; `None` if there never was one.
+    pub(crate) channels: Option<Box<SessionChannels>>,
+    /// What it needs to outlive its connection; `None` if it does not.
+    pub(crate) resumption: Option<Box<Resumption>>,
+}
+
+/// How often a session may do what costs the whole node something.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Allowances {
     /// How many rooms it may make.
     pub(crate) creations: Allowance,
     /// How often it may ask for rooms by keys that no room has.
@@ -50,14 +65,6 @@ pub(crate) struct Session {
     /// How many snapshots it may be sent in the room that it enters next: no more than were left in
     /// any that it left. Leaving and joining again does not reset the limit.
     pub(crate) snapshots: Allowance,
-    /// It came from another shard. It does so once at most.
-    pub(crate) moved: bool,
-    /// Measures the round trip to its client; `None` if no room of the session asks for it.
-    pub(crate) round_trips: Option<Box<RoundTrips>>,
-    /// The channels that it has to do with; `None` if there never was one.
-    pub(crate) channels: Option<Box<SessionChannels>>,
-    /// What it needs to outlive its connection; `None` if it does not.
-    pub(crate) resumption: Option<Box<Resumption>>,
 }
 
 /// A room that a session is in, or on its way into.
@@ -84,6 +91,53 @@ pub(crate) struct SessionRoom {
 }
 
 impl Session {
+    /// A session in no room.
+    pub(crate) fn new(
+        number: u64,
+        identity: Identity,
+        resumption: Option<Box<Resumption>>,
+    ) -> Self {
+        let Identity { name, user, claims } = &identity;
+        let is_nobody = name.is_empty() && user.is_none() && claims.is_empty();
+        Self {
+            number,
+            identity: (!is_nobody).then(|| Box::new(identity)),
+            rooms: Vec::new(),
+            rooms_numbered: 0,
+            usage: Usage::default(),
+            allowances: None,
+            moved: false,
+            round_trips: None,
+            channels: None,
+            resumption,
+        }
+    }
+
+    /// The display name; may be empty.
+    pub(crate) fn name(&self) -> &str {
+        self.identity.as_deref().map_or("", |identity| &identity.name)
+    }
+
+    /// Who it is, if that is known.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.identity.as_deref().and_then(|identity| identity.user.as_deref())
+    }
+
+    /// What a token says of its user.
+    pub(crate) fn claims(&self) -> Claims {
+        self.identity.as_deref().map_or_else(Claims::default, |identity| identity.claims.clone())
+    }
+
+    /// What it has left of its allowances.
+    pub(crate) fn allowances(&self) -> Allowances {
+        self.allowances.as_deref().copied().unwrap_or_default()
+    }
+
+    /// As [`allowances`](Self::allowances), to take some.
+    pub(crate) fn allowances_mut(&mut self) -> &mut Allowances {
+        self.allowances.get_or_insert_default()
+    }
+
     /// The seat in the room with this number, if the client has joined it and is not leaving.
     #[inline]
     pub(crate) fn joined(&self, number: RoomNumber) -> Option<Seat> {
@@ -136,7 +190,10 @@ impl Session {
 
     /// It has left a room, in which its limit of snapshots stood at `snapshots`.
     pub(crate) fn left(&mut self, number: RoomNumber, snapshots: Allowance) -> Option<SessionRoom> {
-        self.snapshots = self.snapshots.least(snapshots);
+        let least = self.allowances().snapshots.least(snapshots);
+        if least != Allowance::default() {
+            self.allowances_mut().snapshots = least;
+        }
         self.remove(number)
     }
 

@@ -10,6 +10,7 @@ use playfield_wire::{ErrorCode, RequestNumber};
 use crate::config::Config;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::moment::Moment;
 
 /// An error answers each request that is refused. Other messages that are refused share one in this
 /// time, or the refusals would flood the client.
@@ -28,7 +29,7 @@ pub(crate) struct Usage {
     messages: Limiter,
     bytes: Limiter,
     /// Until then, messages other than requests are refused without an error.
-    quiet_until: Duration,
+    quiet_until: Moment,
 }
 
 /// A message exceeds a rate.
@@ -129,10 +130,10 @@ impl Shard {
         let now = self.now;
         let Some(session) = self.delivery.connections.session_mut(key) else { return false };
         if request.is_none() {
-            if now < session.usage.quiet_until {
+            if now < session.usage.quiet_until.time() {
                 return false;
             }
-            session.usage.quiet_until = now + ERROR_PERIOD;
+            session.usage.quiet_until = (now + ERROR_PERIOD).into();
         }
         let room = match message {
             Some(ClientMessage::Send { room, .. }) => Some(*room),

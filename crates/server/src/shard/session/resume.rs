@@ -111,11 +111,12 @@ impl Shard {
         let format = connection.dialect.format;
         let is_away = connection.is_away();
         let Some(session) = connection.session.as_deref_mut() else { return };
+        let is_same_user = session.user() == opening.identity.user.as_deref();
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         if !resumption.takes(token) {
             return self.open_instead(from, opening);
         }
-        if session.user != opening.identity.user {
+        if !is_same_user {
             let text = "the session belongs to another user";
             return self.fail(from, ErrorCode::Unauthorized, text);
         }
@@ -144,7 +145,7 @@ impl Shard {
         self.socket_changes.push_back(SocketChange::Moved { from, to: key });
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.phase = Phase::Open;
-        connection.heard = self.now;
+        connection.heard = self.now.into();
         connection.pinged = false;
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };

@@ -31,6 +31,7 @@ mod rooms;
 mod round_trips;
 mod services;
 mod share;
+mod sizes;
 mod strangers;
 mod timing;
 mod wanderer;

@@ -1,0 +1,30 @@
+//! What an idle connection and its session are made of.
+
+use crate::addresses::Tally;
+use crate::shard::connection::Connection;
+use crate::shard::connection::timeouts::Timeout;
+use crate::shard::connection::transport::{Dialect, Input};
+use crate::shard::session::Session;
+use crate::shard::session::rates::Usage;
+use crate::shard::session::resumption::Resumption;
+
+/// `cargo test -p playfield-server --lib sizes -- --nocapture` prints them.
+#[test]
+fn an_idle_connection_is_small() {
+    let sizes = [
+        ("connection", size_of::<Connection>()),
+        ("  of it: input", size_of::<Input>()),
+        ("  of it: dialect", size_of::<Dialect>()),
+        ("  of it: tally", size_of::<Tally>()),
+        ("WebSocket decoder", size_of::<playfield_websocket::Decoder>()),
+        ("session", size_of::<Session>()),
+        ("  of it: usage", size_of::<Usage>()),
+        ("resumption", size_of::<Resumption>()),
+        ("timeout", size_of::<Timeout>()),
+    ];
+    for (part, bytes) in sizes {
+        println!("{part}: {bytes} bytes");
+    }
+    assert!(size_of::<Connection>() <= 216 && size_of::<Session>() <= 128, "{sizes:?}");
+    assert!(size_of::<Resumption>() <= 96 && size_of::<Timeout>() <= 16, "{sizes:?}");
+}
