@@ -21,9 +21,9 @@ pub use playfield_room::{
 };
 pub use playfield_server::{
     Asked, AsyncAuthenticator, AtNode, Authenticator, Config, ConfigError, Decided, Deciding,
-    Decision, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle, Origin, Pending,
-    Running, SelfSigned, ShardStats, Stats, Stopper, TicketChecker, TicketPass, TicketRoom, http,
-    service,
+    Decision, Descriptors, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle, Origin,
+    Pending, Running, SelfSigned, ShardStats, Stats, Stopper, TicketChecker, TicketPass,
+    TicketRoom, http, service,
 };
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, NEAREST_DEFAULT, Set, State,
@@ -59,6 +59,15 @@ pub mod store {
     pub use playfield_room::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
     #[cfg(feature = "store")]
     pub use playfield_store::{DiskOptions, DiskStore};
+}
+
+/// Channels, by which clients publish and subscribe apart from rooms: rules for
+/// [`Server::channel`], and what rooms publish.
+pub mod channel {
+    pub use playfield_channel::{
+        Access, Asker, ChannelRule, Pattern, PatternError, PayloadKind, Slow,
+    };
+    pub use playfield_room::{Payload, Publication};
 }
 
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 #[cfg(feature = "jwt")]
 use std::sync::Arc;
 
+use playfield_channel::ChannelRule;
 use playfield_room::{Error, Room, RoomType, Store};
 use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
@@ -44,6 +45,7 @@ pub struct Server {
     authenticator: Option<MakeAuthenticator>,
     #[cfg(feature = "jwt")]
     tickets: Option<playfield_identity::Tickets>,
+    channels: Vec<ChannelRule>,
     store: Option<Addition>,
     /// Routes and folders.
     site: Vec<Addition>,
@@ -73,6 +75,7 @@ impl Server {
             authenticator: None,
             #[cfg(feature = "jwt")]
             tickets: None,
+            channels: Vec::new(),
             store: None,
             site: Vec::new(),
             services: Vec::new(),
@@ -317,6 +320,30 @@ impl Server {
         self
     }
 
+    /// Adds a rule for channels, by which clients publish and subscribe apart from rooms. The first
+    /// rule that matches a channel's name decides. Without rules there are no channels.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use playfield::Server;
+    /// use playfield::channel::{Access, ChannelRule};
+    ///
+    /// // Users chat in `chat:lobby` and the like; who comes back gets what they missed.
+    /// let chat = ChannelRule::new("chat:*")
+    ///     .publish(Access::User)
+    ///     .presence(Access::Anyone)
+    ///     .history(100, Duration::from_secs(600));
+    /// // Each user has an inbox, which the server writes.
+    /// let inbox = ChannelRule::new("inbox:{user}").history(20, Duration::from_secs(3600));
+    /// let server = Server::new().channel(chat).channel(inbox);
+    /// ```
+    #[must_use]
+    pub fn channel(mut self, rule: ChannelRule) -> Self {
+        self.channels.push(rule);
+        self
+    }
+
     /// Keeps rooms with a key whose type is [persistent](Room#rooms-that-last) in this store. With
     /// such room types and no store, the node does not start.
     #[must_use]
@@ -407,6 +434,7 @@ impl Server {
             authenticator,
             #[cfg(feature = "jwt")]
             tickets,
+            channels,
             store,
             site,
             services,
@@ -423,12 +451,14 @@ impl Server {
         if let Some(tickets) = tickets {
             server = server.tickets(tickets);
         }
-        if services.is_empty() || !types.is_empty() || !pages.is_empty() || !site.is_empty() {
+        let serves_clients = !types.is_empty() || !channels.is_empty();
+        if services.is_empty() || serves_clients || !pages.is_empty() || !site.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
         }
         if let Some(authenticator) = authenticator {
             server = server.authenticator(authenticator);
         }
+        server = channels.into_iter().fold(server, |server, rule| server.channel(rule));
         server = types.into_iter().fold(server, |server, of| server.room_type(of));
         server = site
             .into_iter()

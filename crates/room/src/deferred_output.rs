@@ -5,7 +5,7 @@ use std::any::TypeId;
 use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
-use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Result, RoomOutput, Task};
+use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Result, RoomOutput, Task};
 
 /// Keeps tasks and mail until the host's first call. It drops output to players: there are none yet.
 #[derive(Default)]
@@ -14,12 +14,14 @@ pub(crate) struct DeferredOutput {
     jobs: Vec<(u64, Job)>,
     rooms: Vec<NewRoom>,
     posts: Vec<(String, Mail)>,
+    publications: Vec<Publication>,
 }
 
 impl DeferredOutput {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { tasks, jobs, rooms, posts } = self;
-        tasks.is_empty() && jobs.is_empty() && rooms.is_empty() && posts.is_empty()
+        let Self { tasks, jobs, rooms, posts, publications } = self;
+        let is_silent = posts.is_empty() && publications.is_empty();
+        tasks.is_empty() && jobs.is_empty() && rooms.is_empty() && is_silent
     }
 
     /// Passes everything on.
@@ -35,6 +37,9 @@ impl DeferredOutput {
         }
         for (to, mail) in self.posts.drain(..) {
             out.post(&to, mail);
+        }
+        for publication in self.publications.drain(..) {
+            out.publish(publication);
         }
         for (task, work) in self.tasks.drain(..) {
             out.spawn(task, work)?;
@@ -75,6 +80,10 @@ impl RoomOutput for DeferredOutput {
             "can't look for the room {key:?} in `create`: look for it in `join` or by a timer"
         );
         Err(text.into())
+    }
+
+    fn publish(&mut self, publication: Publication) {
+        self.publications.push(publication);
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

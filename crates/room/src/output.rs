@@ -4,8 +4,8 @@ use std::any::TypeId;
 use std::future::Future;
 use std::pin::Pin;
 
-use playfield_state::PlayerId;
-use playfield_wire::RequestNumber;
+use playfield_state::{Data, Format, PlayerId};
+use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::{Error, InternalMessage, Mail, NewRoom};
 
@@ -22,6 +22,47 @@ pub struct EventHeader {
     pub name: &'static str,
     /// The room's version when it was sent.
     pub version: u64,
+}
+
+/// What a room publishes in a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// The channel's name.
+    pub channel: String,
+    /// What is published.
+    pub payload: Payload,
+}
+
+impl Publication {
+    /// A value, for a channel whose payloads are JSON.
+    pub fn json(channel: &str, value: &impl Data) -> Self {
+        let mut text = Vec::new();
+        value.write(Format::Json, &mut text);
+        Self { channel: channel.into(), payload: Payload::Json(text) }
+    }
+
+    /// The value that was published.
+    ///
+    /// # Errors
+    /// If it is of another type, or bytes.
+    pub fn read<T: Data>(&self) -> Result<T, Error> {
+        let bad = |text: String| Error::new(ErrorCode::BadPayload, text);
+        match &self.payload {
+            Payload::Json(text) => {
+                T::read(Format::Json, text).map_err(|error| bad(error.to_string()))
+            }
+            Payload::Bytes(_) => Err(bad("the publication is bytes".into())),
+        }
+    }
+}
+
+/// The payload of a [`Publication`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// The text of a JSON value.
+    Json(Vec<u8>),
+    /// Bytes.
+    Bytes(Vec<u8>),
 }
 
 /// A background task that waits. Its result is an internal message to the room.
@@ -78,6 +119,9 @@ pub trait RoomOutput {
     /// # Errors
     /// As [`Context::find`](crate::Context::find).
     fn find(&mut self, rust_type: TypeId, key: &str) -> Result<Option<String>, Error>;
+
+    /// Publishes in a channel. What the host can't publish, it logs.
+    fn publish(&mut self, publication: Publication);
 
     /// Sends mail to another room, by its id. If there is no such room, the host answers a request
     /// with an error and drops anything else.

@@ -1,5 +1,6 @@
 //! A handle to a running node, for code outside its rooms.
 
+mod channels;
 mod rooms;
 
 use std::fmt;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use playfield_channel::{ChannelRules, Totals};
 use playfield_room::{CreatedBy, Error, RoomType, Store};
 use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
@@ -41,6 +42,10 @@ pub(crate) struct Node {
     pub(crate) tokens: TokenKey,
     /// Sessions whose clients may come back.
     pub(crate) away: AwaySessions,
+    /// Which channels there may be.
+    pub(crate) channel_rules: ChannelRules,
+    /// What the channels of all shards take together.
+    pub(crate) channel_totals: Arc<Totals>,
 }
 
 impl Node {
@@ -77,6 +82,8 @@ impl Node {
             asks,
             tokens,
             away,
+            channel_rules: ChannelRules::default(),
+            channel_totals: Arc::default(),
         }
     }
 

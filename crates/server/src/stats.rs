@@ -143,6 +143,18 @@ counters! {
     /// HTTP requests that were answered with 429, because `http_requests_per_address_max` was
     /// reached.
     http_too_many,
+    /// Channels that exist now, on their home shards.
+    channels,
+    /// Subscriptions to channels now.
+    subscriptions,
+    /// Publications that were accepted, on the home shards of their channels.
+    publications,
+    /// Publications that subscribers did not get, because they read too slowly, or because the
+    /// mailbox of their shard was full. They see the gap.
+    publications_dropped,
+    /// Publications of rooms, services and the program that were refused, because they were too
+    /// large or of the wrong kind, no rule matches the channel, or `channels_max` was reached.
+    publications_refused,
     /// The maximum delay of a tick or sync, in microseconds.
     lateness_us_max,
 }

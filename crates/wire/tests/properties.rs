@@ -21,20 +21,18 @@ use proptest::prelude::*;
 /// Whether the last field is a `rest`. Such a message is not self-delimiting, so it may be longer.
 fn client_ends_open(message: &ClientMessage<'_>) -> bool {
     use ClientMessage::{Answer, Create, JoinOrCreate, Publish, Report, Request, Send};
-    match message {
-        Create { .. } | JoinOrCreate { .. } | Request { .. } | Send { .. } => true,
-        Publish { .. } | Report { .. } | Answer { .. } => true,
-        _ => false,
-    }
+    let of_rooms =
+        matches!(message, Create { .. } | JoinOrCreate { .. } | Request { .. } | Send { .. });
+    of_rooms || matches!(message, Publish { .. } | Report { .. } | Answer { .. })
 }
 
 fn server_ends_open(message: &ServerMessage<'_>) -> bool {
     use ServerMessage::{Command, Event, Patch, Publication, Reply, Schema, Snapshot};
-    match message {
-        Event { .. } | Patch { .. } | Reply { .. } | Schema { .. } | Snapshot { .. } => true,
-        Publication { .. } | Command { .. } => true,
-        _ => false,
-    }
+    let of_rooms = matches!(
+        message,
+        Event { .. } | Patch { .. } | Reply { .. } | Schema { .. } | Snapshot { .. }
+    );
+    of_rooms || matches!(message, Publication { .. } | Command { .. })
 }
 
 /// The required length: in a message with a `rest`, everything before that.

@@ -1,5 +1,6 @@
 //! What a room's callbacks can do beside changing the state.
 
+mod channels;
 mod events;
 pub(crate) mod replies;
 mod rooms;
@@ -34,6 +35,7 @@ use crate::{Error, Player, Result, RoomOutput};
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`sender`](Self::sender),
 ///   [`create_room`](Self::create_room), [`new_room`](Self::new_room),
 ///   [`room_id`](Self::room_id), [`room_type`](Self::room_type), [`key`](Self::key)
+/// - *Channels*: [`publish`](Self::publish), [`publish_bytes`](Self::publish_bytes)
 /// - *The room*: [`reserve`](Self::reserve), [`close`](Self::close), [`lock`](Self::lock),
 ///   [`unlock`](Self::unlock), [`set_private`](Self::set_private),
 ///   [`set_metadata`](Self::set_metadata), [`sync_now`](Self::sync_now)

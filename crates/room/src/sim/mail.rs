@@ -11,7 +11,8 @@ use playfield_wire::ErrorCode;
 use super::record::Record;
 use super::{OTHER_ROOM_ID, OTHER_ROOM_TYPE, Sim};
 use crate::{
-    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, NewRoom, Result, Room, Sender,
+    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, NewRoom, Publication, Result,
+    Room, Sender,
 };
 
 impl<R: Room + Default> Sim<R> {
@@ -169,6 +170,11 @@ impl<R: Room + Default> Sim<R> {
     /// A room that this one has created ends, so that its key is free.
     pub fn created_ended(&mut self, id: &str) {
         self.out.keys.retain(|_, of| of != id);
+    }
+
+    /// What the room published in channels since the last call, oldest first.
+    pub fn published(&mut self) -> Vec<Publication> {
+        std::mem::take(&mut self.out.publications)
     }
 
     /// What the room sent to other rooms since the last call, with the id of each receiver.

@@ -52,6 +52,7 @@ pub const OTHER_ROOM_TYPE: &str = "other";
 /// - *Other rooms*: [`tell`](Self::tell), [`ask`](Self::ask), [`posted`](Self::posted),
 ///   [`answer`](Self::answer), [`other_room`](Self::other_room), [`created`](Self::created),
 ///   [`created_ended`](Self::created_ended)
+/// - *Channels*: [`published`](Self::published)
 /// - *The room*: [`room`](Self::room), [`room_mut`](Self::room_mut),
 ///   [`summary`](Self::summary), [`close`](Self::close), [`is_closed`](Self::is_closed)
 ///

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Result, RoomOutput, Task};
+use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Result, RoomOutput, Task};
 
 /// What the room gave out.
 #[derive(Default)]
@@ -24,6 +24,7 @@ pub(super) struct Record {
     pub(super) tasks: Vec<(u64, Task)>,
     pub(super) jobs: Vec<(u64, Job)>,
     pub(super) posts: Vec<(String, Mail)>,
+    pub(super) publications: Vec<Publication>,
     pub(super) rooms: Vec<NewRoom>,
     /// The ids of the rooms that have a key, by it and their type.
     pub(super) keys: BTreeMap<RoomKey, String>,
@@ -107,6 +108,10 @@ impl RoomOutput for Record {
     fn find(&mut self, rust_type: TypeId, key: &str) -> Result<Option<String>> {
         let is_it = |(of, _, taken): &RoomKey| *of == rust_type && **taken == *key;
         Ok(self.keys.iter().find(|(place, _)| is_it(place)).map(|(_, id)| id.clone()))
+    }
+
+    fn publish(&mut self, publication: Publication) {
+        self.publications.push(publication);
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

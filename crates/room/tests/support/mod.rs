@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use playfield_room::{
     Admission, AnyRoom, Birth, Claims, Creator, EndReason, Entrant, Error, EventHeader, Job,
-    LeaveReason, Link, Mail, NewRoom, PlayerId, Result, Room, RoomOutput, RoomType, Sender, Stage,
-    Store, Task,
+    LeaveReason, Link, Mail, NewRoom, PlayerId, Publication, Result, Room, RoomOutput, RoomType,
+    Sender, Stage, Store, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -30,6 +30,7 @@ pub(crate) enum Output {
     Compute { task: u64 },
     Create { id: String },
     Post { to: String, mail: Mail },
+    Publish { publication: Publication },
 }
 
 /// All output of a room.
@@ -100,6 +101,10 @@ impl RoomOutput for Record {
 
     fn find(&mut self, _: TypeId, key: &str) -> Result<Option<String>> {
         Ok((key == "there").then(|| "found".to_owned()))
+    }
+
+    fn publish(&mut self, publication: Publication) {
+        self.outputs.push(Output::Publish { publication });
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

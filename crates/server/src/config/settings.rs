@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use log::LevelFilter;
 
-use super::{Network, Origin};
+use super::{Descriptors, Network, Origin};
 
 /// One setting, for help and for messages.
 #[derive(Debug)]
@@ -161,6 +161,22 @@ impl Value for LevelFilter {
     }
 }
 
+impl Value for Descriptors {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        Self::read(text)
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
 /// What a list can hold.
 trait Item: ToString + Sized {
     fn read(text: &str) -> Result<Self, String>;
@@ -252,6 +268,9 @@ settings! {
     shards: usize = "0", 0..=1024;
     /// Cores to pin the shards to, in turn; empty leaves it to the system. Linux only.
     pin_cores: Vec<usize> = "", Any("core numbers separated by commas, such as 0,2,4");
+    /// Which table of open files the shards use: shared is that of the process, per_shard gives each
+    /// shard its own, so that the system's limit holds for a shard (Linux only; see operations.md).
+    descriptors: Descriptors = "shared", Any("shared or per_shard");
     /// File of the certificate chain for TLS, in PEM, the node's certificate first. With it the
     /// node accepts TLS on its port, beside unencrypted connections; empty is no TLS.
     tls_cert: PathBuf = "", Any("the path of a file");
@@ -390,6 +409,35 @@ settings! {
     /// also the burst. Requests beyond that are delayed, and answered with one snapshot. Leaving a
     /// room and joining it again does not reset the limit.
     resyncs_per_second_max: u64 = "5", 1..=1_000_000;
+    /// Maximum number of channels.
+    channels_max: usize = "100000", 1..=10_000_000;
+    /// Time for which a channel that nobody subscribes to, and that keeps no publications, goes on,
+    /// in milliseconds: subscribers that come back within it learn whether they missed something.
+    channel_linger_ms: u64 = "30000", 0..=DAY_MS;
+    /// Maximum size of the name of a channel, in bytes.
+    channel_name_bytes_max: usize = "128", 1..=4096;
+    /// Maximum bytes of publications that all channels keep. A channel that would exceed it forgets
+    /// its own oldest ones.
+    channel_history_bytes_max: usize = "268435456", 0..=1_099_511_627_776;
+    /// Maximum size of the payload of a publication, in bytes.
+    publication_bytes_max: usize = "65536", 1..=16_777_216;
+    /// Maximum publications per session and second; also the burst.
+    publishes_per_second_max: u64 = "100", 1..=1_000_000;
+    /// Maximum channels per session and minute that it subscribes to or publishes in anew; also the
+    /// burst. It bounds how many channels a session can have created.
+    channels_opened_per_minute_max: u64 = "600", 1..=1_000_000;
+    /// Maximum channels that one session subscribes to.
+    subscriptions_per_session_max: usize = "128", 1..=65_536;
+    /// Maximum `subscribe` requests per session and second; also the burst.
+    subscribes_per_second_max: u64 = "256", 1..=1_000_000;
+    /// Maximum `members` and `history` requests per session and second; also the burst.
+    channel_reads_per_second_max: u64 = "50", 1..=1_000_000;
+    /// Maximum members in the answer to one `members`.
+    members_listed_max: usize = "1000", 1..=100_000;
+    /// Maximum publications in the answer to one `history`.
+    history_listed_max: usize = "1000", 1..=100_000;
+    /// Maximum bytes of publications in the answer to one `history`; one is sent in any case.
+    history_listed_bytes_max: usize = "131072", 1..=16_777_216;
     /// Maximum queued messages per shard, from other shards.
     mailbox_max: usize = "16384", 1..=1_000_000;
     /// Maximum unanswered requests to rooms from outside: from HTTP handlers, services and the

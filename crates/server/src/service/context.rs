@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use playfield_room::{AskId, Error, InternalMessage, Message};
+use playfield_state::Data;
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::asks::ended;
@@ -119,6 +120,22 @@ impl<'a, S: Service> Context<'a, S> {
         let asker = (self.reach.shard, self.reach.service);
         let node = self.reach.node.ok_or_else(ended)?;
         node.ask_for_service(asker, room_id, InternalMessage::of(message)).map(AskId)
+    }
+
+    /// Publishes a value in a channel whose payloads are JSON. As [`NodeHandle::publish`].
+    ///
+    /// # Errors
+    /// As [`NodeHandle::publish`].
+    pub fn publish(&self, channel: &str, value: &impl Data) -> Result<(), Error> {
+        self.reach.node.ok_or_else(ended)?.publish(channel, value)
+    }
+
+    /// Publishes bytes in a channel whose payloads are bytes. As [`NodeHandle::publish_bytes`].
+    ///
+    /// # Errors
+    /// As [`NodeHandle::publish_bytes`].
+    pub fn publish_bytes(&self, channel: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.reach.node.ok_or_else(ended)?.publish_bytes(channel, bytes)
     }
 
     /// Writes a frame to any connection of this service on this shard. Returns whether it was

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::{Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, RoomOutput, Task};
+use playfield_room::{
+    Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, RoomOutput, Task,
+};
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
@@ -13,6 +15,7 @@ use crate::background::{Background, Origin};
 use crate::founding::Founding;
 use crate::node::Node;
 use crate::room_id::RoomId;
+use crate::shard::channels::{ShardChannels, payload_of};
 use crate::shard::connection::{Connections, Kind};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
@@ -33,6 +36,7 @@ pub(crate) struct Delivery {
     /// The shard's own number.
     pub(crate) shard: u16,
     pub(crate) connections: Connections,
+    pub(crate) channels: ShardChannels,
     /// Mail to other shards, in the order it was written.
     pub(crate) outgoing: Vec<VecDeque<ShardMail>>,
     /// Rooms that rooms of this shard want here.
@@ -429,6 +433,11 @@ impl RoomOutput for HostedRoomOutput<'_> {
                 self.delivery.post(shard, doom);
             }
         }
+    }
+
+    fn publish(&mut self, publication: Publication) {
+        let Publication { channel, payload } = publication;
+        self.delivery.publish(&channel, payload_of(payload));
     }
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_channel::Publication;
 use playfield_room::{Error, LeaveReason, Mail, SeatFor};
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::message::MessageRef;
@@ -13,6 +14,7 @@ use crate::auth::Decided;
 use crate::founding::Founding;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
+use crate::shard::channels::ChannelMail;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::rooms::join::{JoinRequest, Joiner};
 use crate::shard::rooms::member::Farewell;
@@ -80,6 +82,10 @@ pub(crate) enum ShardMail {
     Answer { answer: Answer, part: Part },
     /// To the connection's shard: the authenticator has decided.
     Authenticated { connection: ConnectionKey, decided: Box<Decided> },
+    /// Between the home of a channel and a shard with sessions that have to do with it.
+    Channel(Box<ChannelMail>),
+    /// To shards with subscribers: a publication of the channel with this number.
+    Publication { channel: u64, publication: Arc<Publication> },
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
 }

@@ -12,6 +12,7 @@
 //!    [`wrote`](Shard::wrote);
 //! 4. taking what else came of it: connections that leave, mail, sockets that change hands or go.
 
+pub(crate) mod channels;
 pub(crate) mod connection;
 mod delivery;
 pub(crate) mod keys;
@@ -44,6 +45,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
+use channels::ShardChannels;
 use connection::address::Unnamed;
 use connection::http::period;
 use connection::patience::Patience;
@@ -144,7 +146,7 @@ impl Shard {
         index: u16,
         node: Arc<Node>,
         background: Arc<dyn Background>,
-        entropy: Entropy,
+        mut entropy: Entropy,
         watch: Watch,
         stopwatch: Stopwatch,
     ) -> Self {
@@ -160,10 +162,12 @@ impl Shard {
         let rates = Rates::new(&node.config);
         let config = &node.config;
         let connections = Connections::new(config.resume_bytes_max, config.outbox_high_bytes);
+        let channels = ShardChannels::new(&node, index, entropy.number());
         let delivery = Delivery {
             node,
             shard: index,
             connections,
+            channels,
             outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
             local_foundings: Vec::new(),
             local_mail: VecDeque::new(),
@@ -223,6 +227,7 @@ impl Shard {
     /// A turn begins. `now` is the time since the node started, and never goes back.
     pub(crate) fn begin(&mut self, now: Duration) {
         self.now = self.now.max(now);
+        self.delivery.channels.now = self.now;
         self.turn += 1;
         self.replies_bytes = 0;
         self.delivery.outgoing.iter_mut().for_each(release);
@@ -297,6 +302,7 @@ impl Shard {
         self.deliver_local_mail();
         self.run_due_rooms();
         self.wake_services();
+        self.delivery.channels.home.expire(self.now);
         self.expire_connections();
         self.keep_to_budget();
         self.settle();
@@ -318,6 +324,7 @@ impl Shard {
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
             self.next_service_wake(),
+            self.delivery.channels.home.next(),
             self.timeouts.next(),
         ];
         candidates.into_iter().flatten().min()
@@ -341,6 +348,7 @@ impl Shard {
     }
 
     fn catch_up_all(&mut self, key: ConnectionKey) {
+        self.delivery.catch_up_channels(key);
         let shard = self.delivery.shard;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
         let seats: Vec<_> = session.rooms.iter().filter_map(|room| room.seat).collect();
@@ -371,6 +379,12 @@ impl Shard {
     #[cfg(test)]
     pub(crate) fn buffered(&self, key: ConnectionKey) -> usize {
         self.delivery.connections.get(key).map_or(0, Connection::buffered)
+    }
+
+    /// How many bytes of publications wait for a connection.
+    #[cfg(test)]
+    pub(crate) fn waiting_bytes(&self, key: ConnectionKey) -> usize {
+        self.delivery.connections.waiting_bytes(key)
     }
 
     /// Whether the last write left bytes behind, so that another is of no use until the socket says
@@ -484,6 +498,8 @@ impl Shard {
             sessions: self.sessions,
             sessions_away: self.sessions_away,
             rooms: self.rooms.len() as u64,
+            channels: self.delivery.channels.home.len() as u64,
+            subscriptions: self.delivery.channels.subscriptions,
             messages_out: self.delivery.connections.messages_out,
             lateness_us_max,
             clients_unnamed: self.unnamed.count,

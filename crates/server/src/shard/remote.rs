@@ -78,6 +78,10 @@ impl Shard {
             ShardMail::Authenticated { connection, decided } => {
                 self.authenticated(connection, *decided);
             }
+            ShardMail::Channel(mail) => self.delivery.channel_mail(*mail),
+            ShardMail::Publication { channel, publication } => {
+                self.delivery.deliver_publication(channel, &publication);
+            }
             ShardMail::Finished { room, mail } => self.finished(room, mail),
         }
     }
@@ -318,6 +322,22 @@ impl Shard {
         match purpose {
             Purpose::Join(join) => {
                 self.refuse_busy(key, *join);
+                self.resumed.push(key);
+            }
+            Purpose::Resume(comeback) => self.try_again(key, comeback),
+        }
+        key
+    }
+
+    /// A connection came back, because the descriptor table of the other shard is full, or the way
+    /// there. What it was to do there goes there without it.
+    pub(crate) fn stay(&mut self, moving: Moving, target: u16) -> ConnectionKey {
+        let (key, purpose) = self.take_in(moving, false);
+        match purpose {
+            Purpose::Join(join) => {
+                if let Some(joiner) = self.joiner(key).map(Box::new) {
+                    self.delivery.post(target, ShardMail::Join { joiner, join });
+                }
                 self.resumed.push(key);
             }
             Purpose::Resume(comeback) => self.try_again(key, comeback),

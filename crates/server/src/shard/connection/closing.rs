@@ -192,12 +192,15 @@ impl Shard {
         connection.resumable = false;
         connection.logged = 0;
         self.sessions -= 1;
-        let Session { rooms, resumption, .. } = *session;
+        let Session { number, rooms, resumption, channels, .. } = *session;
         if let Some(resumption) = resumption {
             self.forget_session(&resumption, resumption.home);
             if resumption.away_since().is_some() {
                 self.end_being_away(&address);
             }
+        }
+        if let Some(channels) = channels {
+            self.delivery.end_channels(number, *channels);
         }
         for seat in rooms.into_iter().filter_map(|room| room.seat) {
             self.go(seat, why, Farewell::None);
@@ -328,6 +331,7 @@ impl Shard {
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         self.acknowledge_late(key);
+        self.expire_subscriptions(key);
         self.examine_silence(key, deadline, is_service);
         self.look_by(key, unfinished_by);
     }

@@ -222,7 +222,8 @@ impl Shard {
         }
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref() else { return };
-        if !session.moved && session.rooms.len() == 1 {
+        // The homes of its channels know where it is.
+        if !session.moved && session.rooms.len() == 1 && session.channels.is_none() {
             connection.departure =
                 Some(Box::new(Departure { target: shard, purpose: Purpose::Join(Box::new(join)) }));
             self.departing.push(key);

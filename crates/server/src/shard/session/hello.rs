@@ -98,6 +98,7 @@ impl Shard {
         let resumption = Resumption::new(number, self.delivery.shard);
         let token = if resumable { resumption.signed_token(&node.tokens) } else { Vec::new() };
         let session = Session {
+            number,
             name: identity.name,
             user: identity.user,
             claims: identity.claims,
@@ -111,6 +112,7 @@ impl Shard {
             snapshots: Allowance::default(),
             moved: false,
             round_trips: None,
+            channels: None,
             resumption: resumable.then(|| Box::new(resumption)),
         };
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };

@@ -129,16 +129,19 @@ impl Shard {
             ClientMessage::Schema { request, room_type } => {
                 self.tell_schema(key, request, &room_type);
             }
-            ClientMessage::Subscribe { request, channel, .. }
-            | ClientMessage::Members { request, channel }
-            | ClientMessage::History { request, channel, .. } => {
-                self.send_error(key, Some(request), None, &unknown_channel(&channel));
+            ClientMessage::Subscribe { request, channel, since, presence } => {
+                self.subscribe(key, request, &channel, since, presence);
             }
-            ClientMessage::Publish { request, channel, .. } => {
-                self.send_error(key, request, None, &unknown_channel(&channel));
+            ClientMessage::Unsubscribe { channel } => self.unsubscribe(key, channel),
+            ClientMessage::Publish { request, channel, payload } => {
+                self.publish(key, request, &channel, payload);
             }
-            // The subscription ended meanwhile.
-            ClientMessage::Unsubscribe { .. } => {}
+            ClientMessage::Members { request, channel } => {
+                self.ask_members(key, request, &channel);
+            }
+            ClientMessage::History { request, channel, since, limit } => {
+                self.ask_history(key, request, &channel, since, limit);
+            }
             ClientMessage::Register { request, .. } => {
                 self.send_error(key, Some(request), None, &no_fleet());
             }
@@ -497,11 +500,6 @@ pub(in crate::shard) fn not_joined(room: RoomNumber) -> Error {
 
 fn duplicate(request: RequestNumber) -> Error {
     Error::new(ErrorCode::DuplicateRequest, format!("request {request} is still unanswered"))
-}
-
-fn unknown_channel(name: &str) -> Error {
-    let name = excerpt(name, 64);
-    Error::new(ErrorCode::UnknownChannel, format!("the node has no channels named like {name:?}"))
 }
 
 fn no_fleet() -> Error {

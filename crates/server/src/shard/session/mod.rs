@@ -18,6 +18,7 @@ use playfield_room::Claims;
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::room_id::RoomId;
+use crate::shard::channels::SessionChannels;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
@@ -28,6 +29,8 @@ use crate::shard::session::round_trips::RoundTrips;
 
 /// What a client and the node know of each other after the hello.
 pub(crate) struct Session {
+    /// Its number, which other subscribers of its channels see.
+    pub(crate) number: u64,
     pub(crate) name: String,
     pub(crate) user: Option<String>,
     pub(crate) claims: Claims,
@@ -51,6 +54,8 @@ pub(crate) struct Session {
     pub(crate) moved: bool,
     /// Measures the round trip to its client; `None` if no room of the session asks for it.
     pub(crate) round_trips: Option<Box<RoundTrips>>,
+    /// The channels that it has to do with; `None` if there never was one.
+    pub(crate) channels: Option<Box<SessionChannels>>,
     /// What it needs to outlive its connection; `None` if it does not.
     pub(crate) resumption: Option<Box<Resumption>>,
 }

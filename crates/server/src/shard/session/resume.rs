@@ -158,6 +158,7 @@ impl Shard {
         self.delivery.counters.sessions_resumed += 1;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
+        self.await_subscriptions(key);
         for seat in self.seats(key) {
             if seat.shard == self.delivery.shard {
                 self.returned(seat);
@@ -282,6 +283,7 @@ impl Shard {
         {
             self.delivery.post(target, ShardMail::Join { joiner: Box::new(joiner), join });
         }
+        self.delivery.suspend_channels(key);
         for seat in self.seats(key) {
             self.lost(seat);
         }
@@ -467,6 +469,7 @@ impl Shard {
             let left = ServerMessage::Left { request: None, room, code, text: text.into() };
             self.delivery.connections.send(key, &left);
         }
+        self.delivery.catch_up_channels(key);
         for seat in self.seats(key) {
             let Seat { shard: to, room, member } = seat;
             if rooms.iter().any(|(_, _, unknown)| *unknown == seat) {

@@ -6,6 +6,8 @@ mod room;
 mod speech;
 
 mod authentication;
+mod channel_histories;
+mod channels;
 mod closing;
 mod conversation;
 mod cuts;
@@ -17,6 +19,7 @@ mod laws;
 mod life;
 mod life_room;
 mod limits;
+mod listener;
 mod lobby;
 mod names;
 mod placed;

@@ -18,6 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::authentication;
 use super::law_room;
 use super::life_room;
+use super::listener;
 use super::lobby;
 use super::placed;
 use super::room;
@@ -147,12 +148,14 @@ impl World {
         room_types.push(placed::room_type());
         room_types.push(authentication::room_type());
         room_types.extend(lobby::room_types());
+        room_types.push(listener::room_type());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
         }
         let (desk, orders) = Desk::new(&config);
         let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
-        let node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
+        let mut node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
+        node.channel_rules = listener::rules();
         let node = Arc::new(node);
         let background = Arc::new(Held::default());
         let stopwatch = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
@@ -917,6 +920,9 @@ struct Gate(Guests);
 /// The token at which the authenticator panics.
 pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 
+/// What comes before the name of a user in a token.
+const USER_TOKEN: &[u8] = b"user:";
+
 /// The token whose check waits for [`World::run_background`].
 pub(super) const SLOW_TOKEN: &[u8] = b"slow";
 
@@ -929,6 +935,10 @@ impl Authenticator for Gate {
                 let refusal = Error::new(ErrorCode::Unauthorized, "not you");
                 if name == "nobody" { Err(refusal) } else { Ok(Identity::user("slow", name)) }
             });
+        }
+        if let Some(user) = hello.token.strip_prefix(USER_TOKEN).filter(|user| !user.is_empty()) {
+            let user = String::from_utf8_lossy(user);
+            return Ok(Identity::user(user.clone(), user)).into();
         }
         self.0.authenticate(hello)
     }

@@ -1,0 +1,289 @@
+//! All channels whose home is one shard.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use playfield_wire::client::Position;
+
+use crate::channel::Channel;
+use crate::{Change, ChannelRule, Member, Members, Past, Payload, Publication, Start};
+
+/// The shard that is the home of the channel of this name.
+#[must_use]
+pub fn home_of(name: &str, shards: usize) -> u16 {
+    // FNV-1a.
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    ((hash ^ (hash >> 32)) % shards.max(1) as u64) as u16
+}
+
+/// What the channels of all shards take together.
+#[derive(Debug, Default)]
+pub struct Totals {
+    channels: AtomicUsize,
+    history_bytes: AtomicUsize,
+}
+
+/// What they may take.
+#[derive(Clone, Copy, Debug)]
+pub struct TotalsMax {
+    /// How many channels.
+    pub channels: usize,
+    /// How many bytes of history.
+    pub history_bytes: usize,
+}
+
+/// There are as many channels as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A session that subscribes.
+#[derive(Debug)]
+pub struct Subscribing {
+    /// Its shard.
+    pub shard: u16,
+    /// As others see it.
+    pub member: Member,
+    /// The last publication that it knows.
+    pub since: Option<Position>,
+}
+
+/// What became of a publication.
+#[derive(Debug)]
+pub enum Published {
+    /// It goes to all who subscribe to the channel with this number.
+    To(u64, Arc<Publication>),
+    /// Nobody subscribes, and nothing is kept.
+    ToNobody,
+}
+
+/// The channels whose home is one shard.
+#[derive(Debug)]
+pub struct Channels {
+    by_name: HashMap<Arc<str>, u64>,
+    by_number: HashMap<u64, Channel>,
+    due: BinaryHeap<Reverse<(Duration, u64)>>,
+    /// The number of the next channel, and the distance to the one after that.
+    next: u64,
+    step: u64,
+    seed: u64,
+    linger: Duration,
+    totals: Arc<Totals>,
+    max: TotalsMax,
+}
+
+impl Channels {
+    /// No channels yet, on this of so many shards. `linger` is how long a channel without
+    /// subscribers is kept, so that those who come back soon know that they missed nothing.
+    #[must_use]
+    pub fn new(
+        (shard, shards): (u16, usize),
+        seed: u64,
+        linger: Duration,
+        totals: Arc<Totals>,
+        max: TotalsMax,
+    ) -> Self {
+        Self {
+            by_name: HashMap::new(),
+            by_number: HashMap::new(),
+            due: BinaryHeap::new(),
+            next: u64::from(shard) + 1,
+            step: shards as u64,
+            seed,
+            linger,
+            totals,
+            max,
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_number.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_number.is_empty()
+    }
+
+    /// A session subscribes to the channel of this name, which it creates if there is none.
+    ///
+    /// # Errors
+    /// If there are too many channels.
+    pub fn subscribe(
+        &mut self,
+        name: &Arc<str>,
+        rule: &Arc<ChannelRule>,
+        subscribing: Subscribing,
+        now: Duration,
+    ) -> Result<(Start, Option<Arc<Change>>), Full> {
+        let number = self.create(name, rule, now)?;
+        let Subscribing { shard, member, since } = subscribing;
+        self.with(number, now, |channel| channel.subscribe(number, shard, member, since, now))
+            .ok_or(Full)
+    }
+
+    /// A session subscribes no longer, if `live`, and is a member no longer, if it `leaves`. The
+    /// change of the members, if others should hear of it.
+    pub fn unsubscribe(
+        &mut self,
+        number: u64,
+        (shard, session): (u16, u64),
+        live_and_leaves: (bool, bool),
+        now: Duration,
+    ) -> Option<Arc<Change>> {
+        let end = |channel: &mut Channel| channel.unsubscribe(shard, session, live_and_leaves, now);
+        self.with(number, now, end).flatten()
+    }
+
+    /// Publishes in the channel of this name. It is created if it would keep the publication.
+    ///
+    /// # Errors
+    /// If there are too many channels.
+    pub fn publish(
+        &mut self,
+        name: &str,
+        rule: &Arc<ChannelRule>,
+        (user, payload): (Option<Arc<str>>, Payload),
+        now: Duration,
+    ) -> Result<Published, Full> {
+        let number = match self.by_name.get(name) {
+            Some(&number) => number,
+            None if rule.keeps_history() => self.create(&name.into(), rule, now)?,
+            None => return Ok(Published::ToNobody),
+        };
+        let publish = |channel: &mut Channel| channel.publish(user, payload, now);
+        let publication = self.with(number, now, publish);
+        Ok(publication
+            .map_or(Published::ToNobody, |publication| Published::To(number, publication)))
+    }
+
+    /// The shards that have subscribers of a channel, and how many.
+    #[must_use]
+    pub fn shards(&self, number: u64) -> &[(u16, u32)] {
+        self.by_number.get(&number).map_or(&[], Channel::shards)
+    }
+
+    /// At most so many of the members of the channel of this name.
+    #[must_use]
+    pub fn members(&self, name: &str, members_max: usize) -> Members {
+        let channel = self.by_name.get(name).and_then(|number| self.by_number.get(number));
+        channel.map_or_else(Members::default, |channel| channel.members(members_max))
+    }
+
+    /// At most so many publications of the channel of this name, and so many bytes of them.
+    pub fn past(
+        &mut self,
+        name: &str,
+        since: Option<Position>,
+        max: (usize, usize),
+        now: Duration,
+    ) -> Past {
+        let Some(&number) = self.by_name.get(name) else { return Past::default() };
+        self.with(number, now, |channel| channel.past(since, max, now)).unwrap_or_default()
+    }
+
+    /// Forgets what is too old, and ends channels that nobody needs.
+    pub fn expire(&mut self, now: Duration) {
+        while let Some(&Reverse((at, number))) = self.due.peek()
+            && at <= now
+        {
+            self.due.pop();
+            let Some(channel) = self.by_number.get_mut(&number) else { continue };
+            if channel.look_at != at {
+                continue; // Another deadline has replaced this one.
+            }
+            channel.look_at = Duration::MAX;
+            self.with(number, now, |channel| channel.history.expire(now));
+            if self.by_number.get(&number).is_some_and(|channel| channel.is_over(self.linger, now))
+                && let Some(channel) = self.by_number.remove(&number)
+            {
+                self.by_name.remove(&channel.name);
+                self.totals.channels.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// When [`expire`](Self::expire) has something to do.
+    #[must_use]
+    pub fn next(&self) -> Option<Duration> {
+        self.due.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The number of the channel of this name, which is created if there is none.
+    fn create(
+        &mut self,
+        name: &Arc<str>,
+        rule: &Arc<ChannelRule>,
+        now: Duration,
+    ) -> Result<u64, Full> {
+        if let Some(&number) = self.by_name.get(name) {
+            return Ok(number);
+        }
+        if self.totals.channels.fetch_add(1, Ordering::Relaxed) >= self.max.channels {
+            self.totals.channels.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full);
+        }
+        let number = self.next;
+        self.next += self.step;
+        let channel =
+            Channel::new(Arc::clone(name), Arc::clone(rule), epoch(self.seed, number), now);
+        self.by_name.insert(Arc::clone(name), number);
+        self.by_number.insert(number, channel);
+        Ok(number)
+    }
+
+    /// Changes a channel, and sees to what it keeps and when it is looked at again.
+    fn with<T>(
+        &mut self,
+        number: u64,
+        now: Duration,
+        change: impl FnOnce(&mut Channel) -> T,
+    ) -> Option<T> {
+        let channel = self.by_number.get_mut(&number)?;
+        let before = channel.history.bytes();
+        let result = change(channel);
+        let total = &self.totals.history_bytes;
+        let after = channel.history.bytes();
+        if after > before {
+            let mut all = total.fetch_add(after - before, Ordering::Relaxed) + after - before;
+            // What is kept is the latest, without a gap: the oldest goes first.
+            while all > self.max.history_bytes && !channel.history.is_empty() {
+                let bytes = channel.history.bytes();
+                channel.history.forget();
+                let freed = bytes - channel.history.bytes();
+                all = total.fetch_sub(freed, Ordering::Relaxed) - freed;
+            }
+        } else {
+            total.fetch_sub(before - after, Ordering::Relaxed);
+        }
+        let next = channel.next(self.linger, now);
+        if next < channel.look_at {
+            channel.look_at = next;
+            self.due.push(Reverse((next, number)));
+        }
+        Some(result)
+    }
+}
+
+impl Drop for Channels {
+    fn drop(&mut self) {
+        let bytes: usize = self.by_number.values().map(|channel| channel.history.bytes()).sum();
+        self.totals.channels.fetch_sub(self.by_number.len(), Ordering::Relaxed);
+        self.totals.history_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Distinguishes a channel from others, and from one of the same name before it. It has 53 bits, so
+/// that it is a number in JSON. The mix is that of SplitMix64.
+fn epoch(seed: u64, number: u64) -> u64 {
+    let mut mixed = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (mixed ^ (mixed >> 31)) >> 11
+}

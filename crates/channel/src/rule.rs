@@ -1,0 +1,370 @@
+//! Who may do what in which channels, and what they keep.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{Pattern, PatternError};
+
+/// Who may do something.
+#[derive(Clone, Default)]
+pub enum Access {
+    /// No client. Rooms, services and the program may.
+    #[default]
+    Nobody,
+    /// Every client.
+    Anyone,
+    /// Clients with a verified user.
+    User,
+    /// Clients whose token has this claim with this value.
+    Claim(String, Value),
+    /// Clients for which this is true, given the channel's name. It is called on a shard's thread,
+    /// so it must not block.
+    Check(Arc<Check>),
+}
+
+/// Decides who may do something in the channel of a name.
+type Check = dyn Fn(&Asker<'_>, &str) -> bool + Send + Sync;
+
+impl Access {
+    /// Clients whose token has this claim with this value.
+    #[must_use]
+    pub fn claim(name: &str, value: impl Into<Value>) -> Self {
+        Self::Claim(name.into(), value.into())
+    }
+
+    /// Clients for which this is true, given the channel's name. It is called on a shard's thread,
+    /// so it must not block.
+    #[must_use]
+    pub fn check(check: impl Fn(&Asker<'_>, &str) -> bool + Send + Sync + 'static) -> Self {
+        Self::Check(Arc::new(check))
+    }
+
+    fn admits(&self, asker: &Asker<'_>, channel: &str) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Anyone => true,
+            Self::User => asker.user.is_some(),
+            Self::Claim(name, value) => asker.claim(name) == Some(value),
+            Self::Check(check) => check(asker, channel),
+        }
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody => f.write_str("Nobody"),
+            Self::Anyone => f.write_str("Anyone"),
+            Self::User => f.write_str("User"),
+            Self::Claim(name, value) => f.debug_tuple("Claim").field(name).field(value).finish(),
+            Self::Check(_) => f.write_str("Check(..)"),
+        }
+    }
+}
+
+/// The session that wants something of a channel.
+#[derive(Clone, Copy)]
+pub struct Asker<'a> {
+    /// Its verified user, if it has one.
+    pub user: Option<&'a str>,
+    /// Its display name, which is its own choice unless its token says it.
+    pub name: &'a str,
+    claims: &'a dyn Fn(&str) -> Option<&'a Value>,
+}
+
+impl<'a> Asker<'a> {
+    /// A session, with the claims of its token by name.
+    #[must_use]
+    pub fn new(
+        user: Option<&'a str>,
+        name: &'a str,
+        claims: &'a dyn Fn(&str) -> Option<&'a Value>,
+    ) -> Self {
+        Self { user, name, claims }
+    }
+
+    /// What its verified token claims under this name.
+    #[must_use]
+    pub fn claim(&self, name: &str) -> Option<&'a Value> {
+        (self.claims)(name)
+    }
+}
+
+impl fmt::Debug for Asker<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asker").field("user", &self.user).field("name", &self.name).finish()
+    }
+}
+
+/// What happens to publications for a subscriber that reads too slowly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slow {
+    /// The oldest that wait are dropped. The subscriber sees the gap.
+    #[default]
+    DropOldest,
+    /// Only the latest waits: for values that replace each other.
+    KeepLatest,
+    /// The subscription ends with `too_slow`. The client may subscribe again from its position.
+    Unsubscribe,
+    /// The connection ends with `too_slow`.
+    Disconnect,
+}
+
+/// What the payloads of a channel are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PayloadKind {
+    /// JSON values.
+    #[default]
+    Json,
+    /// Any bytes.
+    Bytes,
+}
+
+/// The rule of all channels whose names match a pattern.
+///
+/// Without more, clients may subscribe and may not publish, nothing is kept, and nobody sees who
+/// subscribes.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use playfield_channel::{Access, ChannelRule};
+///
+/// let chat = ChannelRule::new("chat:*")
+///     .publish(Access::User)
+///     .presence(Access::Anyone)
+///     .history(100, Duration::from_secs(600));
+/// let inbox = ChannelRule::new("inbox:{user}");
+/// ```
+#[derive(Clone, Debug)]
+pub struct ChannelRule {
+    pattern: Result<Pattern, PatternError>,
+    subscribe: Access,
+    publish: Access,
+    presence: Access,
+    /// `None`: who may subscribe.
+    history: Option<Access>,
+    pub(crate) history_max: usize,
+    pub(crate) history_age: Duration,
+    pub(crate) history_bytes_max: usize,
+    slow: Slow,
+    queue_max: usize,
+    payload: PayloadKind,
+}
+
+impl ChannelRule {
+    /// The maximum bytes of a channel's history, unless its rule says otherwise.
+    pub const HISTORY_BYTES_DEFAULT: usize = 1 << 20;
+    /// How many publications wait for a slow subscriber, unless the rule says otherwise.
+    pub const QUEUE_DEFAULT: usize = 256;
+
+    /// A rule for the channels of this [`Pattern`]. If the text is none, the server to which the rule
+    /// is added does not start.
+    #[must_use]
+    pub fn new(pattern: &str) -> Self {
+        Self {
+            pattern: Pattern::new(pattern),
+            subscribe: Access::Anyone,
+            publish: Access::Nobody,
+            presence: Access::Nobody,
+            history: None,
+            history_max: 0,
+            history_age: Duration::ZERO,
+            history_bytes_max: Self::HISTORY_BYTES_DEFAULT,
+            slow: Slow::default(),
+            queue_max: Self::QUEUE_DEFAULT,
+            payload: PayloadKind::default(),
+        }
+    }
+
+    /// Who may subscribe: anyone, unless this says otherwise.
+    #[must_use]
+    pub fn subscribe(self, who: Access) -> Self {
+        Self { subscribe: who, ..self }
+    }
+
+    /// Which clients may publish: none, unless this says otherwise.
+    #[must_use]
+    pub fn publish(self, who: Access) -> Self {
+        Self { publish: who, ..self }
+    }
+
+    /// Keeps who subscribes, for these to see. Without it, it is not kept.
+    #[must_use]
+    pub fn presence(self, who: Access) -> Self {
+        Self { presence: who, ..self }
+    }
+
+    /// Keeps at most this many publications, for at most this time. Subscribers that come back get
+    /// what they missed of them.
+    #[must_use]
+    pub fn history(self, max: usize, age: Duration) -> Self {
+        Self { history_max: max, history_age: age, ..self }
+    }
+
+    /// Keeps at most this many bytes of publications.
+    #[must_use]
+    pub fn history_bytes(self, max: usize) -> Self {
+        Self { history_bytes_max: max, ..self }
+    }
+
+    /// Who may read the history: those who may subscribe, unless this says otherwise.
+    #[must_use]
+    pub fn history_for(self, who: Access) -> Self {
+        Self { history: Some(who), ..self }
+    }
+
+    /// What happens to publications for a subscriber that reads too slowly, when more than
+    /// `queue_max` wait for it.
+    #[must_use]
+    pub fn slow(self, slow: Slow, queue_max: usize) -> Self {
+        Self { slow, queue_max, ..self }
+    }
+
+    /// Payloads are bytes, and not JSON values.
+    #[must_use]
+    pub fn bytes(self) -> Self {
+        Self { payload: PayloadKind::Bytes, ..self }
+    }
+
+    /// Whether the session may subscribe to the channel of this name.
+    #[must_use]
+    pub fn may_subscribe(&self, asker: &Asker<'_>, channel: &str) -> bool {
+        self.admits(&self.subscribe, asker, channel)
+    }
+
+    /// Whether it may publish in it.
+    #[must_use]
+    pub fn may_publish(&self, asker: &Asker<'_>, channel: &str) -> bool {
+        self.admits(&self.publish, asker, channel)
+    }
+
+    /// Whether it may see who subscribes.
+    #[must_use]
+    pub fn may_see_members(&self, asker: &Asker<'_>, channel: &str) -> bool {
+        self.admits(&self.presence, asker, channel)
+    }
+
+    /// Whether it may read the history.
+    #[must_use]
+    pub fn may_read_history(&self, asker: &Asker<'_>, channel: &str) -> bool {
+        self.admits(self.history.as_ref().unwrap_or(&self.subscribe), asker, channel)
+    }
+
+    fn admits(&self, access: &Access, asker: &Asker<'_>, channel: &str) -> bool {
+        let admits = |pattern: &Pattern| pattern.admits(channel, asker.user);
+        self.pattern.as_ref().is_ok_and(admits) && access.admits(asker, channel)
+    }
+
+    /// Whether it is kept who subscribes.
+    #[must_use]
+    pub fn keeps_members(&self) -> bool {
+        !matches!(self.presence, Access::Nobody)
+    }
+
+    /// Whether publications are kept.
+    #[must_use]
+    pub fn keeps_history(&self) -> bool {
+        self.history_max > 0 && self.history_age > Duration::ZERO
+    }
+
+    /// What happens to publications for a subscriber that reads too slowly.
+    #[must_use]
+    pub fn when_slow(&self) -> Slow {
+        self.slow
+    }
+
+    /// How many publications may wait for such a subscriber.
+    #[must_use]
+    pub fn queue_max(&self) -> usize {
+        self.queue_max
+    }
+
+    /// What the payloads are.
+    #[must_use]
+    pub fn payload_kind(&self) -> PayloadKind {
+        self.payload
+    }
+}
+
+/// The rules of a node, in order. The first one that matches a name decides.
+#[derive(Clone, Debug, Default)]
+pub struct ChannelRules(Vec<Arc<ChannelRule>>);
+
+impl ChannelRules {
+    /// Adds a rule, after all others.
+    ///
+    /// # Errors
+    /// If its pattern is none.
+    pub fn add(&mut self, rule: ChannelRule) -> Result<(), PatternError> {
+        if let Err(error) = &rule.pattern {
+            return Err(error.clone());
+        }
+        self.0.push(Arc::new(rule));
+        Ok(())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The rule of the channel of this name.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Option<&Arc<ChannelRule>> {
+        let matches = |rule: &&Arc<ChannelRule>| {
+            rule.pattern.as_ref().is_ok_and(|pattern| pattern.matches(name))
+        };
+        self.0.iter().find(matches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::{Access, Asker, ChannelRule, ChannelRules};
+
+    #[test]
+    fn the_first_rule_that_matches_decides() {
+        let mut rules = ChannelRules::default();
+        rules.add(ChannelRule::new("chat:vip").history(7, Duration::MAX)).unwrap();
+        rules.add(ChannelRule::new("chat:*")).unwrap();
+        assert!(rules.add(ChannelRule::new("chat:")).is_err());
+        assert!(rules.of("chat:vip").unwrap().keeps_history());
+        assert!(!rules.of("chat:all").unwrap().keeps_history());
+        assert!(rules.of("news").is_none());
+    }
+
+    #[test]
+    fn access_is_by_user_claim_or_function() {
+        let role = json!("admin");
+        let claims = |name: &str| (name == "role").then_some(&role);
+        let none = |_: &str| None::<&Value>;
+        let ann = Asker::new(Some("ann"), "Ann", &claims);
+        let guest = Asker::new(None, "", &none);
+        let rule = |access: Access| ChannelRule::new("a:*").publish(access);
+        for (access, of_ann, of_guest) in [
+            (Access::Nobody, false, false),
+            (Access::Anyone, true, true),
+            (Access::User, true, false),
+            (Access::claim("role", "admin"), true, false),
+            (Access::claim("role", "user"), false, false),
+            (Access::check(|asker, channel| channel == "a:b" && asker.name == "Ann"), true, false),
+        ] {
+            let rule = rule(access);
+            assert_eq!(rule.may_publish(&ann, "a:b"), of_ann, "{rule:?}");
+            assert_eq!(rule.may_publish(&guest, "a:b"), of_guest, "{rule:?}");
+        }
+        let inbox = ChannelRule::new("inbox:{user}");
+        assert!(inbox.may_subscribe(&ann, "inbox:ann") && !inbox.may_subscribe(&ann, "inbox:bob"));
+        assert!(inbox.may_read_history(&ann, "inbox:ann"));
+        assert!(!inbox.may_see_members(&ann, "inbox:ann"));
+    }
+}

@@ -1,0 +1,184 @@
+//! What a shard does for the channels whose home it is.
+
+use std::sync::Arc;
+
+use playfield_channel::{
+    Change, ChannelRule, Full, Payload, Publication, Published, Subscribing, home_of,
+};
+use playfield_room::Error;
+use playfield_wire::{ErrorCode, excerpt};
+
+use crate::shard::channels::ChannelMail;
+use crate::shard::delivery::Delivery;
+use crate::shard::mail::ShardMail;
+
+impl Delivery {
+    /// Does what mail about channels says, which came from another shard or from this one.
+    pub(crate) fn channel_mail(&mut self, mail: ChannelMail) {
+        match mail {
+            ChannelMail::Subscribe { shard, connection, serial, name, member, since } => {
+                let session = member.session;
+                let (start, change) = match self.begin(shard, &name, member, since) {
+                    Ok((start, change)) => (Ok(start), change),
+                    Err(error) => (Err(error), None),
+                };
+                let channel = start.as_ref().map_or(0, |start| start.channel);
+                let mail = ChannelMail::Subscribed { connection, serial, name, session, start };
+                self.mail_channel(shard, mail);
+                self.announce(channel, change);
+            }
+            ChannelMail::Unsubscribe { channel, shard, session, live, leaves } => {
+                let now = self.channels.now;
+                let home = &mut self.channels.home;
+                let change = home.unsubscribe(channel, (shard, session), (live, leaves), now);
+                self.announce(channel, change);
+            }
+            ChannelMail::Publish { name, user, payload, answers } => {
+                let offset = self.publish_here(&name, user, payload);
+                match (answers, offset) {
+                    (Some((shard, connection, request)), offset) => {
+                        let mail = ChannelMail::Published { connection, request, offset };
+                        self.mail_channel(shard, mail);
+                    }
+                    (None, Err(error)) => self.refuse_publication(&name, &error),
+                    (None, Ok(_)) => {}
+                }
+            }
+            ChannelMail::ListMembers { shard, connection, request, name } => {
+                let members_max = self.node.config.members_listed_max;
+                let members = self.channels.home.members(&name, members_max);
+                self.mail_channel(shard, ChannelMail::Members { connection, request, members });
+            }
+            ChannelMail::ReadHistory { shard, connection, request, name, since, count_max } => {
+                let max = (count_max, self.node.config.history_listed_bytes_max);
+                let past = self.channels.home.past(&name, since, max, self.channels.now);
+                self.mail_channel(shard, ChannelMail::History { connection, request, past });
+            }
+            ChannelMail::Subscribed { connection, serial, name, session, start } => {
+                self.subscribed(connection, serial, &name, session, start);
+            }
+            ChannelMail::Published { connection, request, offset } => {
+                self.published(connection, request, offset);
+            }
+            ChannelMail::Change { channel, change } => self.deliver_change(channel, &change),
+            ChannelMail::Members { connection, request, members } => {
+                self.list_members(connection, request, &members);
+            }
+            ChannelMail::History { connection, request, past } => {
+                self.list_history(connection, request, &past);
+            }
+        }
+    }
+
+    /// Sends mail about channels to a shard, which may be this one.
+    pub(super) fn mail_channel(&mut self, shard: u16, mail: ChannelMail) {
+        if shard == self.shard {
+            self.channel_mail(mail);
+        } else {
+            self.post(shard, ShardMail::Channel(Box::new(mail)));
+        }
+    }
+
+    /// The home of the channel of this name.
+    pub(super) fn home_of(&self, name: &str) -> u16 {
+        home_of(name, self.node.shards)
+    }
+
+    /// Publishes for a room, a service or the program. What can't be published is counted, and
+    /// logged.
+    pub(crate) fn publish(&mut self, name: &str, payload: Payload) {
+        match self.node.check_publication(name, &payload) {
+            Ok(()) => {
+                let home = self.home_of(name);
+                if self.outgoing[usize::from(home)].len() >= self.node.config.mailbox_max {
+                    let text = "mailbox_max: the mailbox of the channel's shard is full";
+                    let error = Error::new(ErrorCode::Busy, text);
+                    return self.refuse_publication(name, &error);
+                }
+                let (name, user, answers) = (name.into(), None, None);
+                let mail = ChannelMail::Publish { name, user, payload, answers };
+                self.mail_channel(home, mail);
+            }
+            Err(error) => self.refuse_publication(name, &error),
+        }
+    }
+
+    #[cold]
+    fn refuse_publication(&mut self, name: &str, error: &Error) {
+        self.counters.publications_refused += 1;
+        log::warn!("a publication in the channel {:?} is refused: {error}", excerpt(name, 64));
+    }
+
+    fn begin(
+        &mut self,
+        shard: u16,
+        name: &Arc<str>,
+        member: playfield_channel::Member,
+        since: Option<playfield_wire::client::Position>,
+    ) -> Result<(playfield_channel::Start, Option<Arc<Change>>), Error> {
+        let rule = Arc::clone(self.node.channel_rule(name)?);
+        let subscribing = Subscribing { shard, member, since };
+        let begun = self.channels.home.subscribe(name, &rule, subscribing, self.channels.now);
+        begun.map_err(|Full| self.too_many_channels())
+    }
+
+    fn too_many_channels(&self) -> Error {
+        let channels_max = self.node.config.channels_max;
+        Error::new(ErrorCode::Limit, format!("channels_max: there are {channels_max} channels"))
+    }
+
+    /// Publishes in a channel whose home this is, and says at which offset; 0 if nobody subscribes
+    /// and nothing is kept.
+    fn publish_here(
+        &mut self,
+        name: &str,
+        user: Option<Arc<str>>,
+        payload: Payload,
+    ) -> Result<u64, Error> {
+        let rule: Arc<ChannelRule> = Arc::clone(self.node.channel_rule(name)?);
+        let now = self.channels.now;
+        let published = self.channels.home.publish(name, &rule, (user, payload), now);
+        match published.map_err(|Full| self.too_many_channels())? {
+            Published::To(channel, publication) => {
+                self.counters.publications += 1;
+                let offset = publication.offset;
+                self.send_to_shards(channel, &publication);
+                Ok(offset)
+            }
+            Published::ToNobody => {
+                self.counters.publications += 1;
+                Ok(0)
+            }
+        }
+    }
+
+    /// Sends a publication once to each shard with subscribers. One whose mailbox has been full for
+    /// long misses it, which its subscribers see by the offsets.
+    fn send_to_shards(&mut self, channel: u64, publication: &Arc<Publication>) {
+        for at in 0..self.channels.home.shards(channel).len() {
+            let (shard, subscribers) = self.channels.home.shards(channel)[at];
+            if shard == self.shard {
+                self.deliver_publication(channel, publication);
+            } else if self.outgoing[usize::from(shard)].len() < self.node.config.mailbox_max {
+                let publication = Arc::clone(publication);
+                self.post(shard, ShardMail::Publication { channel, publication });
+            } else {
+                self.counters.publications_dropped += u64::from(subscribers);
+            }
+        }
+    }
+
+    /// Tells the shards with subscribers of a change of the members.
+    fn announce(&mut self, channel: u64, change: Option<Arc<Change>>) {
+        let Some(change) = change else { return };
+        for at in 0..self.channels.home.shards(channel).len() {
+            let (shard, _) = self.channels.home.shards(channel)[at];
+            if shard == self.shard {
+                self.deliver_change(channel, &change);
+            } else if self.outgoing[usize::from(shard)].len() < self.node.config.mailbox_max {
+                let mail = ChannelMail::Change { channel, change: Arc::clone(&change) };
+                self.post(shard, ShardMail::Channel(Box::new(mail)));
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! What clients ask of channels.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_channel::{Asker, ChannelRule, Member, Payload};
+use playfield_room::Error;
+use playfield_wire::client::Position;
+use playfield_wire::{ErrorCode, RequestNumber, excerpt};
+
+use crate::node::Node;
+use crate::panics::guard;
+use crate::shard::Shard;
+use crate::shard::channels::{ChannelMail, SessionChannels, Stage, Subscription};
+use crate::shard::keys::ConnectionKey;
+use crate::shard::session::Session;
+use crate::shard::session::allowance::Rate;
+
+/// How many of the channels are remembered that a session named last.
+const NAMED_MAX: usize = 8;
+
+/// What a client wants of a channel.
+#[derive(Clone, Copy)]
+enum Wish {
+    Subscribe,
+    Publish,
+    Members,
+    History,
+}
+
+impl Node {
+    /// The rule of the channel of this name.
+    pub(crate) fn channel_rule(&self, name: &str) -> Result<&Arc<ChannelRule>, Error> {
+        let bytes_max = self.config.channel_name_bytes_max;
+        if name.len() > bytes_max {
+            let text =
+                format!("channel_name_bytes_max: a name of {} bytes, past {bytes_max}", name.len());
+            return Err(Error::new(ErrorCode::Limit, text));
+        }
+        self.channel_rules.of(name).ok_or_else(|| {
+            let text = format!("no rule of the node matches the channel {:?}", excerpt(name, 64));
+            Error::new(ErrorCode::UnknownChannel, text)
+        })
+    }
+
+    /// Whether a room, a service or the program may publish this in the channel of this name.
+    pub(crate) fn check_publication(&self, name: &str, payload: &Payload) -> Result<(), Error> {
+        let rule = self.channel_rule(name)?;
+        if rule.payload_kind() != payload.kind() {
+            let text = match payload {
+                Payload::Json(_) => "payloads of this channel are bytes: publish bytes",
+                Payload::Bytes(_) => "payloads of this channel are JSON: publish a message",
+            };
+            return Err(Error::new(ErrorCode::BadPayload, text));
+        }
+        self.check_size(payload.as_slice().len())
+    }
+
+    fn check_size(&self, bytes: usize) -> Result<(), Error> {
+        let bytes_max = self.config.publication_bytes_max;
+        if bytes > bytes_max {
+            let text =
+                format!("publication_bytes_max: a payload of {bytes} bytes, past {bytes_max}");
+            return Err(Error::new(ErrorCode::Limit, text));
+        }
+        Ok(())
+    }
+}
+
+impl Session {
+    /// Asks a rule about this session. A rule whose check panics allows nothing.
+    pub(super) fn asks(&self, ask: impl FnOnce(&Asker<'_>) -> bool) -> bool {
+        let claims = |name: &str| self.claims.get(name);
+        let asker = Asker::new(self.user.as_deref(), &self.name, &claims);
+        guard("the check of a channel's rule", || ask(&asker)).unwrap_or(false)
+    }
+
+    /// The session, as other subscribers see it.
+    fn as_member(&self) -> Member {
+        let user = self.user.as_deref().map(Into::into);
+        Member { session: self.number, user, name: self.name.as_str().into() }
+    }
+}
+
+impl SessionChannels {
+    /// The session names a channel that may have to be created for it. Those that it subscribes to,
+    /// and the last that it published in, do not count.
+    fn open(&mut self, name: &str, now: Duration, per_minute_max: u64) -> Result<(), Error> {
+        if self.subscriptions.iter().any(|subscription| *subscription.name == *name)
+            || self.named.iter().any(|known| **known == *name)
+        {
+            return Ok(());
+        }
+        let rate = Rate::per_minute("channels_opened_per_minute_max", per_minute_max);
+        self.opened.check(now, rate)?;
+        self.opened.take(now, rate);
+        if self.named.len() >= NAMED_MAX {
+            self.named.pop_front();
+        }
+        self.named.push_back(name.into());
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// A client subscribes to a channel.
+    pub(in crate::shard) fn subscribe(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        name: &str,
+        since: Option<Position>,
+        presence: bool,
+    ) {
+        if let Err(error) = self.try_subscribe(key, request, name, since, presence) {
+            self.send_error(key, Some(request), None, &error);
+        }
+    }
+
+    fn try_subscribe(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        name: &str,
+        since: Option<Position>,
+        presence: bool,
+    ) -> Result<(), Error> {
+        let rule = self.admit_to_channel(key, name, Wish::Subscribe)?;
+        let node = Arc::clone(&self.delivery.node);
+        let Some(session) = self.delivery.connections.session_mut(key) else { return Ok(()) };
+        let wants_presence = presence && session.asks(|asker| rule.may_see_members(asker, name));
+        let member = session.as_member();
+        let own = session.channels.get_or_insert_default();
+        let known = own.subscriptions.iter().position(|of| *of.name == *name);
+        let name: Arc<str> = match known {
+            Some(at) => Arc::clone(&own.subscriptions[at].name),
+            None => name.into(),
+        };
+        let mut member_of = None;
+        match known.map(|at| &own.subscriptions[at].stage) {
+            Some(Stage::Pending { .. }) => {
+                let text = "an earlier `subscribe` to this channel is not answered yet";
+                return Err(Error::new(ErrorCode::Busy, text));
+            }
+            // The second takes the place of the first.
+            Some(&Stage::Live { channel, .. }) => {
+                member_of = Some(channel);
+                self.delivery.pause_subscription(key, channel);
+            }
+            Some(&Stage::Away { channel }) => member_of = Some(channel),
+            None => {
+                let subscriptions_max = node.config.subscriptions_per_session_max;
+                if own.subscriptions.len() >= subscriptions_max {
+                    let text = format!(
+                        "subscriptions_per_session_max: the session has {subscriptions_max}"
+                    );
+                    return Err(Error::new(ErrorCode::Limit, text));
+                }
+            }
+        }
+        let Some(session) = self.delivery.connections.session_mut(key) else { return Ok(()) };
+        let Some(own) = session.channels.as_deref_mut() else { return Ok(()) };
+        own.serial = own.serial.wrapping_add(1);
+        let serial = own.serial;
+        let stage = Stage::Pending { serial, request, wants_presence, member_of };
+        match known {
+            Some(at) => own.subscriptions[at].stage = stage,
+            None => own.subscriptions.push(Subscription { name: Arc::clone(&name), stage }),
+        }
+        let (shard, connection) = (self.delivery.shard, key);
+        let home = self.delivery.home_of(&name);
+        let mail = ChannelMail::Subscribe { shard, connection, serial, name, member, since };
+        self.mail_home(key, home, mail);
+        Ok(())
+    }
+
+    /// A client ends a subscription.
+    pub(in crate::shard) fn unsubscribe(&mut self, key: ConnectionKey, channel: u64) {
+        self.delivery.end_subscription(key, channel);
+    }
+
+    /// A client publishes.
+    pub(in crate::shard) fn publish(
+        &mut self,
+        key: ConnectionKey,
+        request: Option<RequestNumber>,
+        name: &str,
+        payload: &[u8],
+    ) {
+        if let Err(error) = self.try_publish(key, request, name, payload) {
+            self.send_error(key, request, None, &error);
+        }
+    }
+
+    fn try_publish(
+        &mut self,
+        key: ConnectionKey,
+        request: Option<RequestNumber>,
+        name: &str,
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        let rule = self.admit_to_channel(key, name, Wish::Publish)?;
+        let Some(connection) = self.delivery.connections.get(key) else { return Ok(()) };
+        let Some(session) = connection.session.as_deref() else { return Ok(()) };
+        let user: Option<Arc<str>> = session.user.as_deref().map(Into::into);
+        let read = Payload::read(rule.payload_kind(), connection.dialect.format, payload);
+        let payload = read.map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))?;
+        self.delivery.node.check_size(payload.as_slice().len())?;
+        let home = self.delivery.home_of(name);
+        let answers = request.map(|request| (self.delivery.shard, key, request));
+        let name = name.into();
+        self.mail_home(key, home, ChannelMail::Publish { name, user, payload, answers });
+        Ok(())
+    }
+
+    /// A client asks who subscribes.
+    pub(in crate::shard) fn ask_members(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        name: &str,
+    ) {
+        match self.admit_to_channel(key, name, Wish::Members) {
+            Ok(_) => {
+                let home = self.delivery.home_of(name);
+                let (shard, connection, name) = (self.delivery.shard, key, name.into());
+                let mail = ChannelMail::ListMembers { shard, connection, request, name };
+                self.mail_home(key, home, mail);
+            }
+            Err(error) => self.send_error(key, Some(request), None, &error),
+        }
+    }
+
+    /// A client asks for past publications.
+    pub(in crate::shard) fn ask_history(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        name: &str,
+        since: Option<Position>,
+        limit: u32,
+    ) {
+        let listed_max = self.delivery.node.config.history_listed_max;
+        let count_max = if limit == 0 { listed_max } else { listed_max.min(limit as usize) };
+        match self.admit_to_channel(key, name, Wish::History) {
+            Ok(_) => {
+                let home = self.delivery.home_of(name);
+                let (shard, connection, name) = (self.delivery.shard, key, name.into());
+                let mail =
+                    ChannelMail::ReadHistory { shard, connection, request, name, since, count_max };
+                self.mail_home(key, home, mail);
+            }
+            Err(error) => self.send_error(key, Some(request), None, &error),
+        }
+    }
+
+    /// Whether a session may do something with a channel, by the rule of that channel and the
+    /// session's rates.
+    fn admit_to_channel(
+        &mut self,
+        key: ConnectionKey,
+        name: &str,
+        wish: Wish,
+    ) -> Result<Arc<ChannelRule>, Error> {
+        let node = Arc::clone(&self.delivery.node);
+        let now = self.now;
+        let gone = || Error::new(ErrorCode::Internal, "the session has ended");
+        let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
+        let own: &mut SessionChannels = session.channels.get_or_insert_default();
+        let config = &node.config;
+        let (allowance, setting, count) = match wish {
+            Wish::Subscribe => {
+                let count = config.subscribes_per_second_max;
+                (&mut own.subscribes, "subscribes_per_second_max", count)
+            }
+            Wish::Publish => {
+                let count = config.publishes_per_second_max;
+                (&mut own.publishes, "publishes_per_second_max", count)
+            }
+            Wish::Members | Wish::History => {
+                let count = config.channel_reads_per_second_max;
+                (&mut own.reads, "channel_reads_per_second_max", count)
+            }
+        };
+        let rate = Rate::per_second(setting, count);
+        allowance.check(now, rate)?;
+        allowance.take(now, rate);
+        let rule = node.channel_rule(name)?;
+        let may = session.asks(|asker| match wish {
+            Wish::Subscribe => rule.may_subscribe(asker, name),
+            Wish::Publish => rule.may_publish(asker, name),
+            Wish::Members => rule.may_see_members(asker, name),
+            Wish::History => rule.may_read_history(asker, name),
+        });
+        if may {
+            let rule = Arc::clone(rule);
+            if let (Wish::Subscribe | Wish::Publish, Some(own)) = (wish, &mut session.channels) {
+                own.open(name, now, config.channels_opened_per_minute_max)?;
+            }
+            return Ok(rule);
+        }
+        let name = excerpt(name, 64);
+        let text = match wish {
+            Wish::Subscribe => format!("this session may not subscribe to {name:?}"),
+            Wish::Publish => format!("this session may not publish in {name:?}"),
+            Wish::Members => format!("this session may not see who subscribes to {name:?}"),
+            Wish::History => format!("this session may not read the history of {name:?}"),
+        };
+        Err(Error::new(ErrorCode::Forbidden, text))
+    }
+
+    /// Sends mail of a client to the home of a channel. While the mailbox there is full, nothing
+    /// more is read from the client.
+    fn mail_home(&mut self, key: ConnectionKey, home: u16, mail: ChannelMail) {
+        if self.delivery.congested[usize::from(home)]
+            && let Some(connection) = self.delivery.connections.get_mut(key)
+            && !connection.pause.mailbox
+        {
+            connection.pause.mailbox = true;
+            self.waiting_for_mailbox.push((home, key));
+        }
+        self.delivery.mail_channel(home, mail);
+    }
+}
