@@ -117,6 +117,7 @@ pub(crate) struct Pause {
 
 /// Bytes that wait to be handled. Most of the time there are none.
 #[derive(Default)]
+#[expect(clippy::box_collection, reason = "an idle connection keeps one word")]
 pub(crate) struct Partial(Option<Box<Vec<u8>>>);
 
 impl Partial {
