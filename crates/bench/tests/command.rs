@@ -1,7 +1,11 @@
 //! The benchmarks as a user runs them: everything they count is verified.
 
+use std::net::Ipv4Addr;
 use std::process::{Command, Output, Stdio};
 
+use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
+use playfield_server::{Config, Server};
+use playfield_state::State;
 use serde_json::Value;
 
 const PLAYFIELD: &str = env!("CARGO_BIN_EXE_playfield");
@@ -309,6 +313,25 @@ fn bench_resume_verifies_what_it_counts() {
 }
 
 #[test]
+fn bench_connections_verifies_what_it_counts() {
+    for suite in ["connections", "heartbeat", "soak"] {
+        let arguments = ["bench", suite, "--json", "--count=50", "--heartbeat=1", "--seconds=2"];
+        for more in [&["--beats=500", "--transport=tcp"], &["--beats=500", "--transport=ws"]] {
+            let output = playfield(&[&arguments[..], more].concat());
+            let lines = text(&output.stdout);
+            assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+            let row: serde_json::Value = serde_json::from_str(lines.trim()).expect("an object");
+            assert_eq!((&row["connected"], &row["lost"]), (&50.into(), &0.into()), "{row}");
+            assert!(row["heartbeats"].as_u64() >= Some(90), "{row}");
+        }
+        let output = playfield(&[&arguments[..], &["--beats=500", "--corrupt-one"]].concat());
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{lines}");
+        assert!(lines.contains(r#""verified":false"#), "{lines}");
+    }
+}
+
+#[test]
 fn bench_attacks_verifies_what_it_counts() {
     let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=500"];
     for (more, status) in [(&["--row=pings"][..], 0), (&["--row=pings", "--corrupt-one"], 1)] {
@@ -319,6 +342,77 @@ fn bench_attacks_verifies_what_it_counts() {
     }
     let unknown = playfield(&["bench", "attacks", "--row=nukes"]);
     assert!(text(&unknown.stderr).contains("hellos"), "{}", text(&unknown.stderr));
+}
+
+/// A room that a load can drive.
+#[derive(State, Default)]
+struct Tally {
+    sum: u64,
+}
+
+#[derive(Message)]
+#[reply(u64)]
+struct Add {
+    number: u8,
+}
+
+#[room(messages(Add), capacity = 10)]
+impl Room for Tally {}
+
+impl Handle<Add> for Tally {
+    fn handle(&mut self, add: Add, _: &Player, _: &mut Context<Self>) -> Result<u64> {
+        self.sum += u64::from(add.number);
+        Ok(self.sum)
+    }
+}
+
+fn load(url: &str, more: &[&str]) -> Output {
+    playfield(&[&["load", url, "--json"], more].concat())
+}
+
+#[test]
+fn load_counts_every_reply_in_one_process_and_in_several() {
+    let listen = (Ipv4Addr::LOCALHOST, 0).into();
+    let config = Config { listen, shards: 1, ..Config::default() };
+    let node = Server::new(config).room_type(RoomType::of::<Tally>("tally")).start().unwrap();
+    let url = format!("ws://{}", node.local_addr());
+    let rate = ["--connections=31", "--room=tally", "--rate=20", "--duration=1"];
+    for more in [&["--processes=1"][..], &["--processes=3", "--source=127.0.0.1..127.0.0.3"]] {
+        let output = load(&url, &[&rate, more].concat());
+        let (line, errors) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(0), "{more:?}: {line}{errors}");
+        let report: Value = serde_json::from_str(&line).expect("one object");
+        assert_eq!((&report["connected"], &report["lost"]), (&31.into(), &0.into()), "{line}");
+        assert_eq!(report["requests"], report["replies"]);
+        assert!(report["replies"].as_u64() > Some(31), "{line}");
+        assert_eq!(report["messages"]["Add"]["replies"], report["replies"]);
+        assert_eq!(report["verified"], true);
+    }
+    node.shutdown();
+}
+
+#[test]
+fn load_says_what_is_wrong_with_its_arguments_and_with_the_node() {
+    let wrong: [(&[&str], &str); 9] = [
+        (&[], "load needs the URL of a node: load tcp://127.0.0.1:7350"),
+        (&["http://node"], "is none of tcp://, tls://, ws:// and wss://"),
+        (&["tcp://node", "--connections=0"], "--connections 0 must be from 1 to 10000000"),
+        (&["tcp://node", "--rate=5"], "--rate needs --room, the type of the room"),
+        (&["tcp://node", "--room=a", "--value=1"], "--value needs --rate or --total-rate"),
+        (&["tcp://node", "--room=a", "--rate=1", "--total-rate=1"], "exclude each other"),
+        (&["tcp://node", "--source=127.0.0.9..127.0.0.1"], "must have from 1 to 4096 addresses"),
+        (&["tcp://node", "--script=x.toml", "--room=a"], "--room has no effect with --script"),
+        (&["tcp://node", "--script=/none.toml"], "/none.toml: No such file"),
+    ];
+    for (arguments, why) in wrong {
+        let output = playfield(&[&["load"], arguments].concat());
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(why), "{errors}");
+    }
+    let output = load("tcp://127.0.0.1:1", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("127.0.0.1:1 can't be reached"));
 }
 
 #[test]

@@ -33,7 +33,7 @@ const OPTIONS: &[Opt] = &[
     Opt {
         name: "duration",
         value: "SECONDS",
-        help: "how long the load lasts once all are connected (default 10)",
+        help: "how long it lasts once all are connected (default 10, or until scripts end)",
     },
     Opt { name: "room", value: "TYPE", help: "join any room of this type, or create one" },
     Opt { name: "options", value: "JSON", help: "options for creating the room" },
@@ -50,11 +50,16 @@ const OPTIONS: &[Opt] = &[
     Opt { name: "message", value: "NAME", help: "send only this message (default: any)" },
     Opt { name: "value", value: "JSON", help: "its value; what it leaves out is random" },
     Opt { name: "send", value: "", help: "send messages without asking for a reply" },
+    Opt { name: "script", value: "FILE", help: "run the steps in this file (TOML)" },
     Opt { name: "ping", value: "SECONDS", help: "time a ping this often on each connection" },
     Opt { name: "format", value: "NAME", help: "packed (default), msgpack or json" },
     Opt { name: "name", value: "NAME", help: "the players' display name" },
     Opt { name: "token", value: "TOKEN", help: "the token for the node's authenticator" },
-    Opt { name: "ca", value: "FILE", help: "trust the certificates in this file (PEM)" },
+    Opt {
+        name: "root-certificate",
+        value: "FILE",
+        help: "trust the certificates in this file (PEM)",
+    },
     Opt { name: "deflate", value: "", help: "offer compression over WebSocket" },
     Opt {
         name: "resumable",
@@ -160,7 +165,7 @@ impl Command {
     fn read(parser: &mut lexopt::Parser) -> Result<Option<Self>, Failure> {
         let mut url = None;
         let mut plan = Plan::default();
-        let (mut is_json, mut is_quiet) = (false, false);
+        let (mut is_json, mut is_quiet, mut script, mut duration) = (false, false, None, None);
         let mut s = Settings::new("tcp://127.0.0.1".parse().map_err(usage)?);
         while let Some(argument) = parser.next()? {
             match argument {
@@ -172,7 +177,7 @@ impl Command {
                     s.connections = within(parser, "connections", 1..=CONNECTIONS_MAX)?;
                 }
                 Long("ramp") => s.ramp = seconds(parser, "ramp")?,
-                Long("duration") => s.duration = Some(seconds(parser, "duration")?),
+                Long("duration") => duration = Some(seconds(parser, "duration")?),
                 Long("room") => plan.room = Some(value(parser, "room")?),
                 Long("options") => plan.options = Some(value(parser, "options")?),
                 Long("key") => plan.enter.push(("key", Enter::Key(value(parser, "key")?))),
@@ -188,6 +193,7 @@ impl Command {
                 Long("message") => plan.message = Some(value(parser, "message")?),
                 Long("value") => plan.value = Some(value(parser, "value")?),
                 Long("send") => plan.send = true,
+                Long("script") => script = Some(value::<PathBuf>(parser, "script")?),
                 Long("ping") => {
                     let every = within(parser, "ping", 0.001..=SECONDS_MAX)?;
                     s.ping = Some(Duration::from_secs_f64(every));
@@ -198,7 +204,9 @@ impl Command {
                 }
                 Long("name") => s.name = value(parser, "name")?,
                 Long("token") => s.token = value::<String>(parser, "token")?.into_bytes(),
-                Long("ca") => s.root = Some(value::<PathBuf>(parser, "ca")?),
+                Long("root-certificate") => {
+                    s.root = Some(value::<PathBuf>(parser, "root-certificate")?);
+                }
                 Long("deflate") => s.deflate = true,
                 Long("resumable") => {
                     s.resumable = one_of(parser, "resumable", &[("on", true), ("off", false)])?;
@@ -219,12 +227,41 @@ impl Command {
         }
         let example = "load needs the URL of a node: load tcp://127.0.0.1:7350";
         s.url = url.ok_or_else(|| usage(example))?;
-        s.scripts = vec![plan.script(&s)?];
+        s.scripts = match script {
+            // Scripts end by themselves, or after the default duration.
+            Some(path) => {
+                s.duration = duration;
+                plan.refuse_beside_a_script()?;
+                playfield_load::script::read(&path)?
+            }
+            None => {
+                s.duration = duration.or(s.duration);
+                vec![plan.script(&s)?]
+            }
+        };
         Ok(Some(Self { settings: s, is_json, is_quiet }))
     }
 }
 
 impl Plan {
+    /// A script says itself what its connections do.
+    fn refuse_beside_a_script(&self) -> Result<(), Failure> {
+        let given = [
+            (self.room.is_some(), "room"),
+            (self.options.is_some(), "options"),
+            (self.rate.is_some(), "rate"),
+            (self.total_rate.is_some(), "total-rate"),
+            (self.message.is_some(), "message"),
+            (self.value.is_some(), "value"),
+            (self.send, "send"),
+        ];
+        let given = given.into_iter().filter(|(given, _)| *given).map(|(_, name)| name);
+        match given.chain(self.enter.iter().map(|(name, _)| *name)).next() {
+            Some(name) => Err(usage(format!("--{name} has no effect with --script: say it there"))),
+            None => Ok(()),
+        }
+    }
+
     /// Joins a room if one is asked for, waits for all connections, and sends messages at a rate.
     fn script(mut self, settings: &Settings) -> Result<Script, Failure> {
         let step = |option: &str, action| Step { place: format!("--{option}"), action };

@@ -101,7 +101,7 @@ pub(crate) fn rt() -> proc_macro2::TokenStream {
         Ok("playfield-state") => quote!(::playfield_state::__rt),
         Ok(
             "playfield-room" | "playfield-server" | "playfield-store" | "playfield-client"
-            | "playfield-bench",
+            | "playfield-bench" | "playfield-load",
         ) => {
             quote!(::playfield_room::__rt)
         }

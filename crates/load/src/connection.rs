@@ -72,10 +72,14 @@ impl Connection {
         if now >= self.actor.deadline(shared.timeout_ns) {
             self.actor.expire(shared, now);
         }
-        if let Err(error) = self.run(buffers, shared, now) {
+        // A program that hears of the end of its room would go on.
+        let is_over = |client: &Client| client.is_finished() || client.is_away();
+        if !is_over(&self.client)
+            && let Err(error) = self.run(buffers, shared, now)
+        {
             return Some(format!("the connection failed: {error}"));
         }
-        if self.client.is_finished() || self.client.is_away() {
+        if is_over(&self.client) {
             let lost = self.client.lost().map(ToString::to_string);
             self.client.give_up(&mut Ear { actor: &mut self.actor, shared, now });
             let said = self.actor.goodbye.take().map(String::from);

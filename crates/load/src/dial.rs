@@ -101,7 +101,7 @@ fn tls(
         Some(path) => {
             let refuse = |why: String| {
                 LoadError::Usage(format!(
-                    "--ca {}: {why}; give a file with certificates in PEM",
+                    "--root-certificate {}: {why}; give a file with certificates in PEM",
                     path.display()
                 ))
             };

@@ -27,6 +27,7 @@ mod program;
 mod progress;
 mod random;
 mod report;
+pub mod script;
 mod settings;
 mod stream;
 mod timers;

@@ -2,12 +2,15 @@
 
 mod authentication;
 mod bad_input;
+mod channels;
 mod closing;
 mod common;
 mod deflate;
 mod http;
 mod origins;
 mod path;
+#[cfg(target_os = "linux")]
+mod per_shard;
 mod plain;
 mod services;
 mod shutdown;

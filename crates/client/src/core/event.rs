@@ -26,6 +26,11 @@ pub enum Event {
     Resumed(Resumed<'static>),
     /// [`Handler::new_session`].
     NewSession(Welcome<'static>),
+    /// [`Handler::unconfirmed`].
+    Unconfirmed {
+        /// How many.
+        sends: u64,
+    },
     /// [`Handler::joined`].
     Joined {
         /// The request that this answers.
@@ -175,6 +180,10 @@ impl Handler for EventQueue {
 
     fn new_session(&mut self, welcome: &Welcome<'_>) {
         self.events.push_back(Event::NewSession(welcome.to_static()));
+    }
+
+    fn unconfirmed(&mut self, sends: u64) {
+        self.events.push_back(Event::Unconfirmed { sends });
     }
 
     fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {

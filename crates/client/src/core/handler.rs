@@ -31,6 +31,12 @@ pub trait Handler {
     /// out is unknown.
     fn new_session(&mut self, welcome: &Welcome<'_>) {}
 
+    /// The session is over, and the node has not confirmed this many messages that expect no answer
+    /// ([`Client::send`](super::Client::send) and the like): whether they were carried out is
+    /// unknown. Called right before [`new_session`](Self::new_session) or
+    /// [`closed`](Self::closed), unless there are none.
+    fn unconfirmed(&mut self, sends: u64) {}
+
     /// A request to enter a room was granted. The room's snapshot follows.
     fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {}
 

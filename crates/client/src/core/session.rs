@@ -278,9 +278,13 @@ impl Session {
         self.pulse.stop();
         self.rooms.clear();
         self.abandoned = Abandoned::default();
+        let unconfirmed = self.resumption.unconfirmed_sends(self.format);
         self.resumption.clear();
         for (request, _) in self.requests.give_up_all() {
             handler.failed(request, &Failure::Closed);
+        }
+        if unconfirmed > 0 {
+            handler.unconfirmed(unconfirmed);
         }
         handler.closed(error.as_ref());
     }

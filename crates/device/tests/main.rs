@@ -1,0 +1,4 @@
+//! Tests of the registry of devices.
+
+mod registry;
+mod threads;

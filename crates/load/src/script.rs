@@ -1,0 +1,445 @@
+//! Scripts in TOML: each error names the file, the line and the value.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::settings::{Action, Enter, LoadError, MessageKind, Script, Step};
+
+/// The longest script file, in bytes.
+pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
+
+/// How deep repetitions, and values, may be nested.
+pub const SCRIPT_DEPTH_MAX: usize = 32;
+
+/// The longest time in a script: a month, in seconds.
+const SECONDS_MAX: f64 = 30.0 * 24.0 * 3600.0;
+
+/// The greatest weight of a script.
+const WEIGHT_MAX: u64 = 1_000_000;
+
+/// The words that name a step.
+const STEPS: &str = "join, leave, wait, send, request, ping, repeat, hold";
+
+/// Reads the scripts of a file.
+///
+/// # Errors
+/// If the file can't be read, or is no script: with the file, the line, the value and what to do.
+pub fn read(path: &Path) -> Result<Vec<Script>, LoadError> {
+    let refuse = |why: &dyn Display| LoadError::Usage(format!("{}: {why}", path.display()));
+    let bytes = std::fs::metadata(path).map_err(|error| refuse(&error))?.len();
+    if bytes > SCRIPT_BYTES_MAX as u64 {
+        let why = format!("the script has {bytes} bytes, but at most {SCRIPT_BYTES_MAX} are read");
+        return Err(refuse(&why));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    parse(&path.display().to_string(), &text)
+}
+
+/// Reads scripts; `file` is their name in errors.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(file: &str, text: &str) -> Result<Vec<Script>, LoadError> {
+    let source = Source { file, text };
+    let table = DeTable::parse(text).map_err(|error| {
+        source.refuse(error.span().map_or(0, |span| span.start), &error.message())
+    })?;
+    let scripts = source.scripts(table.get_ref())?;
+    if scripts.iter().all(|script| script.weight == 0) {
+        return Err(source.refuse(0, &"all scripts have the weight 0; give one a greater one"));
+    }
+    Ok(scripts)
+}
+
+struct Source<'t> {
+    file: &'t str,
+    text: &'t str,
+}
+
+type Table<'t> = DeTable<'t>;
+type Item<'t> = Spanned<DeValue<'t>>;
+
+impl Source<'_> {
+    fn place(&self, at: usize) -> String {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        format!("{}:{}", self.file, before.matches('\n').count() + 1)
+    }
+
+    fn refuse(&self, at: usize, why: &dyn Display) -> LoadError {
+        LoadError::Usage(format!("{}: {why}", self.place(at)))
+    }
+
+    fn wrong(&self, item: &Item<'_>, name: &str, wanted: &str) -> LoadError {
+        let shown = self.text.get(item.span()).unwrap_or_default();
+        self.refuse(item.span().start, &format!("{name} = {shown} must be {wanted}"))
+    }
+
+    /// The file: one list of steps, or several scripts.
+    fn scripts(&self, table: &Table<'_>) -> Result<Vec<Script>, LoadError> {
+        if table.contains_key("steps") {
+            return Ok(vec![self.script(table)?]);
+        }
+        self.known(table, &["script"], "a script file has steps, or tables [[script]]")?;
+        let Some(scripts) = table.get("script") else {
+            return Err(self.refuse(0, &"the script has no steps; add steps = [ ... ]"));
+        };
+        let DeValue::Array(scripts) = scripts.get_ref() else {
+            return Err(self.wrong(scripts, "script", "a list of tables, each headed [[script]]"));
+        };
+        let each = scripts.iter().map(|script| match script.get_ref() {
+            DeValue::Table(table) => self.script(table),
+            _ => Err(self.wrong(script, "script", "a table headed [[script]]")),
+        });
+        each.collect()
+    }
+
+    fn script(&self, table: &Table<'_>) -> Result<Script, LoadError> {
+        self.known(table, &["name", "weight", "steps"], "a script has a name, a weight and steps")?;
+        let weight = match table.get("weight") {
+            None => 1,
+            Some(item) => self.whole(item, "weight", WEIGHT_MAX)?,
+        };
+        let Some(steps) = table.get("steps") else {
+            return Err(self.refuse(0, &"a script has no steps; add steps = [ ... ]"));
+        };
+        Ok(Script { weight: weight as u32, steps: self.steps(steps, 0)? })
+    }
+
+    fn steps(&self, item: &Item<'_>, depth: usize) -> Result<Vec<Step>, LoadError> {
+        if depth >= SCRIPT_DEPTH_MAX {
+            let why = format!("steps are nested deeper than {SCRIPT_DEPTH_MAX}; use fewer repeats");
+            return Err(self.refuse(item.span().start, &why));
+        }
+        let DeValue::Array(steps) = item.get_ref() else {
+            return Err(self.wrong(item, "steps", "a list of steps"));
+        };
+        steps.iter().map(|step| self.step(step, depth)).collect()
+    }
+
+    fn step(&self, item: &Item<'_>, depth: usize) -> Result<Step, LoadError> {
+        let DeValue::Table(table) = item.get_ref() else {
+            return Err(self.wrong(item, "a step", &format!("a table with one of {STEPS}")));
+        };
+        let words = STEPS.split(", ").filter(|word| table.contains_key(*word));
+        let [word] = words.collect::<Vec<_>>()[..] else {
+            let named: Vec<_> = table.iter().map(|(name, _)| name.get_ref().as_ref()).collect();
+            let why = format!("a step has one of {STEPS}; this one has {}", named.join(", "));
+            return Err(self.refuse(item.span().start, &why));
+        };
+        let place = self.place(item.span().start);
+        Ok(Step { place, action: self.action(table, word, depth)? })
+    }
+
+    fn action(&self, table: &Table<'_>, word: &str, depth: usize) -> Result<Action, LoadError> {
+        let what = &table[word];
+        let known = |names: &[&str]| {
+            let all: Vec<_> = [&[word], names].concat();
+            let shown = if names.is_empty() { "nothing else".into() } else { names.join(", ") };
+            self.known(table, &all, &format!("a step {word} takes {shown}"))
+        };
+        let room_type = || match table.get("room") {
+            Some(item) => self.text(item, "room").map(Some),
+            None => Ok(None),
+        };
+        let json = |name| table.get(name).map(|item| self.json(item, 0)).transpose();
+        Ok(match word {
+            "join" => {
+                known(&["key", "id", "create", "per_room", "options"])?;
+                let (room_type, options) = (self.text(what, "join")?, json("options")?);
+                Action::Join { room_type, enter: self.enter(table)?, options }
+            }
+            "leave" => {
+                known(&[])?;
+                match what.get_ref() {
+                    DeValue::Boolean(true) => Action::Leave { room_type: None },
+                    _ => Action::Leave { room_type: Some(self.text(what, "leave")?) },
+                }
+            }
+            "wait" => {
+                known(&[])?;
+                self.wait(what)?
+            }
+            "send" | "request" => {
+                let is_send = word == "send";
+                known(if is_send { &["value", "room"] } else { &["value", "room", "ahead"] })?;
+                let ahead =
+                    table.get("ahead").map(|item| self.switch(item, "ahead")).transpose()?;
+                let kind = match (is_send, ahead) {
+                    (true, _) => MessageKind::Send,
+                    (false, Some(true)) => MessageKind::RequestAhead,
+                    (false, _) => MessageKind::Request,
+                };
+                let name = Some(self.text(what, word)?).filter(|name| name != "*");
+                let value = json("value")?;
+                if let (None, Some(item)) = (&name, table.get("value")) {
+                    let wanted = "left out, as \"*\" is any message";
+                    return Err(self.wrong(item, "value", wanted));
+                }
+                Action::Message { room_type: room_type()?, name, value, kind }
+            }
+            "ping" | "hold" => {
+                known(&[])?;
+                if !self.switch(what, word)? {
+                    return Err(self.wrong(what, word, "true"));
+                }
+                if word == "ping" { Action::Ping } else { Action::Hold }
+            }
+            _ => {
+                known(&["every", "steps"])?;
+                let times = match what.get_ref() {
+                    DeValue::String(text) if text == "forever" => None,
+                    DeValue::Integer(_) => Some(self.whole(what, "repeat", u64::from(u32::MAX))?),
+                    _ => return Err(self.wrong(what, "repeat", "a number or \"forever\"")),
+                };
+                let every =
+                    table.get("every").map(|item| self.seconds(item, "every")).transpose()?;
+                let Some(steps) = table.get("steps") else {
+                    let why = "repeat has no steps; add steps = [ ... ]";
+                    return Err(self.refuse(what.span().start, &why));
+                };
+                Action::Repeat { times, every, steps: self.steps(steps, depth + 1)? }
+            }
+        })
+    }
+
+    fn enter(&self, table: &Table<'_>) -> Result<Enter, LoadError> {
+        let names = ["id", "create", "key", "per_room"];
+        let given: Vec<_> =
+            names.iter().filter_map(|name| Some((*name, table.get(*name)?))).collect();
+        Ok(match given[..] {
+            [] => Enter::Any,
+            [("id", item)] => Enter::Id(self.text(item, "id")?),
+            [("create", item)] => match self.switch(item, "create")? {
+                true => Enter::Create,
+                false => Enter::Any,
+            },
+            [("key", item)] => Enter::Key(self.text(item, "key")?),
+            [("per_room", item)] => self.shared(String::new(), item)?,
+            [("key", key), ("per_room", item)] => self.shared(self.text(key, "key")?, item)?,
+            [_, (name, item), ..] => {
+                return Err(self.wrong(
+                    item,
+                    name,
+                    "left out: a join has one of id, create and key",
+                ));
+            }
+            [(name, item)] => return Err(self.wrong(item, name, "left out")),
+        })
+    }
+
+    fn shared(&self, key: String, item: &Item<'_>) -> Result<Enter, LoadError> {
+        let connections = self.whole(item, "per_room", u64::from(u32::MAX))?;
+        if connections == 0 {
+            return Err(self.wrong(item, "per_room", "at least 1"));
+        }
+        Ok(Enter::Shared { key, connections: connections as usize })
+    }
+
+    fn wait(&self, item: &Item<'_>) -> Result<Action, LoadError> {
+        match item.get_ref() {
+            DeValue::String(text) if text == "all" => Ok(Action::WaitForAll),
+            DeValue::Array(bounds) if bounds.len() == 2 => {
+                let least = self.seconds(&bounds[0], "wait")?;
+                let most = self.seconds(&bounds[1], "wait")?;
+                if least > most {
+                    return Err(self.wrong(item, "wait", "[shortest, longest]"));
+                }
+                Ok(Action::Wait { least, most })
+            }
+            DeValue::Integer(_) | DeValue::Float(_) => {
+                let time = self.seconds(item, "wait")?;
+                Ok(Action::Wait { least: time, most: time })
+            }
+            _ => Err(self.wrong(item, "wait", "seconds, [shortest, longest] or \"all\"")),
+        }
+    }
+
+    /// Refuses what a table must not have.
+    fn known(&self, table: &Table<'_>, names: &[&str], takes: &str) -> Result<(), LoadError> {
+        match table.keys().find(|name| !names.contains(&name.get_ref().as_ref())) {
+            None => Ok(()),
+            Some(name) => {
+                let why = format!("{:?} is unknown here: {takes}", name.get_ref());
+                Err(self.refuse(name.span().start, &why))
+            }
+        }
+    }
+
+    fn text(&self, item: &Item<'_>, name: &str) -> Result<String, LoadError> {
+        match item.get_ref() {
+            DeValue::String(text) if !text.is_empty() => Ok(text.clone().into_owned()),
+            _ => Err(self.wrong(item, name, "a text that is not empty")),
+        }
+    }
+
+    fn switch(&self, item: &Item<'_>, name: &str) -> Result<bool, LoadError> {
+        match item.get_ref() {
+            DeValue::Boolean(on) => Ok(*on),
+            _ => Err(self.wrong(item, name, "true or false")),
+        }
+    }
+
+    fn whole(&self, item: &Item<'_>, name: &str, max: u64) -> Result<u64, LoadError> {
+        let number = match item.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| *number <= max);
+        number.ok_or_else(|| self.wrong(item, name, &format!("a whole number from 0 to {max}")))
+    }
+
+    fn seconds(&self, item: &Item<'_>, name: &str) -> Result<Duration, LoadError> {
+        let seconds = match item.get_ref() {
+            DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
+            DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
+            _ => None,
+        };
+        let seconds = seconds.filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
+        let wanted = || self.wrong(item, name, &format!("seconds, from 0 to {SECONDS_MAX}"));
+        seconds.map(Duration::from_secs_f64).ok_or_else(wanted)
+    }
+
+    /// A value of TOML as JSON.
+    fn json(&self, item: &Item<'_>, depth: usize) -> Result<Value, LoadError> {
+        if depth >= SCRIPT_DEPTH_MAX {
+            let why = format!("the value is nested deeper than {SCRIPT_DEPTH_MAX}");
+            return Err(self.refuse(item.span().start, &why));
+        }
+        Ok(match item.get_ref() {
+            DeValue::String(text) => Value::from(text.as_ref()),
+            DeValue::Boolean(on) => Value::from(*on),
+            DeValue::Integer(number) => {
+                let (digits, radix) = (number.as_str(), number.radix());
+                let signed = i64::from_str_radix(digits, radix).map(Value::from);
+                let value = signed.or_else(|_| u64::from_str_radix(digits, radix).map(Value::from));
+                value.map_err(|_| self.wrong(item, "a number", "from -2^63 to 2^64 - 1"))?
+            }
+            DeValue::Float(number) => {
+                let number = number.as_str().parse::<f64>().ok();
+                let number = number.and_then(serde_json::Number::from_f64);
+                number.map(Value::Number).ok_or_else(|| self.wrong(item, "a number", "finite"))?
+            }
+            DeValue::Array(elements) => {
+                let elements = elements.iter().map(|element| self.json(element, depth + 1));
+                Value::Array(elements.collect::<Result<_, _>>()?)
+            }
+            DeValue::Table(table) => {
+                let members = table.iter().map(|(name, item)| {
+                    Ok((name.get_ref().clone().into_owned(), self.json(item, depth + 1)?))
+                });
+                Value::Object(members.collect::<Result<Map<_, _>, LoadError>>()?)
+            }
+            DeValue::Datetime(_) => {
+                return Err(self.wrong(item, "a value", "in quotes: rooms have no dates"));
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::{SCRIPT_DEPTH_MAX, parse};
+    use crate::settings::{Action, Enter, MessageKind, Step};
+
+    fn actions(text: &str) -> Vec<Action> {
+        let scripts = parse("load.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        scripts.into_iter().flat_map(|script| script.steps).map(|step| step.action).collect()
+    }
+
+    #[test]
+    fn steps_are_read() {
+        let text = r#"
+            steps = [
+                { join = "arena", options = { size = 3 }, key = "k-", per_room = 10 },
+                { wait = "all" },
+                { wait = [0.5, 2] },
+                { repeat = 3, every = 0.25, steps = [
+                    { send = "steer", value = { turn = { from = -1, to = 1.5 } } },
+                    { request = "*", ahead = true },
+                ] },
+                { leave = true },
+            ]"#;
+        let seconds = Duration::from_secs_f64;
+        let turn = json!({"turn": {"from": -1, "to": 1.5}});
+        let message = |name: Option<&str>, value, kind| Action::Message {
+            room_type: None,
+            name: name.map(str::to_owned),
+            value,
+            kind,
+        };
+        let repeated = [
+            message(Some("steer"), Some(turn), MessageKind::Send),
+            message(None, None, MessageKind::RequestAhead),
+        ];
+        let places = ["load.toml:7", "load.toml:8"].map(str::to_owned);
+        let steps = places.into_iter().zip(repeated);
+        let expected = [
+            Action::Join {
+                room_type: "arena".into(),
+                enter: Enter::Shared { key: "k-".into(), connections: 10 },
+                options: Some(json!({"size": 3})),
+            },
+            Action::WaitForAll,
+            Action::Wait { least: seconds(0.5), most: seconds(2.0) },
+            Action::Repeat {
+                times: Some(3),
+                every: Some(seconds(0.25)),
+                steps: steps.map(|(place, action)| Step { place, action }).collect(),
+            },
+            Action::Leave { room_type: None },
+        ];
+        assert_eq!(actions(text), expected);
+    }
+
+    #[test]
+    fn scripts_have_weights() {
+        let text = "[[script]]\nweight = 3\nsteps = [{ping = true}]\n\
+                    [[script]]\nname = \"idle\"\nsteps = [{hold = true}]\n";
+        let scripts = parse("load.toml", text).unwrap();
+        assert_eq!(scripts.iter().map(|script| script.weight).collect::<Vec<_>>(), [3, 1]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line_and_value() {
+        let deep = "{ repeat = 1, steps = [".repeat(SCRIPT_DEPTH_MAX);
+        let deep = format!("steps = [{deep}{}]", "] }".repeat(SCRIPT_DEPTH_MAX));
+        for (text, why) in [
+            ("", "load.toml:1: the script has no steps; add steps = [ ... ]"),
+            ("steps = [", "load.toml:1: "),
+            ("\nstep = []", "load.toml:2: \"step\" is unknown here: a script file has steps"),
+            ("steps = 3", "load.toml:1: steps = 3 must be a list of steps"),
+            ("steps = [\n3]", "load.toml:2: a step = 3 must be a table with one of join"),
+            ("steps = [{jion = \"a\"}]", "a step has one of join, leave, wait, send, request"),
+            ("steps = [{join = \"a\", leave = true}]", "this one has join, leave"),
+            ("steps = [{join = \"\"}]", "join = \"\" must be a text that is not empty"),
+            ("steps = [\n\n{join = \"a\", kye = 1}]", "load.toml:3: \"kye\" is unknown here"),
+            ("steps = [{join = \"a\", id = \"i\", key = \"k\"}]", "key = \"k\" must be left out"),
+            ("steps = [{join = \"a\", per_room = 0}]", "per_room = 0 must be at least 1"),
+            ("steps = [{wait = -1}]", "wait = -1 must be seconds, from 0 to 2592000"),
+            ("steps = [{wait = [2, 1]}]", "wait = [2, 1] must be [shortest, longest]"),
+            ("steps = [{wait = nan}]", "wait = nan must be seconds"),
+            ("steps = [{repeat = -1, steps = []}]", "repeat = -1 must be a whole number"),
+            ("steps = [{repeat = 1}]", "repeat has no steps"),
+            ("steps = [{send = \"*\", value = 1}]", "value = 1 must be left out"),
+            ("steps = [{send = \"a\", ahead = true}]", "\"ahead\" is unknown here"),
+            ("steps = [{request = \"a\", value = 1979-05-27}]", "must be in quotes"),
+            ("steps = [{ping = false}]", "ping = false must be true"),
+            ("[[script]]\nweight = 0\nsteps = []", "all scripts have the weight 0"),
+            ("[[script]]\nweight = 1000001\nsteps = []", "a whole number from 0 to 1000000"),
+            (&deep, "steps are nested deeper than 32"),
+        ] {
+            let error = parse("load.toml", text).expect_err(text).to_string();
+            assert!(error.contains(why), "{text:?}: {error}");
+            assert!(error.starts_with("load.toml:"), "{error}");
+        }
+    }
+}
