@@ -313,6 +313,25 @@ fn bench_resume_verifies_what_it_counts() {
 }
 
 #[test]
+fn bench_connections_verifies_what_it_counts() {
+    for suite in ["connections", "heartbeat", "soak"] {
+        let arguments = ["bench", suite, "--json", "--count=50", "--heartbeat=1", "--seconds=2"];
+        for more in [&["--beats=500", "--transport=tcp"], &["--beats=500", "--transport=ws"]] {
+            let output = playfield(&[&arguments[..], more].concat());
+            let lines = text(&output.stdout);
+            assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+            let row: serde_json::Value = serde_json::from_str(lines.trim()).expect("an object");
+            assert_eq!((&row["connected"], &row["lost"]), (&50.into(), &0.into()), "{row}");
+            assert!(row["heartbeats"].as_u64() >= Some(90), "{row}");
+        }
+        let output = playfield(&[&arguments[..], &["--beats=500", "--corrupt-one"]].concat());
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{lines}");
+        assert!(lines.contains(r#""verified":false"#), "{lines}");
+    }
+}
+
+#[test]
 fn bench_attacks_verifies_what_it_counts() {
     let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=500"];
     for (more, status) in [(&["--row=pings"][..], 0), (&["--row=pings", "--corrupt-one"], 1)] {

@@ -12,6 +12,8 @@ pub struct Backlog {
     /// So many at the front were promised, and are not dropped.
     promised: usize,
     change: Option<Arc<Change>>,
+    /// Of the publications.
+    bytes: usize,
 }
 
 /// What became of a publication.
@@ -39,27 +41,37 @@ impl Backlog {
     /// What a subscriber was promised when it came back.
     #[must_use]
     pub fn promised(publications: Vec<Arc<Publication>>) -> Self {
+        let bytes = publications.iter().map(|publication| publication.memory()).sum();
         let promised = publications.len();
-        Self { publications: publications.into(), promised, change: None }
+        Self { publications: publications.into(), promised, change: None, bytes }
     }
 
-    /// A publication has to wait.
-    pub fn push(&mut self, publication: &Arc<Publication>, slow: Slow, queue_max: usize) -> Pushed {
-        let queue_max = match slow {
-            Slow::KeepLatest => 1,
-            Slow::DropOldest => queue_max.max(1),
-            Slow::Unsubscribe | Slow::Disconnect => queue_max,
-        };
+    /// A publication has to wait. More than `queue_max` or more than `bytes_max` do not, but one
+    /// does in any case.
+    pub fn push(
+        &mut self,
+        publication: &Arc<Publication>,
+        slow: Slow,
+        queue_max: usize,
+        bytes_max: usize,
+    ) -> Pushed {
+        let queue_max = if slow == Slow::KeepLatest { 1 } else { queue_max.max(1) };
+        let more = publication.memory();
         let mut dropped = 0;
-        while self.publications.len() - self.promised >= queue_max {
+        while self.publications.len() > self.promised
+            && (self.publications.len() - self.promised >= queue_max
+                || self.bytes + more > bytes_max)
+        {
             match slow {
                 Slow::DropOldest | Slow::KeepLatest => {
-                    self.publications.remove(self.promised);
+                    let oldest = self.publications.remove(self.promised);
+                    self.bytes -= oldest.map_or(0, |oldest| oldest.memory());
                     dropped += 1;
                 }
                 Slow::Unsubscribe | Slow::Disconnect => return Pushed::Full,
             }
         }
+        self.bytes += more;
         self.publications.push_back(Arc::clone(publication));
         Pushed::Waits { dropped }
     }
@@ -70,25 +82,27 @@ impl Backlog {
         self.change = Some(Arc::clone(change));
     }
 
-    /// Takes what comes next.
-    pub fn pop(&mut self) -> Option<Waiting> {
-        if let Some(publication) = self.publications.pop_front() {
-            self.promised = self.promised.saturating_sub(1);
-            return Some(Waiting::Publication(publication));
-        }
-        self.change.take().map(Waiting::Change)
+    /// What comes next.
+    #[must_use]
+    pub fn first(&self) -> Option<Waiting> {
+        let publication = self.publications.front().cloned().map(Waiting::Publication);
+        publication.or_else(|| self.change.clone().map(Waiting::Change))
     }
 
-    /// Gives back what could not be sent after all.
-    pub fn put_back(&mut self, waiting: Waiting) {
-        match waiting {
-            Waiting::Publication(publication) => {
-                // It must not be overtaken, nor dropped a second time.
-                self.publications.push_front(publication);
-                self.promised += 1;
-            }
-            Waiting::Change(change) => self.change = Some(change),
+    /// Takes out what [comes next](Self::first).
+    pub fn pop(&mut self) {
+        if let Some(publication) = self.publications.pop_front() {
+            self.bytes -= publication.memory();
+            self.promised = self.promised.saturating_sub(1);
+        } else {
+            self.change = None;
         }
+    }
+
+    /// How much memory the publications take, about, if nobody else waits for them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether nothing waits.
@@ -110,8 +124,11 @@ mod tests {
     }
 
     fn offsets(mut backlog: Backlog) -> Vec<u64> {
-        let next = || match backlog.pop()? {
-            Waiting::Publication(publication) => Some(publication.offset),
+        let next = || match backlog.first()? {
+            Waiting::Publication(publication) => {
+                backlog.pop();
+                Some(publication.offset)
+            }
             Waiting::Change(_) => None,
         };
         std::iter::from_fn(next).collect()
@@ -121,7 +138,9 @@ mod tests {
     fn each_policy_keeps_what_it_says_at_its_limit_and_one_past_it() {
         let pushed = |slow, count: u64| {
             let mut backlog = Backlog::default();
-            let last = (1..=count).map(|offset| backlog.push(&publication(offset), slow, 3)).last();
+            let last = (1..=count)
+                .map(|offset| backlog.push(&publication(offset), slow, 3, 1 << 20))
+                .last();
             (last.unwrap(), offsets(backlog))
         };
         let waits = |dropped| Pushed::Waits { dropped };
@@ -136,10 +155,25 @@ mod tests {
     }
 
     #[test]
+    fn it_is_limited_in_bytes_but_one_waits_in_any_case() {
+        let bytes = publication(1).memory();
+        let mut backlog = Backlog::default();
+        for offset in 1..=4 {
+            backlog.push(&publication(offset), Slow::DropOldest, 10, 3 * bytes);
+        }
+        assert_eq!((backlog.bytes(), offsets(backlog)), (3 * bytes, vec![2, 3, 4]));
+        let mut backlog = Backlog::default();
+        let waits = |dropped| Pushed::Waits { dropped };
+        assert_eq!(backlog.push(&publication(1), Slow::Unsubscribe, 10, 0), waits(0));
+        assert_eq!(backlog.push(&publication(2), Slow::Unsubscribe, 10, 0), Pushed::Full);
+        assert_eq!(backlog.push(&publication(2), Slow::DropOldest, 10, 0), waits(1));
+    }
+
+    #[test]
     fn what_was_promised_is_not_dropped() {
         let mut backlog = Backlog::promised((1..=5).map(publication).collect());
         for offset in 6..=9 {
-            backlog.push(&publication(offset), Slow::DropOldest, 2);
+            backlog.push(&publication(offset), Slow::DropOldest, 2, 1 << 20);
         }
         assert_eq!(offsets(backlog), [1, 2, 3, 4, 5, 8, 9]);
     }

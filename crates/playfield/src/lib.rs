@@ -21,9 +21,9 @@ pub use playfield_room::{
 };
 pub use playfield_server::{
     Asked, AsyncAuthenticator, AtNode, Authenticator, Config, ConfigError, Decided, Deciding,
-    Decision, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle, Origin, Pending,
-    Running, SelfSigned, ShardStats, Stats, Stopper, TicketChecker, TicketPass, TicketRoom, http,
-    service,
+    Decision, Descriptors, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle, Origin,
+    Pending, Running, SelfSigned, ShardStats, Stats, Stopper, TicketChecker, TicketPass,
+    TicketRoom, http, service,
 };
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, NEAREST_DEFAULT, Set, State,
@@ -68,6 +68,14 @@ pub mod channel {
         Access, Asker, ChannelRule, Pattern, PatternError, PayloadKind, Slow,
     };
     pub use playfield_room::{Payload, Publication};
+}
+
+/// Devices, for fleets without rooms: what a program decides about them, for [`Server::fleet`], and
+/// who is connected.
+pub mod device {
+    pub use playfield_device::{Cursor, Device, Page, Registration};
+    pub use playfield_room::{Payload, Push, Target};
+    pub use playfield_server::{Devices, Duplicates, Fleet, FleetSettings, Gone};
 }
 
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.

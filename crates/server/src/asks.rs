@@ -9,6 +9,7 @@ use playfield_wire::ErrorCode;
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 
 use crate::memory::shrink_map;
+use crate::sys::with_process_table;
 
 /// An encoded reply, or why there is none.
 pub(crate) type Answer = Result<Vec<u8>>;
@@ -47,8 +48,8 @@ pub(crate) enum Asker {
 impl Asker {
     fn take(self, number: u64, answer: Answer) {
         match self {
-            // Who asked may have gone.
-            Self::Future(future) => drop(future.send(answer)),
+            // Who asked may have gone. If not, this wakes the runtime that polls it.
+            Self::Future(future) => with_process_table(move || drop(future.send(answer))),
             Self::Service(post) => post(number, answer),
         }
     }

@@ -1,5 +1,6 @@
 //! Settings: what they are, where they come from, and errors about wrong values.
 
+mod descriptors;
 mod network;
 mod origin;
 mod settings;
@@ -7,6 +8,7 @@ mod settings;
 use std::fmt;
 use std::time::Duration;
 
+pub use descriptors::Descriptors;
 pub use network::Network;
 pub(crate) use network::masked;
 pub use origin::Origin;

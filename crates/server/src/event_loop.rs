@@ -3,6 +3,7 @@
 mod accept;
 mod behind_proxy;
 mod layer;
+mod moves;
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -38,6 +39,8 @@ pub(crate) struct SharedRuntime {
     pub(crate) shutdown_timeout: Duration,
     pub(crate) tls: Option<Arc<TlsContext>>,
     pub(crate) tls_only: bool,
+    /// Where each shard has a descriptor table of its own.
+    pub(crate) tables: Option<Arc<sys::Tables>>,
 }
 
 impl SharedRuntime {
@@ -50,6 +53,18 @@ impl SharedRuntime {
     /// Whether no shard has rooms any more.
     fn has_closed(&self) -> bool {
         self.closed.iter().all(|closed| closed.load(Ordering::Acquire))
+    }
+
+    /// Counts a connection in the descriptor table of a shard, if there is space.
+    fn takes(&self, shard: usize) -> bool {
+        self.tables.as_deref().is_none_or(|tables| tables.takes(shard))
+    }
+
+    /// A connection has left the descriptor table of a shard.
+    fn gives_back(&self, shard: usize) {
+        if let Some(tables) = &self.tables {
+            tables.gives_back(shard);
+        }
     }
 
     /// Begins a turn of each shard.
@@ -236,10 +251,7 @@ impl EventLoop {
         for parcel in self.shared.mailboxes[self.index].take() {
             match parcel {
                 Parcel::Mail(mail) => self.shard.mail(mail),
-                Parcel::Moved { socket, layer, moving } => {
-                    let key = self.shard.arrive(moving);
-                    self.place(key, socket, layer);
-                }
+                Parcel::Moved { socket, layer, moving } => self.take_over(socket, layer, moving),
                 Parcel::Accepted(newcomer) => self.welcome(newcomer),
             }
         }
@@ -494,25 +506,6 @@ impl EventLoop {
         }
     }
 
-    /// Sends connections to the shards where their rooms are.
-    fn hand_over(&mut self) {
-        while let Some((key, target, moving)) = self.shard.next_departure() {
-            let place = self.sockets.get_mut(key.index());
-            let Some(mut socket) = place.and_then(Option::take) else { continue };
-            if let Err(error) = self.poll.registry().deregister(&mut socket.stream) {
-                log::warn!("a connection can't be deregistered: {error}");
-            }
-            let Socket { stream: socket, layer, .. } = socket;
-            let parcel = Parcel::Moved { socket, layer, moving };
-            if let Err(Parcel::Moved { socket, layer, moving }) =
-                self.shared.mailboxes[usize::from(target)].push(parcel)
-            {
-                let key = self.shard.come_back(moving);
-                self.place(key, socket, layer);
-            }
-        }
-    }
-
     /// Puts mail into the mailboxes of other shards.
     fn post(&mut self) {
         // Writing, and what was read of it, may have made more.
@@ -577,6 +570,7 @@ impl EventLoop {
     fn drop_socket(&mut self, socket: &mut Socket) {
         self.tls.drops(socket);
         self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+        self.shared.gives_back(self.index);
     }
 
     fn stop_if_told(&mut self) {

@@ -43,14 +43,16 @@ mod room_id;
 mod server;
 pub mod service;
 mod shard;
+mod shard_thread;
 mod stats;
 mod sys;
 mod tickets;
 mod tls;
+mod waker;
 mod watchdog;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
-pub use config::{Config, ConfigError, Network, Origin, Setting, settings};
+pub use config::{Config, ConfigError, Descriptors, Network, Origin, Setting, settings};
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};
 pub use handle::{Asked, AtNode, Devices, ListedRoom, NodeHandle, Pending};
 pub use log::LevelFilter;

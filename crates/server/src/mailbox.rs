@@ -5,20 +5,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mio::Waker;
 use mio::net::TcpStream;
 
 use crate::addresses::Tally;
 use crate::event_loop::Layer;
 use crate::shard::connection::Moving;
 use crate::shard::mail::ShardMail;
+use crate::waker::ShardWaker;
 
 /// What other threads send to a shard.
 pub(crate) enum Parcel {
     Mail(ShardMail),
     /// A connection that moves here.
     Moved {
-        socket: TcpStream,
+        /// `None` if it comes through the passage between descriptor tables.
+        socket: Option<TcpStream>,
         /// What lies between the socket and the connection.
         layer: Layer,
         moving: Moving,
@@ -40,18 +41,28 @@ pub(crate) struct Newcomer {
 pub(crate) struct Mailbox {
     parcels: Mutex<VecDeque<Parcel>>,
     parcels_max: usize,
-    waker: Waker,
+    waker: ShardWaker,
 }
 
 impl Mailbox {
-    pub(crate) fn new(parcels_max: usize, waker: Waker) -> Self {
+    pub(crate) fn new(parcels_max: usize, waker: ShardWaker) -> Self {
         Self { parcels: Mutex::new(VecDeque::new()), parcels_max, waker }
     }
 
     /// Puts one in, or gives it back if the mailbox is full.
     pub(crate) fn push(&self, parcel: Parcel) -> Result<(), Parcel> {
+        self.push_with(parcel, || true)
+    }
+
+    /// As [`push`](Self::push), if `send` succeeds as well. What it sends arrives in the order of
+    /// the parcels.
+    pub(crate) fn push_with(
+        &self,
+        parcel: Parcel,
+        send: impl FnOnce() -> bool,
+    ) -> Result<(), Parcel> {
         let mut parcels = self.lock();
-        if parcels.len() >= self.parcels_max {
+        if parcels.len() >= self.parcels_max || !send() {
             return Err(parcel);
         }
         let was_empty = parcels.is_empty();
@@ -135,7 +146,7 @@ mod tests {
     #[test]
     fn mailbox_max_is_all_that_fits_and_the_rest_stays_where_it_was() {
         let poll = Poll::new().unwrap();
-        let mailbox = Mailbox::new(3, Waker::new(poll.registry(), Token(0)).unwrap());
+        let mailbox = Mailbox::new(3, Waker::new(poll.registry(), Token(0)).unwrap().into());
         assert!(mailbox.push(Parcel::Mail(mail(1))).is_ok());
         let mut waiting: VecDeque<_> = (2..=5).map(mail).collect();
         mailbox.push_all(&mut waiting);

@@ -9,24 +9,23 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mio::{Poll, Waker};
 use playfield_channel::{ChannelRule, ChannelRules};
 use playfield_room::{RoomType, Store, StoreError};
 use playfield_session::TokenKey;
 
 use crate::auth::{Authenticator, Guests};
-use crate::config::Config;
+use crate::config::{Config, Descriptors};
 use crate::control::{Control, ControlThreads};
 use crate::entropy::Entropy;
-use crate::event_loop::{EventLoop, Listening, SharedRuntime, WAKER};
+use crate::event_loop::SharedRuntime;
 use crate::fleet::{Fleet, FleetSettings, HostedFleet};
 use crate::handle::NodeHandle;
 use crate::http::{self, Desk, IntoResponse, Request, Site, Worker};
 use crate::kept_store::STORE_CLOSE_MAX;
-use crate::mailbox::Mailbox;
 use crate::node::Node;
 use crate::service::{AnyService, Hosted, Service};
 use crate::shard::{Shard, Stopwatch};
+use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
 use crate::stats::{Published, Pulse, Stats, Watch};
 use crate::sys;
 use crate::tickets::TicketChecker;
@@ -270,7 +269,11 @@ impl Server {
         let tls = TlsContext::new(&config).map_err(io::Error::other)?.map(Arc::new);
         match sys::raise_descriptors() {
             Ok(descriptors) => {
-                if let Some(text) = too_few(descriptors, config.connections_max) {
+                let tables = match config.descriptors {
+                    Descriptors::Shared => 1,
+                    Descriptors::PerShard => shards as u64,
+                };
+                if let Some(text) = too_few(descriptors, tables, config.connections_max) {
                     // Few who did not set it need as many connections.
                     let is_default = config.connections_max == Config::default().connections_max;
                     let level = if is_default { log::Level::Info } else { log::Level::Warn };
@@ -292,7 +295,8 @@ impl Server {
         for &core in &config.pin_cores {
             sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
         }
-        let mut listeners = Listeners::new(shards);
+        let is_per_shard = config.descriptors == Descriptors::PerShard;
+        let mut listeners = Listeners::new(shards, is_per_shard);
         let has_rooms_or_channels = !room_types.is_empty() || !channel_rules.is_empty();
         let serves_clients = has_rooms_or_channels || fleet.is_some();
         let serves_rooms = services.is_empty() || serves_clients || !site.is_empty();
@@ -309,11 +313,11 @@ impl Server {
         let Some(local_addr) = rooms_addr.or(service_addrs.first().copied()) else {
             return Err(io::Error::other("nothing listens"));
         };
-        let polls = (0..shards).map(|_| Poll::new()).collect::<io::Result<Vec<Poll>>>()?;
-        let mailbox =
-            |poll: &Poll| Ok(Mailbox::new(config.mailbox_max, Waker::new(poll.registry(), WAKER)?));
+        let Edges { polls, mailboxes, tables } =
+            Edges::new(shards, is_per_shard, config.mailbox_max)
+                .map_err(|error| named("descriptors", &error))?;
         let shared = Arc::new(SharedRuntime {
-            mailboxes: polls.iter().map(mailbox).collect::<io::Result<_>>()?,
+            mailboxes,
             began: Instant::now(),
             stops: AtomicBool::new(false),
             closed: (0..shards).map(|_| AtomicBool::new(false)).collect(),
@@ -322,6 +326,7 @@ impl Server {
             shutdown_timeout: config.shutdown_timeout(),
             tls,
             tls_only: config.tls_only,
+            tables,
         });
         let (control, control_threads) = Control::start(
             Arc::clone(&shared),
@@ -331,6 +336,16 @@ impl Server {
             config.authentications_max,
         )?;
         let control = Arc::new(control);
+        // What shards wake is opened before their descriptor tables part, and the rest after.
+        let http_runtime = site.has_work().then(Worker::runtime).transpose()?;
+        let threads: Vec<ShardThread> = (0..shards)
+            .map(|index| ShardThread::start(index, Arc::clone(&shared)))
+            .collect::<io::Result<_>>()?;
+        let threads: Vec<ShardThread> = threads
+            .into_iter()
+            .map(ShardThread::ready)
+            .collect::<io::Result<_>>()
+            .map_err(|error| named("descriptors", &error))?;
         let (desk, orders) = Desk::new(&config);
         let store = store.map(|open| open()).transpose().map_err(io::Error::other)?;
         let tokens = TokenKey::new(&Entropy::System.bytes());
@@ -363,12 +378,12 @@ impl Server {
             control_threads: Some(control_threads),
             shutdown_timeout: node.config.shutdown_timeout(),
         };
-        if node.site.has_work() {
+        if let Some(runtime) = http_runtime {
             let (shared, node) = (Arc::clone(&shared), Arc::clone(&node));
-            running.http = Some(Worker { shared, node, handle }.start(orders)?);
+            running.http = Some(Worker { shared, node, handle }.start(runtime, orders)?);
         }
-        let deals = listeners.deals;
-        for (index, (poll, listening)) in polls.into_iter().zip(listeners.by_shard).enumerate() {
+        let mut begun = Vec::new();
+        for (index, (thread, poll)) in threads.into_iter().zip(polls).enumerate() {
             let published = Arc::clone(&published[index]);
             let mut shard = Shard::new(
                 index as u16,
@@ -382,24 +397,24 @@ impl Server {
             for service in &mut services {
                 shard.host((service.make)(index));
             }
-            let event_loop = EventLoop::new(
+            let guard = EndGuard {
                 index,
-                shard,
-                Arc::clone(&shared),
-                Arc::clone(&published),
-                poll,
-                listening,
-                deals,
-            )?;
-            let cores = &node.config.pin_cores;
-            let core = (!cores.is_empty()).then(|| cores[index % cores.len()]);
-            let (ends, node, shared) = (tells.clone(), Arc::clone(&node), Arc::clone(&shared));
-            let thread = thread::Builder::new().name(format!("playfield-shard-{index}"));
-            running.shards.push(thread.spawn(move || {
-                let mut guard = EndGuard { index, node, shared, published, ends, has_failed: true };
-                guard.has_failed = !run(index, core, event_loop);
-            })?);
+                node: Arc::clone(&node),
+                shared: Arc::clone(&shared),
+                published,
+                ends: tells.clone(),
+                has_failed: true,
+            };
+            let (thread, starts) = thread.run(shard, poll, listeners.of(index), guard);
+            running.shards.push(thread);
+            begun.push(starts);
         }
+        for starts in begun {
+            let failed = || io::Error::other("a shard failed at its start; see the log");
+            starts.recv().map_err(|_| failed())??;
+        }
+        // Each shard listens by now.
+        drop(listeners);
         let watchdog = Watchdog { node, published, began: shared.began };
         let leash = Arc::clone(&running.leash);
         let thread = thread::Builder::new().name("playfield-watchdog".into());
@@ -427,98 +442,28 @@ impl Server {
     }
 }
 
-/// The sockets that listen, for each shard.
-struct Listeners {
-    by_shard: Vec<Vec<Listening>>,
-    /// Only the first shard listens, and deals connections to all.
-    deals: bool,
-}
-
-impl Listeners {
-    fn new(shards: usize) -> Self {
-        Self { by_shard: (0..shards).map(|_| Vec::new()).collect(), deals: false }
-    }
-
-    /// Listens at an address, for rooms or a service, and says at which if any would do. An error
-    /// begins with `name`.
-    fn listen(
-        &mut self,
-        address: SocketAddr,
-        service: Option<u16>,
-        name: &str,
-    ) -> io::Result<SocketAddr> {
-        let sockets =
-            sys::listen(address, self.by_shard.len()).map_err(|error| named(name, &error))?;
-        let mut bound = address;
-        for (shard, socket) in self.by_shard.iter_mut().zip(sockets) {
-            let Some(socket) = socket else {
-                self.deals = true;
-                continue;
-            };
-            bound = socket.local_addr()?;
-            shard.push(Listening { socket, service });
-        }
-        Ok(bound)
-    }
-}
-
 /// How many open files a node needs beside its connections, roughly.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
 /// What to say if the system allows fewer open files than `connections_max` needs; `None` stands
 /// for no limit.
-fn too_few(descriptors: Option<u64>, connections_max: usize) -> Option<String> {
+fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Option<String> {
     let descriptors = descriptors?;
-    let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED);
+    let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_mul(tables);
     (connections < connections_max as u64).then(|| {
+        let whom = if tables > 1 { "each shard" } else { "this process" };
         format!(
-            "connections_max = {connections_max}: the system allows this process {descriptors} \
-             open files, which is enough for {connections} connections; raise the hard limit \
-             (ulimit -Hn, LimitNOFILE in systemd) or lower connections_max"
+            "connections_max = {connections_max}: the system allows {whom} {descriptors} open \
+             files, which is enough for {connections} connections; raise the hard limit (ulimit \
+             -Hn, LimitNOFILE in systemd), give each shard its own table (descriptors = \
+             per_shard), or lower connections_max"
         )
     })
 }
 
 /// An error, with the setting it comes of.
-fn named(setting: &str, error: &io::Error) -> io::Error {
+pub(crate) fn named(setting: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{setting}: {error}"))
-}
-
-/// Runs a shard until the node is stopped; `false` if it fails.
-fn run(index: usize, core: Option<usize>, event_loop: EventLoop) -> bool {
-    if let Some(core) = core
-        && let Err(error) = sys::pin_to_core(core)
-    {
-        log::warn!("pin_cores: shard {index} can't be pinned to core {core}: {error}");
-    }
-    let result = event_loop.run();
-    if let Err(error) = &result {
-        log::error!("shard {index} failed: {error}");
-    }
-    result.is_ok()
-}
-
-/// Reports the end of a shard's thread, also after a panic.
-struct EndGuard {
-    index: usize,
-    node: Arc<Node>,
-    shared: Arc<SharedRuntime>,
-    published: Arc<Published>,
-    ends: SyncSender<Word>,
-    has_failed: bool,
-}
-
-impl Drop for EndGuard {
-    fn drop(&mut self) {
-        if self.has_failed {
-            self.published.pulse.failed.store(true, Ordering::Relaxed);
-            self.node.asks.shard_failed(self.index as u16);
-        }
-        // The others need not wait for its rooms.
-        self.shared.close(self.index);
-        // Nobody may be waiting.
-        let _ = self.ends.try_send(Word::Ended);
-    }
 }
 
 /// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
@@ -549,7 +494,7 @@ pub struct Stopper {
 }
 
 /// What a thread that waits for the node's end receives.
-enum Word {
+pub(crate) enum Word {
     /// Someone stopped the node.
     Stop,
     /// A shard's thread has ended.
@@ -717,9 +662,11 @@ mod tests {
 
     #[test]
     fn a_limit_of_descriptors_below_connections_max_is_said() {
-        assert_eq!(too_few(None, 100_000), None);
-        assert_eq!(too_few(Some(100_064), 100_000), None);
-        let text = too_few(Some(1024), 1000).unwrap();
+        assert_eq!(too_few(None, 1, 100_000), None);
+        assert_eq!(too_few(Some(100_064), 1, 100_000), None);
+        assert_eq!(too_few(Some(10_064), 10, 100_000), None);
+        assert!(too_few(Some(10_064), 9, 100_000).is_some());
+        let text = too_few(Some(1024), 1, 1000).unwrap();
         assert!(
             text.starts_with("connections_max = 1000: ") && text.contains(" 960 conn"),
             "{text}"

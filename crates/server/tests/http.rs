@@ -126,7 +126,7 @@ async fn echo(request: Request, _: NodeHandle) -> Response {
 }
 
 #[test]
-fn a_handler_answers_and_the_connection_is_kept() {
+pub(crate) fn a_handler_answers_and_the_connection_is_kept() {
     let server = server().route("POST", "/echo/{id}", echo).route("GET", "/echo/{id}", echo).route(
         "GET",
         "/refused",
@@ -195,7 +195,7 @@ fn handlers_that_panic_or_return_nonsense_harm_nobody_else() {
 }
 
 #[test]
-fn a_handler_that_hangs_is_cut_off_and_one_whose_client_is_gone_is_dropped() {
+pub(crate) fn a_handler_that_hangs_is_cut_off_and_one_whose_client_is_gone_is_dropped() {
     let (drops, dropped) = sync_channel(9);
     let server = Server::new(config(&[("http_answer_timeout_ms", "100")]))
         .route("GET", "/panic-at-drop", |_, _| {
@@ -405,7 +405,7 @@ fn nothing_outside_a_folder_and_nothing_hidden_is_served() {
 }
 
 #[test]
-fn large_files_come_in_pieces_and_parts_of_them_too() {
+pub(crate) fn large_files_come_in_pieces_and_parts_of_them_too() {
     let folder = Folder::new();
     let bytes: Vec<u8> =
         (0..5_000_000_u32).map(|place| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();

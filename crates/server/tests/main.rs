@@ -8,6 +8,8 @@ mod deflate;
 mod http;
 mod origins;
 mod path;
+#[cfg(target_os = "linux")]
+mod per_shard;
 mod plain;
 mod services;
 mod shutdown;

@@ -75,7 +75,7 @@ fn heard(socket: &mut TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn services_and_rooms_serve_beside_each_other() {
+pub(crate) fn services_and_rooms_serve_beside_each_other() {
     let running = Server::new(config(&[("shards", "1")]))
         .room_type(room::room_type("test"))
         .service(ANY_PORT.into(), Chat::of)
@@ -109,7 +109,7 @@ fn services_and_rooms_serve_beside_each_other() {
 }
 
 #[test]
-fn a_node_may_have_services_only_and_every_shard_has_its_own_value() {
+pub(crate) fn a_node_may_have_services_only_and_every_shard_has_its_own_value() {
     let settings = [("shards", "2"), ("listen", "192.0.2.1:1")]; // an address that can't be listened on
     let running =
         Server::new(config(&settings)).service(ANY_PORT.into(), Chat::of).start().unwrap();
@@ -172,7 +172,7 @@ impl Service for Echo {
 }
 
 #[test]
-fn many_who_say_much_at_the_same_time_each_get_their_own_back() {
+pub(crate) fn many_who_say_much_at_the_same_time_each_get_their_own_back() {
     let running =
         Server::new(config(&[("shards", "1")])).service(ANY_PORT.into(), |_| Echo).start().unwrap();
     let mut clients: Vec<_> = (0..64).map(|_| connect(running.local_addr())).collect();

@@ -125,7 +125,7 @@ fn is_goodbye(heard: &Heard) -> bool {
 }
 
 #[test]
-fn the_goodbye_comes_when_the_rooms_have_saved() {
+pub(crate) fn the_goodbye_comes_when_the_rooms_have_saved() {
     let running = start(&[("shards", "2")]);
     let mut clients = [enter(&running, "saver"), Client::native(running.local_addr())];
     let stopper = running.stopper();

@@ -23,7 +23,7 @@ fn with_room(running: &Running, options: &str) -> (Client, RoomNumber, String) {
 }
 
 #[test]
-fn every_transport_and_format_plays() {
+pub(crate) fn every_transport_and_format_plays() {
     let running = start(&[("shards", "1")]);
     let clients = [
         Client::native(running.local_addr()),
@@ -47,7 +47,7 @@ fn every_transport_and_format_plays() {
 }
 
 #[test]
-fn a_page_is_served_on_the_same_port() {
+pub(crate) fn a_page_is_served_on_the_same_port() {
     let running = start(&[]);
     let mut client = Client::connect(running.local_addr());
     client.socket.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -61,7 +61,7 @@ fn a_page_is_served_on_the_same_port() {
 }
 
 #[test]
-fn joins_on_two_shards_never_fill_a_room_beyond_its_capacity() {
+pub(crate) fn joins_on_two_shards_never_fill_a_room_beyond_its_capacity() {
     let running = start(&[("shards", "2")]);
     let address = running.local_addr();
     let mut clients: Vec<Client> = (0..100)
@@ -87,7 +87,7 @@ fn joins_on_two_shards_never_fill_a_room_beyond_its_capacity() {
 }
 
 #[test]
-fn a_connection_moves_with_what_it_has_sent_already() {
+pub(crate) fn a_connection_moves_with_what_it_has_sent_already() {
     let running = start(&[("shards", "2")]);
     let (_host, _, id) = with_room(&running, "capacity=1000");
     // Which shard accepts a client is the system's choice; among so many, both do.
@@ -121,7 +121,7 @@ fn a_connection_moves_with_what_it_has_sent_already() {
 }
 
 #[test]
-fn rooms_on_other_shards_are_played_over_one_connection() {
+pub(crate) fn rooms_on_other_shards_are_played_over_one_connection() {
     let running = start(&[("shards", "2")]);
     let mut client = Client::native(running.local_addr());
     // New rooms go where the least is to do, so these are on both shards.
@@ -169,7 +169,7 @@ fn rooms_on_other_shards_are_played_over_one_connection() {
 }
 
 #[test]
-fn background_work_runs_and_its_panics_are_told() {
+pub(crate) fn background_work_runs_and_its_panics_are_told() {
     let running = start(&[("compute_threads", "1")]);
     let (mut client, room, _) = with_room(&running, "");
     for (name, payload, expected) in [
@@ -252,7 +252,7 @@ fn a_client_that_never_reads_costs_no_memory_and_disturbs_nobody() {
 }
 
 #[test]
-fn connections_max() {
+pub(crate) fn connections_max() {
     let running = start(&[("shards", "2"), ("connections_max", "3")]);
     let clients: Vec<Client> = (0..3).map(|_| Client::native(running.local_addr())).collect();
     let mut refused = Client::connect(running.local_addr());
@@ -264,7 +264,7 @@ fn connections_max() {
 }
 
 #[test]
-fn a_client_that_hangs_up_in_the_middle_of_anything_is_forgotten() {
+pub(crate) fn a_client_that_hangs_up_in_the_middle_of_anything_is_forgotten() {
     let running = start(&[]);
     let (mut bystander, room, id) = with_room(&running, "");
     for cut in [0, 1, 4, 6, 9] {
@@ -311,7 +311,7 @@ fn a_room_that_never_returns_does_not_hold_up_the_end() {
 }
 
 #[test]
-fn two_servers_do_not_share_an_address() {
+pub(crate) fn two_servers_do_not_share_an_address() {
     let first = start(&[("shards", "2")]);
     let address = first.local_addr().to_string();
     let second = Server::new(config(&[("listen", &address), ("shards", "2")]));
@@ -335,7 +335,7 @@ fn settings_that_cannot_be_are_refused_at_the_start() {
 }
 
 #[test]
-fn a_shutdown_tells_everyone_and_waits_for_nobody_for_long() {
+pub(crate) fn a_shutdown_tells_everyone_and_waits_for_nobody_for_long() {
     let running =
         start(&[("shards", "2"), ("shutdown_timeout_ms", "1000"), ("close_timeout_ms", "500")]);
     let mut players: Vec<Client> = (0..10).map(|_| with_room(&running, "capacity=2").0).collect();
@@ -361,7 +361,7 @@ fn a_shutdown_tells_everyone_and_waits_for_nobody_for_long() {
 }
 
 #[test]
-fn the_address_is_free_again_after_a_shutdown() {
+pub(crate) fn the_address_is_free_again_after_a_shutdown() {
     let first = start(&[("shards", "1")]);
     let address = first.local_addr();
     let client = Client::native(address);

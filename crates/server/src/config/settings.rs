@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use log::LevelFilter;
 
-use super::{Network, Origin};
+use super::{Descriptors, Network, Origin};
 
 /// One setting, for help and for messages.
 #[derive(Debug)]
@@ -161,6 +161,22 @@ impl Value for LevelFilter {
     }
 }
 
+impl Value for Descriptors {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        Self::read(text)
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
 /// What a list can hold.
 trait Item: ToString + Sized {
     fn read(text: &str) -> Result<Self, String>;
@@ -252,6 +268,9 @@ settings! {
     shards: usize = "0", 0..=1024;
     /// Cores to pin the shards to, in turn; empty leaves it to the system. Linux only.
     pin_cores: Vec<usize> = "", Any("core numbers separated by commas, such as 0,2,4");
+    /// Which table of open files the shards use: shared is that of the process, per_shard gives each
+    /// shard its own, so that the system's limit holds for a shard (Linux only; see operations.md).
+    descriptors: Descriptors = "shared", Any("shared or per_shard");
     /// File of the certificate chain for TLS, in PEM, the node's certificate first. With it the
     /// node accepts TLS on its port, beside unencrypted connections; empty is no TLS.
     tls_cert: PathBuf = "", Any("the path of a file");
@@ -404,6 +423,9 @@ settings! {
     publication_bytes_max: usize = "65536", 1..=16_777_216;
     /// Maximum publications per session and second; also the burst.
     publishes_per_second_max: u64 = "100", 1..=1_000_000;
+    /// Maximum channels per session and minute that it subscribes to or publishes in anew; also the
+    /// burst. It bounds how many channels a session can have created.
+    channels_opened_per_minute_max: u64 = "600", 1..=1_000_000;
     /// Maximum channels that one session subscribes to.
     subscriptions_per_session_max: usize = "128", 1..=65_536;
     /// Maximum `subscribe` requests per session and second; also the burst.

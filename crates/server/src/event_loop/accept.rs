@@ -84,6 +84,11 @@ impl EventLoop {
             self.refused += 1;
             return;
         }
+        if !self.shared.takes(self.index) {
+            self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+            self.refused += 1;
+            return;
+        }
         let shards = self.shared.mailboxes.len();
         let dealt = &mut self.listeners[listener].dealt;
         let target = *dealt;

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use playfield_http::{Request, Response, http_date};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
@@ -37,13 +37,21 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. It ends on request, and drops what is under way.
-    pub(crate) fn start(self, mut orders: UnboundedReceiver<Order>) -> io::Result<JoinHandle<()>> {
-        let runtime = Builder::new_current_thread()
+    /// What it runs on.
+    pub(crate) fn runtime() -> io::Result<Runtime> {
+        Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("playfield-http-blocking")
-            .build()?;
+            .build()
+    }
+
+    /// Starts the thread. It ends on request, and drops what is under way.
+    pub(crate) fn start(
+        self,
+        runtime: Runtime,
+        mut orders: UnboundedReceiver<Order>,
+    ) -> io::Result<JoinHandle<()>> {
         let worker = Arc::new(self);
         thread::Builder::new().name("playfield-http".into()).spawn(move || {
             runtime.block_on(async {

@@ -389,6 +389,12 @@ impl Shard {
         self.delivery.connections.get(key).map_or(0, Connection::buffered)
     }
 
+    /// How many bytes of publications wait for a connection.
+    #[cfg(test)]
+    pub(crate) fn waiting_bytes(&self, key: ConnectionKey) -> usize {
+        self.delivery.connections.waiting_bytes(key)
+    }
+
     /// Whether the last write left bytes behind, so that another is of no use until the socket says
     /// so.
     pub(crate) fn is_blocked(&self, key: ConnectionKey) -> bool {

@@ -330,6 +330,22 @@ impl Shard {
         key
     }
 
+    /// A connection came back, because the descriptor table of the other shard is full, or the way
+    /// there. What it was to do there goes there without it.
+    pub(crate) fn stay(&mut self, moving: Moving, target: u16) -> ConnectionKey {
+        let (key, purpose) = self.take_in(moving, false);
+        match purpose {
+            Purpose::Join(join) => {
+                if let Some(joiner) = self.joiner(key).map(Box::new) {
+                    self.delivery.post(target, ShardMail::Join { joiner, join });
+                }
+                self.resumed.push(key);
+            }
+            Purpose::Resume(comeback) => self.try_again(key, comeback),
+        }
+        key
+    }
+
     fn take_in(&mut self, moving: Moving, moved: bool) -> (ConnectionKey, Purpose) {
         let Moving { mut connection, purpose } = moving;
         let mut resumed = None;

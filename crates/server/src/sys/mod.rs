@@ -4,11 +4,15 @@
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(not(target_os = "linux"))]
+mod one_table;
+#[cfg(not(target_os = "linux"))]
 mod portable;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "portable.rs"]
 #[expect(dead_code, reason = "only what the tests ask for is called here")]
 mod portable;
+#[cfg(target_os = "linux")]
+mod tables;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -18,7 +22,11 @@ use socket2::{Domain, Protocol, Socket, Type};
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{check_core, listen, pin_to_core, raise_descriptors};
 #[cfg(not(target_os = "linux"))]
+pub(crate) use one_table::{Tables, in_process_table, with_process_table};
+#[cfg(not(target_os = "linux"))]
 pub(crate) use portable::{check_core, listen, pin_to_core, raise_descriptors};
+#[cfg(target_os = "linux")]
+pub(crate) use tables::{Tables, in_process_table, with_process_table};
 
 /// Whether a read that filled less than its buffer has emptied the socket, so that the next bytes
 /// are announced. Elsewhere they are announced only after a read that found nothing.
@@ -29,6 +37,29 @@ const BACKLOG: i32 = 4096;
 
 /// Listens; with `shared_port`, others may listen at the same address and get their share.
 fn bind(address: SocketAddr, shared_port: bool) -> io::Result<TcpListener> {
+    let socket = bound(address, shared_port)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Keeps an address for the shards, which [listen there](listen_beside) by themselves, and returns
+/// it with the actual port.
+pub(crate) fn reserve(address: SocketAddr) -> io::Result<(Socket, SocketAddr)> {
+    #[cfg(target_os = "linux")]
+    if address.port() != 0 {
+        check_free(address)?;
+    }
+    let socket = bound(address, true)?;
+    let address = socket.local_addr()?.as_socket();
+    Ok((socket, address.ok_or_else(|| io::Error::other("the address is of no known family"))?))
+}
+
+/// A listener of one shard, at an address that is reserved.
+pub(crate) fn listen_beside(address: SocketAddr) -> io::Result<TcpListener> {
+    bind(address, true)
+}
+
+fn bound(address: SocketAddr, shared_port: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
@@ -38,8 +69,7 @@ fn bind(address: SocketAddr, shared_port: bool) -> io::Result<TcpListener> {
     let _ = shared_port;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// Fails if someone listens at the address already.

@@ -6,6 +6,7 @@ pub(crate) mod room;
 pub(crate) mod speech;
 pub(crate) mod tls;
 
+use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
@@ -26,9 +27,21 @@ pub(crate) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
 /// How long a test waits for something that must come. Only a failing test waits that long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+thread_local! {
+    /// What `descriptors` is set to in the nodes of this test.
+    static DESCRIPTORS: Cell<&'static str> = const { Cell::new("shared") };
+}
+
+/// Runs a test whose nodes have a descriptor table for each shard.
+pub(crate) fn with_own_tables(test: fn()) {
+    DESCRIPTORS.set("per_shard");
+    test();
+}
+
 pub(crate) fn config(settings: &[(&str, &str)]) -> Config {
     let mut config = Config::default();
     config.set("listen", "127.0.0.1:0").unwrap();
+    config.set("descriptors", DESCRIPTORS.get()).unwrap();
     for (name, value) in settings {
         config.set(name, value).unwrap();
     }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use lexopt::Arg::{Long, Short, Value};
+use playfield_bench::connections::{self, Side, Suite};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_bench::{
@@ -22,8 +23,8 @@ exit status is 1 if any differs.
 ";
 
 /// In execution order.
-const SUITES: &str =
-    "sync, constructs, worlds, packet, websocket, store, http, tls, jwt, attacks, resume, rooms";
+const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, http, tls, jwt, attacks, \
+     resume, connections, heartbeat, soak, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -75,6 +76,13 @@ on one core with its default limits, everyone else on another.
 const RESUME_HELP: &str = "
 resume: many sessions lose their connections at once and come back while their rooms tick; and the
 cost of a resumable session while it is connected.
+";
+
+const CONNECTIONS_HELP: &str = "
+connections, heartbeat, soak: many clients that connect, say hello and then only heartbeat: how fast
+they connect and what each costs; how long a heartbeat takes; and as many heartbeats as possible.
+The server runs on one core, the clients on another. The same run measures the baseline: the same
+bytes over bare sockets.
 ";
 
 const WEBSOCKET_HELP: &str = "
@@ -214,6 +222,31 @@ const RESUME: &[Opt] = &[
     Opt { name: "role", value: "", help: "" },
 ];
 
+const CONNECTIONS: &[Opt] = &[
+    Opt { name: "count", value: "N", help: "number of clients (default 10000)" },
+    Opt { name: "transport", value: "tcp|ws", help: "native framing (default) or WebSocket" },
+    Opt {
+        name: "heartbeat",
+        value: "S",
+        help: "seconds between a client's heartbeats; 0 for none (default 60, heartbeat: 10)",
+    },
+    Opt {
+        name: "seconds",
+        value: "S",
+        help: "how long they are held (default 10, heartbeat: 30, soak: 60 at most)",
+    },
+    Opt { name: "beats", value: "N", help: "heartbeats of a soak (default 86400000)" },
+    Opt {
+        name: "resumable",
+        value: "on|off",
+        help: "whether sessions can be resumed (default on)",
+    },
+    Opt { name: "baseline", value: "on|off", help: "whether the baseline is measured (soak: off)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
 const ROOMS: &[Opt] = &[
     Opt {
         name: "rooms",
@@ -255,6 +288,7 @@ fn help() -> String {
         (STORE_HELP, STORE),
         (ATTACKS_HELP, ATTACKS),
         (RESUME_HELP, RESUME),
+        (CONNECTIONS_HELP, CONNECTIONS),
         (ROOMS_HELP, ROOMS),
     ];
     let each = suites.map(|(about, options)| format!("{about}{}", describe(options)));
@@ -273,6 +307,9 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "tls" => run_tls(parser, out),
             "jwt" => run_jwt(parser, out),
             "attacks" => run_attacks(parser, out),
+            "connections" => run_connections(Suite::Connections, parser, out),
+            "heartbeat" => run_connections(Suite::Heartbeat, parser, out),
+            "soak" => run_connections(Suite::Soak, parser, out),
             "resume" => run_resume(parser, out),
             "store" => run_store(parser, out),
             "rooms" => run_rooms(parser, out),
@@ -315,9 +352,16 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         jwt::run(&jwt::Options { json, ..jwt::Options::default() }, out)?,
         attacks::run(&attacks::Options { json, ..attacks::Options::default() }, out)?,
         resume::run(&resume::Options { json, ..resume::Options::default() }, out)?,
+        connections::run(&many(Suite::Connections, json), out)?,
+        connections::run(&many(Suite::Heartbeat, json), out)?,
+        connections::run(&many(Suite::Soak, json), out)?,
         rooms::run(&rooms, out)?,
     ];
     done(verified.iter().all(|verified| *verified))
+}
+
+fn many(suite: Suite, json: bool) -> connections::Options {
+    connections::Options { json, ..connections::Options::new(suite) }
 }
 
 fn done(verified: bool) -> Result<(), Failure> {
@@ -573,6 +617,38 @@ fn run_resume(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fa
         }
     }
     done(resume::run(&options, out)?)
+}
+
+fn run_connections(
+    suite: Suite,
+    parser: &mut lexopt::Parser,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let mut options = connections::Options::new(suite);
+    let switch = &[("on", true), ("off", false)];
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("count") => options.count = within(parser, "count", 1..=2_000_000)?,
+            Long("transport") => {
+                options.transport = one_of(parser, "transport", connections::Transport::NAMES)?;
+            }
+            Long("heartbeat") => {
+                options.heartbeat = Duration::from_secs(within(parser, "heartbeat", 0..=86_400)?);
+            }
+            Long("seconds") => {
+                options.time = Duration::from_secs(within(parser, "seconds", 0..=864_000)?);
+            }
+            Long("beats") => options.beats = within(parser, "beats", 1..=1_000_000_000_000)?,
+            Long("resumable") => options.is_resumable = one_of(parser, "resumable", switch)?,
+            Long("baseline") => options.has_baseline = one_of(parser, "baseline", switch)?,
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, CONNECTIONS)),
+        }
+    }
+    done(connections::run(&options, out)?)
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

@@ -1,10 +1,11 @@
 //! How subscriptions end, and what becomes of them while their session is away.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::memory::shrink_map;
 use crate::shard::Shard;
-use crate::shard::channels::{ChannelMail, SessionChannels, Stage};
+use crate::shard::channels::{ChannelMail, SessionChannels, Stage, Subscriber, Subscription};
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::ConnectionKey;
 
@@ -29,7 +30,7 @@ impl Delivery {
         for subscription in &mut own.subscriptions {
             if matches!(subscription.stage, Stage::Live { channel: of, .. } if of == channel) {
                 let stage = std::mem::replace(&mut subscription.stage, Stage::Away { channel });
-                let name = std::sync::Arc::clone(&subscription.name);
+                let name = Arc::clone(&subscription.name);
                 return self.leave_channel(number, &name, &stage, false);
             }
         }
@@ -54,7 +55,7 @@ impl Delivery {
         for subscription in &mut own.subscriptions {
             if let Stage::Live { channel, .. } = subscription.stage {
                 let stage = std::mem::replace(&mut subscription.stage, Stage::Away { channel });
-                left.push((std::sync::Arc::clone(&subscription.name), stage));
+                left.push((Arc::clone(&subscription.name), stage));
             }
         }
         for (name, stage) in left {
@@ -90,8 +91,11 @@ impl Delivery {
         if place >= local.subscribers.len() {
             return;
         }
-        local.subscribers.swap_remove(place);
+        let Subscriber { connection, backlog, .. } = local.subscribers.swap_remove(place);
         self.channels.subscriptions -= 1;
+        if let Some(backlog) = backlog {
+            self.connections.waits(connection, backlog.bytes(), 0);
+        }
         if local.subscribers.is_empty() {
             self.channels.local.remove(&channel);
             shrink_map(&mut self.channels.local);
@@ -132,7 +136,7 @@ impl Shard {
             return;
         }
         own.returns_by = None;
-        let is_away = |of: &mut super::Subscription| matches!(of.stage, Stage::Away { .. });
+        let is_away = |of: &mut Subscription| matches!(of.stage, Stage::Away { .. });
         let over: Vec<_> = own.subscriptions.extract_if(.., is_away).collect();
         for subscription in over {
             self.delivery.leave_channel(number, &subscription.name, &subscription.stage, true);

@@ -12,7 +12,7 @@ mod lifetime;
 mod requests;
 mod subscribers;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +65,9 @@ pub(crate) struct SessionChannels {
     /// After it was resumed: when it is a member no longer of channels to which it has not
     /// subscribed again.
     returns_by: Option<Duration>,
+    /// The channels that it named last.
+    named: VecDeque<Box<str>>,
+    opened: Allowance,
     publishes: Allowance,
     subscribes: Allowance,
     reads: Allowance,

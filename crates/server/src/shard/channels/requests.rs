@@ -1,6 +1,7 @@
 //! What clients ask of channels.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use playfield_channel::{Asker, ChannelRule, Member, Payload};
 use playfield_room::Error;
@@ -8,11 +9,15 @@ use playfield_wire::client::Position;
 use playfield_wire::{ErrorCode, RequestNumber, excerpt};
 
 use crate::node::Node;
+use crate::panics::guard;
 use crate::shard::Shard;
 use crate::shard::channels::{ChannelMail, SessionChannels, Stage, Subscription};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::allowance::Rate;
+
+/// How many of the channels are remembered that a session named last.
+const NAMED_MAX: usize = 8;
 
 /// What a client wants of a channel.
 #[derive(Clone, Copy)]
@@ -63,15 +68,37 @@ impl Node {
 }
 
 impl Session {
-    /// Asks a rule about this session.
-    pub(super) fn asks<T>(&self, ask: impl FnOnce(&Asker<'_>) -> T) -> T {
-        ask(&Asker::new(self.user.as_deref(), &self.name, &|name| self.claims.get(name)))
+    /// Asks a rule about this session. A rule whose check panics allows nothing.
+    pub(super) fn asks(&self, ask: impl FnOnce(&Asker<'_>) -> bool) -> bool {
+        let claims = |name: &str| self.claims.get(name);
+        let asker = Asker::new(self.user.as_deref(), &self.name, &claims);
+        guard("the check of a channel's rule", || ask(&asker)).unwrap_or(false)
     }
 
     /// The session, as other subscribers see it.
     fn as_member(&self) -> Member {
         let user = self.user.as_deref().map(Into::into);
         Member { session: self.number, user, name: self.name.as_str().into() }
+    }
+}
+
+impl SessionChannels {
+    /// The session names a channel that may have to be created for it. Those that it subscribes to,
+    /// and the last that it published in, do not count.
+    fn open(&mut self, name: &str, now: Duration, per_minute_max: u64) -> Result<(), Error> {
+        if self.subscriptions.iter().any(|subscription| *subscription.name == *name)
+            || self.named.iter().any(|known| **known == *name)
+        {
+            return Ok(());
+        }
+        let rate = Rate::per_minute("channels_opened_per_minute_max", per_minute_max);
+        self.opened.check(now, rate)?;
+        self.opened.take(now, rate);
+        if self.named.len() >= NAMED_MAX {
+            self.named.pop_front();
+        }
+        self.named.push_back(name.into());
+        Ok(())
     }
 }
 
@@ -266,7 +293,11 @@ impl Shard {
             Wish::History => rule.may_read_history(asker, name),
         });
         if may {
-            return Ok(Arc::clone(rule));
+            let rule = Arc::clone(rule);
+            if let (Wish::Subscribe | Wish::Publish, Some(own)) = (wish, &mut session.channels) {
+                own.open(name, now, config.channels_opened_per_minute_max)?;
+            }
+            return Ok(rule);
         }
         let name = excerpt(name, 64);
         let text = match wish {

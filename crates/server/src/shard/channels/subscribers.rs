@@ -11,12 +11,14 @@ use playfield_wire::server::{MemberInfo, PastPublication, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::shard::channels::{ChannelMail, LocalChannel, Stage, Subscriber};
+use crate::shard::connection::transport::Dialect;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::ConnectionKey;
 
 impl Delivery {
     /// A publication for all subscribers of this shard.
     pub(crate) fn deliver_publication(&mut self, channel: u64, publication: &Arc<Publication>) {
+        let outbox_bytes_max = self.node.config.outbox_bytes_max;
         let Self { channels, connections, counters, .. } = self;
         let frames = &mut channels.frames;
         let Some(local) = channels.local.get_mut(&channel) else { return };
@@ -39,11 +41,17 @@ impl Delivery {
                     continue;
                 }
             }
+            let key = subscriber.connection;
             let backlog = subscriber.backlog.get_or_insert_default();
-            match backlog.push(publication, slow, queue_max) {
+            let before = backlog.bytes();
+            // All subscriptions of a connection share a limit.
+            let others = connections.waiting_bytes(key).saturating_sub(before);
+            let bytes_max = outbox_bytes_max.saturating_sub(others);
+            match backlog.push(publication, slow, queue_max, bytes_max) {
                 Pushed::Waits { dropped } => counters.publications_dropped += dropped as u64,
-                Pushed::Full => full.push(subscriber.connection),
+                Pushed::Full => full.push(key),
             }
+            connections.waits(key, before, backlog.bytes());
         }
         connections.messages_out += sent;
         for connection in full {
@@ -115,9 +123,10 @@ impl Delivery {
         let Some(local) = channels.local.get_mut(&channel) else { return };
         let Some(subscriber) = local.subscribers.get_mut(place) else { return };
         let Some(backlog) = subscriber.backlog.as_deref_mut() else { return };
-        while let Some(waiting) = backlog.pop() {
-            let write = |dialect: crate::shard::connection::transport::Dialect,
-                         out: &mut Vec<u8>| {
+        let key = subscriber.connection;
+        let before = backlog.bytes();
+        while let Some(waiting) = backlog.first() {
+            let write = |dialect: Dialect, out: &mut Vec<u8>| {
                 dialect.write_with(out, |out| match &waiting {
                     Waiting::Publication(publication) => {
                         publication.write(channel, dialect.format, out);
@@ -128,13 +137,16 @@ impl Delivery {
                 });
                 true
             };
-            let sent = connections.append_unless_blocked(subscriber.connection, false, write);
-            if sent.is_none() {
-                return backlog.put_back(waiting);
+            if connections.append_unless_blocked(key, false, write).is_none() {
+                break;
             }
+            backlog.pop();
             connections.messages_out += 1;
         }
-        subscriber.backlog = None;
+        connections.waits(key, before, backlog.bytes());
+        if backlog.is_empty() {
+            subscriber.backlog = None;
+        }
     }
 
     /// The home has answered a session that subscribes.
@@ -184,6 +196,7 @@ impl Delivery {
         let local = self.channels.local.entry(channel).or_insert_with(new);
         let place = local.subscribers.len();
         let backlog = Backlog::promised(publications);
+        self.connections.waits(key, 0, backlog.bytes());
         let backlog = (!backlog.is_empty()).then(|| Box::new(backlog));
         local.subscribers.push(Subscriber { connection: key, wants_presence, backlog });
         self.channels.subscriptions += 1;

@@ -30,7 +30,7 @@ impl Connection {
         // What is being closed is given back soon: others need not go for it.
         let layer = if self.is_closing() { 0 } else { self.layer_bytes as usize };
         let buffers = self.partial.capacity() + self.outbox.bytes.capacity();
-        let bytes = buffers + self.logged + input + layer;
+        let bytes = buffers + self.logged + input + layer + self.waiting_bytes as usize;
         bytes / PIECE_BYTES * PIECE_BYTES
     }
 }

@@ -68,6 +68,8 @@ pub(crate) struct Connection {
     outbox: Outbox,
     /// How much memory is held between its bytes and its socket: the state of TLS, and its buffers.
     pub(crate) layer_bytes: u32,
+    /// How many bytes of publications wait for it.
+    pub(crate) waiting_bytes: u32,
     /// How many bytes its session keeps that are not confirmed.
     pub(crate) logged: usize,
     /// Its client waits for the authenticator.
@@ -160,6 +162,7 @@ impl Connection {
             partial: Vec::new(),
             outbox: Outbox::default(),
             layer_bytes: 0,
+            waiting_bytes: 0,
             logged: 0,
             greeting: None,
             session: None,
@@ -350,6 +353,21 @@ impl Connections {
         let dialect = connection.dialect;
         let write = |out: &mut Vec<u8>| write(dialect, out);
         Some(fill(connection, key, &mut self.buffers, &mut self.dirty, write))
+    }
+
+    /// How many bytes of publications wait for a connection.
+    pub(crate) fn waiting_bytes(&self, key: ConnectionKey) -> usize {
+        self.get(key).map_or(0, |connection| connection.waiting_bytes as usize)
+    }
+
+    /// More or less waits for a connection outside of its outbox, which counts for its budget.
+    pub(crate) fn waits(&mut self, key: ConnectionKey, before: usize, after: usize) {
+        let Some(connection) = self.slab.get_mut(key) else { return };
+        let bytes = (connection.waiting_bytes as usize + after).saturating_sub(before);
+        connection.waiting_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if !std::mem::replace(&mut connection.dirty, true) {
+            self.dirty.push(key);
+        }
     }
 
     /// Appends a ping of the transport, which is a WebSocket.

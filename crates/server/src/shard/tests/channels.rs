@@ -326,6 +326,49 @@ fn what_waits_for_a_slow_subscriber_is_as_the_rule_says() {
 }
 
 #[test]
+fn what_waits_for_a_connection_is_limited_in_bytes_and_counts_for_its_address() {
+    let settings = [
+        ("outbox_high_bytes", "1000"),
+        ("outbox_bytes_max", "3000"),
+        ("peer_bytes_per_address_max", "65536"),
+        ("trusted_addresses", ""),
+    ];
+    let mut world = World::new(SHARDS, &settings);
+    let mut ann = Listener::packed(&mut world, 0, "ann");
+    let mut bob = Listener::packed(&mut world, 1, "bob");
+    for name in ["plain:a", "plain:b"] {
+        ann.subscribe(&mut world, name);
+    }
+    ann.told(&mut world);
+    world.takes(ann.client, 0);
+    let text = format!("\"{}\"", "x".repeat(900));
+    for _ in 0..10 {
+        bob.publish(&mut world, "plain:a", &text);
+        bob.publish(&mut world, "plain:b", &text);
+    }
+    let (shard, key) = world.place_of(ann.client);
+    let waiting = world.shards[shard].waiting_bytes(key);
+    assert!((2000..=3000 + 1100).contains(&waiting), "{waiting}");
+    world.takes(ann.client, usize::MAX);
+    assert_eq!(world.shards[shard].waiting_bytes(key), 0);
+    let told = ann.told(&mut world);
+    for name in ["plain:a", "plain:b"] {
+        let last = publication(name, 10, Some("bob"), &text);
+        assert!(told.contains(&last), "the latest come in any case");
+    }
+}
+
+#[test]
+fn a_check_that_panics_allows_nothing() {
+    let mut world = World::new(SHARDS, &[]);
+    let mut ann = Listener::packed(&mut world, 0, "ann");
+    ann.subscribe(&mut world, "trap:a");
+    assert_eq!(ann.told(&mut world), [Told::Error { code: ErrorCode::Forbidden }]);
+    ann.subscribe(&mut world, "plain:a");
+    assert_eq!(ann.told(&mut world), [subscribed("plain:a", 0, false, 0)]);
+}
+
+#[test]
 fn a_recovery_that_is_larger_than_the_outbox_takes_comes_whole_and_in_order() {
     let mut world = World::new(SHARDS, &[("outbox_high_bytes", "300")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
@@ -469,6 +512,18 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     assert_eq!(ann.told(&mut world), one, "history_listed_bytes_max");
     ann.ask_members(&mut world, "chat:a");
     assert_eq!(ann.told(&mut world), refused, "channel_reads_per_second_max");
+
+    let mut world = World::new(SHARDS, &[("channels_opened_per_minute_max", "3")]);
+    let mut ann = Listener::packed(&mut world, 0, "ann");
+    for name in ["plain:a", "plain:b", "plain:b", "plain:c", "plain:a"] {
+        ann.publish(&mut world, name, "1");
+        assert_eq!(ann.told(&mut world), [Told::Published { offset: 0 }]);
+    }
+    ann.subscribe(&mut world, "plain:d");
+    assert_eq!(ann.told(&mut world), refused, "channels_opened_per_minute_max");
+    world.wait(20_000);
+    ann.subscribe(&mut world, "plain:d");
+    assert!(ann.told(&mut world).contains(&subscribed("plain:d", 0, false, 0)));
 
     let mut world = World::new(SHARDS, &[("channel_history_bytes_max", "250")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");

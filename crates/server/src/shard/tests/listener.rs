@@ -35,6 +35,7 @@ pub(super) fn rules() -> ChannelRules {
         ChannelRule::new("inbox:{user}").history(10, minute),
         ChannelRule::new("users:*").subscribe(Access::User).publish(Access::User),
         ChannelRule::new("news:**"),
+        ChannelRule::new("trap:*").subscribe(Access::check(|_, name| panic!("{name}"))),
     ] {
         rules.add(rule).unwrap();
     }
@@ -98,6 +99,8 @@ pub(super) struct Listener {
     requests: u32,
     /// The channels that it wants, and where it is.
     pub(super) wanted: BTreeMap<String, Option<Position>>,
+    /// The epochs of its channels, when it subscribed last.
+    pub(super) epochs: BTreeMap<String, u64>,
     /// The names of the channels that it has asked for, by request.
     asked: BTreeMap<RequestNumber, String>,
     /// The names of channels by their numbers.
@@ -124,6 +127,7 @@ impl Listener {
             received: 0,
             requests: 0,
             wanted: BTreeMap::new(),
+            epochs: BTreeMap::new(),
             asked: BTreeMap::new(),
             names: BTreeMap::new(),
             heard: Vec::new(),
@@ -141,6 +145,7 @@ impl Listener {
     /// Connects, comes back to its session, and subscribes again to what it wants.
     pub(super) fn connect(&mut self, world: &mut World, shard: usize) {
         self.client = world.connect(shard);
+        self.asked.clear();
         if self.is_websocket {
             world.upgrade(self.client, self.format);
         } else {
@@ -193,6 +198,11 @@ impl Listener {
         let channel = channel.into();
         let message = ClientMessage::Subscribe { request, channel, since, presence: true };
         self.say(world, &message);
+    }
+
+    /// Whether it has asked for a channel and has no answer.
+    pub(super) fn awaits(&self, channel: &str) -> bool {
+        self.asked.values().any(|asked| asked == channel)
     }
 
     pub(super) fn unsubscribe(&mut self, world: &mut World, channel: &str) {
@@ -288,6 +298,7 @@ impl Listener {
             } => {
                 let channel = self.asked.remove(&request).expect("it was asked for");
                 self.names.insert(number, channel.clone());
+                self.epochs.insert(channel.clone(), epoch);
                 if let Some(position) = self.wanted.get_mut(&channel) {
                     *position = Some(Position { epoch, offset });
                 }

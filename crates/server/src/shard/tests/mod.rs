@@ -6,11 +6,14 @@ mod room;
 mod speech;
 
 mod authentication;
+mod channel_histories;
 mod channels;
 mod closing;
 mod conversation;
 mod cuts;
 mod deflated;
+mod devices;
+mod gadget;
 mod http;
 mod law_room;
 mod law_seat;

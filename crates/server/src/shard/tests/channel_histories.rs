@@ -1,0 +1,242 @@
+//! Histories of subscribers that lose their connections, stop reading, and come back, while others
+//! publish and mailboxes are full: each sees a channel's publications in order, the same as all
+//! others, and without a gap that it is not informed of.
+
+use std::collections::BTreeMap;
+
+use playfield_wire::Format;
+use playfield_wire::client::Position;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::listener::{Listener, Told};
+use super::world::World;
+
+const SHARDS: usize = 3;
+/// With a history that is longer than any test, one that is short, none, and a queue that is short.
+const CHANNELS: [&str; 4] = ["chat:a", "short:b", "plain:c", "drop:d"];
+const CLIENTS: [(&str, bool, Format); 4] = [
+    ("ann", false, Format::Packed),
+    ("bob", true, Format::Packed),
+    ("cid", true, Format::Json),
+    ("dan", false, Format::Msgpack),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Publish {
+        client: usize,
+        channel: usize,
+        count: u32,
+    },
+    Subscribe {
+        client: usize,
+        channel: usize,
+    },
+    Unsubscribe {
+        client: usize,
+        channel: usize,
+    },
+    /// The connection is lost, with what is on its way or after the client has read it.
+    Cut {
+        client: usize,
+        reads: bool,
+    },
+    Return {
+        client: usize,
+        shard: usize,
+    },
+    /// It takes so many bytes more before it stops reading.
+    Takes {
+        client: usize,
+        bytes: usize,
+    },
+    Space {
+        shard: usize,
+        parcels: usize,
+    },
+    Wait {
+        ms: u64,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (client, channel, shard) = (0..CLIENTS.len(), 0..CHANNELS.len(), 0..SHARDS);
+    prop_oneof![
+        6 => (client.clone(), channel.clone(), 1..6_u32)
+            .prop_map(|(client, channel, count)| Step::Publish { client, channel, count }),
+        2 => (client.clone(), channel.clone())
+            .prop_map(|(client, channel)| Step::Subscribe { client, channel }),
+        1 => (client.clone(), channel)
+            .prop_map(|(client, channel)| Step::Unsubscribe { client, channel }),
+        2 => (client.clone(), any::<bool>())
+            .prop_map(|(client, reads)| Step::Cut { client, reads }),
+        3 => (client.clone(), shard.clone())
+            .prop_map(|(client, shard)| Step::Return { client, shard }),
+        2 => (client, prop_oneof![Just(0), 1..300_usize, Just(usize::MAX)])
+            .prop_map(|(client, bytes)| Step::Takes { client, bytes }),
+        2 => (shard, prop_oneof![Just(0), 1..4_usize, Just(usize::MAX)])
+            .prop_map(|(shard, parcels)| Step::Space { shard, parcels }),
+        1 => prop_oneof![1..100_u64, Just(3000)].prop_map(|ms| Step::Wait { ms }),
+    ]
+}
+
+/// What one client knows of a channel.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    /// Where it was when it subscribed, and what it asked for.
+    since: Option<Position>,
+    last: Option<u64>,
+}
+
+struct History {
+    world: World,
+    clients: Vec<Listener>,
+    is_here: [bool; CLIENTS.len()],
+    known: BTreeMap<(usize, String), Known>,
+    /// What was published where, as the first who saw it did.
+    seen: BTreeMap<(String, u64, u64), String>,
+    published: u32,
+}
+
+impl History {
+    fn new() -> Self {
+        let settings = [("outbox_high_bytes", "200"), ("session_grace_ms", "10000")];
+        let mut world = World::new(SHARDS, &settings);
+        let clients = CLIENTS.iter().enumerate().map(|(at, &(name, is_websocket, format))| {
+            Listener::new(&mut world, at % SHARDS, name, is_websocket, format)
+        });
+        let clients = clients.collect();
+        let is_here = [true; CLIENTS.len()];
+        let (known, seen) = (BTreeMap::new(), BTreeMap::new());
+        Self { world, clients, is_here, known, seen, published: 0 }
+    }
+
+    fn take(&mut self, step: Step) {
+        let world = &mut self.world;
+        match step {
+            Step::Publish { client, channel, count } if self.is_here[client] => {
+                for _ in 0..count {
+                    self.published += 1;
+                    let value = self.published.to_string();
+                    self.clients[client].publish(world, CHANNELS[channel], &value);
+                }
+            }
+            Step::Subscribe { client, channel } if self.is_here[client] => {
+                if !self.clients[client].wanted.contains_key(CHANNELS[channel]) {
+                    self.clients[client].subscribe(world, CHANNELS[channel]);
+                }
+            }
+            Step::Unsubscribe { client, channel } if self.is_here[client] => {
+                self.listen(client);
+                let name = CHANNELS[channel];
+                // It waits for the answer before it changes its mind.
+                let listener = &self.clients[client];
+                if listener.wanted.contains_key(name) && !listener.awaits(name) {
+                    self.clients[client].unsubscribe(&mut self.world, name);
+                    self.known.remove(&(client, name.into()));
+                }
+            }
+            Step::Cut { client, reads } if self.is_here[client] => {
+                if reads {
+                    self.listen(client);
+                }
+                self.is_here[client] = false;
+                self.world.vanish(self.clients[client].client);
+            }
+            Step::Return { client, shard } if !self.is_here[client] => {
+                self.is_here[client] = true;
+                self.clients[client].connect(&mut self.world, shard);
+            }
+            Step::Takes { client, bytes } if self.is_here[client] => {
+                world.takes(self.clients[client].client, bytes);
+            }
+            Step::Space { shard, parcels } => {
+                world.space[shard] = parcels;
+                world.run();
+            }
+            Step::Wait { ms } => world.wait(ms),
+            _ => {}
+        }
+        for client in 0..CLIENTS.len() {
+            if self.is_here[client] {
+                self.listen(client);
+            }
+        }
+    }
+
+    /// What a client has heard is what it may hear.
+    fn listen(&mut self, client: usize) {
+        for told in self.clients[client].told(&mut self.world) {
+            match told {
+                Told::Subscribed { channel, offset, recovered, .. } => {
+                    let known = self.known.entry((client, channel.clone())).or_default();
+                    let epoch = self.clients[client].epochs[&channel];
+                    if recovered {
+                        let since = known.since.expect("it was somewhere");
+                        assert_eq!((since.epoch, since.offset), (epoch, offset), "{channel}");
+                    }
+                    *known = Known { since: Some(Position { epoch, offset }), last: Some(offset) };
+                }
+                Told::Publication { channel, offset, payload, .. } => {
+                    let known = self.known.entry((client, channel.clone())).or_default();
+                    let last = known.last.expect("it has subscribed");
+                    // Nothing is dropped where the queue is long enough.
+                    let is_next = offset == last + 1;
+                    let may_miss = channel.starts_with("drop");
+                    assert!(is_next || (may_miss && offset > last), "{channel}: {last}, {offset}");
+                    let epoch = known.since.expect("it has subscribed").epoch;
+                    known.last = Some(offset);
+                    known.since = Some(Position { epoch, offset });
+                    let first =
+                        self.seen.entry((channel, epoch, offset)).or_insert(payload.clone());
+                    assert_eq!(*first, payload, "all see the same");
+                }
+                Told::Error { code } => panic!("{code}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Everyone is there, reads, and is up to date in the end.
+    fn end(&mut self) {
+        self.world.space = vec![usize::MAX; SHARDS];
+        for client in 0..CLIENTS.len() {
+            if self.is_here[client] {
+                self.world.takes(self.clients[client].client, usize::MAX);
+            } else {
+                self.take(Step::Return { client, shard: client % SHARDS });
+            }
+        }
+        self.world.wait(200);
+        for (channel, name) in CHANNELS.iter().enumerate() {
+            self.take(Step::Publish { client: 0, channel, count: 1 });
+            let last = self.published.to_string();
+            self.world.wait(200);
+            for client in 0..CLIENTS.len() {
+                self.listen(client);
+                let listener = &self.clients[client];
+                if let Some(&position) = listener.wanted.get(*name) {
+                    let Position { epoch, offset } = position.expect("it was answered");
+                    let seen = &self.seen[&((*name).to_owned(), epoch, offset)];
+                    assert_eq!(*seen, last, "{name}: the last reaches everyone");
+                }
+            }
+        }
+        let subscriptions: u64 =
+            (0..SHARDS).map(|shard| self.world.counters(shard).subscriptions).sum();
+        let wanted: usize = self.clients.iter().map(|client| client.wanted.len()).sum();
+        assert_eq!(subscriptions, wanted as u64);
+    }
+}
+
+proptest! {
+    #[test]
+    fn subscribers_see_the_same_in_order_and_know_of_every_gap(steps in vec(step(), 1..80)) {
+        let mut history = History::new();
+        for step in steps {
+            history.take(step);
+        }
+        history.end();
+    }
+}
