@@ -53,6 +53,8 @@ impl Connection {
         if self.stage == Stage::Connecting {
             match self.stream.is_connected() {
                 Ok(true) => self.stage = Stage::Greeting,
+                // It was connected, and has ended already.
+                Ok(false) if is_readable => return Some("the node closed it at once".into()),
                 Ok(false) if now < self.deadline => return None,
                 Ok(false) => return Some("the connection was not answered in time".into()),
                 Err(error) => return Some(format!("can't connect: {error}")),

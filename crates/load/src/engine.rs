@@ -9,6 +9,7 @@ use mio::{Events, Poll};
 use playfield_client::core::{Client, ClientConfig};
 
 use crate::actor::Actor;
+use crate::alarm::{ALARM, Alarm};
 use crate::connection::{Buffers, Connection, Stage};
 use crate::counts::Counts;
 use crate::dial::Dial;
@@ -27,6 +28,9 @@ const OPENED_AT_ONCE: usize = 64;
 
 /// The time between two reports of the progress.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Shorter waits need the alarm: the poll rounds them up to milliseconds.
+const EXACT_NS: u64 = 50_000_000;
 
 /// How many different problems are counted. Others count as `other`.
 const PROBLEMS_MAX: usize = 32;
@@ -106,6 +110,7 @@ pub(crate) struct Engine<'a> {
     settings: &'a Settings,
     dial: &'a Dial,
     poll: Poll,
+    alarm: Alarm,
     began: Instant,
     buffers: Buffers,
     timers: Timers,
@@ -143,10 +148,13 @@ impl<'a> Engine<'a> {
             timeout_ns: nanoseconds(settings.timeout),
             payload: Vec::new(),
         };
+        let poll = Poll::new()?;
+        let alarm = Alarm::new(poll.registry())?;
         Ok(Self {
             settings,
             dial,
-            poll: Poll::new()?,
+            poll,
+            alarm,
             began: Instant::now(),
             buffers: Buffers { input: vec![0; 64 << 10], output: Vec::new() },
             timers: Timers::default(),
@@ -169,14 +177,19 @@ impl<'a> Engine<'a> {
             if matches!(phase, Phase::Opening) {
                 self.open_some(now);
             }
-            let timeout = self.wait_until(&phase, tick_at).saturating_sub(self.now());
+            let until = self.wait_until(&phase, tick_at);
+            let timeout = until.saturating_sub(self.now());
+            if (1..EXACT_NS).contains(&timeout) {
+                self.alarm.set(until, self.now())?;
+            }
             match self.poll.poll(&mut events, Some(Duration::from_nanos(timeout))) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
                 _ => {}
             }
-            for event in &events {
+            for event in events.iter().filter(|event| event.token() != ALARM) {
                 let now = self.now();
-                self.serve(event.token().0, now, event.is_readable() || event.is_read_closed());
+                let is_readable = event.is_readable() || event.is_read_closed() || event.is_error();
+                self.serve(event.token().0, now, is_readable);
             }
             let now = self.now();
             while let Some((at, place)) = self.timers.pop(now) {

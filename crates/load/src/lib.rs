@@ -14,6 +14,7 @@
 //! due times.
 
 mod actor;
+mod alarm;
 mod connection;
 mod copies;
 mod counts;

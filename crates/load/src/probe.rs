@@ -105,5 +105,9 @@ pub(crate) fn schemas(
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
             _ => {}
         }
+        let has_ended = events.iter().any(|event| event.is_read_closed() || event.is_error());
+        if has_ended && !is_connected && !stream.is_connected()? {
+            return Err(failed("it closed the connection at once".into()));
+        }
     }
 }

@@ -51,9 +51,13 @@
  *   The connection is restored after `away` milliseconds, and the session goes on. `lost` is what
  *   the node had to forget, by room: events, which `missed` reports, and answers, whose requests
  *   fail. Empty if nothing is missing.
- * @property {(how: { away: number }) => void} [newSession] The connection is restored, but the node
- *   no longer had the session. All rooms have ended, and all requests failed. Join again.
- * @property {(code: string, text: string) => void} [ended] The connection has ended for good.
+ * @property {(how: { away: number, unconfirmed: number }) => void} [newSession] The connection is
+ *   restored, but the node no longer had the session. All rooms have ended, and all requests failed.
+ *   Join again. `unconfirmed` is how many messages of `send` the node has not confirmed: whether
+ *   they were handled is unknown.
+ * @property {(code: string, text: string, how: { unconfirmed: number }) => void} [ended] The
+ *   connection has ended for good. After `close` on a connection that is there, what is not
+ *   confirmed is on its way.
  */
 
 /**
@@ -417,7 +421,9 @@ export function connect(name, on = {}, how = {}) {
   // Of the session: its token, "" if the node does not keep it; the messages that the node has not
   // confirmed, their length, and how many were sent; how many of the node's were handled.
   let token = "", log = [], logLength = 0, sent = 0, received = 0;
-  // What was not acknowledged of them, and how many messages in a row were unreadable.
+  // How many messages without an answer it had not confirmed at its end.
+  let unconfirmed = 0;
+  // What was not acknowledged of the node's, and how many messages in a row were unreadable.
   let behind = 0, behindLength = 0, unreadable = 0;
   // Of the present connection, or the attempt at one.
   let socket, began, isWelcome = false, isHeard = false, pings = new Map(), samples = [];
@@ -469,6 +475,8 @@ export function connect(name, on = {}, how = {}) {
   /** The session is over, and with it all rooms and requests. */
   const forget = (code, text) => {
     const over = [...rooms.values()], failed = [...waiting.values()];
+    // Requests fail; the others have no other way to say so.
+    unconfirmed += log.filter((text) => !("request" in JSON.parse(text))).length;
     rooms.clear();
     waiting.clear();
     log = [];
@@ -527,7 +535,7 @@ export function connect(name, on = {}, how = {}) {
     connection.status = "ended";
     forget(code, text);
     call(on, "status", text);
-    call(on, "ended", code, text);
+    call(on, "ended", code, text, { unconfirmed });
   };
   /** The connection is lost, or the attempt at one has failed. */
   const lose = (text) => {
@@ -600,7 +608,8 @@ export function connect(name, on = {}, how = {}) {
       });
       call(on, "status", "connected");
       if (resumed) call(on, "resumed", { away, lost });
-      else if (wasLost) call(on, "newSession", { away });
+      else if (wasLost) call(on, "newSession", { away, unconfirmed });
+      unconfirmed = 0;
     },
     ack: ({ received: count }) => {
       if (!confirm(count)) end("bad_message", "the node confirmed messages that were not sent");

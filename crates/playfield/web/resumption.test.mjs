@@ -128,7 +128,7 @@ test("a gap that the node did not report ends the connection", async () => {
   const { world, node, heard, connection, rooms: [log], socket } = await start(1);
   socket().says({ type: "event", room: 1, sequence: 2, version: 1, message: "Did", payload: 0 });
   assert.deepEqual([connection.status, log.room.left], ["ended", true]);
-  assert.deepEqual(heard, [["ended", "bad_message", "event 2 came after event 0"]]);
+  assert.deepEqual(heard, [["ended", "bad_message", "event 2 came after event 0", { unconfirmed: 0 }]]);
   await world.advance(100_000);
   assert.deepEqual([world.sockets.length, node.sessions, world.listeners.size, log.left.length], [1, 1, 0, 1]);
 });
@@ -178,7 +178,7 @@ test("a goodbye ends the connection; one for silence or a busy node does not", a
     speak(log, true);
     socket().says({ type: "goodbye", code, text: "because" });
     await world.advance(100_000);
-    assert.deepEqual([connection.status, heard, world.sockets.length], ["ended", [["ended", code, "because"]], 1]);
+    assert.deepEqual([connection.status, heard, world.sockets.length], ["ended", [["ended", code, "because", { unconfirmed: 0 }]], 1]);
     assert.deepEqual([log.left, log.failed], [[[code, "because"]], [[1, code]]]);
     const late = enter(connection);
     await world.advance(1);
@@ -402,7 +402,7 @@ test("a page that goes for good says goodbye, one that is stored does not", asyn
   assert.ok(node.session && connection.status === "connected");
   world.happens("pagehide", { persisted: false });
   await world.advance(100);
-  assert.deepEqual([node.session, heard], [null, [["ended", "left", "disconnected"]]]);
+  assert.deepEqual([node.session, heard], [null, [["ended", "left", "disconnected", { unconfirmed: 0 }]]]);
 });
 
 test("a callback that throws is reported, and stops nothing", async () => {
@@ -552,7 +552,7 @@ test("a token function may be async, and fail: the client says so, and tries aga
   let ended;
   const never = connect("Ann", { ended: (...how) => (ended = [never.status, ...how]) }, { token: () => { throw new Error("no"); } });
   await world.advance(1);
-  assert.deepEqual(ended, ["ended", "connection_lost", "there is no token: no"]);
+  assert.deepEqual(ended, ["ended", "connection_lost", "there is no token: no", { unconfirmed: 0 }]);
 });
 
 test("requests made while a room is being joined follow the join, and `joined` says when it is done", async () => {
@@ -591,4 +591,30 @@ test("requests made while a room is being joined follow the join, and `joined` s
   const much = enter(connection);
   much.room.request("Add", "x".repeat(UNCONFIRMED_LENGTH_MAX)).catch(() => {});
   await assert.rejects(much.room.request("Add", 1), { code: "limit" });
+});
+
+test("sends that the node has not confirmed are counted in a new session and at the end", async () => {
+  const { world, node, heard, connection, rooms: [log], socket } = await start(1);
+  // The join counts; the node confirms each third message.
+  for (let count = 0; count < 4; count++) speak(log, false);
+  await world.advance(100);
+  socket().cut();
+  speak(log, false);
+  speak(log, true);
+  node.session = null;
+  await world.advance(1000);
+  const { away } = heard[1][1];
+  assert.deepEqual(heard[1], ["newSession", { away, unconfirmed: 3 }]);
+  for (const closes of [true, false]) {
+    const { world, node, heard, connection, rooms: [log], socket } = await start(1);
+    node.isDown = true;
+    socket().cut();
+    speak(log, false);
+    speak(log, false);
+    if (closes) connection.close();
+    await world.advance(200_000);
+    assert.deepEqual([connection.status, heard.at(-1)[0], heard.at(-1)[3]], ["ended", "ended", { unconfirmed: 2 }]);
+  }
+  connection.close();
+  assert.deepEqual(heard.at(-1), ["ended", "left", "disconnected", { unconfirmed: 0 }]);
 });

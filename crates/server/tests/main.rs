@@ -2,6 +2,7 @@
 
 mod authentication;
 mod bad_input;
+mod channels;
 mod closing;
 mod common;
 mod deflate;

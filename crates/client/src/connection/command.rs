@@ -55,6 +55,21 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// The room that it is for.
+    pub(super) fn place(&self) -> Option<Place> {
+        match self {
+            Self::Leave { place, .. } | Self::Request { place, .. } | Self::Send { place, .. } => {
+                Some(*place)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether nobody waits for an answer.
+    pub(super) fn is_send(&self) -> bool {
+        matches!(self, Self::Send { .. })
+    }
+
     /// Answers a command to a room with an error.
     pub(super) fn fail(self, error: &Error) {
         match self {

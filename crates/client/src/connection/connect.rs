@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::Connection;
 use super::backoff::Backoff;
 use super::command::{Handles, Line, Signals};
+use super::commands::Commands;
 use super::dial::Dialer;
 use super::dispatch::Dispatch;
 use super::reconnect::Reconnect;
@@ -233,6 +234,7 @@ impl Connect {
         let named = self.schemas.into_iter().map(|(room_type, _)| room_type).collect();
         let dispatch = Dispatch::new(
             welcomed,
+            Commands::new(taken),
             Arc::clone(&signals),
             Arc::clone(&ending),
             Arc::clone(&status),
@@ -244,7 +246,6 @@ impl Connect {
         let task = Task {
             client,
             dispatch,
-            commands: taken,
             signals: Arc::clone(&signals),
             status: Arc::clone(&status),
             started,

@@ -11,6 +11,7 @@ use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
 use super::command::{Answer, Enter, Entered, Place, Seat, Signal, Signals};
+use super::commands::Commands;
 use super::schema_requests::SchemaRequests;
 use super::schemas::{Build, Schemas};
 use super::sink::{Sink, Translation};
@@ -40,6 +41,10 @@ pub(super) struct Dispatch {
     /// Requests to enter a room that have the schema they waited for.
     pub(super) ready: Vec<Enter>,
     pub(super) socket_error: Option<io::Error>,
+    /// What the handles ask for.
+    pub(super) commands: Commands,
+    /// How many sends of the session that is over the node has not confirmed.
+    unconfirmed: u64,
     /// Counts the sessions of this connection.
     session: u32,
     /// When the connection was lost, and why.
@@ -98,6 +103,7 @@ pub(super) struct JoinedRoom {
 impl Dispatch {
     pub(super) fn new(
         welcomed: Answer<()>,
+        commands: Commands,
         signals: Arc<Signals>,
         ending: Arc<OnceLock<Ending>>,
         status: Arc<Status>,
@@ -116,6 +122,8 @@ impl Dispatch {
             unready: Vec::new(),
             ready: Vec::new(),
             socket_error: None,
+            commands,
+            unconfirmed: 0,
             session: 0,
             lost: None,
             gave_up: None,
@@ -265,7 +273,14 @@ impl Handler for Dispatch {
         // The node may be another build by now.
         self.schemas = Schemas::new(self.named.iter().cloned());
         let away = self.away();
-        self.status.report(ConnectionEvent::NewSession { away });
+        // The handles know by now that their rooms have ended: no more is sent to them.
+        let unsent = self.commands.end_session(self.session);
+        let unconfirmed = std::mem::take(&mut self.unconfirmed) + unsent;
+        self.status.report(ConnectionEvent::NewSession { away, unconfirmed });
+    }
+
+    fn unconfirmed(&mut self, sends: u64) {
+        self.unconfirmed = sends;
     }
 
     fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
@@ -429,7 +444,9 @@ impl Handler for Dispatch {
         for room in self.rooms.values() {
             room.sink.end(Error::closed(ending.clone()));
         }
-        self.status.report(ConnectionEvent::Ended { error: Error::closed(ending.clone()) });
+        let (error, unconfirmed) =
+            (Error::closed(ending.clone()), self.unconfirmed + self.commands.end());
+        self.status.report(ConnectionEvent::Ended { error, unconfirmed });
         if let Some(welcomed) = self.welcomed.take() {
             let error = match ending {
                 Ending::Goodbye { code, text } => Error::refused(*code, text),

@@ -4,6 +4,7 @@
 mod asleep;
 mod backoff;
 mod command;
+mod commands;
 mod connect;
 mod dial;
 mod dispatch;

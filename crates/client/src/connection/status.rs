@@ -43,11 +43,17 @@ pub enum ConnectionEvent {
     NewSession {
         /// How long the connection was lost.
         away: Duration,
+        /// How many sends, which have no answer, the node has not confirmed: those that were sent,
+        /// of which it is unknown whether they were carried out, and those that waited here.
+        unconfirmed: u64,
     },
     /// The connection has ended for good. This is the last event.
     Ended {
         /// Why.
         error: Error,
+        /// How many sends the node has not confirmed, as in [`NewSession`](Self::NewSession). The
+        /// node confirms what came before the client's goodbye.
+        unconfirmed: u64,
     },
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use playfield_wire::{DecodeError, RequestNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::asleep::Asleep;
@@ -40,7 +39,6 @@ const FAREWELL: Duration = Duration::from_secs(5);
 pub(super) struct Task {
     pub(super) client: Client,
     pub(super) dispatch: Dispatch,
-    pub(super) commands: mpsc::Receiver<Command>,
     pub(super) signals: Arc<Signals>,
     pub(super) status: Arc<Status>,
     pub(super) started: Instant,
@@ -139,7 +137,7 @@ impl Task {
                 written = writer.write(&output[written..]), if to_write > 0 => {
                     Next::Written(written)
                 }
-                command = self.commands.recv(), if takes_commands => Next::Command(command),
+                command = self.dispatch.commands.recv(), if takes_commands => Next::Command(command),
                 signals = self.signals.take() => Next::Signals(signals),
                 () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {
                     Next::Time
@@ -323,9 +321,9 @@ impl Task {
             if self.farewell_ends.is_some() || self.client.output_bytes() >= OUTPUT_BYTES_MAX {
                 break;
             }
-            match self.commands.try_recv() {
-                Ok(command) => self.carry_out(command),
-                Err(_) => break,
+            match self.dispatch.commands.try_recv() {
+                Some(command) => self.carry_out(command),
+                None => break,
             }
         }
     }
@@ -333,11 +331,7 @@ impl Task {
     fn carry_out(&mut self, command: Command) {
         let client = &mut self.client;
         // A room of an earlier session has a number that may be another's now.
-        if let Command::Leave { place, .. }
-        | Command::Request { place, .. }
-        | Command::Send { place, .. } = &command
-            && !self.dispatch.is_now(*place)
-        {
+        if command.place().is_some_and(|place| !self.dispatch.is_now(place)) {
             return command.fail(&Error::new_session());
         }
         let (asked, waiting) = match command {

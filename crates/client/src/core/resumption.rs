@@ -6,7 +6,7 @@ use std::time::Duration;
 use playfield_session::{ACK_DELAY, Log, NeverSent, Received};
 use playfield_wire::client::{ClientMessage, Hello, Resume, SchemaRef};
 use playfield_wire::server;
-use playfield_wire::{ErrorCode, RoomNumber};
+use playfield_wire::{ErrorCode, Format, RoomNumber};
 
 use super::losses::Abandoned;
 use super::session::{Phase, Session};
@@ -162,6 +162,22 @@ impl Resumption {
         }
     }
 
+    /// How many messages without an answer the node has not confirmed.
+    pub(super) fn unconfirmed_sends(&self, format: Format) -> u64 {
+        let bodies = self.log.unacknowledged();
+        let sends = bodies.filter(|(_, body)| match ClientMessage::decode(format, body) {
+            Ok(
+                ClientMessage::Send { .. }
+                | ClientMessage::Publish { request: None, .. }
+                | ClientMessage::Report { request: None, .. }
+                | ClientMessage::Answer { .. },
+            ) => true,
+            // The others are requests, which fail. What this client wrote can be read.
+            Ok(_) | Err(_) => false,
+        });
+        sends.count() as u64
+    }
+
     /// The session is over.
     pub(super) fn clear(&mut self) {
         (self.log, self.acknowledge_at) = (Log::default(), None);
@@ -301,6 +317,7 @@ impl Session {
         for room in self.rooms.take_resyncs() {
             let _ = self.send_message(&ClientMessage::Resync { room });
         }
+        self.subscribe_again();
         self.ping_again();
         handler.resumed(&Resumed { lost: Cow::Borrowed(&resumed.lost) });
         self.lose_answers(received, &resumed.lost, handler);
@@ -309,6 +326,7 @@ impl Session {
 
     /// The node has opened another session: the rooms are gone, and no answer will come.
     fn open_again<H: Handler>(&mut self, welcome: &Welcome<'_>, handler: &mut H) {
+        let unconfirmed = self.resumption.unconfirmed_sends(self.format());
         self.resumption.clear();
         self.resumption.received = Received::default();
         self.resumption.opened(welcome);
@@ -317,7 +335,12 @@ impl Session {
         }
         self.rooms.clear();
         self.abandoned = Abandoned::default();
+        if unconfirmed > 0 {
+            handler.unconfirmed(unconfirmed);
+        }
         handler.new_session(welcome);
+        self.register_again();
+        self.subscribe_again();
         self.ping_again();
     }
 

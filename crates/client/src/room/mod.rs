@@ -272,7 +272,9 @@ impl<R: Kind> Room<R> {
             return Err(error);
         }
         let place = self.entered.seat.place();
-        self.line.put(Command::Send { place, index, name, payload }).await
+        self.line.put(Command::Send { place, index, name, payload }).await?;
+        // If the room ended meanwhile, the task may not have found the message in its queue.
+        self.shared.ended().map_or(Ok(()), Err)
     }
 
     /// Replaces the error that this client is not in the room by the reason why.

@@ -418,7 +418,14 @@ impl World {
         }
         assert!(!self.client.is_away() && !self.client.is_finished());
         self.client.give_up(&mut self.events);
-        assert!(matches!(self.events.pop(), Some(Event::Closed { .. } | Event::Failed { .. })));
+        let last = self.events.pop();
+        assert!(
+            matches!(
+                last,
+                Some(Event::Closed { .. } | Event::Failed { .. } | Event::Unconfirmed { .. })
+            ),
+            "{last:?}"
+        );
     }
 
     fn settle(&mut self) {

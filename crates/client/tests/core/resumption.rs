@@ -539,3 +539,56 @@ fn a_suspected_connection_has_five_seconds_to_answer() {
     talk.client.advance(at(65), &mut talk.events);
     assert!(talk.client.is_away());
 }
+
+/// Three sends and a request, of which the node has confirmed one send.
+fn sends(talk: &mut Talk) -> RequestNumber {
+    for _ in 0..3 {
+        talk.client.send(ROOM, 0, "nudge", b"1").unwrap();
+    }
+    // The join and a send.
+    talk.says(&ServerMessage::Ack { received: 2 });
+    ask(talk)
+}
+
+#[test]
+fn sends_that_the_node_has_not_confirmed_are_counted_in_a_new_session_and_at_the_end() {
+    for format in Format::ALL {
+        let mut talk = Talk::kept(format, false);
+        let join = talk.client.join("r").unwrap();
+        talk.says(&joined(join, ROOM, 3));
+        talk.says(&ServerMessage::Snapshot { room: ROOM, epoch: 3, version: 5, body: b"1" });
+        let request = sends(&mut talk);
+        talk.reconnects(format, false);
+        talk.all_events();
+        talk.says(&kept(b"n1", None));
+        let events = talk.all_events();
+        assert_eq!(events[..2], [failed(request), Event::Unconfirmed { sends: 2 }], "{format}");
+        assert!(matches!(events[2], Event::NewSession(_)), "{events:?}");
+    }
+    for gives_up in [true, false] {
+        let mut talk = Talk::kept_in_room();
+        sends(&mut talk);
+        talk.client.ended(&mut talk.events);
+        talk.client.send(ROOM, 0, "nudge", b"1").unwrap();
+        if gives_up {
+            talk.client.give_up(&mut talk.events);
+        } else {
+            talk.client.goodbye();
+            talk.client.ended(&mut talk.events);
+        }
+        let events = talk.all_events();
+        let [.., unconfirmed, Event::Closed { .. }] = &events[..] else { panic!("{events:?}") };
+        assert_eq!(*unconfirmed, Event::Unconfirmed { sends: 3 });
+    }
+}
+
+#[test]
+fn what_the_node_confirms_after_the_goodbye_is_not_counted() {
+    let mut talk = Talk::kept_in_room();
+    sends(&mut talk);
+    talk.client.goodbye();
+    talk.says(&ServerMessage::Ack { received: 5 });
+    talk.client.ended(&mut talk.events);
+    let events = talk.all_events();
+    assert!(!events.iter().any(|event| matches!(event, Event::Unconfirmed { .. })), "{events:?}");
+}

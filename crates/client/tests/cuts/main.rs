@@ -132,7 +132,8 @@ async fn play(
                     resumed += 1;
                 }
                 ConnectionEvent::Lost { .. } | ConnectionEvent::AttemptFailed { .. } => {}
-                ConnectionEvent::Ended { error } if error.to_string().contains("this client") => {}
+                ConnectionEvent::Ended { error, .. }
+                    if error.to_string().contains("this client") => {}
                 other => panic!("{name}: {other:?}"),
             }
         }

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as Entered, connect};
+use playfield_client::{
+    Connection, ConnectionEvent, Dynamic, ErrorCode, Format, Room as Entered, connect,
+};
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
 use playfield_state::{Bytes, Data, Map, PlayerId, State};
@@ -147,5 +149,23 @@ async fn a_message_nested_too_deep_is_refused_alone() {
     assert_eq!(error.code(), Some(ErrorCode::BadPayload));
     assert!(error.to_string().contains("nested deeper than 127"), "{error}");
     assert_eq!(room.request("Load", &json!({ "tons": 1 })).await.unwrap(), 1);
+    server.shutdown();
+}
+
+#[tokio::test]
+async fn the_node_confirms_what_came_before_a_goodbye() {
+    let server = server();
+    for scheme in ["tcp", "ws"] {
+        let connection = connected(&server, scheme, Format::Json).await;
+        let room = connection.join_or_create_dynamic("harbour", None).await.unwrap();
+        let mut events = connection.events();
+        for tons in 0..5 {
+            room.send("Load", &json!({ "tons": tons })).await.unwrap();
+        }
+        connection.close().await;
+        let event = events.next().await;
+        let Some(ConnectionEvent::Ended { unconfirmed, .. }) = event else { panic!("{event:?}") };
+        assert_eq!(unconfirmed, 0);
+    }
     server.shutdown();
 }

@@ -333,3 +333,63 @@ async fn the_first_ping_follows_the_welcome() {
     assert!(connection.round_trip().is_some());
     assert!(connection.node_time().unwrap() >= Duration::from_secs(3600));
 }
+
+#[tokio::test]
+async fn sends_without_a_confirmation_are_counted_in_a_new_session_also_those_that_waited() {
+    let (connection, room, mut server, listener) = in_room(|connect| connect).await;
+    let mut events = connection.events();
+    room.send("nudge", &json!(1)).await.unwrap();
+    while !matches!(server.hear().await, Said::Other(said) if said.starts_with("Send")) {}
+    drop(server);
+    is_lost(&mut events).await;
+    for number in 2..=4 {
+        room.send("nudge", &json!(number)).await.unwrap();
+    }
+    let list = connection.list(None, &[], 0);
+    let node = async {
+        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        server.say(&kept(b"n1", None)).await;
+        while !matches!(server.hear().await, Said::Other(said) if said.starts_with("List")) {}
+        server.say(&ServerMessage::Listed { request: RequestNumber(2), rooms: vec![] }).await;
+        server
+    };
+    let (list, _server) = tokio::join!(list, node);
+    assert_eq!(list.unwrap(), [], "what concerns no room is carried out in the new session");
+    let event = after_attempts(&mut events).await;
+    let Some(ConnectionEvent::NewSession { unconfirmed, .. }) = event else { panic!("{event:?}") };
+    assert_eq!(unconfirmed, 4);
+    assert!(room.send("nudge", &json!(5)).await.unwrap_err().is_left());
+}
+
+#[tokio::test]
+async fn sends_without_a_confirmation_are_counted_at_the_end() {
+    let hour = Duration::from_secs(3600);
+    for (drops, gives_up) in [(true, false), (false, false), (false, true)] {
+        let (connection, room, mut server, listener) = in_room(|connect| match gives_up {
+            true => connect.reconnect_for(Duration::from_millis(300)),
+            false => connect.backoff(hour, hour),
+        })
+        .await;
+        let mut events = connection.events();
+        room.send("nudge", &json!(1)).await.unwrap();
+        while !matches!(server.hear().await, Said::Other(said) if said.starts_with("Send")) {}
+        drop((listener, server));
+        is_lost(&mut events).await;
+        room.send("nudge", &json!(2)).await.unwrap();
+        let handles = match (drops, gives_up) {
+            (true, _) => {
+                drop((connection, room));
+                None
+            }
+            (_, true) => Some((connection, room)),
+            _ => {
+                connection.close().await;
+                None
+            }
+        };
+        let event = after_attempts(&mut events).await;
+        let Some(ConnectionEvent::Ended { unconfirmed, .. }) = event else { panic!("{event:?}") };
+        assert_eq!(unconfirmed, 2);
+        drop(handles);
+    }
+}

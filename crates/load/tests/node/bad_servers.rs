@@ -63,8 +63,9 @@ fn a_node_that_refuses_some_connections_is_trouble() {
     let mut config = config();
     config.set("connections_max", "10").unwrap();
     let node = start(config);
-    let report =
-        load(settings("tcp", node.local_addr(), 15), HOLD).unwrap_or_else(|e| panic!("{e}"));
+    let mut settings = settings("tcp", node.local_addr(), 15);
+    settings.duration = Some(Duration::from_millis(50));
+    let report = load(settings, HOLD).unwrap();
     let counts = report.counts();
     assert!(counts.failed >= 5 && counts.connected == 15 - counts.failed, "{counts:?}");
     let trouble = report.trouble().expect("trouble");

@@ -13,7 +13,7 @@ use crate::rooms::{HANDLED, config, load, node, settings, start};
 
 /// Every connection sends ten messages without waiting for their replies.
 const ADDS: &str = r#"steps = [
-    { join = "counter" },
+    { join = "tally" },
     { wait = "all" },
     { repeat = 10, steps = [{ request = "Add", ahead = true }] },
 ]"#;
@@ -33,17 +33,16 @@ fn every_message_is_counted_at_both_ends_over_each_transport_in_each_format() {
     let node = start(config);
     for scheme in ["tcp", "ws", "tls", "wss"] {
         for format in Format::ALL {
-            let before = HANDLED.0.load(Ordering::Relaxed);
+            let before = HANDLED.load(Ordering::Relaxed);
             let mut settings = settings(scheme, node.local_addr(), 25);
             settings.format = format;
-            settings.root = scheme.ends_with('s').then(|| tls_cert.clone());
-            settings.root = settings.root.filter(|_| scheme != "ws");
+            settings.root = ["tls", "wss"].contains(&scheme).then(|| tls_cert.clone());
             let report = load(settings, ADDS).unwrap_or_else(|error| panic!("{scheme}: {error}"));
             let counts = report.counts();
             assert_eq!(report.trouble(), None, "{scheme} {format}: {:?}", report.problems());
             assert_eq!((counts.connected, counts.joined, counts.finished), (25, 25, 25));
             assert_eq!((counts.requests, counts.replies, counts.unsent), (250, 250, 0));
-            assert_eq!(HANDLED.0.load(Ordering::Relaxed) - before, 250, "{scheme} {format}");
+            assert_eq!(HANDLED.load(Ordering::Relaxed) - before, 250, "{scheme} {format}");
             assert!(counts.snapshots >= 25 && counts.wrong == 0);
             assert_eq!((counts.open, counts.in_rooms), (0, 0));
             assert_eq!(report.timings("reply").map(|timings| timings.count()), Some(250));

@@ -11,9 +11,6 @@ use playfield_server::{Config, Running, Server};
 use playfield_state::{Data, State};
 use playfield_wire::ErrorCode;
 
-/// How many messages all tallies of a test have handled. Each test has a room type of its own.
-pub(crate) struct Tally(pub(crate) AtomicU64);
-
 /// Counts what players send.
 #[derive(State, Default)]
 pub(crate) struct Counter {
@@ -47,14 +44,30 @@ pub(crate) struct Options {
     pub(crate) stall_ms: u32,
 }
 
-pub(crate) static HANDLED: Tally = Tally(AtomicU64::new(0));
+/// How many messages all tallies have handled. Only one test has tallies.
+pub(crate) static HANDLED: AtomicU64 = AtomicU64::new(0);
+
+#[derive(State, Default)]
+struct Tally {
+    adds: u64,
+}
+
+#[room(messages(Add), sync_hz = 20, capacity = 10)]
+impl Room for Tally {}
+
+impl Handle<Add> for Tally {
+    fn handle(&mut self, _: Add, _: &Player, _: &mut Context<Self>) -> Result<u64> {
+        HANDLED.fetch_add(1, Ordering::Relaxed);
+        self.adds += 1;
+        Ok(self.adds)
+    }
+}
 
 #[room(messages(Add), sync_hz = 20, capacity = 10)]
 impl Room for Counter {}
 
 impl Handle<Add> for Counter {
     fn handle(&mut self, add: Add, _: &Player, _: &mut Context<Self>) -> Result<u64> {
-        HANDLED.0.fetch_add(1, Ordering::Relaxed);
         self.adds += 1;
         self.last = add.by;
         Ok(self.adds)
@@ -114,6 +127,7 @@ pub(crate) fn start(config: Config) -> Running {
     Server::new(config)
         .room_type(RoomType::of::<Counter>("counter"))
         .room_type(RoomType::of::<Odd>("odd"))
+        .room_type(RoomType::of::<Tally>("tally"))
         .start()
         .expect("the node starts")
 }

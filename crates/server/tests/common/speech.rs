@@ -76,6 +76,13 @@ pub(crate) enum Heard {
     Goodbye {
         code: ErrorCode,
     },
+    Subscribed {
+        channel: u64,
+    },
+    Publication {
+        offset: u64,
+        payload: String,
+    },
 }
 
 /// A payload or a body as a text.
@@ -127,7 +134,11 @@ pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
         ServerMessage::Pong { nonce, .. } => Heard::Pong { nonce },
         ServerMessage::Error { request, room, code, .. } => Heard::Error { request, room, code },
         ServerMessage::Goodbye { code, .. } => Heard::Goodbye { code },
-        other => panic!("no client of these tests uses channels or devices: {other:?}"),
+        ServerMessage::Subscribed { channel, .. } => Heard::Subscribed { channel },
+        ServerMessage::Publication { offset, payload, .. } => {
+            Heard::Publication { offset, payload: text(payload) }
+        }
+        other => panic!("no client of these tests asks for that: {other:?}"),
     }
 }
 

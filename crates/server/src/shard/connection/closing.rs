@@ -95,6 +95,7 @@ impl Shard {
 
     /// Closes the connection of a client that said goodbye.
     pub(in crate::shard) fn let_go(&mut self, key: ConnectionKey) {
+        self.acknowledge_late(key);
         self.end_session(key, LeaveReason::Left);
         self.close(key, Some((NORMAL, "")));
     }

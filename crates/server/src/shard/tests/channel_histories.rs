@@ -122,10 +122,11 @@ impl History {
                     self.clients[client].publish(world, CHANNELS[channel], &value);
                 }
             }
-            Step::Subscribe { client, channel } if self.is_here[client] => {
-                if !self.clients[client].wanted.contains_key(CHANNELS[channel]) {
-                    self.clients[client].subscribe(world, CHANNELS[channel]);
-                }
+            Step::Subscribe { client, channel }
+                if self.is_here[client]
+                    && !self.clients[client].wanted.contains_key(CHANNELS[channel]) =>
+            {
+                self.clients[client].subscribe(world, CHANNELS[channel]);
             }
             Step::Unsubscribe { client, channel } if self.is_here[client] => {
                 self.listen(client);

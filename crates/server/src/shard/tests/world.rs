@@ -24,6 +24,7 @@ use super::lobby;
 use super::placed;
 use super::room;
 use super::speech::{self, Heard};
+use super::tickets;
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
@@ -174,6 +175,7 @@ impl World {
         let fleet = TestFleet(Arc::clone(&fleet_log));
         let fleet = HostedFleet::new(Box::new(fleet), fleet_settings, &node.config).unwrap();
         node.fleet = Some(fleet);
+        node.tickets = Some(Box::new(tickets::Checker));
         let node = Arc::new(node);
         let background = Arc::new(Held::default());
         let stopwatch = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
@@ -949,6 +951,9 @@ pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 /// What comes before the name of a user in a token.
 const USER_TOKEN: &[u8] = b"user:";
 
+/// The token of a client that is to show a ticket.
+pub(super) const TICKET_TOKEN: &[u8] = b"ticket";
+
 /// The token whose check waits for [`World::run_background`].
 pub(super) const SLOW_TOKEN: &[u8] = b"slow";
 
@@ -961,6 +966,9 @@ impl Authenticator for Gate {
                 let refusal = Error::new(ErrorCode::Unauthorized, "not you");
                 if name == "nobody" { Err(refusal) } else { Ok(Identity::user("slow", name)) }
             });
+        }
+        if hello.token == TICKET_TOKEN {
+            return Ok(Identity::ticket_holder(hello.name.clone())).into();
         }
         if let Some(user) = hello.token.strip_prefix(USER_TOKEN).filter(|user| !user.is_empty()) {
             let user = String::from_utf8_lossy(user);

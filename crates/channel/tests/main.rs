@@ -1,0 +1,3 @@
+//! The tests of channels. One binary links once; each file is a module.
+
+mod properties;
