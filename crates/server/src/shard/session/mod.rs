@@ -11,6 +11,7 @@ pub(crate) mod rates;
 mod resume;
 pub(crate) mod resumption;
 pub(crate) mod round_trips;
+mod ticket_holder;
 
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(crate) struct Session {
     pub(crate) number: u64,
     /// `None` for a guest without a name.
     identity: Option<Box<Identity>>,
+    /// Its client came without a token, and may do nothing but join by tickets that name a user.
+    pub(crate) tickets_only: bool,
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,
@@ -97,10 +100,11 @@ impl Session {
         identity: Identity,
         resumption: Option<Box<Resumption>>,
     ) -> Self {
-        let Identity { name, user, claims } = &identity;
+        let Identity { name, user, claims, tickets_only } = &identity;
         let is_nobody = name.is_empty() && user.is_none() && claims.is_empty();
         Self {
             number,
+            tickets_only: *tickets_only,
             identity: (!is_nobody).then(|| Box::new(identity)),
             rooms: Vec::new(),
             rooms_numbered: 0,

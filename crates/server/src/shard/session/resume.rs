@@ -14,6 +14,7 @@ use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::addresses::Address;
+use crate::auth::Identity;
 use crate::memory::shrink_map;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase};
@@ -111,7 +112,9 @@ impl Shard {
         let format = connection.dialect.format;
         let is_away = connection.is_away();
         let Some(session) = connection.session.as_deref_mut() else { return };
-        let is_same_user = session.user() == opening.identity.user.as_deref();
+        let Identity { user, tickets_only, .. } = &opening.identity;
+        let is_same_user =
+            session.user() == user.as_deref() && session.tickets_only == *tickets_only;
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         if !resumption.takes(token) {
             return self.open_instead(from, opening);
@@ -159,6 +162,7 @@ impl Shard {
         self.delivery.counters.sessions_resumed += 1;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
+        self.heard_device(key);
         self.await_subscriptions(key);
         for seat in self.seats(key) {
             if seat.shard == self.delivery.shard {
@@ -348,11 +352,13 @@ impl Shard {
         let is_empty = session.is_none_or(|session| session.rooms.is_empty());
         if next > now {
             self.look_at(key, next);
+            self.note_silence(key);
         } else if is_empty {
             self.end_away(key);
         } else {
             // Rooms elsewhere have not answered yet.
             self.look_at(key, now + PARTING_RETRY);
+            self.note_silence(key);
         }
     }
 
