@@ -200,7 +200,7 @@ impl<'a, S: Service> Context<'a, S> {
             && let Some(of) = self.reach.connections.get_mut(connection.key)
             && of.device.is_some()
         {
-            of.heard = self.reach.now;
+            of.heard = self.reach.now.into();
             let mail = DeviceMail::Heard { connection: connection.key };
             self.reach.devices.posts.push_back((self.reach.shard, mail));
         }
