@@ -244,6 +244,13 @@ pub enum CommandError {
     },
     /// The connection is lost, and the node does not keep the session.
     Away,
+    /// This client subscribes to the channel already.
+    Subscribed,
+    /// This client subscribes to as many channels as it may.
+    Subscriptions {
+        /// How many.
+        subscriptions: usize,
+    },
 }
 
 impl fmt::Display for CommandError {
@@ -263,6 +270,14 @@ impl fmt::Display for CommandError {
             Self::Unconfirmed { bytes } => write!(
                 f,
                 "{bytes} bytes were sent that the node has not confirmed; try again when it has"
+            ),
+            Self::Subscribed => f.write_str(
+                "this client subscribes to the channel already; use that subscription, or end it",
+            ),
+            Self::Subscriptions { subscriptions } => write!(
+                f,
+                "this client subscribes to {subscriptions} channels, which is the most; \
+                 end some subscriptions first"
             ),
             Self::Away => f.write_str("the connection is lost; try again when it is restored"),
         }

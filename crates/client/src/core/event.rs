@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use playfield_wire::server::RoomInfo;
+use playfield_wire::client::Position;
+use playfield_wire::server::{MemberInfo, PastPublication, RoomInfo};
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
+use super::channels::static_member;
 use super::{
-    ClientError, Failure, Handler, Joined, OutOfStep, Resumed, RoomEvent, Update, UpdateKind,
-    Welcome,
+    ClientError, Failure, Handler, Joined, OutOfStep, Presence, Publication, Resumed, RoomEvent,
+    Subscribed, SubscriptionNumber, Update, UpdateKind, Welcome,
 };
 
 /// Something that happened. Each variant is described at the method of [`Handler`] that it names.
@@ -121,6 +123,76 @@ pub enum Event {
         code: ErrorCode,
         /// What is wrong, for people.
         text: String,
+    },
+    /// [`Handler::subscribed`].
+    Subscribed(SubscriptionNumber, Subscribed),
+    /// [`Handler::unsubscribed`].
+    Unsubscribed {
+        /// Which.
+        subscription: SubscriptionNumber,
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: String,
+    },
+    /// [`Handler::publication`].
+    Publication(SubscriptionNumber, Publication<'static>),
+    /// [`Handler::publications_missed`].
+    PublicationsMissed {
+        /// Of which.
+        subscription: SubscriptionNumber,
+        /// How many.
+        publications: u64,
+    },
+    /// [`Handler::presence`].
+    Presence(SubscriptionNumber, Presence<'static>),
+    /// [`Handler::published`].
+    Published {
+        /// The request that this answers.
+        request: RequestNumber,
+        /// The publication's offset.
+        offset: u64,
+    },
+    /// [`Handler::members`].
+    Members {
+        /// The request that this answers.
+        request: RequestNumber,
+        /// Of the last presence message before it.
+        sequence: u64,
+        /// How many sessions subscribe.
+        count: u64,
+        /// Those that the node lists.
+        members: Vec<MemberInfo<'static>>,
+    },
+    /// [`Handler::history`].
+    History {
+        /// The request that this answers.
+        request: RequestNumber,
+        /// The place of the channel's last publication.
+        last: Position,
+        /// Past publications.
+        publications: Vec<Publication<'static>>,
+    },
+    /// [`Handler::registered`].
+    Registered {
+        /// The request that this answers, if it does.
+        request: Option<RequestNumber>,
+        /// Whether no device was registered under the id.
+        is_new: bool,
+    },
+    /// [`Handler::unregistered`].
+    Unregistered {
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: String,
+    },
+    /// [`Handler::command`].
+    Command {
+        /// The number to answer, if an answer is wanted.
+        command: Option<u64>,
+        /// The command itself.
+        payload: Vec<u8>,
     },
     /// [`Handler::pong`].
     Pong {
@@ -243,6 +315,64 @@ impl Handler for EventQueue {
         self.events.push_back(Event::Error { room, code, text: text.to_owned() });
     }
 
+    fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {
+        self.events.push_back(Event::Subscribed(subscription, *subscribed));
+    }
+
+    fn unsubscribed(&mut self, subscription: SubscriptionNumber, code: ErrorCode, text: &str) {
+        self.events.push_back(Event::Unsubscribed { subscription, code, text: text.to_owned() });
+    }
+
+    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {
+        self.events.push_back(Event::Publication(subscription, publication.to_static()));
+    }
+
+    fn publications_missed(&mut self, subscription: SubscriptionNumber, publications: u64) {
+        self.events.push_back(Event::PublicationsMissed { subscription, publications });
+    }
+
+    fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {
+        self.events.push_back(Event::Presence(subscription, presence.to_static()));
+    }
+
+    fn published(&mut self, request: RequestNumber, offset: u64) {
+        self.events.push_back(Event::Published { request, offset });
+    }
+
+    fn members(
+        &mut self,
+        request: RequestNumber,
+        sequence: u64,
+        count: u64,
+        members: &[MemberInfo<'_>],
+    ) {
+        let members = members.iter().map(static_member).collect();
+        self.events.push_back(Event::Members { request, sequence, count, members });
+    }
+
+    fn history(
+        &mut self,
+        request: RequestNumber,
+        last: Position,
+        publications: &[PastPublication<'_>],
+    ) {
+        let publications = publications.iter().map(|past| past_publication(past).to_static());
+        let publications = publications.collect();
+        self.events.push_back(Event::History { request, last, publications });
+    }
+
+    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool) {
+        self.events.push_back(Event::Registered { request, is_new });
+    }
+
+    fn unregistered(&mut self, code: ErrorCode, text: &str) {
+        self.events.push_back(Event::Unregistered { code, text: text.to_owned() });
+    }
+
+    fn command(&mut self, command: Option<u64>, payload: &[u8]) {
+        self.events.push_back(Event::Command { command, payload: payload.to_vec() });
+    }
+
     fn pong(&mut self, nonce: u64, round_trip: Duration) {
         self.events.push_back(Event::Pong { nonce, round_trip });
     }
@@ -254,6 +384,12 @@ impl Handler for EventQueue {
     fn closed(&mut self, error: Option<&ClientError>) {
         self.events.push_back(Event::Closed { error: error.cloned() });
     }
+}
+
+/// A publication of a history.
+pub(crate) fn past_publication<'a>(past: &'a PastPublication<'_>) -> Publication<'a> {
+    let user = past.user.as_deref().map(Cow::Borrowed);
+    Publication { offset: past.offset, user, payload: Cow::Borrowed(past.payload) }
 }
 
 /// Copies everything that is borrowed.

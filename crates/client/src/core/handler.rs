@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use playfield_wire::client::Position;
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Lost, RoomInfo};
+use playfield_wire::server::{Lost, MemberInfo, PastPublication, RoomInfo};
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
-use super::ClientError;
+use super::{ClientError, Presence, Publication, Subscribed, SubscriptionNumber};
 
 /// Callbacks for everything that happens, called in order. Arguments are borrowed from the input.
 ///
@@ -60,7 +61,7 @@ pub trait Handler {
     ) {
     }
 
-    /// The answer to a user message.
+    /// The answer to a user message, or to a report.
     fn reply(&mut self, request: RequestNumber, payload: &[u8]) {}
 
     /// A request of any kind failed.
@@ -96,6 +97,58 @@ pub trait Handler {
 
     /// The node refused a `send` to `room`, or reports an error of the connection.
     fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {}
+
+    /// The node has answered a subscription, on this connection. Publications follow.
+    fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {}
+
+    /// A subscription has ended: the node has refused it, or ended it. Subscribe again with the
+    /// position that was reached, if that makes sense.
+    fn unsubscribed(&mut self, subscription: SubscriptionNumber, code: ErrorCode, text: &str) {}
+
+    /// A publication of a channel. Each comes once, in order.
+    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {}
+
+    /// The node has dropped this many publications, because this client was too slow. Called right
+    /// before the next publication.
+    fn publications_missed(&mut self, subscription: SubscriptionNumber, publications: u64) {}
+
+    /// Another session subscribes to a channel, or does no longer.
+    fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {}
+
+    /// The answer to a confirmed `publish`: the publication's offset.
+    fn published(&mut self, request: RequestNumber, offset: u64) {}
+
+    /// The answer to `members`: the sequence of the last presence message before it, how many
+    /// sessions subscribe, and who, as many as the node lists.
+    fn members(
+        &mut self,
+        request: RequestNumber,
+        sequence: u64,
+        count: u64,
+        members: &[MemberInfo<'_>],
+    ) {
+    }
+
+    /// The answer to `history`: the place of the channel's last publication, and past publications.
+    /// Payloads are in the connection's format.
+    fn history(
+        &mut self,
+        request: RequestNumber,
+        last: Position,
+        publications: &[PastPublication<'_>],
+    ) {
+    }
+
+    /// This session is registered as a device: the answer to a request, or, without one, because
+    /// the client has registered again in a new session.
+    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool) {}
+
+    /// The node refused to register the device again in a new session.
+    fn unregistered(&mut self, code: ErrorCode, text: &str) {}
+
+    /// A command to this device. If it has a number, it is to be
+    /// [answered](super::Client::answer) in this session.
+    fn command(&mut self, command: Option<u64>, payload: &[u8]) {}
 
     /// The answer to [`Client::ping`](super::Client::ping).
     fn pong(&mut self, nonce: u64, round_trip: Duration) {}

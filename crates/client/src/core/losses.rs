@@ -63,7 +63,7 @@ impl Session {
                 None => {
                     self.lose_joins(received, handler);
                     let lists = self.requests.give_up_handled(received, |asked| {
-                        matches!(asked, Asked::List | Asked::Schema)
+                        asked.room().is_none() && asked != Asked::Join
                     });
                     for (request, asked) in lists {
                         self.lose_answer(request, asked, handler);
@@ -92,6 +92,7 @@ impl Session {
                 add(&mut self.abandoned.rooms, room);
                 handler.left(room, Some(request), ErrorCode::Left, "");
             }
+            Asked::Register if self.registration_failed(request, &Failure::Lost, handler) => {}
             _ => handler.failed(request, &Failure::Lost),
         }
     }

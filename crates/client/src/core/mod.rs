@@ -30,8 +30,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod channels;
+mod commands;
 mod config;
 mod creation;
+mod device;
 mod error;
 mod event;
 mod handler;
@@ -47,14 +50,13 @@ mod session;
 mod transport;
 mod url;
 
-use std::borrow::Cow;
 use std::mem;
 use std::time::Duration;
 
 use playfield_websocket::handshake::HandshakeError;
-use playfield_wire::client::ClientMessage;
-use playfield_wire::{Format, RequestNumber, RoomNumber};
+use playfield_wire::Format;
 
+pub use channels::{Presence, Publication, SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber};
 pub use config::{ClientConfig, Transport};
 pub use creation::Creation;
 pub use error::{ClientError, CommandError};
@@ -63,7 +65,8 @@ pub use handler::{
     Failure, Handler, Joined, OutOfStep, Resumed, RoomEvent, Update, UpdateKind, Welcome,
 };
 pub use masks::Masks;
-pub use playfield_wire::server::Lost;
+pub use playfield_wire::client::Position;
+pub use playfield_wire::server::{Lost, MemberInfo, PastPublication};
 pub use pulse::Clock;
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
@@ -74,7 +77,6 @@ pub(crate) use event::static_info;
 #[cfg(feature = "tokio")]
 pub(crate) use numbers::NumberMap;
 
-use requests::Asked;
 use resumption::{Greeting, Resumption};
 use session::{Phase, Session};
 use transport::{Inbound, Piece};
@@ -304,156 +306,5 @@ impl Client {
             used += bytes;
         }
         Ok(used)
-    }
-}
-
-/// Commands. Each fails with [`CommandError::Closed`] after the end or a goodbye, and with
-/// [`CommandError::TooLarge`] if the node accepts no message that long. Requests also fail with
-/// [`CommandError::Busy`], and commands that name a room with [`CommandError::NotJoined`].
-///
-/// `options` and `payload` are in the connection's format; in JSON, the text of a value.
-#[expect(clippy::missing_errors_doc, reason = "they are the same for all, and documented above")]
-impl Client {
-    /// Asks to enter an existing room, by its id or with a reservation. Returns the number of the
-    /// request.
-    pub fn join(&mut self, id: &str) -> Result<RequestNumber, CommandError> {
-        self.session.ask(Asked::Join, |request| ClientMessage::Join { request, room: id.into() })
-    }
-
-    /// Asks to enter the room of a type that has this key. The case of a code does not matter.
-    pub fn join_by_key(
-        &mut self,
-        room_type: &str,
-        key: &str,
-    ) -> Result<RequestNumber, CommandError> {
-        let (room_type, key) = (room_type.into(), key.into());
-        self.session.ask(Asked::Join, |request| ClientMessage::JoinByKey {
-            request,
-            room_type,
-            key,
-        })
-    }
-
-    /// Asks to create a room and enter it. Empty options are the room type's default.
-    pub fn create(
-        &mut self,
-        room_type: &str,
-        creation: &Creation,
-        options: &[u8],
-    ) -> Result<RequestNumber, CommandError> {
-        let Creation { private, code, ref key } = *creation;
-        let (room_type, key) = (room_type.into(), key.as_deref().map(Cow::Borrowed));
-        self.session.ask(Asked::Join, |request| ClientMessage::Create {
-            request,
-            room_type,
-            private,
-            code,
-            key,
-            options,
-        })
-    }
-
-    /// Asks to enter any room of a type that is not full and has no key, or a new one with these
-    /// options.
-    pub fn join_or_create(
-        &mut self,
-        room_type: &str,
-        options: &[u8],
-    ) -> Result<RequestNumber, CommandError> {
-        self.enter_or_create(room_type, None, options)
-    }
-
-    /// Asks to enter the room of a type that has this key, or a new one with it and these options.
-    pub fn join_or_create_by_key(
-        &mut self,
-        room_type: &str,
-        key: &str,
-        options: &[u8],
-    ) -> Result<RequestNumber, CommandError> {
-        self.enter_or_create(room_type, Some(key.into()), options)
-    }
-
-    fn enter_or_create(
-        &mut self,
-        room_type: &str,
-        key: Option<Cow<'_, str>>,
-        options: &[u8],
-    ) -> Result<RequestNumber, CommandError> {
-        let room_type = room_type.into();
-        self.session.ask(Asked::Join, |request| ClientMessage::JoinOrCreate {
-            request,
-            room_type,
-            key,
-            options,
-        })
-    }
-
-    /// Asks for a list of rooms: of one type or of all, with all of this metadata, and at most
-    /// `limit`; 0 means the node's limit.
-    pub fn list(
-        &mut self,
-        room_type: Option<&str>,
-        filter: &[(&str, &str)],
-        limit: u32,
-    ) -> Result<RequestNumber, CommandError> {
-        let room_type = room_type.map(Cow::Borrowed);
-        let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
-        self.session.ask(Asked::List, |request| ClientMessage::List {
-            request,
-            room_type,
-            filter,
-            limit,
-        })
-    }
-
-    /// Asks for the schema of a room type.
-    pub fn schema(&mut self, room_type: &str) -> Result<RequestNumber, CommandError> {
-        let room_type = room_type.into();
-        self.session.ask(Asked::Schema, |request| ClientMessage::Schema { request, room_type })
-    }
-
-    /// Asks to leave a room.
-    pub fn leave(&mut self, room: RoomNumber) -> Result<RequestNumber, CommandError> {
-        self.session.rooms.get(room)?;
-        self.session.ask(Asked::Leave { room }, |request| ClientMessage::Leave { request, room })
-    }
-
-    /// Sends a message that the room answers. The message type has this `index` and `name`; the
-    /// format determines which is sent. Returns the number of the request.
-    pub fn request(
-        &mut self,
-        room: RoomNumber,
-        index: u32,
-        name: &str,
-        payload: &[u8],
-    ) -> Result<RequestNumber, CommandError> {
-        self.session.request(room, index, name, payload)
-    }
-
-    /// Sends a message that the room doesn't answer; see [`request`](Self::request).
-    pub fn send(
-        &mut self,
-        room: RoomNumber,
-        index: u32,
-        name: &str,
-        payload: &[u8],
-    ) -> Result<(), CommandError> {
-        self.session.send(room, index, name, payload)
-    }
-
-    /// Asks for a snapshot, and ignores patches until it comes. The client does this by itself when
-    /// a copy falls out of step.
-    pub fn resync(&mut self, room: RoomNumber) -> Result<(), CommandError> {
-        self.session.resync(room)
-    }
-
-    /// Sends a ping. Returns its nonce, which [`Handler::pong`] will report.
-    pub fn ping(&mut self) -> Result<u64, CommandError> {
-        self.session.ping()
-    }
-
-    /// Says goodbye. The session is over when the transport has [ended](Self::ended).
-    pub fn goodbye(&mut self) {
-        self.session.goodbye();
     }
 }

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use playfield_wire::client::ClientMessage;
-use playfield_wire::server::{Resumed, ServerMessage, Versions};
+use playfield_wire::client::{ClientMessage, Position};
+use playfield_wire::server::{MemberInfo, Resumed, ServerMessage, Versions};
 use playfield_wire::{ErrorCode, PROTOCOL, RequestNumber, RoomNumber};
 
 use super::requests::Asked;
 use super::session::{MESSAGE_BYTES_MAX, Session};
 use super::{
-    ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome,
+    ClientError, Failure, Handler, Joined, OutOfStep, Presence, Publication, RoomEvent, Subscribed,
+    Update, UpdateKind, Welcome,
 };
 
 impl Session {
@@ -139,17 +140,58 @@ impl Session {
             ServerMessage::Left { request, room, code, text } => {
                 self.left(request, room, code, &text, handler)
             }
-            ServerMessage::Subscribed { .. }
-            | ServerMessage::Publication { .. }
-            | ServerMessage::Unsubscribed { .. }
-            | ServerMessage::Presence { .. }
-            | ServerMessage::Published { .. }
-            | ServerMessage::Members { .. }
-            | ServerMessage::History { .. } => Err(ClientError::OutOfTurn {
-                message: "a message of a channel that was not asked for",
-            }),
-            ServerMessage::Registered { .. } | ServerMessage::Command { .. } => {
-                Err(ClientError::OutOfTurn { message: "a message to a device, which this is not" })
+            ServerMessage::Publication { channel, offset, user, payload } => {
+                let payload = Cow::Borrowed(payload);
+                self.publication(channel, &Publication { offset, user, payload }, handler);
+                Ok(())
+            }
+            ServerMessage::Subscribed {
+                request,
+                channel,
+                epoch,
+                offset,
+                recovered,
+                bytes,
+                members,
+            } => {
+                let (position, missed) = (Position { epoch, offset }, 0);
+                let subscribed = Subscribed { position, recovered, missed, bytes, members };
+                self.subscribed(request, channel, subscribed, handler)
+            }
+            ServerMessage::Unsubscribed { channel, code, text } => {
+                self.unsubscribed(channel, code, &text, handler);
+                Ok(())
+            }
+            ServerMessage::Presence { channel, sequence, joined, session, user, name } => {
+                let member = MemberInfo { session, user, name };
+                self.presence(channel, &Presence { sequence, joined, member }, handler);
+                Ok(())
+            }
+            ServerMessage::Published { request, offset } => {
+                let is_publish = |asked| asked == Asked::Publish;
+                if self.requests.answered(request, "a publication's offset", is_publish)? {
+                    handler.published(request, offset);
+                }
+                Ok(())
+            }
+            ServerMessage::Members { request, sequence, count, members } => {
+                if self.requests.answered(request, "members", |asked| asked == Asked::Members)? {
+                    handler.members(request, sequence, count, &members);
+                }
+                Ok(())
+            }
+            ServerMessage::History { request, epoch, offset, publications } => {
+                if self.requests.answered(request, "a history", |asked| asked == Asked::History)? {
+                    handler.history(request, Position { epoch, offset }, &publications);
+                }
+                Ok(())
+            }
+            ServerMessage::Registered { request, is_new } => {
+                self.registered(request, is_new, handler)
+            }
+            ServerMessage::Command { command, payload } => {
+                handler.command(command, payload);
+                Ok(())
             }
             ServerMessage::Error { request, room, code, text, retry_after_ms } => {
                 match request {
@@ -212,10 +254,9 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         // The reply to a request that failed when its room ended is dropped.
-        if self
-            .requests
-            .answered(request, "a reply", |asked| matches!(asked, Asked::Message { .. }))?
-        {
+        if self.requests.answered(request, "a reply", |asked| {
+            matches!(asked, Asked::Message { .. } | Asked::Report)
+        })? {
             handler.reply(request, payload);
         }
         Ok(())
@@ -229,11 +270,15 @@ impl Session {
         retry_after: Option<Duration>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        if !self.requests.answered(request, "an error", |_| true)? {
+        if self.refused_subscription(request, code, text, retry_after, handler)
+            || !self.requests.answered(request, "an error", |_| true)?
+        {
             return Ok(());
         }
         let failure = Failure::Refused { code, text: Cow::Borrowed(text), retry_after };
-        handler.failed(request, &failure);
+        if !self.registration_failed(request, &failure, handler) {
+            handler.failed(request, &failure);
+        }
         Ok(())
     }
 

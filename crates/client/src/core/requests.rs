@@ -16,6 +16,16 @@ pub(super) enum Asked {
     List,
     /// The schema of a room type.
     Schema,
+    /// To publish to a channel.
+    Publish,
+    /// Who subscribes to a channel.
+    Members,
+    /// What was published to a channel.
+    History,
+    /// To be registered as a device.
+    Register,
+    /// A reply to a report.
+    Report,
     /// To leave this room.
     Leave { room: RoomNumber },
     /// A user message to this room.
@@ -26,8 +36,8 @@ impl Asked {
     /// The room that was asked.
     pub(super) fn room(self) -> Option<RoomNumber> {
         match self {
-            Self::Join | Self::List | Self::Schema => None,
             Self::Leave { room } | Self::Message { room } => Some(room),
+            _ => None,
         }
     }
 }

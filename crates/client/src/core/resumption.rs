@@ -317,6 +317,7 @@ impl Session {
         for room in self.rooms.take_resyncs() {
             let _ = self.send_message(&ClientMessage::Resync { room });
         }
+        self.subscribe_again();
         self.ping_again();
         handler.resumed(&Resumed { lost: Cow::Borrowed(&resumed.lost) });
         self.lose_answers(received, &resumed.lost, handler);
@@ -338,6 +339,8 @@ impl Session {
             handler.unconfirmed(unconfirmed);
         }
         handler.new_session(welcome);
+        self.register_again();
+        self.subscribe_again();
         self.ping_again();
     }
 

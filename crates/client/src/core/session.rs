@@ -6,6 +6,8 @@ use std::time::Duration;
 use playfield_wire::client::{ClientMessage, write_request, write_send};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
+use super::channels::Channels;
+use super::device::Registrations;
 use super::losses::Abandoned;
 use super::pulse::{Due, Pulse};
 use super::requests::{Asked, Requests};
@@ -34,6 +36,8 @@ pub(super) struct Session {
     pub(super) abandoned: Abandoned,
     pub(super) pulse: Pulse,
     pub(super) resumption: Resumption,
+    pub(super) channels: Channels,
+    pub(super) registrations: Registrations,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,8 @@ impl Session {
             abandoned: Abandoned::default(),
             pulse: Pulse::default(),
             resumption,
+            channels: Channels::default(),
+            registrations: Registrations::default(),
         };
         session.hello();
         session
@@ -106,6 +112,24 @@ impl Session {
         let (format, room) = (self.format, asked.room());
         let count = self.write_counted(room, payload, |out| message.encode(format, out))?;
         self.requests.sent(request, asked, count);
+        Ok(request)
+    }
+
+    /// Sends a message that expects an answer only if something is asked. Returns the number of
+    /// the request then.
+    pub(super) fn tell<'a>(
+        &mut self,
+        asked: Option<Asked>,
+        payload: &[u8],
+        message: impl FnOnce(Option<RequestNumber>) -> ClientMessage<'a>,
+    ) -> Result<Option<RequestNumber>, CommandError> {
+        self.check_open()?;
+        let request = asked.map(|_| self.requests.reserve()).transpose()?;
+        let (format, message) = (self.format, message(request));
+        let count = self.write_counted(None, payload, |out| message.encode(format, out))?;
+        if let Some((request, asked)) = request.zip(asked) {
+            self.requests.sent(request, asked, count);
+        }
         Ok(request)
     }
 
@@ -178,7 +202,7 @@ impl Session {
         }
     }
 
-    fn check_open(&self) -> Result<(), CommandError> {
+    pub(super) fn check_open(&self) -> Result<(), CommandError> {
         match self.phase {
             Phase::Talking | Phase::Away => Ok(()),
             Phase::Leaving | Phase::Finished => Err(CommandError::Closed),
@@ -234,12 +258,16 @@ impl Session {
             Due::Silent { silence } => self.fail(ClientError::Silent { silence }, handler),
         }
         self.acknowledge_if_due();
+        self.retry_subscriptions();
+        self.retry_registration();
     }
 
     /// When [`advance`](Self::advance) next has something to do.
     pub(super) fn due_at(&self) -> Option<Duration> {
         let acknowledge_at = self.resumption.acknowledge_at().filter(|_| self.can_send());
-        [self.pulse.due_at(), acknowledge_at].into_iter().flatten().min()
+        let retry_at = [self.channels.retry_at(), self.registrations.retry_at];
+        let retry_at = retry_at.into_iter().flatten().min().filter(|_| self.can_send());
+        [self.pulse.due_at(), acknowledge_at, retry_at].into_iter().flatten().min()
     }
 
     /// Sends a keep-alive ping.
@@ -280,6 +308,7 @@ impl Session {
         self.abandoned = Abandoned::default();
         let unconfirmed = self.resumption.unconfirmed_sends(self.format);
         self.resumption.clear();
+        (self.channels, self.registrations) = Default::default();
         for (request, _) in self.requests.give_up_all() {
             handler.failed(request, &Failure::Closed);
         }

@@ -4,9 +4,11 @@
 mod support;
 
 mod bad_bodies;
+mod channels;
 mod conversation;
 mod cuts;
 mod damage;
+mod devices;
 mod model;
 mod play;
 mod properties;

@@ -1,0 +1,335 @@
+//! Subscriptions to channels. They outlive connections: on each new one the client subscribes
+//! again, with the position that it has reached.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use playfield_wire::client::{ClientMessage, Position};
+use playfield_wire::server::MemberInfo;
+use playfield_wire::{ErrorCode, RequestNumber};
+
+use super::numbers::NumberMap;
+use super::session::Session;
+use super::{ClientError, CommandError, Handler};
+
+/// The most channels that one client may subscribe to.
+pub const SUBSCRIPTIONS_MAX: usize = 1024;
+
+/// A refusal that passes is followed by another attempt after this time, unless the node names one.
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A subscription of this client, over however many connections and sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubscriptionNumber(pub u32);
+
+/// The node has answered a subscription, on a first or on a later connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscribed {
+    /// The place in the channel before the publications that follow.
+    pub position: Position,
+    /// Whether all publications after the position that this client had reached follow. `false` if
+    /// it had none.
+    pub recovered: bool,
+    /// How many publications were missed since that position, as far as is known: if the channel
+    /// has another epoch, those that the earlier one had are not counted.
+    pub missed: u64,
+    /// Whether payloads are bytes, and not JSON.
+    pub bytes: bool,
+    /// How many sessions subscribe, this one included; 0 if the client may not know.
+    pub members: u64,
+}
+
+/// A publication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication<'a> {
+    /// Its place in the channel.
+    pub offset: u64,
+    /// The verified user who published it, if a client with one did.
+    pub user: Option<Cow<'a, str>>,
+    /// The payload, in the connection's format.
+    pub payload: Cow<'a, [u8]>,
+}
+
+/// Another session subscribes to a channel, or does no longer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presence<'a> {
+    /// Counts these messages of the channel. After a gap, ask for the members.
+    pub sequence: u64,
+    /// Whether it subscribes now.
+    pub joined: bool,
+    /// The session.
+    pub member: MemberInfo<'a>,
+}
+
+impl Publication<'_> {
+    /// Copies everything that is borrowed.
+    #[must_use]
+    pub fn to_static(&self) -> Publication<'static> {
+        let user = self.user.as_ref().map(|user| Cow::Owned(user.to_string()));
+        Publication { offset: self.offset, user, payload: Cow::Owned(self.payload.to_vec()) }
+    }
+}
+
+impl Presence<'_> {
+    /// Copies everything that is borrowed.
+    #[must_use]
+    pub fn to_static(&self) -> Presence<'static> {
+        Presence { member: static_member(&self.member), ..*self }
+    }
+}
+
+/// Copies everything that is borrowed.
+pub(crate) fn static_member(member: &MemberInfo<'_>) -> MemberInfo<'static> {
+    let user = member.user.as_ref().map(|user| Cow::Owned(user.to_string()));
+    MemberInfo { session: member.session, user, name: Cow::Owned(member.name.to_string()) }
+}
+
+/// Whether a refusal passes, so that what was granted before may be asked for again.
+pub(super) fn is_passing(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::Limit | ErrorCode::TooFast | ErrorCode::Busy)
+}
+
+#[derive(Debug)]
+struct Entry {
+    channel: String,
+    presence: bool,
+    /// The last publication that is known.
+    reached: Option<Position>,
+    /// The channel's number, once the node has answered on this connection.
+    number: Option<u64>,
+    /// The request on this connection, until it is answered.
+    request: Option<RequestNumber>,
+    /// The node has answered it once.
+    is_begun: bool,
+}
+
+/// All subscriptions.
+#[derive(Debug, Default)]
+pub(super) struct Channels {
+    last: u32,
+    entries: BTreeMap<SubscriptionNumber, Entry>,
+    by_number: NumberMap<u64, SubscriptionNumber>,
+    waiting: NumberMap<RequestNumber, SubscriptionNumber>,
+    /// The channels of subscriptions that were given up before the node had answered.
+    dropped: NumberMap<RequestNumber, String>,
+    /// Subscriptions to ask for again, and when.
+    retries: Vec<(Duration, SubscriptionNumber)>,
+}
+
+impl Channels {
+    fn has(&self, channel: &str) -> bool {
+        self.entries.values().any(|entry| entry.channel == channel)
+    }
+
+    /// When the next subscription is to be asked for again.
+    pub(super) fn retry_at(&self) -> Option<Duration> {
+        self.retries.iter().map(|(at, _)| *at).min()
+    }
+
+    fn remove(&mut self, subscription: SubscriptionNumber) -> Option<Entry> {
+        let entry = self.entries.remove(&subscription)?;
+        if let Some(number) = entry.number {
+            self.by_number.remove(&number);
+        }
+        if let Some(request) = entry.request {
+            self.waiting.remove(&request);
+        }
+        self.retries.retain(|(_, of)| *of != subscription);
+        Some(entry)
+    }
+}
+
+impl Session {
+    pub(super) fn subscribe(
+        &mut self,
+        channel: &str,
+        since: Option<Position>,
+        presence: bool,
+    ) -> Result<SubscriptionNumber, CommandError> {
+        self.check_open()?;
+        let (bytes, bytes_max) = (channel.len(), self.bytes_max);
+        if bytes > bytes_max {
+            return Err(CommandError::TooLarge { bytes, bytes_max });
+        }
+        if self.channels.has(channel) {
+            return Err(CommandError::Subscribed);
+        }
+        let subscriptions = self.channels.entries.len() + self.channels.dropped.len();
+        if subscriptions >= SUBSCRIPTIONS_MAX {
+            return Err(CommandError::Subscriptions { subscriptions });
+        }
+        self.channels.last = self.channels.last.wrapping_add(1);
+        let subscription = SubscriptionNumber(self.channels.last);
+        let (channel, reached) = (channel.to_owned(), since);
+        let (number, request, is_begun) = (None, None, false);
+        let entry = Entry { channel, presence, reached, number, request, is_begun };
+        self.channels.entries.insert(subscription, entry);
+        if self.can_send() {
+            self.ask_to_subscribe(subscription);
+        }
+        Ok(subscription)
+    }
+
+    pub(super) fn unsubscribe(&mut self, subscription: SubscriptionNumber) {
+        let Some(entry) = self.channels.remove(subscription) else { return };
+        if !self.can_send() {
+            return; // The next connection does not subscribe again.
+        }
+        if let Some(channel) = entry.number {
+            let _ = self.send_message(&ClientMessage::Unsubscribe { channel });
+        } else if let Some(request) = entry.request {
+            self.channels.dropped.insert(request, entry.channel);
+        }
+    }
+
+    /// The position that a subscription has reached.
+    pub(super) fn position(&self, subscription: SubscriptionNumber) -> Option<Position> {
+        self.channels.entries.get(&subscription)?.reached
+    }
+
+    /// Subscribes again on a new connection.
+    pub(super) fn subscribe_again(&mut self) {
+        let channels = &mut self.channels;
+        channels.by_number.clear();
+        channels.waiting.clear();
+        channels.dropped.clear();
+        channels.retries.clear();
+        let all: Vec<_> = channels.entries.keys().copied().collect();
+        for subscription in all {
+            self.ask_to_subscribe(subscription);
+        }
+    }
+
+    /// Subscribes again where the node has refused it for a while.
+    pub(super) fn retry_subscriptions(&mut self) {
+        let now = self.pulse.now();
+        if self.channels.retry_at().is_none_or(|at| at > now) || !self.can_send() {
+            return;
+        }
+        let due: Vec<_> = self.channels.retries.extract_if(.., |(at, _)| *at <= now).collect();
+        for (_, subscription) in due {
+            self.ask_to_subscribe(subscription);
+        }
+    }
+
+    fn ask_to_subscribe(&mut self, subscription: SubscriptionNumber) {
+        let request = self.requests.reserve_unanswered();
+        let channels = &mut self.channels;
+        let Some(entry) = channels.entries.get_mut(&subscription) else { return };
+        (entry.number, entry.request) = (None, Some(request));
+        channels.waiting.insert(request, subscription);
+        let (channel, since, presence) =
+            (entry.channel.clone().into(), entry.reached, entry.presence);
+        // If it fails, the connection is at its end.
+        let _ = self.send_message(&ClientMessage::Subscribe { request, channel, since, presence });
+    }
+
+    pub(super) fn subscribed<H: Handler>(
+        &mut self,
+        request: RequestNumber,
+        channel: u64,
+        subscribed: Subscribed,
+        handler: &mut H,
+    ) -> Result<(), ClientError> {
+        if let Some(name) = self.channels.dropped.remove(&request) {
+            // A later subscription to it has taken the place of this one.
+            if !self.channels.has(&name) {
+                let _ = self.send_message(&ClientMessage::Unsubscribe { channel });
+            }
+            return Ok(());
+        }
+        let Some(subscription) = self.channels.waiting.remove(&request) else {
+            return self.requests.answered(request, "a subscription", |_| false).map(drop);
+        };
+        let Some(entry) = self.channels.entries.get_mut(&subscription) else { return Ok(()) };
+        let Position { epoch, mut offset } = subscribed.position;
+        let missed = match entry.reached {
+            None => 0,
+            Some(reached) if reached.epoch == epoch => {
+                let missed = offset.saturating_sub(reached.offset);
+                offset = offset.max(reached.offset);
+                missed
+            }
+            Some(_) => offset,
+        };
+        let had_position = entry.reached.is_some();
+        entry.reached = Some(Position { epoch, offset });
+        (entry.number, entry.request, entry.is_begun) = (Some(channel), None, true);
+        self.channels.by_number.insert(channel, subscription);
+        let recovered = subscribed.recovered && had_position && missed == 0;
+        handler.subscribed(subscription, &Subscribed { recovered, missed, ..subscribed });
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn publication<H: Handler>(
+        &mut self,
+        channel: u64,
+        publication: &Publication<'_>,
+        handler: &mut H,
+    ) {
+        // One that is unknown was unsubscribed from.
+        let Some(&subscription) = self.channels.by_number.get(&channel) else { return };
+        let entry = self.channels.entries.get_mut(&subscription);
+        let Some(reached) = entry.and_then(|entry| entry.reached.as_mut()) else { return };
+        let Some(steps) = publication.offset.checked_sub(reached.offset).filter(|steps| *steps > 0)
+        else {
+            return; // It is known.
+        };
+        reached.offset = publication.offset;
+        if steps > 1 {
+            handler.publications_missed(subscription, steps - 1);
+        }
+        handler.publication(subscription, publication);
+    }
+
+    pub(super) fn presence<H: Handler>(
+        &mut self,
+        channel: u64,
+        presence: &Presence<'_>,
+        handler: &mut H,
+    ) {
+        if let Some(&subscription) = self.channels.by_number.get(&channel) {
+            handler.presence(subscription, presence);
+        }
+    }
+
+    pub(super) fn unsubscribed<H: Handler>(
+        &mut self,
+        channel: u64,
+        code: ErrorCode,
+        text: &str,
+        handler: &mut H,
+    ) {
+        if let Some(&subscription) = self.channels.by_number.get(&channel) {
+            self.channels.remove(subscription);
+            handler.unsubscribed(subscription, code, text);
+        }
+    }
+
+    /// The node refused a request. Returns whether it was a subscription.
+    pub(super) fn refused_subscription<H: Handler>(
+        &mut self,
+        request: RequestNumber,
+        code: ErrorCode,
+        text: &str,
+        retry_after: Option<Duration>,
+        handler: &mut H,
+    ) -> bool {
+        if self.channels.dropped.remove(&request).is_some() {
+            return true;
+        }
+        let Some(subscription) = self.channels.waiting.remove(&request) else { return false };
+        let Some(entry) = self.channels.entries.get_mut(&subscription) else { return true };
+        entry.request = None;
+        if entry.is_begun && is_passing(code) {
+            let at = self.pulse.now().saturating_add(retry_after.unwrap_or(RETRY_AFTER));
+            self.channels.retries.push((at, subscription));
+        } else {
+            self.channels.remove(subscription);
+            handler.unsubscribed(subscription, code, text);
+        }
+        true
+    }
+}
