@@ -285,10 +285,36 @@ impl Server {
     /// ```
     #[cfg(feature = "jwt")]
     #[must_use]
-    pub fn jwt(mut self, jwt: playfield_identity::Jwt) -> Self {
-        self.authenticator = Some(Box::new(|config| {
+    pub fn jwt(self, jwt: playfield_identity::Jwt) -> Self {
+        self.jwt_by(jwt, false)
+    }
+
+    /// As [`jwt`](Self::jwt), but a client without a token gets a session, too, that may do nothing
+    /// except join rooms by [tickets](Self::tickets) that name a user, and act in those rooms. All
+    /// else is refused with `forbidden`. A client whose token is bad gets no session.
+    ///
+    /// ```
+    /// use playfield::Server;
+    /// use playfield::identity::{Jwt, KeyError, Keys, Tickets};
+    ///
+    /// fn server() -> Result<Server, KeyError> {
+    ///     let players = Jwt::new(Keys::file("login-keys.json")?).audience("my-game");
+    ///     let matched = Tickets::new(Keys::file("matchmaker-keys.json")?);
+    ///     Ok(Server::new().jwt_or_ticket(players).tickets(matched))
+    /// }
+    /// ```
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn jwt_or_ticket(self, jwt: playfield_identity::Jwt) -> Self {
+        self.jwt_by(jwt, true)
+    }
+
+    #[cfg(feature = "jwt")]
+    fn jwt_by(mut self, jwt: playfield_identity::Jwt, or_ticket: bool) -> Self {
+        self.authenticator = Some(Box::new(move |config| {
             let name_bytes_max = config.name_bytes_max;
-            Box::new(crate::jwt::JwtAuthenticator { jwt: Arc::new(jwt), name_bytes_max })
+            let jwt = Arc::new(jwt);
+            Box::new(crate::jwt::JwtAuthenticator { jwt, name_bytes_max, or_ticket })
         }));
         self
     }

@@ -41,6 +41,7 @@ impl Shard {
         };
         connection.unfinished_since = Duration::MAX;
         let within = session.usage.take(self.now, &self.rates, body.len());
+        let tickets_only = session.tickets_only;
         let format = connection.dialect.format;
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {
             return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
@@ -53,6 +54,9 @@ impl Shard {
                 if let Err(excess) = within
                     && !self.exceed(key, excess, Some(&message))
                 {
+                    return;
+                }
+                if tickets_only && !self.is_open_to_ticket_holders(key, &message) {
                     return;
                 }
                 self.handle_message(key, format, message);

@@ -14,6 +14,7 @@ use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::addresses::Address;
+use crate::auth::Identity;
 use crate::memory::shrink_map;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase};
@@ -115,7 +116,8 @@ impl Shard {
         if !resumption.takes(token) {
             return self.open_instead(from, opening);
         }
-        if session.user != opening.identity.user {
+        let Identity { user, tickets_only, .. } = &opening.identity;
+        if session.user != *user || session.tickets_only != *tickets_only {
             let text = "the session belongs to another user";
             return self.fail(from, ErrorCode::Unauthorized, text);
         }

@@ -32,6 +32,7 @@ mod round_trips;
 mod services;
 mod share;
 mod strangers;
+mod tickets;
 mod timing;
 mod wanderer;
 mod world;

@@ -23,6 +23,7 @@ use super::lobby;
 use super::placed;
 use super::room;
 use super::speech::{self, Heard};
+use super::tickets;
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
@@ -156,6 +157,7 @@ impl World {
         let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
         let mut node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
         node.channel_rules = listener::rules();
+        node.tickets = Some(Box::new(tickets::Checker));
         let node = Arc::new(node);
         let background = Arc::new(Held::default());
         let stopwatch = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
@@ -923,6 +925,9 @@ pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 /// What comes before the name of a user in a token.
 const USER_TOKEN: &[u8] = b"user:";
 
+/// The token of a client that is to show a ticket.
+pub(super) const TICKET_TOKEN: &[u8] = b"ticket";
+
 /// The token whose check waits for [`World::run_background`].
 pub(super) const SLOW_TOKEN: &[u8] = b"slow";
 
@@ -935,6 +940,9 @@ impl Authenticator for Gate {
                 let refusal = Error::new(ErrorCode::Unauthorized, "not you");
                 if name == "nobody" { Err(refusal) } else { Ok(Identity::user("slow", name)) }
             });
+        }
+        if hello.token == TICKET_TOKEN {
+            return Ok(Identity::ticket_holder(hello.name.clone())).into();
         }
         if let Some(user) = hello.token.strip_prefix(USER_TOKEN).filter(|user| !user.is_empty()) {
             let user = String::from_utf8_lossy(user);
