@@ -17,7 +17,8 @@ impl Connection {
     /// replaces the registration; commands then go to the new handle.
     ///
     /// ```no_run
-    /// # async fn example(connection: playfield_client::Connection) -> Result<(), playfield_client::Error> {
+    /// # use playfield_client::{Connection, Error};
+    /// # async fn example(connection: Connection) -> Result<(), Error> {
     /// use serde_json::json;
     ///
     /// let device = connection.register("meter-7", &[("model", "x2")], &["north"]).await?;

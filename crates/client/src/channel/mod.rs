@@ -98,7 +98,8 @@ impl Connection {
     /// Subscribes to a channel. Await the result for the node's answer.
     ///
     /// ```no_run
-    /// # async fn example(connection: playfield_client::Connection) -> Result<(), playfield_client::Error> {
+    /// # use playfield_client::{Connection, Error};
+    /// # async fn example(connection: Connection) -> Result<(), Error> {
     /// use playfield_client::ChannelEvent;
     ///
     /// let chat = connection.subscribe("chat:lobby").presence().await?;
@@ -107,7 +108,7 @@ impl Connection {
     ///     match event {
     ///         ChannelEvent::Publication(said) => println!("{}", said.payload.value()?["text"]),
     ///         ChannelEvent::Joined { member, .. } => println!("{} is here", member.name),
-    ///         ChannelEvent::Subscribed { recovered: false, .. } => println!("some may be missing"),
+    ///         ChannelEvent::Subscribed { recovered: false, .. } => println!("a gap"),
     ///         _ => {}
     ///     }
     /// }
