@@ -160,6 +160,7 @@ impl Shard {
         self.delivery.counters.sessions_resumed += 1;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
+        self.heard_device(key);
         self.await_subscriptions(key);
         for seat in self.seats(key) {
             if seat.shard == self.delivery.shard {
@@ -349,11 +350,13 @@ impl Shard {
         let is_empty = session.is_none_or(|session| session.rooms.is_empty());
         if next > now {
             self.look_at(key, next);
+            self.note_silence(key);
         } else if is_empty {
             self.end_away(key);
         } else {
             // Rooms elsewhere have not answered yet.
             self.look_at(key, now + PARTING_RETRY);
+            self.note_silence(key);
         }
     }
 

@@ -12,6 +12,8 @@ mod closing;
 mod conversation;
 mod cuts;
 mod deflated;
+mod devices;
+mod gadget;
 mod http;
 mod law_room;
 mod law_seat;
