@@ -1101,6 +1101,8 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
     on,
     /** How long the connection may be silent while this client is in the room. */
     silence: Infinity,
+    /** How long the room keeps the player's seat after the connection is lost, in ms. */
+    grace: Infinity,
     /** How many messages the node had to forget since the last event. */
     missing: 0,
     /** The copy, as a client that resumes states it. */
@@ -1121,6 +1123,7 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
       Object.assign(room, { number, player, id, key, version: null });
       ({ epoch } = message);
       inside.silence = message.silence_ms || Infinity;
+      inside.grace = message.grace_ms ?? Infinity;
       rooms.set(number, inside);
       for (const { start } of early.splice(0)) start();
     },
