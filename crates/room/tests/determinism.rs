@@ -366,7 +366,11 @@ proptest! {
             match input {
                 Input::Join(format) => players.extend(sim.join_in("guest", format)),
                 Input::Leave(player) => here(player).into_iter().for_each(|player| sim.leave(player)),
-                Input::Act(player, act, true) => drop(here(player).map(|player| sim.request(player, act))),
+                Input::Act(player, act, true) => {
+                    // The reply to a player who is away comes later.
+                    let asked = here(player).map(|player| sim.request_begin(player, act));
+                    drop(asked.and_then(|asked| sim.reply(&asked)));
+                }
                 Input::Act(player, act, false) => drop(here(player).map(|player| sim.send(player, act))),
                 Input::Noise(player, index, payload) => {
                     drop(here(player).map(|player| sim.raw_request(player, index.into(), &payload)));
