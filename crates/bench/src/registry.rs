@@ -166,7 +166,7 @@ fn register_beat_unregister(form: Form, times: u64) -> Run {
             let other = Registration::new(format!("other-{number}")).tag("other");
             if let Ok(prepared) = registry.prepare(other, PLACE, Duration::ZERO) {
                 // It is one of many, and there is space for it.
-                let _ = registry.insert(prepared, |_| true);
+                let _ = registry.insert(prepared, |_, _| true);
             }
         }
         registry
@@ -178,7 +178,7 @@ fn register_beat_unregister(form: Form, times: u64) -> Run {
         let id = &IDS[time as usize % NAMES];
         let registration = Registration::new(id.as_str());
         let Ok(prepared) = registry.prepare(registration, PLACE, now) else { return false };
-        let Ok(registered) = registry.insert(prepared, |_| true) else { return false };
+        let Ok(registered) = registry.insert(prepared, |_, _| true) else { return false };
         let device = registered.device;
         device.heard(black_box(2 * now));
         let there = form == Form::Same
