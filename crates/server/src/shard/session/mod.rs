@@ -70,6 +70,18 @@ pub(crate) struct Allowances {
     pub(crate) snapshots: Allowance,
 }
 
+impl Session {
+    /// The client could send nothing since `since`, and is back: what waited may come at once.
+    pub(crate) fn credit(&mut self, since: Duration, now: Duration) {
+        self.usage.credit(since, now);
+        let used = self.allowances_mut();
+        for allowance in [&mut used.creations, &mut used.misses, &mut used.lists, &mut used.schemas]
+        {
+            allowance.credit(since, now);
+        }
+    }
+}
+
 /// A room that a session is in, or on its way into.
 pub(crate) struct SessionRoom {
     pub(crate) number: RoomNumber,
