@@ -84,7 +84,10 @@ fn status(code: ErrorCode) -> u16 {
         ErrorCode::BadPayload | ErrorCode::BadKey => 400,
         ErrorCode::Unauthorized => 401,
         ErrorCode::CreationClosed => 403,
-        ErrorCode::RoomNotFound | ErrorCode::UnknownRoomType => 404,
+        ErrorCode::RoomNotFound
+        | ErrorCode::UnknownRoomType
+        | ErrorCode::UnknownChannel
+        | ErrorCode::UnknownDevice => 404,
         ErrorCode::RoomFull | ErrorCode::RoomLocked | ErrorCode::RoomExists => 409,
         ErrorCode::TooLarge => 413,
         ErrorCode::Refused | ErrorCode::Room(_) => 422,
@@ -108,6 +111,8 @@ mod tests {
     fn errors_have_the_status_of_their_code() {
         for (code, status) in [
             (ErrorCode::RoomNotFound, 404),
+            (ErrorCode::UnknownDevice, 404),
+            (ErrorCode::UnknownChannel, 404),
             (ErrorCode::Busy, 503),
             (ErrorCode::RoomClosed, 503),
             (ErrorCode::Limit, 429),
