@@ -307,7 +307,8 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                 host.room.lost(host.at, PlayerId((*player).into()), &mut host.out);
             }
             Input::Returned(player) => {
-                host.room.returned(host.at, PlayerId((*player).into()), &mut host.out);
+                let player = PlayerId((*player).into());
+                host.room.returned(host.at, player, Duration::from_secs(1), &mut host.out);
             }
             Input::Done => {
                 for (task, job) in std::mem::take(&mut host.out.jobs) {
