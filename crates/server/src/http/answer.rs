@@ -83,7 +83,7 @@ fn status(code: ErrorCode) -> u16 {
     match code {
         ErrorCode::BadPayload | ErrorCode::BadKey => 400,
         ErrorCode::Unauthorized => 401,
-        ErrorCode::CreationClosed => 403,
+        ErrorCode::CreationClosed | ErrorCode::Forbidden => 403,
         ErrorCode::RoomNotFound
         | ErrorCode::UnknownRoomType
         | ErrorCode::UnknownChannel
@@ -112,6 +112,7 @@ mod tests {
         for (code, status) in [
             (ErrorCode::RoomNotFound, 404),
             (ErrorCode::UnknownDevice, 404),
+            (ErrorCode::Forbidden, 403),
             (ErrorCode::UnknownChannel, 404),
             (ErrorCode::Busy, 503),
             (ErrorCode::RoomClosed, 503),
