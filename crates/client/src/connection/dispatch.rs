@@ -9,8 +9,9 @@ use playfield_state::PlayerId;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
+use tokio::sync::mpsc;
 
-use super::command::{Answer, Enter, Entered, Place, Seat, Signal, Signals};
+use super::command::{Answer, Command, Enter, Entered, Place, Seat, Signal, Signals};
 use super::commands::Commands;
 use super::schema_requests::SchemaRequests;
 use super::schemas::{Build, Schemas};
@@ -30,8 +31,8 @@ pub(super) struct Dispatch {
     pub(super) waiting: NumberMap<RequestNumber, Waiting>,
     pub(super) pings: HashMap<u64, Answer<Duration>>,
     pub(super) rooms: NumberMap<RoomNumber, JoinedRoom>,
-    /// Rooms to leave: their handles were dropped.
-    pub(super) forsaken: Vec<RoomNumber>,
+    /// Rooms to leave, because their handles were dropped, once so many commands were taken.
+    pub(super) forsaken: Vec<(RoomNumber, u64)>,
     pub(super) schemas: Schemas,
     pub(super) schema_requests: SchemaRequests,
     /// The time since the connection began.
@@ -54,6 +55,7 @@ pub(super) struct Dispatch {
     /// Room types that the hello names.
     named: Vec<String>,
     signals: Arc<Signals>,
+    queue: mpsc::WeakSender<Command>,
     ending: Arc<OnceLock<Ending>>,
     status: Arc<Status>,
     /// Why the node said that it ends the connection.
@@ -105,6 +107,7 @@ impl Dispatch {
         welcomed: Answer<()>,
         commands: Commands,
         signals: Arc<Signals>,
+        queue: mpsc::WeakSender<Command>,
         ending: Arc<OnceLock<Ending>>,
         status: Arc<Status>,
         named: Vec<String>,
@@ -129,6 +132,7 @@ impl Dispatch {
             gave_up: None,
             named,
             signals,
+            queue,
             ending,
             status,
             goodbye: None,
@@ -214,7 +218,7 @@ impl Dispatch {
     /// This client can't be in the room: ends it, and leaves it.
     fn refuse(&mut self, room: RoomNumber, error: Error) {
         self.end(room, error);
-        self.forsaken.push(room);
+        self.forsaken.push((room, 0));
     }
 
     fn end(&mut self, room: RoomNumber, error: Error) {
@@ -234,7 +238,8 @@ impl Dispatch {
             && room.sink.has_copy()
             && let Some((joined, answer)) = room.entering.take()
         {
-            let seat = Seat { place, signals: Arc::clone(&self.signals) };
+            let (signals, commands) = (Arc::clone(&self.signals), self.queue.clone());
+            let seat = Seat { place, signals, commands };
             let translation = room.translation.clone();
             let _ = answer.send(Ok(Entered { joined, seat, translation }));
         }

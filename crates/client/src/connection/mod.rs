@@ -29,6 +29,7 @@ pub use connect::{Connect, connect};
 pub use status::{ConnectionEvent, ConnectionEvents};
 
 use crate::Error;
+use crate::room::Kept;
 pub(crate) use command::{Command, Door, Enter, Entered, Line};
 pub(crate) use schemas::Build;
 pub(crate) use sink::{Learned, Sink, Translation};
@@ -63,7 +64,7 @@ use command::{Query, Signal};
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(crate) line: Line,
-    pub(crate) events_max: usize,
+    pub(crate) kept: Kept,
 }
 
 impl Connection {

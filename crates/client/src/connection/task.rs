@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use playfield_wire::{DecodeError, RequestNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::asleep::Asleep;
@@ -153,6 +154,10 @@ impl Task {
                 Next::Read(Ok(bytes)) => {
                     self.client.received(&mut input[..bytes], &mut self.dispatch);
                     self.note_progress();
+                    if bytes == INPUT_BYTES {
+                        // More is there. The program may take out first what has come.
+                        yield_now().await;
+                    }
                 }
                 Next::Read(Err(error)) => self.socket_failed(error),
                 Next::Written(Ok(bytes)) => written += bytes,
@@ -221,7 +226,8 @@ impl Task {
     pub(super) fn heed(&mut self, signal: Signal) {
         match signal {
             Signal::Dropped { place } if self.dispatch.is_now(place) => {
-                self.dispatch.forsaken.push(place.room);
+                let after = self.dispatch.commands.end_of_queue();
+                self.dispatch.forsaken.push((place.room, after));
             }
             // An error means that the room was left meanwhile.
             Signal::Resync { place } if self.dispatch.is_now(place) => {
@@ -238,11 +244,12 @@ impl Task {
         }
     }
 
-    /// Leaves the rooms without a handle. If that can't be sent now, tries again later.
+    /// Leaves the rooms without a handle, after the commands that were queued when it was dropped.
+    /// If that can't be sent now, tries again later.
     fn leave_forsaken(&mut self) {
-        let client = &mut self.client;
-        self.dispatch.forsaken.retain(|&room| {
-            matches!(
+        let (client, taken) = (&mut self.client, self.dispatch.commands.taken());
+        self.dispatch.forsaken.retain(|&(room, after)| {
+            after > taken || matches!(
                 client.leave(room),
                 Err(CommandError::Busy { .. }
                     | CommandError::Unconfirmed { .. }
@@ -316,6 +323,8 @@ impl Task {
 
     /// Carries out a command, and those queued after it.
     fn carry_out_all(&mut self, first: Command) {
+        // A room whose handle was dropped is left before the program enters it again.
+        self.signals.take_now().into_iter().for_each(|signal| self.heed(signal));
         self.carry_out(first);
         for _ in 1..COMMANDS_MAX {
             if self.farewell_ends.is_some() || self.client.output_bytes() >= OUTPUT_BYTES_MAX {
@@ -362,7 +371,14 @@ impl Task {
                     Err(error) => drop(answer.send(Err(error.into()))),
                 };
             }
-            Command::Enter(enter) => return self.enter(enter),
+            Command::Enter(enter) => {
+                self.leave_forsaken();
+                return self.enter(enter);
+            }
+            Command::Forsake { place } => {
+                self.dispatch.forsaken.push((place.room, 0));
+                return;
+            }
             Command::Close => return self.begin_farewell(),
         };
         self.wait(asked, waiting);

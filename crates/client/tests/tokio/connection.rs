@@ -226,7 +226,10 @@ async fn events_and_refused_sends_come_in_order() {
 #[tokio::test]
 async fn events_past_the_limit_are_dropped_and_counted() {
     let (connection, mut server) =
-        Server::welcomed_as(Format::Json, false, |connect| connect.events_max(2)).await;
+        Server::welcomed_as(Format::Json, false, |connect| {
+            connect.events_max(2).event_bytes_max(0)
+        })
+        .await;
     let room = enter(&connection, &mut server).await;
     for sequence in 1..=5 {
         server.say(&event(sequence)).await;
