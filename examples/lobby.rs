@@ -2,13 +2,18 @@
 //! creates a room for them, keeps a seat in it for each, and sends them there.
 //!
 //! Rooms share nothing. They create each other, and send each other messages, also across threads.
-//! A table is for friends: whoever makes one gets a short code to pass on.
+//! A table is for friends: whoever makes one gets a short code to pass on. Ranked players come from a
+//! website: `POST /ranked/{player}` answers with a ticket into a match.
 //! `cargo run --bin lobby` serves it on 127.0.0.1:7350.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use playfield::http::Request;
+use playfield::identity::{KeyError, Keys, Signer, Ticket, Tickets};
 use playfield::prelude::*;
-use playfield::{Reservation, SeatFor};
+use playfield::{NodeHandle, Reservation, SeatFor};
 
 /// How many play a match.
 const PLAYERS: usize = 2;
@@ -93,8 +98,8 @@ struct Setup {
     mode: String,
 }
 
-// Only the lobby makes matches.
-#[room(creation = server, capacity = 2)]
+// Only the server makes matches. They wait for players as long as a ticket is valid.
+#[room(creation = server, capacity = 2, empty_ms = 60_000)]
 impl Room for Match {
     type Options = Setup;
 
@@ -103,7 +108,8 @@ impl Room for Match {
     }
 
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
-        self.players.insert(player.id(), player.name().to_owned());
+        let seat = player.seat().map(|seat| format!(" plays {seat}")).unwrap_or_default();
+        self.players.insert(player.id(), format!("{}{seat}", player.name()));
         self.report(cx);
         Ok(())
     }
@@ -158,6 +164,42 @@ impl Handle<Keep> for Table {
     }
 }
 
-fn main() -> ExitCode {
-    Server::new().room::<Lobby>("lobby").room::<Match>("match").room::<Table>("table").run()
+/// Matches players in the order in which they come. It signs a ticket for each, and could as well be
+/// another program, in another language.
+struct Ranked {
+    signer: Signer,
+    players: AtomicUsize,
+}
+
+impl Ranked {
+    /// `POST /ranked/{player}`. The website that sends it knows who its users are.
+    async fn ticket(self: Arc<Self>, request: Request, node: NodeHandle) -> Result<String> {
+        let place = self.players.fetch_add(1, Ordering::Relaxed);
+        let key = format!("ranked-{}", place / PLAYERS);
+        // A ticket creates no room.
+        node.find_or_create::<Match>(&key, &Setup { mode: "ranked".into() }).await?;
+        let player = request.param("player").unwrap_or_default();
+        let seat = ["white", "black"][place % PLAYERS];
+        self.sign(&key, player, seat).map_err(|error| error.to_string().into())
+    }
+
+    fn sign(&self, match_key: &str, player: &str, seat: &str) -> Result<String, KeyError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let ticket = Ticket::by_key("match", match_key, now + 60)?;
+        self.signer.ticket(&ticket.user(player).name(player).seat(seat))
+    }
+}
+
+fn main() -> Result<ExitCode, KeyError> {
+    let (signer, public_key) = Signer::generate()?;
+    let ranked = Arc::new(Ranked { signer, players: AtomicUsize::new(0) });
+    let server = Server::new()
+        .room::<Lobby>("lobby")
+        .room::<Match>("match")
+        .room::<Table>("table")
+        .route("POST", "/ranked/{player}", move |request, node| {
+            ranked.clone().ticket(request, node)
+        })
+        .tickets(Tickets::new(Keys::pem(public_key)?));
+    Ok(server.run())
 }

@@ -403,6 +403,34 @@ async fn lobby_makes_a_match_for_two_and_sends_them_there() -> Result<(), Error>
 }
 
 #[tokio::test]
+async fn lobby_signs_tickets_with_which_ranked_players_join_their_match() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_lobby"));
+    let ticket = |player: &str| {
+        let head = format!("POST /ranked/{player} HTTP/1.1\r\nContent-Length: 0");
+        let answer = example.http(&head, "");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        answer.rsplit("\r\n").next().expect("a body").to_owned()
+    };
+    let tickets = ["Ann", "Bob", "Cleo"].map(ticket);
+    let (guest, other) = (example.connect("guest").await, example.connect("other").await);
+    let white = guest.join_dynamic(&tickets[0]).await?;
+    let again = other.join_dynamic(&tickets[0]).await;
+    assert_eq!(again.err().and_then(|error| error.code()), Some(ErrorCode::BadTicket));
+    let black = other.join_dynamic(&tickets[1]).await?;
+    assert_eq!(white.id(), black.id());
+    until(&white, |state| state["players"].as_object().is_some_and(|all| all.len() == 2)).await?;
+    let player =
+        |room: &Room<Dynamic>| state(&white)["players"][room.player().0.to_string()].clone();
+    assert_eq!(
+        (player(&white), player(&black)),
+        ("Ann plays white".into(), "Bob plays black".into())
+    );
+    let next = other.join_dynamic(&tickets[2]).await?;
+    assert!(next.id() != white.id() && state(&next)["mode"] == "ranked");
+    Ok(())
+}
+
+#[tokio::test]
 async fn lobby_has_tables_that_friends_join_by_a_code() -> Result<(), Error> {
     let example = Example::rooms(env!("CARGO_BIN_EXE_lobby"));
     let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);

@@ -5,7 +5,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use playfield_identity::{Jwt, Place, Refused, Tickets, Verified};
 use playfield_room::{Claims, Error, invisible};
-use playfield_server::{Authenticator, Decision, Identity, TicketChecker, TicketPass, TicketRoom};
+use playfield_server::{
+    Authenticator, Decision, Guests, Identity, TicketChecker, TicketPass, TicketRoom,
+};
 use playfield_wire::ErrorCode;
 use playfield_wire::client::Hello;
 use playfield_wire::excerpt;
@@ -14,11 +16,16 @@ use playfield_wire::excerpt;
 pub(crate) struct JwtAuthenticator {
     pub(crate) jwt: Arc<Jwt>,
     pub(crate) name_bytes_max: usize,
+    /// Clients without a token may join by a ticket.
+    pub(crate) or_ticket: bool,
 }
 
 impl Authenticator for JwtAuthenticator {
     fn authenticate(&self, hello: &Hello<'_>) -> Decision {
         let name_bytes_max = self.name_bytes_max;
+        if self.or_ticket && hello.token.is_empty() {
+            return Guests { name_bytes_max }.admit(&hello.name).map(ticket_holder).into();
+        }
         let refused = match self.jwt.verify(&hello.token, now()) {
             Ok(verified) => return Ok(identity(verified, name_bytes_max)).into(),
             Err(refused) => refused,
@@ -74,9 +81,18 @@ fn error(refused: &Refused) -> Error {
     Error::new(refused.code(), refused.to_string())
 }
 
+fn ticket_holder(guest: Identity) -> Identity {
+    Identity { tickets_only: true, ..guest }
+}
+
 fn identity(verified: Verified, name_bytes_max: usize) -> Identity {
     let Verified { user, name, claims } = verified;
-    Identity { name: shown(name, name_bytes_max), user: Some(user), claims: Claims::new(claims) }
+    Identity {
+        name: shown(name, name_bytes_max),
+        user: Some(user),
+        claims: Claims::new(claims),
+        tickets_only: false,
+    }
 }
 
 /// A name that can be displayed: users choose theirs where they log in, by other rules. If it has to

@@ -15,7 +15,8 @@ use playfield_room::{Error, Room, RoomType, Store};
 use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
 use playfield_server::{
-    AsyncAuthenticator, Authenticator, Config, Identity, NodeHandle, Running, log_to_stderr,
+    AsyncAuthenticator, Authenticator, Config, Fleet, FleetSettings, Identity, NodeHandle, Running,
+    log_to_stderr,
 };
 use playfield_wire::client::Hello;
 
@@ -46,6 +47,7 @@ pub struct Server {
     #[cfg(feature = "jwt")]
     tickets: Option<playfield_identity::Tickets>,
     channels: Vec<ChannelRule>,
+    fleet: Option<Addition>,
     store: Option<Addition>,
     /// Routes and folders.
     site: Vec<Addition>,
@@ -76,6 +78,7 @@ impl Server {
             #[cfg(feature = "jwt")]
             tickets: None,
             channels: Vec::new(),
+            fleet: None,
             store: None,
             site: Vec::new(),
             services: Vec::new(),
@@ -285,10 +288,36 @@ impl Server {
     /// ```
     #[cfg(feature = "jwt")]
     #[must_use]
-    pub fn jwt(mut self, jwt: playfield_identity::Jwt) -> Self {
-        self.authenticator = Some(Box::new(|config| {
+    pub fn jwt(self, jwt: playfield_identity::Jwt) -> Self {
+        self.jwt_by(jwt, false)
+    }
+
+    /// As [`jwt`](Self::jwt), but a client without a token gets a session, too, that may do nothing
+    /// except join rooms by [tickets](Self::tickets) that name a user, and act in those rooms. All
+    /// else is refused with `forbidden`. A client whose token is bad gets no session.
+    ///
+    /// ```
+    /// use playfield::Server;
+    /// use playfield::identity::{Jwt, KeyError, Keys, Tickets};
+    ///
+    /// fn server() -> Result<Server, KeyError> {
+    ///     let players = Jwt::new(Keys::file("login-keys.json")?).audience("my-game");
+    ///     let matched = Tickets::new(Keys::file("matchmaker-keys.json")?);
+    ///     Ok(Server::new().jwt_or_ticket(players).tickets(matched))
+    /// }
+    /// ```
+    #[cfg(feature = "jwt")]
+    #[must_use]
+    pub fn jwt_or_ticket(self, jwt: playfield_identity::Jwt) -> Self {
+        self.jwt_by(jwt, true)
+    }
+
+    #[cfg(feature = "jwt")]
+    fn jwt_by(mut self, jwt: playfield_identity::Jwt, or_ticket: bool) -> Self {
+        self.authenticator = Some(Box::new(move |config| {
             let name_bytes_max = config.name_bytes_max;
-            Box::new(crate::jwt::JwtAuthenticator { jwt: Arc::new(jwt), name_bytes_max })
+            let jwt = Arc::new(jwt);
+            Box::new(crate::jwt::JwtAuthenticator { jwt, name_bytes_max, or_ticket })
         }));
         self
     }
@@ -341,6 +370,37 @@ impl Server {
     #[must_use]
     pub fn channel(mut self, rule: ChannelRule) -> Self {
         self.channels.push(rule);
+        self
+    }
+
+    /// Lets clients register as devices, which report to the fleet and take commands. Connections
+    /// of [services](Self::service) can be registered too. [`NodeHandle::devices`] finds them by id
+    /// and by tag.
+    ///
+    /// ```
+    /// use playfield::device::{Device, Fleet, FleetSettings, Gone};
+    /// use playfield::{Result, Server};
+    ///
+    /// struct Meters;
+    ///
+    /// impl Fleet for Meters {
+    ///     fn report(&self, meter: &Device, report: &[u8]) -> Result<Vec<u8>> {
+    ///         println!("{}: {}", meter.id(), String::from_utf8_lossy(report));
+    ///         Ok(Vec::new())
+    ///     }
+    ///
+    ///     fn gone(&self, meter: &Device, why: Gone) {
+    ///         println!("{} is gone: {why:?}", meter.id());
+    ///     }
+    /// }
+    ///
+    /// // Each user has meters of their own, such as `ann:kitchen`.
+    /// let settings = FleetSettings::new().ids("{user}:*").silent_ms(20_000);
+    /// let server = Server::new().fleet(Meters, settings);
+    /// ```
+    #[must_use]
+    pub fn fleet(mut self, fleet: impl Fleet, settings: FleetSettings) -> Self {
+        self.fleet = Some(Box::new(move |server| server.fleet(fleet, settings)));
         self
     }
 
@@ -435,6 +495,7 @@ impl Server {
             #[cfg(feature = "jwt")]
             tickets,
             channels,
+            fleet,
             store,
             site,
             services,
@@ -451,7 +512,7 @@ impl Server {
         if let Some(tickets) = tickets {
             server = server.tickets(tickets);
         }
-        let serves_clients = !types.is_empty() || !channels.is_empty();
+        let serves_clients = !types.is_empty() || !channels.is_empty() || fleet.is_some();
         if services.is_empty() || serves_clients || !pages.is_empty() || !site.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
         }
@@ -464,6 +525,7 @@ impl Server {
             .into_iter()
             .chain(services)
             .chain(store)
+            .chain(fleet)
             .chain(on_start)
             .fold(server, |server, add| add(server));
         pages

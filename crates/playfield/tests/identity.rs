@@ -147,6 +147,43 @@ async fn a_ticket_lets_one_player_into_one_room_once() {
 }
 
 #[tokio::test]
+async fn where_it_is_allowed_a_ticket_needs_no_token() {
+    let (signer, public) = Signer::generate().unwrap();
+    let keys = || Keys::pem(&public).unwrap();
+    let (jwt, tickets) = (|| Jwt::new(keys()), || Tickets::new(keys()));
+    let code = |error: ClientError| error.code();
+    let strict = start(Server::new().jwt(jwt()).tickets(tickets()));
+    let refused = connect(&strict, b"").await.err().and_then(code);
+    assert_eq!(refused, Some(ErrorCode::Unauthorized));
+
+    let open = start(Server::new().jwt_or_ticket(jwt()).tickets(tickets()));
+    let host = token(&signer, json!({"sub": "u1", "exp": now() + 60}));
+    let host = connect(&open, &host).await.unwrap();
+    let club = host.join_or_create_by_key::<Club>("club", "c1", &()).await.unwrap();
+    let late = token(&signer, json!({"sub": "u1", "exp": now() - 60}));
+    let refused = connect(&open, &late).await.err().and_then(code);
+    assert_eq!(refused, Some(ErrorCode::Unauthorized), "no session for a bad token");
+    let guest = connect(&open, b"").await.unwrap();
+    for refused in [
+        guest.join::<Club>(club.id()).await.err(),
+        guest.join_by_key::<Club>("club", "c1").await.err(),
+        guest.create::<Club>("club", false, &()).await.err(),
+    ] {
+        assert_eq!(refused.and_then(code), Some(ErrorCode::Forbidden));
+    }
+    let ticket = |key| Ticket::by_key("club", key, now() + 60).unwrap();
+    let nobodys = signer.ticket(&ticket("c1")).unwrap();
+    let refused = guest.join::<Club>(&nobodys).await.err().and_then(code);
+    assert_eq!(refused, Some(ErrorCode::BadTicket));
+    let room = guest.join::<Club>(&signer.ticket(&ticket("c1").user("u7")).unwrap()).await.unwrap();
+    assert!(room.state().members.iter().any(|(_, who)| who.starts_with("u7 ")));
+    // The ticket of nobody in particular was not used up.
+    let other = token(&signer, json!({"sub": "u2", "exp": now() + 60}));
+    let other = connect(&open, &other).await.unwrap();
+    other.join::<Club>(&nobodys).await.unwrap();
+}
+
+#[tokio::test]
 async fn keys_missed_per_minute_max_bad_tickets_are_answered_and_one_more_is_a_limit() {
     let config = Config {
         listen: ([127, 0, 0, 1], 0).into(),

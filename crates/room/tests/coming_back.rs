@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use playfield_room::sim::Sim;
-use playfield_room::{Context, Handle, LeaveReason, Message, Player, PlayerId, Result, Room, room};
+use playfield_room::{
+    Context, Deferred, Error, Handle, LeaveReason, Message, Player, PlayerId, Result, Room, room,
+};
 use playfield_state::{List, Map, State};
 use playfield_wire::ErrorCode;
 
@@ -153,4 +155,80 @@ fn events_wait_for_who_is_away_arrive_once_and_are_lost_with_the_player() {
     sim.advance(Duration::from_secs(5));
     assert!(!sim.is_here(ann));
     assert_eq!(sim.events::<Rang>(ann), []);
+}
+
+/// A court that answers all who plead with its verdict, and may throw a player out with it.
+#[derive(State, Default)]
+struct Court {
+    pleas: List<Deferred<Plead>>,
+}
+
+#[derive(Message)]
+#[reply(u32)]
+struct Plead;
+
+#[derive(Message)]
+struct Judge {
+    verdict: u32,
+    out: Option<PlayerId>,
+}
+
+#[room(messages(Plead, Judge), events(Rang), grace_ms = 5_000)]
+impl Room for Court {}
+
+impl Handle<Plead> for Court {
+    fn handle(&mut self, _: Plead, _: &Player, cx: &mut Context<Self>) -> Result<u32> {
+        self.pleas.push(cx.defer());
+        Err(Error::deferred())
+    }
+}
+
+impl Handle<Judge> for Court {
+    fn handle(&mut self, judge: Judge, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+        for plea in self.pleas.drain(..) {
+            cx.answer(plea, Ok(judge.verdict));
+        }
+        cx.emit(&Rang(judge.verdict));
+        if let Some(player) = judge.out {
+            cx.kick(player, "out");
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn replies_wait_for_who_is_away_arrive_once_and_are_lost_with_the_player() {
+    let mut sim = Sim::<Court>::new(1);
+    let (ann, ben) = (sim.join("Ann").unwrap(), sim.join("Ben").unwrap());
+    let first = sim.request_begin(ann, Plead);
+    sim.send(ben, Judge { verdict: 1, out: None }).unwrap();
+    let second = sim.request_begin(ann, Plead);
+    sim.cut(ann);
+    sim.send(ben, Judge { verdict: 2, out: None }).unwrap();
+    assert_eq!(sim.reply(&first).unwrap().unwrap(), 1, "it came before the cut");
+    assert!(sim.reply(&second).is_none());
+    sim.resume(ann);
+    assert_eq!(sim.reply(&second).unwrap().unwrap(), 2);
+    assert!(sim.reply(&second).is_none());
+
+    let third = sim.request_begin(ann, Plead);
+    sim.cut(ann);
+    sim.send(ben, Judge { verdict: 3, out: None }).unwrap();
+    sim.advance(Duration::from_secs(5));
+    assert!(!sim.is_here(ann) && sim.reply(&third).is_none());
+}
+
+#[test]
+fn who_is_removed_while_away_hears_all_that_came_before_once_the_client_is_back() {
+    let mut sim = Sim::<Court>::new(1);
+    let (ann, ben) = (sim.join("Ann").unwrap(), sim.join("Ben").unwrap());
+    let plea = sim.request_begin(ann, Plead);
+    sim.cut(ann);
+    sim.send(ben, Judge { verdict: 1, out: Some(ann) }).unwrap();
+    assert_eq!(sim.why_gone(ann).unwrap().code(), ErrorCode::Kicked);
+    assert!(sim.reply(&plea).is_none() && sim.events::<Rang>(ann).is_empty());
+    sim.resume(ann);
+    assert_eq!(sim.reply(&plea).unwrap().unwrap(), 1);
+    assert_eq!(sim.events::<Rang>(ann), [Rang(1)]);
+    assert!(!sim.is_here(ann));
 }

@@ -16,19 +16,30 @@ pub struct Identity {
     pub user: Option<String>,
     /// What else the verified token says of the user.
     pub claims: Claims,
+    /// The session may join rooms by tickets that name a user, act in those rooms, and do nothing
+    /// else: see [`ticket_holder`](Self::ticket_holder).
+    pub tickets_only: bool,
 }
 
 impl Identity {
     /// A user by id and display name, without claims.
     #[must_use]
     pub fn user(user: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { name: name.into(), user: Some(user.into()), claims: Claims::default() }
+        Self { name: name.into(), user: Some(user.into()), ..Self::default() }
     }
 
     /// A guest, by display name.
     #[must_use]
     pub fn guest(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Someone who is to show a ticket, by display name. In the room that a ticket is for, the
+    /// player is the ticket's user. The session may be in such rooms, and whatever else it asks for
+    /// is refused with `forbidden`.
+    #[must_use]
+    pub fn ticket_holder(name: impl Into<String>) -> Self {
+        Self { name: name.into(), tickets_only: true, ..Self::default() }
     }
 }
 
@@ -119,7 +130,11 @@ impl Authenticator for Guests {
 }
 
 impl Guests {
-    fn admit(&self, name: &str) -> Decided {
+    /// Says who a client is that gives this name.
+    ///
+    /// # Errors
+    /// Why the name is refused.
+    pub fn admit(&self, name: &str) -> Decided {
         let name = name.trim();
         if name.len() > self.name_bytes_max {
             let (bytes, bytes_max) = (name.len(), self.name_bytes_max);

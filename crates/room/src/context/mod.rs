@@ -1,6 +1,7 @@
 //! What a room's callbacks can do beside changing the state.
 
 mod channels;
+mod devices;
 mod events;
 pub(crate) mod replies;
 mod rooms;

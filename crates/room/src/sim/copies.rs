@@ -20,7 +20,7 @@ pub(super) struct Copies<R> {
     pub(super) is_stalled: bool,
     /// Their connection is cut, and they leave then unless they come back.
     pub(super) away_until: Option<Duration>,
-    /// The events after this one wait until they come back.
+    /// Events and replies after this one wait until they come back.
     pub(super) hears_until: u64,
 }
 

@@ -9,7 +9,7 @@ use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::Sim;
 use super::copies::Copies;
-use super::record::SentEvent;
+use super::record::{SentAnswer, SentEvent};
 use crate::{
     Admission, AnyRoom, Claims, Entrant, Error, EventOf, LeaveReason, Link, MessageOf, Reservation,
     Result, Room, Stage, split_reservation,
@@ -175,8 +175,8 @@ impl<R: Room + Default> Sim<R> {
 
     /// A player's connection is lost, and the client can come back: [`resume`](Self::resume). If it
     /// does not within the room's `grace_ms`, the player leaves. Meanwhile no patches arrive, and
-    /// [`events`](Self::events) wait: they arrive once the player is back, and are lost with the
-    /// player.
+    /// [events](Self::events) and [replies](Self::reply) wait: they arrive once the client is back,
+    /// also if the room has removed the player by then, and are lost if the player leaves.
     ///
     /// # Panics
     /// If there is no such player.
@@ -211,10 +211,9 @@ impl<R: Room + Default> Sim<R> {
 
     fn go(&mut self, player: PlayerId, why: LeaveReason) {
         self.waiting.remove(&player);
-        if let Some(copies) = self.players.remove(&player) {
-            let is_heard =
-                |event: &SentEvent| event.link != copies.link || event.number <= copies.hears_until;
-            self.out.events.retain(is_heard);
+        if let Some(mut copies) = self.players.remove(&player) {
+            self.out.lose(copies.link, copies.hears_until);
+            copies.away_until = None;
             self.past.insert(player, copies);
         }
         self.core.leave(self.now, player, why, &mut self.out);
@@ -227,14 +226,16 @@ impl<R: Room + Default> Sim<R> {
     /// The room's refusal, or `room_failed` if it panicked.
     ///
     /// # Panics
-    /// If the room [defers](crate::Context::defer) the reply: use
-    /// [`request_begin`](Self::request_begin).
+    /// If the room [defers](crate::Context::defer) the reply, or the player's connection is
+    /// [cut](Self::cut): use [`request_begin`](Self::request_begin).
     pub fn request<M: MessageOf<R>>(&mut self, player: PlayerId, message: M) -> Result<M::Reply> {
         let asked = self.request_begin(player, message);
         match self.reply(&asked) {
             Some(reply) => reply,
             None if self.is_here(player) && !self.core.is_closed() => {
-                panic!("the room deferred the reply: use `Sim::request_begin`")
+                panic!(
+                    "the room deferred the reply, or the player is away: use `Sim::request_begin`"
+                )
             }
             None => Err(self.why_no_answer(player)),
         }
@@ -248,9 +249,10 @@ impl<R: Room + Default> Sim<R> {
         Requested { request, message: PhantomData }
     }
 
-    /// The reply to a request, once: `None` as long as there is none. A player who left gets none.
+    /// The reply to a request, once: `None` as long as there is none. A player who left gets none,
+    /// and one whose connection is [cut](Self::cut) gets it when they are back.
     pub fn reply<M: MessageOf<R>>(&mut self, to: &Requested<M>) -> Option<Result<M::Reply>> {
-        let (format, reply) = self.out.answers.remove(&to.request)?;
+        let (format, reply) = self.take_answer(to.request)?;
         Some(reply.and_then(|reply| {
             M::Reply::read(format, &reply)
                 .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
@@ -293,10 +295,17 @@ impl<R: Room + Default> Sim<R> {
             &mut self.out,
         );
         self.follow_up();
-        self.out
-            .answers
-            .remove(&request)
+        self.take_answer(request)
             .map_or_else(|| Err(self.why_no_answer(player)), |(_, reply)| reply)
+    }
+
+    /// The answer to a request, once it has reached the player.
+    fn take_answer(&mut self, request: RequestNumber) -> Option<(Format, Result<Vec<u8>>)> {
+        let &SentAnswer { number, link, .. } = self.out.answers.get(&request)?;
+        let mut all = self.players.values().chain(self.past.values());
+        let waits = all.any(|copies| copies.link == link && number > copies.hears_until);
+        let answer = if waits { None } else { self.out.answers.remove(&request) };
+        answer.map(|answer| (self.out.format_of(link), answer.reply))
     }
 
     /// A ping to a player was answered after `round_trip`: see
@@ -322,11 +331,18 @@ impl<R: Room + Default> Sim<R> {
     }
 
     /// Unblocks the connection, or brings back a player whose connection was [cut](Self::cut): with
-    /// the next sync, one patch brings all that was missed. Events that waited arrive at once.
+    /// the next sync, one patch brings all that was missed. Events and replies that waited arrive at
+    /// once. If the room has removed the player meanwhile, the client gets only those.
     ///
     /// # Panics
     /// If there is no such player.
     pub fn resume(&mut self, player: PlayerId) {
+        if let Some(past) = self.past.get_mut(&player)
+            && past.away_until.take().is_some()
+        {
+            past.hears_until = u64::MAX;
+            return;
+        }
         let copies = self.copies_mut(player);
         (copies.is_stalled, copies.hears_until) = (false, u64::MAX);
         if copies.away_until.take().is_some() {

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Result, RoomOutput, Task};
+use crate::{
+    Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result, RoomOutput, Task,
+};
 
 /// What the room gave out.
 #[derive(Default)]
 pub(super) struct Record {
-    pub(super) answers: BTreeMap<RequestNumber, (Format, Result<Vec<u8>>)>,
+    pub(super) answers: BTreeMap<RequestNumber, SentAnswer>,
     pub(super) errors: Vec<(Link, Error)>,
     pub(super) events: Vec<SentEvent>,
-    /// How many events there were.
+    /// How many events and answers there were.
     pub(super) sent: u64,
     pub(super) removed: Vec<(Link, Error)>,
     pub(super) admitted: Vec<(Link, PlayerId)>,
@@ -25,6 +27,7 @@ pub(super) struct Record {
     pub(super) jobs: Vec<(u64, Job)>,
     pub(super) posts: Vec<(String, Mail)>,
     pub(super) publications: Vec<Publication>,
+    pub(super) pushes: Vec<Push>,
     pub(super) rooms: Vec<NewRoom>,
     /// The ids of the rooms that have a key, by it and their type.
     pub(super) keys: BTreeMap<RoomKey, String>,
@@ -35,8 +38,15 @@ pub(super) struct Record {
 /// The type of a room, the name of the type if the room was created by it, and the room's key.
 pub(super) type RoomKey = (TypeId, Option<String>, Arc<str>);
 
+pub(super) struct SentAnswer {
+    /// Counts all events and answers, from 1.
+    pub(super) number: u64,
+    pub(super) link: Link,
+    pub(super) reply: Result<Vec<u8>>,
+}
+
 pub(super) struct SentEvent {
-    /// Counts all events, from 1.
+    /// Counts all events and answers, from 1.
     pub(super) number: u64,
     pub(super) link: Link,
     pub(super) index: u32,
@@ -47,18 +57,27 @@ impl Record {
     pub(super) fn format_of(&self, link: Link) -> Format {
         self.formats.get(&link).copied().unwrap_or_default()
     }
+
+    fn answer(&mut self, link: Link, request: RequestNumber, reply: Result<Vec<u8>>) {
+        self.sent += 1;
+        self.answers.insert(request, SentAnswer { number: self.sent, link, reply });
+    }
+
+    /// Forgets what was sent to this player and not received: all after this number.
+    pub(super) fn lose(&mut self, link: Link, heard_until: u64) {
+        self.events.retain(|event| event.link != link || event.number <= heard_until);
+        self.answers.retain(|_, answer| answer.link != link || answer.number <= heard_until);
+    }
 }
 
 impl RoomOutput for Record {
     fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]) {
-        self.answers.insert(request, (self.format_of(link), Ok(payload.to_vec())));
+        self.answer(link, request, Ok(payload.to_vec()));
     }
 
     fn error(&mut self, link: Link, request: Option<RequestNumber>, error: &Error) {
         match request {
-            Some(request) => {
-                self.answers.insert(request, (self.format_of(link), Err(error.clone())));
-            }
+            Some(request) => self.answer(link, request, Err(error.clone())),
             None => self.errors.push((link, error.clone())),
         }
     }
@@ -112,6 +131,10 @@ impl RoomOutput for Record {
 
     fn publish(&mut self, publication: Publication) {
         self.publications.push(publication);
+    }
+
+    fn push(&mut self, push: Push) {
+        self.pushes.push(push);
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

@@ -438,6 +438,18 @@ settings! {
     history_listed_max: usize = "1000", 1..=100_000;
     /// Maximum bytes of publications in the answer to one `history`; one is sent in any case.
     history_listed_bytes_max: usize = "131072", 1..=16_777_216;
+    /// Maximum number of devices.
+    devices_max: usize = "1000000", 1..=10_000_000;
+    /// Maximum tags of a device.
+    device_tags_max: usize = "16", 0..=1024;
+    /// Maximum size of a device's metadata, in bytes.
+    device_metadata_bytes_max: usize = "4096", 0..=1_048_576;
+    /// Maximum size of the id of a device, and of a tag, in bytes.
+    device_id_bytes_max: usize = "128", 1..=4096;
+    /// Maximum size of a command to a device, in bytes.
+    command_bytes_max: usize = "65536", 1..=16_777_216;
+    /// Maximum requests to a device that it has not answered.
+    commands_unanswered_max: usize = "64", 1..=65_536;
     /// Maximum queued messages per shard, from other shards.
     mailbox_max: usize = "16384", 1..=1_000_000;
     /// Maximum unanswered requests to rooms from outside: from HTTP handlers, services and the

@@ -15,6 +15,7 @@ use crate::founding::Founding;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::channels::ChannelMail;
+use crate::shard::devices::DeviceMail;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::rooms::join::{JoinRequest, Joiner};
 use crate::shard::rooms::member::Farewell;
@@ -86,6 +87,8 @@ pub(crate) enum ShardMail {
     Channel(Box<ChannelMail>),
     /// To shards with subscribers: a publication of the channel with this number.
     Publication { channel: u64, publication: Arc<Publication> },
+    /// To the shard of devices' connections.
+    Device(DeviceMail),
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
 }

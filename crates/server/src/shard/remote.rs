@@ -82,6 +82,7 @@ impl Shard {
             ShardMail::Publication { channel, publication } => {
                 self.delivery.deliver_publication(channel, &publication);
             }
+            ShardMail::Device(mail) => self.device_mail(mail),
             ShardMail::Finished { room, mail } => self.finished(room, mail),
         }
     }

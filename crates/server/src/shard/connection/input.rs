@@ -32,13 +32,17 @@ impl Shard {
             connection.heard = self.now;
             connection.pinged = false;
         }
-        if connection.partial.is_empty() {
+        let has_partial = !connection.partial.is_empty();
+        if connection.device.is_some() {
+            self.heard_device(key);
+        }
+        if !has_partial {
             let handled = self.handle_input(key, bytes);
             let rest = &bytes[handled..];
             if !rest.is_empty() {
                 self.keep(key, rest.to_vec());
             }
-        } else {
+        } else if let Some(connection) = self.delivery.connections.get_mut(key) {
             connection.partial.extend_from_slice(bytes);
             self.handle_kept(key);
         }

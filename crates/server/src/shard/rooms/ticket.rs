@@ -48,6 +48,11 @@ impl Shard {
                 return Err(error);
             }
         };
+        if session.tickets_only && pass.user.is_none() {
+            session.misses.take(self.now, rate);
+            (pass.give_back)();
+            return Err(bad("without a token, only a ticket that names a user (sub) is accepted"));
+        }
         let target = match &pass.room {
             TicketRoom::Id(id) => JoinTarget::Room(id.clone()),
             TicketRoom::Key { room_type, key } => match node.room_type(room_type) {

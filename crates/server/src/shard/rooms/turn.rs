@@ -256,6 +256,7 @@ impl Shard {
                 }
             }
             self.close_leaving();
+            self.deliver_device_mail();
             if let Some(key) = self.touched.pop() {
                 self.settle_room(key);
                 continue;

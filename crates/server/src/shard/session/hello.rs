@@ -94,6 +94,7 @@ impl Shard {
         let node = Arc::clone(&self.delivery.node);
         let Opening { format, identity, resumable, mismatches } = opening;
         let number = self.entropy.session();
+        let tickets_only = identity.tickets_only;
         let resumable = resumable && node.config.session_grace_ms > 0;
         let resumption = Resumption::new(number, self.delivery.shard);
         let token = if resumable { resumption.signed_token(&node.tokens) } else { Vec::new() };
@@ -102,6 +103,7 @@ impl Shard {
             name: identity.name,
             user: identity.user,
             claims: identity.claims,
+            tickets_only,
             rooms: Vec::new(),
             rooms_numbered: 0,
             usage: Usage::default(),
@@ -126,6 +128,10 @@ impl Shard {
         }
         self.look_at(key, self.now + node.config.heartbeat() / 2);
         self.welcome(key, number, token, None);
+        if tickets_only {
+            // It learns of a room type once it is in such a room.
+            return;
+        }
         for room_type in mismatches {
             self.send_schema(key, None, room_type);
         }

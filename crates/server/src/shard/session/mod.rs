@@ -11,6 +11,7 @@ pub(crate) mod rates;
 mod resume;
 pub(crate) mod resumption;
 pub(crate) mod round_trips;
+mod ticket_holder;
 
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(crate) struct Session {
     pub(crate) name: String,
     pub(crate) user: Option<String>,
     pub(crate) claims: Claims,
+    /// Its client came without a token, and may do nothing but join by tickets that name a user.
+    pub(crate) tickets_only: bool,
     pub(crate) rooms: Vec<SessionRoom>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,

@@ -160,7 +160,7 @@ impl Shard {
     }
 }
 
-fn request_of(message: &ClientMessage<'_>) -> Option<RequestNumber> {
+pub(super) fn request_of(message: &ClientMessage<'_>) -> Option<RequestNumber> {
     match message {
         ClientMessage::Request { request, .. }
         | ClientMessage::Join { request, .. }

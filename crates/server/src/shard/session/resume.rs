@@ -14,6 +14,7 @@ use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::addresses::Address;
+use crate::auth::Identity;
 use crate::memory::shrink_map;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase};
@@ -115,7 +116,8 @@ impl Shard {
         if !resumption.takes(token) {
             return self.open_instead(from, opening);
         }
-        if session.user != opening.identity.user {
+        let Identity { user, tickets_only, .. } = &opening.identity;
+        if session.user != *user || session.tickets_only != *tickets_only {
             let text = "the session belongs to another user";
             return self.fail(from, ErrorCode::Unauthorized, text);
         }
@@ -158,6 +160,7 @@ impl Shard {
         self.delivery.counters.sessions_resumed += 1;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
+        self.heard_device(key);
         self.await_subscriptions(key);
         for seat in self.seats(key) {
             if seat.shard == self.delivery.shard {
@@ -347,11 +350,13 @@ impl Shard {
         let is_empty = session.is_none_or(|session| session.rooms.is_empty());
         if next > now {
             self.look_at(key, next);
+            self.note_silence(key);
         } else if is_empty {
             self.end_away(key);
         } else {
             // Rooms elsewhere have not answered yet.
             self.look_at(key, now + PARTING_RETRY);
+            self.note_silence(key);
         }
     }
 

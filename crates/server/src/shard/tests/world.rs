@@ -16,6 +16,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::authentication;
+use super::gadget::{FleetLog, TestFleet};
 use super::law_room;
 use super::life_room;
 use super::listener;
@@ -23,10 +24,12 @@ use super::lobby;
 use super::placed;
 use super::room;
 use super::speech::{self, Heard};
+use super::tickets;
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
 use crate::entropy::Entropy;
+use crate::fleet::{FleetSettings, HostedFleet};
 use crate::http::{Answer, Call, Desk, Order, Part, Site, Then, handler};
 use crate::node::Node;
 use crate::shard::connection::Moving;
@@ -41,6 +44,9 @@ pub(super) type Client = usize;
 /// A node in a test's hands.
 pub(super) struct World {
     pub(super) shards: Vec<Shard>,
+    pub(super) node: Arc<Node>,
+    /// What the fleet was called for.
+    pub(super) fleet_log: FleetLog,
     pub(super) now: Duration,
     pub(super) background: Arc<Held>,
     /// How many parcels each shard's mailbox takes at the moment.
@@ -125,6 +131,15 @@ impl World {
     /// `timed often` every 600 ms, `single`, which takes one player and lets the same user take
     /// over, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
+        Self::with_fleet(shards, settings, FleetSettings::default())
+    }
+
+    /// As [`new`](Self::new), with these settings of its fleet.
+    pub(super) fn with_fleet(
+        shards: usize,
+        settings: &[(&str, &str)],
+        fleet_settings: FleetSettings,
+    ) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
             config.set(name, value).unwrap();
@@ -156,6 +171,11 @@ impl World {
         let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
         let mut node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
         node.channel_rules = listener::rules();
+        let fleet_log = FleetLog::default();
+        let fleet = TestFleet(Arc::clone(&fleet_log));
+        let fleet = HostedFleet::new(Box::new(fleet), fleet_settings, &node.config).unwrap();
+        node.fleet = Some(fleet);
+        node.tickets = Some(Box::new(tickets::Checker));
         let node = Arc::new(node);
         let background = Arc::new(Held::default());
         let stopwatch = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
@@ -172,6 +192,8 @@ impl World {
         };
         Self {
             shards: (0..shards).map(shard).collect(),
+            node,
+            fleet_log,
             now: Duration::ZERO,
             background,
             space: vec![usize::MAX; shards],
@@ -761,6 +783,12 @@ impl World {
         self.run();
     }
 
+    /// Mail for a shard, from outside.
+    pub(super) fn post(&mut self, shard: u16, mail: ShardMail) {
+        self.parcels[usize::from(shard)].push_back(Parcel::Mail(mail));
+        self.run();
+    }
+
     pub(super) fn counters(&mut self, shard: usize) -> Counters {
         self.shards[shard].counters()
     }
@@ -923,6 +951,9 @@ pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 /// What comes before the name of a user in a token.
 const USER_TOKEN: &[u8] = b"user:";
 
+/// The token of a client that is to show a ticket.
+pub(super) const TICKET_TOKEN: &[u8] = b"ticket";
+
 /// The token whose check waits for [`World::run_background`].
 pub(super) const SLOW_TOKEN: &[u8] = b"slow";
 
@@ -935,6 +966,9 @@ impl Authenticator for Gate {
                 let refusal = Error::new(ErrorCode::Unauthorized, "not you");
                 if name == "nobody" { Err(refusal) } else { Ok(Identity::user("slow", name)) }
             });
+        }
+        if hello.token == TICKET_TOKEN {
+            return Ok(Identity::ticket_holder(hello.name.clone())).into();
         }
         if let Some(user) = hello.token.strip_prefix(USER_TOKEN).filter(|user| !user.is_empty()) {
             let user = String::from_utf8_lossy(user);
