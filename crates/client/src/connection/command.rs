@@ -210,7 +210,8 @@ impl Drop for Seat {
         let place = self.place;
         // In the queue the leave keeps its place: after the handle's last sends, and before a
         // command by which the program enters the room again.
-        let queued = self.commands.upgrade().map(|queue| queue.try_send(Command::Forsake { place }));
+        let queued =
+            self.commands.upgrade().map(|queue| queue.try_send(Command::Forsake { place }));
         if !matches!(queued, Some(Ok(()))) {
             self.signals.put(Signal::Dropped { place });
         }

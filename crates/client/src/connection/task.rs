@@ -17,7 +17,7 @@ use super::sink::Translation;
 use super::status::Status;
 use super::stream::Stream;
 use crate::Error;
-use crate::core::{Client, Clock, CommandError};
+use crate::core::{Client, ClientError, Clock, CommandError};
 use crate::error::Ending;
 
 /// The size of a read.
@@ -75,7 +75,12 @@ impl Task {
             drop(stream);
             let socket_error = self.dispatch.socket_error.take();
             let (error, grace) = (self.client.lost(), self.client.grace());
-            self.reconnect.lost(grace, || error.map(|error| Ending::lost(error, socket_error)));
+            let retry_after = error.and_then(|error| match error {
+                ClientError::TurnedAway { retry_after, .. } => *retry_after,
+                _ => None,
+            });
+            let why = || error.map(|error| Ending::lost(error, socket_error));
+            self.reconnect.lost(grace, retry_after, why);
             match self.reconnect().await {
                 Some(another) => stream = another,
                 None => return,
@@ -187,7 +192,9 @@ impl Task {
     /// Passes on what was measured, and notes that the connection is there.
     fn note_progress(&mut self) {
         if self.client.is_welcomed() {
-            self.reconnect.welcomed();
+            if self.reconnect.welcomed() {
+                self.client.set_renews_token(self.reconnect.renews_token());
+            }
         }
         let clock = self.client.clock();
         if clock != self.clock {
@@ -249,12 +256,13 @@ impl Task {
     fn leave_forsaken(&mut self) {
         let (client, taken) = (&mut self.client, self.dispatch.commands.taken());
         self.dispatch.forsaken.retain(|&(room, after)| {
-            after > taken || matches!(
-                client.leave(room),
-                Err(CommandError::Busy { .. }
-                    | CommandError::Unconfirmed { .. }
-                    | CommandError::Away)
-            )
+            after > taken
+                || matches!(
+                    client.leave(room),
+                    Err(CommandError::Busy { .. }
+                        | CommandError::Unconfirmed { .. }
+                        | CommandError::Away)
+                )
         });
     }
 

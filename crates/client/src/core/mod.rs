@@ -152,6 +152,13 @@ impl Client {
         self.session.resumption.greeting.token = token;
     }
 
+    /// Whether the program may give another token after one was refused. If so, the next refusal
+    /// as `unauthorized` after a lost connection leaves the client [away](Self::is_away), for one
+    /// more attempt with another token. Call it again once the client was welcomed.
+    pub fn set_renews_token(&mut self, renews: bool) {
+        self.session.resumption.renews_token = renews;
+    }
+
     /// The format of all messages.
     #[must_use]
     pub fn format(&self) -> Format {
@@ -190,7 +197,7 @@ impl Client {
     }
 
     /// How long the node keeps the session after a lost connection, as of the last welcome. Zero if
-    /// it does not keep it.
+    /// it does not keep it, or has shut down.
     #[must_use]
     pub fn grace(&self) -> Duration {
         self.session.resumption.grace()

@@ -70,12 +70,7 @@ impl<M: Mirror> Shared<M> {
             events_missed: 0,
             ended: None,
         };
-        Self {
-            inner: Mutex::new(inner),
-            changed: Notify::new(),
-            arrived: Notify::new(),
-            kept,
-        }
+        Self { inner: Mutex::new(inner), changed: Notify::new(), arrived: Notify::new(), kept }
     }
 
     /// Works on the copy, then wakes whoever waits for a change of it.

@@ -426,6 +426,38 @@ fn a_goodbye_ends_the_session_and_giving_up_on_a_silent_client_does_not() {
 }
 
 #[test]
+fn a_node_that_shuts_down_leaves_the_client_away_and_keeps_nothing() {
+    let mut talk = Talk::kept_in_room();
+    assert!(!talk.client.grace().is_zero());
+    let (code, text) = (ErrorCode::ShuttingDown, "until nine".to_owned());
+    talk.says(&ServerMessage::Goodbye { code, text: text.clone().into() });
+    let error = ClientError::TurnedAway { code, text, retry_after: None };
+    assert_eq!(talk.all_events(), [Event::ConnectionLost { error }]);
+    assert!(talk.client.is_away() && talk.client.grace().is_zero());
+    // The next node knows no session.
+    talk.reconnects(Format::Packed, false);
+    talk.says(&kept(b"n1", None));
+    assert!(talk.all_events().iter().any(|event| matches!(event, Event::NewSession { .. })));
+    // A client that does not resume has ended.
+    let mut talk = Talk::in_room();
+    talk.says(&ServerMessage::Goodbye { code, text: "".into() });
+    assert!(talk.client.is_finished());
+}
+
+#[test]
+fn a_program_that_renews_its_token_gets_one_more_attempt() {
+    let code = ErrorCode::Unauthorized;
+    let mut talk = Talk::kept_in_room();
+    talk.client.set_renews_token(true);
+    talk.reconnects(Format::Packed, false);
+    talk.says(&ServerMessage::Goodbye { code, text: "expired".into() });
+    assert!(talk.client.is_away());
+    talk.reconnects(Format::Packed, false);
+    talk.says(&ServerMessage::Goodbye { code, text: "expired".into() });
+    assert!(talk.client.is_finished());
+}
+
+#[test]
 fn an_attempt_that_fails_is_not_reported_and_the_client_may_give_up() {
     let mut talk = Talk::kept_in_room();
     let asked = ask(&mut talk);
