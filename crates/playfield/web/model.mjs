@@ -125,7 +125,7 @@ export class ModelNode {
   /** How long a connection may be silent, as its rooms want it. */
   silence = undefined;
   /** How long rooms keep a seat. */
-  seat = undefined;
+  seat = 10_000;
   /** The most messages in a session's log. */
   logMax = Infinity;
   generation = 0;

@@ -121,6 +121,8 @@ counters! {
     handshakes_refused,
     /// Hellos that were refused because of `sessions_per_address_per_minute_max`.
     sessions_refused_by_address,
+    /// Hellos with a resume token that were refused because of `resumes_per_address_per_minute_max`.
+    resumes_refused_by_address,
     /// Joins that were refused because of `joins_per_address_per_minute_max`.
     joins_refused_by_address,
     /// Requests that may create a room and came when `rooms_created_per_address_per_minute_max` was

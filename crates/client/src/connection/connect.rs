@@ -246,6 +246,7 @@ impl Connect {
         let dispatch = Dispatch::new(
             welcomed,
             Commands::new(taken),
+            self.format,
             Arc::clone(&signals),
             commands.downgrade(),
             Arc::clone(&ending),

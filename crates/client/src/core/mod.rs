@@ -73,7 +73,9 @@ pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 pub use url::{Url, UrlError};
 
 #[cfg(feature = "tokio")]
-pub(crate) use event::static_info;
+pub(crate) use channels::static_member;
+#[cfg(feature = "tokio")]
+pub(crate) use event::{past_publication, static_info};
 #[cfg(feature = "tokio")]
 pub(crate) use numbers::NumberMap;
 
@@ -201,6 +203,14 @@ impl Client {
     #[must_use]
     pub fn grace(&self) -> Duration {
         self.session.resumption.grace()
+    }
+
+    /// How long the node keeps the session, and the seats of all rooms that keep one at all. Plan
+    /// the attempts to connect again by it.
+    #[must_use]
+    pub fn shortest_grace(&self) -> Duration {
+        let grace = self.grace();
+        self.session.rooms.grace().map_or(grace, |of_rooms| of_rooms.min(grace))
     }
 
     /// Why the connection, or the last attempt to restore it, was lost.

@@ -445,6 +445,20 @@ fn a_node_that_shuts_down_leaves_the_client_away_and_keeps_nothing() {
 }
 
 #[test]
+fn the_attempts_are_planned_by_the_room_that_keeps_its_seat_for_the_shortest_time() {
+    let mut talk = Talk::kept_in_room();
+    for (grace, shortest) in [(20_000, 10_000), (700, 700), (0, 700), (900, 700)] {
+        let request = talk.client.join("r").unwrap();
+        let mut message = joined(request, RoomNumber(100 + grace), 3);
+        if let ServerMessage::Joined { grace_ms, .. } = &mut message {
+            *grace_ms = grace;
+        }
+        talk.says(&message);
+        assert_eq!(talk.client.shortest_grace(), Duration::from_millis(shortest));
+    }
+}
+
+#[test]
 fn a_program_that_renews_its_token_gets_one_more_attempt() {
     let code = ErrorCode::Unauthorized;
     let mut talk = Talk::kept_in_room();

@@ -194,7 +194,7 @@ impl Host {
     }
 
     pub(crate) fn returned(&mut self, player: PlayerId) {
-        self.room.returned(self.at, player, &mut self.out);
+        self.room.returned(self.at, player, Duration::ZERO, &mut self.out);
     }
 
     /// Closes the room from outside, and does what a host does then.

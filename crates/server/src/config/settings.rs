@@ -348,8 +348,11 @@ settings! {
     /// Maximum connections from one address that have not said hello, nor sent an HTTP request, at
     /// once; more are closed when they arrive.
     handshakes_per_address_max: usize = "200", 1..=10_000_000;
-    /// Maximum hellos from one address per minute; also the burst.
+    /// Maximum hellos from one address per minute; also the burst. Those that resume a session count
+    /// for `resumes_per_address_per_minute_max` instead.
     sessions_per_address_per_minute_max: u64 = "1000", 1..=10_000_000;
+    /// Maximum hellos from one address per minute with a resume token of this node; also the burst.
+    resumes_per_address_per_minute_max: u64 = "20000", 1..=10_000_000;
     /// Maximum joins from one address per minute; also the burst.
     joins_per_address_per_minute_max: u64 = "5000", 1..=10_000_000;
     /// Maximum rooms created from one address per minute; also the burst.

@@ -35,7 +35,14 @@ pub(crate) enum ShardMail {
     Measured { room: RoomKey, member: MemberKey, round_trip: Duration },
     /// To the room's shard: the session has a connection again, and its client has this copy. The
     /// answer repeats the number.
-    Return { room: RoomKey, member: MemberKey, number: u32, copy: Option<ResumeRoom> },
+    Return {
+        room: RoomKey,
+        member: MemberKey,
+        number: u32,
+        /// How long the client was not heard.
+        away: Duration,
+        copy: Option<ResumeRoom>,
+    },
     /// To the session's shard: the message that brings the copy up to date; empty if it is.
     Returned { connection: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8> },
     /// To the room's shard: the session takes output again.

@@ -410,7 +410,8 @@ impl Connections {
         write: impl FnOnce(Format, &mut Vec<u8>),
     ) {
         let Some(connection) = self.slab.get_mut(key) else { return };
-        if connection.is_closing() {
+        // With `echo`, a node speaks nothing but WebSocket.
+        if connection.is_closing() || cfg!(feature = "echo") {
             return;
         }
         let dialect = connection.dialect;

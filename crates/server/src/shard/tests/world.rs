@@ -127,8 +127,8 @@ impl Background for Held {
 
 impl World {
     /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
-    /// three seconds, `brisker` in one, `timed`, which measures round trips every two seconds,
-    /// `timed often` every 600 ms, `single`, which takes one player and lets the same user take
+    /// three seconds, `brisker`, which does so in one and keeps seats for two, `timed`, which measures
+    /// round trips every two seconds, `timed often` every 600 ms, `single`, which takes one player and lets the same user take
     /// over, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         Self::with_fleet(shards, settings, FleetSettings::default())
@@ -148,9 +148,10 @@ impl World {
         site.page("/".into(), "text/plain".into(), b"a page".to_vec()).unwrap();
         let guests = Box::new(Gate(Guests { name_bytes_max: config.name_bytes_max }));
         let mut room_types = vec![room::room_type("test")];
-        for (name, silence_ms) in [("brisk", 3000), ("brisker", 1000)] {
+        for (name, silence_ms, grace_ms) in [("brisk", 3000, 10_000), ("brisker", 1000, 2000)] {
             let mut room_type = room::room_type(name);
             room_type.settings.silence_ms = silence_ms;
+            room_type.settings.grace_ms = grace_ms;
             room_types.push(room_type);
         }
         for (name, round_trip_ms) in [("timed", 2000), ("timed often", 600)] {
