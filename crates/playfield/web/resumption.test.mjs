@@ -300,7 +300,7 @@ test("an unreadable message comes again over a new connection; after three in a 
 });
 
 test("the waits between attempts are random parts of a time that doubles, and end", async () => {
-  const { world, node, heard, connection, socket } = await start(1);
+  const { world, node, heard, connection, socket } = await start(0);
   // The node keeps the session for long.
   node.grace = 3_600_000;
   socket().cut();
