@@ -276,9 +276,10 @@ impl Drop for Seat {
         let place = self.place;
         // In the queue the leave keeps its place: after the handle's last sends, and before a
         // command by which the program enters the room again.
-        let queued =
-            self.commands.upgrade().map(|queue| queue.try_send(Command::Forsake { place }));
-        if !matches!(queued, Some(Ok(()))) {
+        let queue = self.commands.upgrade();
+        let is_queued =
+            queue.is_some_and(|queue| queue.try_send(Command::Forsake { place }).is_ok());
+        if !is_queued {
             self.signals.put(Signal::Dropped { place });
         }
     }

@@ -185,10 +185,8 @@ impl Task {
 
     /// Passes on what was measured, and notes that the connection is there.
     fn note_progress(&mut self) {
-        if self.client.is_welcomed() {
-            if self.reconnect.welcomed() {
-                self.client.set_renews_token(self.reconnect.renews_token());
-            }
+        if self.client.is_welcomed() && self.reconnect.welcomed() {
+            self.client.set_renews_token(self.reconnect.renews_token());
         }
         let clock = self.client.clock();
         if clock != self.clock {
