@@ -24,7 +24,7 @@ fn log(world: &World) -> Vec<String> {
     std::mem::take(&mut *world.fleet_log.lock().unwrap())
 }
 
-fn push(world: &mut World, to: impl Into<Target>, json: &str) -> Result<usize, Error> {
+pub(super) fn push(world: &mut World, to: impl Into<Target>, json: &str) -> Result<usize, Error> {
     let payload = Payload::json(json.as_bytes()).unwrap();
     let mut posts = Vec::new();
     let sent = fleet(world).push(&to.into(), payload, |shard, mail| {
@@ -38,7 +38,7 @@ fn push(world: &mut World, to: impl Into<Target>, json: &str) -> Result<usize, E
 }
 
 /// Sends a request to a device, as [`Devices::request`](crate::Devices::request) does.
-fn request(world: &mut World, id: &str, json: &str, wait_ms: u64) -> Receiver<Answer> {
+pub(super) fn request(world: &mut World, id: &str, json: &str, wait_ms: u64) -> Receiver<Answer> {
     let device = fleet(world).get(id).unwrap();
     let (shard, wait) = (device.place().shard, Duration::from_millis(wait_ms));
     let (number, answered) = world.node.asks.begin_for_device(shard, wait).unwrap();
@@ -51,7 +51,7 @@ fn request(world: &mut World, id: &str, json: &str, wait_ms: u64) -> Receiver<An
     answered
 }
 
-fn code(mut answered: Receiver<Answer>) -> ErrorCode {
+pub(super) fn code(mut answered: Receiver<Answer>) -> ErrorCode {
     answered.try_recv().expect("it is answered").unwrap_err().code()
 }
 

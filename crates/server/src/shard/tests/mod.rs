@@ -12,6 +12,7 @@ mod closing;
 mod conversation;
 mod cuts;
 mod deflated;
+mod device_services;
 mod devices;
 mod gadget;
 mod http;
