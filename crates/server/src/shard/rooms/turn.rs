@@ -256,6 +256,7 @@ impl Shard {
                 }
             }
             self.close_leaving();
+            self.take_out_given_up();
             if let Some(key) = self.touched.pop() {
                 self.settle_room(key);
                 continue;

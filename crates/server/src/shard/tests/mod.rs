@@ -12,6 +12,7 @@ mod closing;
 mod conversation;
 mod cuts;
 mod deflated;
+mod entering;
 mod http;
 mod law_room;
 mod law_seat;
