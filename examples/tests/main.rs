@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -26,6 +26,25 @@ impl Example {
     }
 
     fn start_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_and_read(program, arguments, variables).0
+    }
+
+    /// Starts an example that has a service, too: its address.
+    fn start_with_service(program: &str, variable: &str) -> (Self, String) {
+        let arguments = ["--listen=127.0.0.1:0", "--shards=2"];
+        let variables = [(variable, "127.0.0.1:0")];
+        let (example, mut stdout) = Self::start_and_read(program, &arguments, &variables);
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("it says where the service listens");
+        let address = line.trim().strip_prefix("a service listens on ").expect("an address");
+        (example, address.to_owned())
+    }
+
+    fn start_and_read(
+        program: &str,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> (Self, BufReader<ChildStdout>) {
         let mut process = Command::new(program)
             .args(arguments)
             .envs(variables.iter().copied())
@@ -34,10 +53,10 @@ impl Example {
             .spawn()
             .expect("the example can be run");
         let mut line = String::new();
-        let stdout = process.stdout.take().expect("it is piped");
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
+        let mut stdout = BufReader::new(process.stdout.take().expect("it is piped"));
+        stdout.read_line(&mut line).expect("it says where it listens");
         let address = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
-        Self { process, address }
+        (Self { process, address }, stdout)
     }
 
     fn rooms(program: &str) -> Self {
@@ -372,6 +391,86 @@ async fn sensors_shows_what_http_requests_bring() -> Result<(), Error> {
     assert!(page.contains("Content-Type: text/html") && page.contains("<h1>Sensors</h1>"));
     assert!(example.http("GET /../sensors.rs HTTP/1.1", "").starts_with("HTTP/1.1 404 "));
     Ok(())
+}
+
+/// A connection whose frames have a length of four bytes, little endian.
+struct Frames(TcpStream);
+
+impl Frames {
+    fn to(address: &str, preamble: &[u8]) -> Self {
+        let mut stream = TcpStream::connect(address).expect("it listens there");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+        stream.write_all(preamble).expect("it reads");
+        Self(stream)
+    }
+
+    fn say(&mut self, text: &str) {
+        let frame = [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
+        self.0.write_all(&frame).expect("it reads");
+    }
+
+    fn hear(&mut self) -> String {
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).expect("a frame");
+        let mut text = vec![0; u32::from_le_bytes(length) as usize];
+        self.0.read_exact(&mut text).expect("all of it");
+        String::from_utf8(text).expect("text")
+    }
+
+    /// The next message of a type, in JSON.
+    fn hear_of(&mut self, kind: &str) -> Value {
+        loop {
+            let message: Value = serde_json::from_str(&self.hear()).expect("JSON");
+            if message["type"] == kind {
+                return message;
+            }
+        }
+    }
+
+    /// Waits for a publication of this kind.
+    fn until(&mut self, is_it: impl Fn(&Value) -> bool) {
+        while !is_it(&self.hear_of("publication")["payload"]) {}
+    }
+}
+
+#[test]
+fn fleet_shows_what_devices_report_and_commands_one_and_those_with_a_tag() {
+    let (example, wire) = Example::start_with_service(env!("CARGO_BIN_EXE_fleet"), "FLEET_LISTEN");
+    let open = || {
+        let mut client = Frames::to(&example.address, b"PF1\n");
+        client.say(r#"{"type":"hello","protocol":1,"format":"json","name":"x"}"#);
+        client.hear_of("welcome");
+        client
+    };
+    let post = |path: &str, body: &str| {
+        let head = format!("POST {path} HTTP/1.1\r\nContent-Length: {}", body.len());
+        example.http(&head, body)
+    };
+    let (mut page, mut valve) = (open(), open());
+    page.say(r#"{"type":"subscribe","request":1,"channel":"fleet"}"#);
+    page.hear_of("subscribed");
+    // One device speaks the protocol of the node, the other its own.
+    valve.say(r#"{"type":"register","request":1,"device":"valve","tags":["east"]}"#);
+    valve.hear_of("registered");
+    page.until(|change| change["id"] == "valve" && change["alive"] == true);
+    let mut pump = Frames::to(&wire, b"");
+    pump.say("pump east");
+    pump.say("2.5");
+    page.until(|change| change["id"] == "pump" && change["value"] == 2.5);
+    valve.say(r#"{"type":"report","payload":7.5}"#);
+    page.until(|change| change["id"] == "valve" && change["value"] == 7.5);
+    let list = example.http("GET /devices HTTP/1.1", "");
+    assert!(list.contains("pump alive east\n") && list.contains("valve alive east\n"), "{list}");
+
+    assert!(post("/tags/east", "40").ends_with("2 devices\n"));
+    assert_eq!(pump.hear().parse(), Ok(40.0));
+    assert_eq!(valve.hear_of("command")["payload"], 40.0);
+    assert!(post("/devices/pump", "50").ends_with("\r\n\r\n50\n"));
+    assert_eq!(pump.hear().parse(), Ok(50.0));
+    assert!(post("/devices/nobody", "50").starts_with("HTTP/1.1 4"));
+    drop(pump);
+    page.until(|change| change["id"] == "pump" && change["alive"] == false);
+    assert!(example.http("GET / HTTP/1.1", "").contains("<h1>Fleet</h1>"));
 }
 
 #[tokio::test]

@@ -11,18 +11,22 @@
 
 mod allocations;
 pub mod attacks;
+pub mod channel;
 mod child;
 mod clock;
 pub mod connections;
 pub mod constructs;
+mod crowd;
 mod histogram;
 pub mod http;
 pub mod jwt;
 mod limits;
 mod machine;
+pub mod messages;
 mod native;
 pub mod packet;
 mod record;
+pub mod registry;
 pub mod resume;
 pub mod rooms;
 pub mod rounds;

@@ -44,19 +44,31 @@
 pub mod core;
 
 #[cfg(feature = "tokio")]
+mod channel;
+#[cfg(feature = "tokio")]
 mod connection;
+#[cfg(feature = "tokio")]
+mod device;
 #[cfg(feature = "tokio")]
 mod error;
 mod mirror;
 #[cfg(feature = "tokio")]
+mod payload;
+#[cfg(feature = "tokio")]
 mod room;
 
-pub use crate::core::Creation;
+pub use crate::core::{Creation, MemberInfo, Position};
+#[cfg(feature = "tokio")]
+pub use channel::{Channel, ChannelEvent, History, Members, Publication, Subscribing};
 #[cfg(feature = "tokio")]
 pub use connection::{Connect, Connection, ConnectionEvent, ConnectionEvents, connect};
 #[cfg(feature = "tokio")]
+pub use device::{COMMANDS_WAITING_MAX, Device, DeviceCommand};
+#[cfg(feature = "tokio")]
 pub use error::Error;
 pub use mirror::Mirror;
+#[cfg(feature = "tokio")]
+pub use payload::Payload;
 pub use playfield_state::{Change, ChangeKind, Path, PathStep, Pattern};
 pub use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 #[cfg(feature = "tokio")]

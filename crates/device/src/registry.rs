@@ -93,7 +93,7 @@ pub struct Registered {
 pub struct Cursor(u64);
 
 /// A part of a list. Devices that come or go meanwhile may be in it or not; all others are, once.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Page {
     /// The devices, in no particular order.
     pub devices: Vec<Arc<Device>>,
@@ -143,20 +143,21 @@ impl Registry {
         Ok(Prepared(Device::new(number, hash, registration, place, now)))
     }
 
-    /// Registers a device. `replaces` decides whether it takes the place of one that has its id.
+    /// Registers a device. `replaces` decides whether it, the second, takes the place of
+    /// the first, which has its id.
     ///
     /// # Errors
     /// [`RegisterError::DevicesMax`] or [`RegisterError::Taken`].
     pub fn insert(
         &self,
         Prepared(mut device): Prepared,
-        replaces: impl FnOnce(&Device) -> bool,
+        replaces: impl FnOnce(&Device, &Device) -> bool,
     ) -> Result<Registered, RegisterError> {
         let has_tags = device.begin();
         let device = Arc::new(device);
         let mut stripe = self.stripe(device.hash);
         let replaced = match stripe.get(device.hash, &device.id) {
-            Some(known) if !replaces(known) => return Err(RegisterError::Taken),
+            Some(known) if !replaces(known, &device) => return Err(RegisterError::Taken),
             Some(_) => stripe.replace(Arc::clone(&device)),
             None => {
                 let max = self.limits.devices_max;

@@ -17,7 +17,7 @@ pub(crate) fn place(connection: u64) -> Place {
 
 fn register(registry: &Registry, registration: Registration) -> Result<Registered, RegisterError> {
     let device = registry.prepare(registration, place(1), Duration::from_secs(1))?;
-    registry.insert(device, |_| true)
+    registry.insert(device, |_, _| true)
 }
 
 fn tagged(registry: &Registry, tag: &str) -> BTreeSet<String> {
@@ -67,7 +67,7 @@ fn one_that_takes_the_place_of_another_is_the_only_one_of_its_id() {
     assert_eq!(registry.get("one").unwrap().number(), second.device.number());
     assert_eq!(registry.count(), 1);
     let third = registry.prepare(Registration::new("one"), place(3), Duration::ZERO).unwrap();
-    let refused = registry.insert(third, |known| known.number() == first.number());
+    let refused = registry.insert(third, |known, _| known.number() == first.number());
     assert_eq!(refused.unwrap_err(), RegisterError::Taken);
     assert_eq!(registry.get("one").unwrap().number(), second.device.number());
 }

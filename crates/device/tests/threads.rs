@@ -25,7 +25,7 @@ fn those_that_fight_for_one_id_leave_nothing_behind() {
                     let registration = Registration::new(id).tag("all").tag(format!("{number}"));
                     let device =
                         registry.prepare(registration, place(number as u64), Duration::ZERO);
-                    let registered = registry.insert(device.unwrap(), |_| true).unwrap();
+                    let registered = registry.insert(device.unwrap(), |_, _| true).unwrap();
                     replaced
                         .fetch_add(usize::from(registered.replaced.is_some()), Ordering::Relaxed);
                     let _ = registry.set_tags(&registered.device, vec!["all".into()]);

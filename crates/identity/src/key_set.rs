@@ -57,8 +57,9 @@ impl KeySet {
     /// A secret for HS256.
     pub(crate) fn secret(secret: &[u8]) -> Result<Self, KeyError> {
         provider::install();
-        if secret.trim_ascii_start().starts_with(b"-----BEGIN") {
-            return Err(KeyError::new("the secret is a PEM; a public key is not a secret"));
+        if let Some(what) = known_document(secret) {
+            let text = format!("the secret is {what}, which others may know; use random bytes");
+            return Err(KeyError::new(text));
         }
         let bytes = secret.len();
         if bytes < SECRET_BYTES_MIN {
@@ -129,15 +130,19 @@ impl KeySet {
         Ok(Self(keys))
     }
 
-    /// Keys in the form that their first bytes show: a JWKS, a PEM or a secret.
-    pub(crate) fn any(bytes: &[u8]) -> Result<Self, KeyError> {
-        let trimmed = bytes.trim_ascii();
-        if trimmed.starts_with(b"{") {
-            Self::jwks(trimmed)
-        } else if trimmed.starts_with(b"-----BEGIN") {
-            Self::pem(trimmed)
+    /// Public keys, in a form that names itself: a JWKS or a PEM. Anything else must not become a
+    /// secret: it may be an error page, or a public key in another form, which anyone could then
+    /// sign with.
+    pub(crate) fn document(bytes: &[u8]) -> Result<Self, KeyError> {
+        let bytes = without_mark(bytes);
+        if bytes.starts_with(b"{") {
+            Self::jwks(bytes)
+        } else if is_pem(bytes) {
+            Self::pem(bytes)
         } else {
-            Self::secret(trimmed)
+            let text = "neither a JSON Web Key Set nor a public key in PEM (for a file with a \
+                        secret, use Keys::secret_file)";
+            Err(KeyError::new(text))
         }
     }
 
@@ -234,6 +239,33 @@ impl Key {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// The text without white space around it, and without a byte order mark.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii()
+}
+
+/// Whether there is a PEM, with or without lines before it.
+fn is_pem(bytes: &[u8]) -> bool {
+    bytes.windows(10).any(|window| window == b"-----BEGIN")
+}
+
+/// What the bytes are, if they can't be a secret.
+fn known_document(bytes: &[u8]) -> Option<&'static str> {
+    let text = without_mark(bytes);
+    let begins = |any: &[&str]| any.iter().any(|with| text.starts_with(with.as_bytes()));
+    if is_pem(text) {
+        Some("a PEM")
+    } else if begins(&["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"]) {
+        Some("a public key of SSH")
+    } else if begins(&["{\"", "{ ", "{\n", "{\r"]) {
+        Some("JSON")
+    } else if begins(&["<!", "<html", "<HTML", "<?xml"]) {
+        Some("HTML")
+    } else {
+        None
     }
 }
 

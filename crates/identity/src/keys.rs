@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -51,7 +51,8 @@ impl Keys {
     /// A secret that issuer and node share, for HS256.
     ///
     /// # Errors
-    /// If it is shorter than [`SECRET_BYTES_MIN`](crate::SECRET_BYTES_MIN), or a PEM.
+    /// If it is shorter than [`SECRET_BYTES_MIN`](crate::SECRET_BYTES_MIN), or something that
+    /// others may know: a public key, a JWKS, a page.
     pub fn secret(secret: impl AsRef<[u8]>) -> Result<Self, KeyError> {
         KeySet::secret(secret.as_ref()).map(Self::fixed)
     }
@@ -72,31 +73,32 @@ impl Keys {
         KeySet::jwks(json.as_ref()).map(Self::fixed)
     }
 
-    /// A file with a JSON Web Key Set, a public key in PEM, or a secret: white space around it does
-    /// not count. It is read again every 10 s, by a thread that ends with the last copy of this. If
-    /// that fails, the keys stay as they are, and the log says why.
+    /// A file with a JSON Web Key Set, or a public key in PEM. It is read again every 10 s, by a
+    /// thread that ends with the last copy of this. If that fails, the keys stay as they are, and
+    /// the log says why.
     ///
     /// # Errors
     /// If it can't be read, or has no keys.
     pub fn file(path: impl Into<PathBuf>) -> Result<Self, KeyError> {
-        let path = path.into();
+        Self::watched_file(path.into(), KeySet::document)
+    }
+
+    /// A file with a secret that issuer and node share, for HS256: white space around it does not
+    /// count. It is read again as [`file`](Self::file) says.
+    ///
+    /// # Errors
+    /// If it can't be read, or is no [`secret`](Self::secret).
+    pub fn secret_file(path: impl Into<PathBuf>) -> Result<Self, KeyError> {
+        Self::watched_file(path.into(), |bytes| KeySet::secret(bytes.trim_ascii()))
+    }
+
+    fn watched_file(
+        path: PathBuf,
+        parse: fn(&[u8]) -> Result<KeySet, KeyError>,
+    ) -> Result<Self, KeyError> {
         let place = path.display().to_string();
-        let load = move || {
-            let read = || {
-                let failed = |text: &str| Err(std::io::Error::other(text));
-                // A pipe or a device may never end: opening one may wait for ever.
-                if !std::fs::metadata(&path)?.is_file() {
-                    return failed("it is not a regular file");
-                }
-                let (mut bytes, max) = (Vec::new(), KEYS_BYTES_MAX as u64);
-                File::open(&path)?.take(max + 1).read_to_end(&mut bytes)?;
-                if bytes.len() > KEYS_BYTES_MAX {
-                    return failed(&format!("KEYS_BYTES_MAX: the file exceeds {max} bytes"));
-                }
-                Ok(bytes)
-            };
-            KeySet::any(&read().map_err(|error| KeyError::new(error.to_string()))?)
-        };
+        let load =
+            move || parse(&read_file(&path).map_err(|error| KeyError::new(error.to_string()))?);
         let first = load().map_err(|error| error.at(&place))?;
         Ok(Self::watched(first, place, Pace::FILE, load))
     }
@@ -170,6 +172,21 @@ impl Keys {
             _ => None,
         }
     }
+}
+
+/// Reads a whole file, of at most [`KEYS_BYTES_MAX`].
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let failed = |text: &str| Err(io::Error::other(text));
+    // A pipe or a device may never end: opening one may wait for ever.
+    if !std::fs::metadata(path)?.is_file() {
+        return failed("it is not a regular file");
+    }
+    let (mut bytes, max) = (Vec::new(), KEYS_BYTES_MAX as u64);
+    File::open(path)?.take(max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > KEYS_BYTES_MAX {
+        return failed(&format!("KEYS_BYTES_MAX: the file exceeds {max} bytes"));
+    }
+    Ok(bytes)
 }
 
 /// Only how many there are: keys are secret.

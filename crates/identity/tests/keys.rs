@@ -1,5 +1,7 @@
 //! Where keys come from, and which are refused.
 
+use std::path::PathBuf;
+
 use playfield_identity::{
     Jwt, KEYS_BYTES_MAX, KEYS_MAX, KeyError, Keys, RefusedKind, SECRET_BYTES_MIN, Signer,
 };
@@ -59,30 +61,72 @@ fn keys_that_cant_verify_are_refused_when_they_are_read() {
 }
 
 #[test]
-fn a_file_has_any_of_them() {
-    let folder = std::env::temp_dir().join(format!("playfield-keys-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = |name: &str, content: &[u8]| {
-        let path = folder.join(name);
-        std::fs::write(&path, content).unwrap();
-        Keys::file(path)
-    };
+fn a_file_has_a_set_a_pem_or_a_secret() {
+    let folder = Folder::new("kinds");
     let signers: Vec<_> = pairs().into_iter().map(|(_, signer, _)| signer).collect();
+    let after_a_line = ["Bag Attributes\n", key!("rsa-public.pem")].concat();
+    let marked = ["\u{feff}", key!("jwks.json")].concat();
     let secret = [b"\n", SECRET, b"\n"].concat();
-    for (content, signer) in [
-        (&secret[..], &signers[0]),
-        (key!("rsa-public.pem").as_bytes(), &signers[1]),
-        (key!("jwks.json").as_bytes(), &signers[2]),
+    for (keys, signer) in [
+        (Keys::secret_file(folder.write(&secret)), &signers[0]),
+        (Keys::file(folder.write(key!("rsa-public.pem").as_bytes())), &signers[1]),
+        (Keys::file(folder.write(after_a_line.as_bytes())), &signers[1]),
+        (Keys::file(folder.write(key!("jwks.json").as_bytes())), &signers[2]),
+        (Keys::file(folder.write(marked.as_bytes())), &signers[2]),
     ] {
-        let jwt = Jwt::new(file("keys", content).unwrap());
-        assert!(verify(&jwt, &token(signer, json!({}))).is_ok());
+        assert!(verify(&Jwt::new(keys.unwrap()), &token(signer, json!({}))).is_ok());
     }
-    assert!(file("keys", &vec![b'x'; KEYS_BYTES_MAX]).is_ok());
-    let error = file("keys", &vec![b'x'; KEYS_BYTES_MAX + 1]).unwrap_err().to_string();
+    let long = |bytes| Keys::secret_file(folder.write(&vec![b'x'; bytes]));
+    assert!(long(KEYS_BYTES_MAX).is_ok());
+    let error = long(KEYS_BYTES_MAX + 1).unwrap_err().to_string();
     assert!(error.contains("KEYS_BYTES_MAX"), "{error}");
-    let not_a_file = Keys::file(&folder).unwrap_err().to_string();
+    let not_a_file = Keys::file(&folder.0).unwrap_err().to_string();
     assert!(not_a_file.contains("it is not a regular file"), "{not_a_file}");
-    let missing = Keys::file(folder.join("nothing")).unwrap_err().to_string();
+    let missing = Keys::file(folder.0.join("nothing")).unwrap_err().to_string();
     assert!(missing.contains("nothing: "), "{missing}");
-    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What anyone can read must not be what tokens are signed with.
+#[test]
+fn nothing_that_others_know_becomes_a_secret() {
+    let folder = Folder::new("public");
+    let pem = key!("rsa-public.pem");
+    let after_a_line = ["# login key\n", pem].concat();
+    let marked = ["\u{feff}", key!("jwks.json")].concat();
+    let ssh = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJYVt1c login@example.com";
+    let page = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n</html>";
+    for public in [pem, &after_a_line, key!("jwks.json"), &marked, ssh, page] {
+        let refused = Keys::secret(public).unwrap_err().to_string();
+        assert!(refused.contains("others may know"), "{public}: {refused}");
+        assert!(Keys::secret_file(folder.write(public.as_bytes())).is_err(), "{public}");
+    }
+    for unknown in [ssh, page, "502 Bad Gateway: the login service is being updated"] {
+        let refused = Keys::file(folder.write(unknown.as_bytes())).unwrap_err().to_string();
+        assert!(refused.contains("Keys::secret_file"), "{unknown}: {refused}");
+    }
+}
+
+/// A folder for one test, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = format!("playfield-keys-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    /// The path of a file with this content.
+    fn write(&self, content: &[u8]) -> PathBuf {
+        let path = self.0.join("keys");
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

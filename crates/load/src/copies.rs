@@ -71,6 +71,7 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
+    use std::time::Duration;
 
     use playfield_client::RoomNumber;
     use playfield_client::core::{Joined, Update, UpdateKind};
@@ -90,6 +91,7 @@ mod tests {
             sync_hz: 20,
             fingerprint: 0,
             silence: None,
+            grace: Duration::ZERO,
         };
         let mut seat = Seat::new(0, &joined);
         let at = |ms: u64| ms * 1_000_000;

@@ -70,6 +70,14 @@ pub mod channel {
     pub use playfield_room::{Payload, Publication};
 }
 
+/// Devices, for fleets without rooms: what a program decides about them, for [`Server::fleet`], and
+/// who is connected.
+pub mod device {
+    pub use playfield_device::{Cursor, Device, Page, Registration};
+    pub use playfield_room::{Payload, Push, Target};
+    pub use playfield_server::{Devices, Duplicates, Fleet, FleetSettings, Gone};
+}
+
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.
 /// See `docs/packets.md`.
 pub mod packet {

@@ -15,7 +15,8 @@ use playfield_room::{Error, Room, RoomType, Store};
 use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
 use playfield_server::{
-    AsyncAuthenticator, Authenticator, Config, Identity, NodeHandle, Running, log_to_stderr,
+    AsyncAuthenticator, Authenticator, Config, Fleet, FleetSettings, Identity, NodeHandle, Running,
+    log_to_stderr,
 };
 use playfield_wire::client::Hello;
 
@@ -46,6 +47,7 @@ pub struct Server {
     #[cfg(feature = "jwt")]
     tickets: Option<playfield_identity::Tickets>,
     channels: Vec<ChannelRule>,
+    fleet: Option<Addition>,
     store: Option<Addition>,
     /// Routes and folders.
     site: Vec<Addition>,
@@ -76,6 +78,7 @@ impl Server {
             #[cfg(feature = "jwt")]
             tickets: None,
             channels: Vec::new(),
+            fleet: None,
             store: None,
             site: Vec::new(),
             services: Vec::new(),
@@ -370,6 +373,37 @@ impl Server {
         self
     }
 
+    /// Lets clients register as devices, which report to the fleet and take commands. Connections
+    /// of [services](Self::service) can be registered too. [`NodeHandle::devices`] finds them by id
+    /// and by tag.
+    ///
+    /// ```
+    /// use playfield::device::{Device, Fleet, FleetSettings, Gone};
+    /// use playfield::{Result, Server};
+    ///
+    /// struct Meters;
+    ///
+    /// impl Fleet for Meters {
+    ///     fn report(&self, meter: &Device, report: &[u8]) -> Result<Vec<u8>> {
+    ///         println!("{}: {}", meter.id(), String::from_utf8_lossy(report));
+    ///         Ok(Vec::new())
+    ///     }
+    ///
+    ///     fn gone(&self, meter: &Device, why: Gone) {
+    ///         println!("{} is gone: {why:?}", meter.id());
+    ///     }
+    /// }
+    ///
+    /// // Each user has meters of their own, such as `ann:kitchen`.
+    /// let settings = FleetSettings::new().ids("{user}:*").silent_ms(20_000);
+    /// let server = Server::new().fleet(Meters, settings);
+    /// ```
+    #[must_use]
+    pub fn fleet(mut self, fleet: impl Fleet, settings: FleetSettings) -> Self {
+        self.fleet = Some(Box::new(move |server| server.fleet(fleet, settings)));
+        self
+    }
+
     /// Keeps rooms with a key whose type is [persistent](Room#rooms-that-last) in this store. With
     /// such room types and no store, the node does not start.
     #[must_use]
@@ -461,6 +495,7 @@ impl Server {
             #[cfg(feature = "jwt")]
             tickets,
             channels,
+            fleet,
             store,
             site,
             services,
@@ -477,7 +512,7 @@ impl Server {
         if let Some(tickets) = tickets {
             server = server.tickets(tickets);
         }
-        let serves_clients = !types.is_empty() || !channels.is_empty();
+        let serves_clients = !types.is_empty() || !channels.is_empty() || fleet.is_some();
         if services.is_empty() || serves_clients || !pages.is_empty() || !site.is_empty() {
             server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
         }
@@ -490,6 +525,7 @@ impl Server {
             .into_iter()
             .chain(services)
             .chain(store)
+            .chain(fleet)
             .chain(on_start)
             .fold(server, |server, add| add(server));
         pages

@@ -232,7 +232,7 @@ export class ModelNode {
     room.history.set(1, structuredClone(state));
     this.rooms.push(room);
     this.session.rooms.set(number, room);
-    this.says({ type: "joined", request, room: number, id: `r${number}`, room_type, player: 3, epoch: room.epoch, tick_hz: 0, sync_hz: 20, fingerprint: "1", silence_ms: this.silence });
+    this.says({ type: "joined", request, room: number, id: `r${number}`, room_type, player: 3, epoch: room.epoch, tick_hz: 0, sync_hz: 20, fingerprint: "1", silence_ms: this.silence, grace_ms: 10_000 });
     this.snapshot(room);
   }
   leave({ request, room: number }) {

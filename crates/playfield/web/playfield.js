@@ -52,8 +52,8 @@
  *   the node had to forget, by room: events, which `missed` reports, and answers, whose requests
  *   fail. Empty if nothing is missing.
  * @property {(how: { away: number, unconfirmed: number }) => void} [newSession] The connection is
- *   restored, but the node no longer had the session. All rooms have ended, and all requests failed.
- *   Join again. `unconfirmed` is how many messages of `send` the node has not confirmed: whether
+ *   restored, but the node no longer had the session. All rooms have ended, and all requests have
+ *   failed. Join again. `unconfirmed` is how many messages of `send` the node has not confirmed: whether
  *   they were handled is unknown.
  * @property {(code: string, text: string, how: { unconfirmed: number }) => void} [ended] The
  *   connection has ended for good. After `close` on a connection that is there, what is not
@@ -72,8 +72,84 @@
  * @property {number} bytes The length of all messages received.
  * @property {(roomType: string, on?: RoomCallbacks, how?: How) => Room} join Joins a room: one of
  *   the type that is not full, or a new one, unless `how` says otherwise.
+ * @property {(channel: string, on?: ChannelCallbacks, how?: ChannelHow) => Subscription} subscribe
+ *   Subscribes to a channel, and again on each new connection, with the position it has reached.
+ *   Throws if this connection subscribes to it already.
+ * @property {(channel: string, payload: any) => Promise<number>} publish Publishes to a channel.
+ *   Resolves to the publication's offset, or rejects with the node's reason.
+ * @property {(channel: string, payload: any) => boolean} publishUnconfirmed Publishes without an
+ *   answer. Returns `false` if too much waits.
+ * @property {(channel: string) => Promise<{ sequence: number, count: number, members: Member[] }>}
+ *   members Who subscribes to a channel: how many, those that the node lists, and the number of the
+ *   last `presence` before the answer.
+ * @property {(channel: string, how?: { since?: Position, limit?: number }) => Promise<History>}
+ *   history Publications of a channel after `since`, the oldest first.
+ * @property {(id: string, on?: DeviceCallbacks, how?: DeviceHow) => Device} register Registers as a
+ *   device, and again in each new session.
  * @property {() => void} ping Measures the round trip now. The client does so from time to time.
  * @property {() => void} close Says goodbye, and so leaves all rooms.
+ */
+
+/** @typedef {{ epoch: number | string, offset: number }} Position A place in a channel. */
+/** @typedef {{ session: number | string, user?: string, name: string }} Member */
+/** @typedef {{ offset: number, user?: string, payload: any }} Publication */
+/** @typedef {Position & { publications: Publication[] }} History The last publication, and some. */
+
+/**
+ * The callbacks of a subscription. All are optional.
+ *
+ * @typedef {object} ChannelCallbacks
+ * @property {(payload: any, publication: Publication) => void} [publication] For each publication:
+ *   once, in order. A channel of bytes has base64.
+ * @property {(how: { recovered: boolean, missed: number, members: number }) => void} [subscribed]
+ *   The node has answered, on this connection. `recovered` says whether everything since the
+ *   position follows; `missed` counts what does not, as far as is known. `members` is 0 if this
+ *   client may not know how many there are.
+ * @property {(count: number) => void} [missed] Before a publication: the node has dropped this many
+ *   before it, because this client was too slow.
+ * @property {(member: Member & { joined: boolean, sequence: number }) => void} [presence] Another
+ *   session subscribes, or does no longer. After a gap in `sequence`, ask for `members`.
+ * @property {(code: string, text: string) => void} [unsubscribed] The node refused the
+ *   subscription, or has ended it, or the connection has ended.
+ */
+
+/** @typedef {{ since?: Position }} ChannelHow From which publication on; new ones without it. */
+
+/**
+ * A subscription, as `subscribe` returns it. All fields are read-only.
+ *
+ * @typedef {object} Subscription
+ * @property {Connection} connection
+ * @property {string} channel The channel's name.
+ * @property {?Position} position The last publication that was reported, or before which it began.
+ * @property {boolean} ended Nothing more comes.
+ * @property {() => void} unsubscribe Ends it.
+ */
+
+/**
+ * The callbacks of a device. All are optional.
+ *
+ * @typedef {object} DeviceCallbacks
+ * @property {(payload: any) => any} [command] For each command. What it returns, or its promise
+ *   resolves to, is the answer, if one is wanted; what it throws is the reason why there is none.
+ * @property {(how: { isNew: boolean }) => void} [registered] The device is registered; `isNew` says
+ *   whether no other was registered under the id.
+ * @property {(code: string, text: string) => void} [unregistered] The node refused, now or in a new
+ *   session, or the connection has ended.
+ */
+
+/** @typedef {{ metadata?: Object<string, string>, tags?: string[] }} DeviceHow */
+
+/**
+ * A device, as `register` returns it. All fields are read-only.
+ *
+ * @typedef {object} Device
+ * @property {Connection} connection
+ * @property {string} id
+ * @property {Promise<Device>} registered Resolves once it is registered; rejects if it is refused.
+ * @property {(payload: any) => Promise<any>} report Sends a report, and resolves to the reply.
+ * @property {(payload: any) => boolean} reportUnanswered Sends a report without a reply. Returns
+ *   `false` if too much waits.
  */
 
 /**
@@ -113,7 +189,10 @@ export const UNUSABLE_IN_A_ROW_MAX = 16;
 const OF_A_ROOM = ["joined", "snapshot", "patch", "check", "event", "left"];
 
 /** The messages that arrive exactly once, over however many connections. */
-const COUNTED = ["joined", "listed", "schema", "left", "reply", "event", "error"];
+const COUNTED = [
+  "joined", "listed", "schema", "left", "reply", "event", "error",
+  "published", "members", "history", "registered", "command",
+];
 
 /** Acknowledges them after this many messages, this many characters, or this long. */
 const ACK_EVERY = 32, ACK_LENGTH = 16384, ACK_DELAY_MS = 1000;
@@ -123,6 +202,12 @@ const ACK_EVERY = 32, ACK_LENGTH = 16384, ACK_DELAY_MS = 1000;
  * `false`, and requests fail. The message that reaches it is still taken.
  */
 export const UNCONFIRMED_LENGTH_MAX = 2 ** 20;
+
+/** The most channels that one connection may subscribe to. */
+export const SUBSCRIPTIONS_MAX = 1024;
+
+/** Refusals that pass; what was granted before is asked for again after this time. */
+const PASSING = ["limit", "too_fast", "busy"], RETRY_MS = 1000;
 
 /** A message that counts comes again if it can't be read. After more in a row the client stops. */
 export const UNREADABLE_IN_A_ROW_MAX = 2;
@@ -416,6 +501,8 @@ export function join(roomType, name, on = {}, how = {}) {
 export function connect(name, on = {}, how = {}) {
   const connection = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 };
   const rooms = new Map(); // by number, once joined
+  let device = null; // what this client is registered as
+  let session = 0; // counts the sessions
   const waiting = new Map(); // what waits for an answer, by the request's number
   let requests = 0;
   // Of the session: its token, "" if the node does not keep it; the messages that the node has not
@@ -482,6 +569,7 @@ export function connect(name, on = {}, how = {}) {
     log = [];
     logLength = sent = received = behind = behindLength = 0;
     token = "";
+    session += 1;
     // From here on the callbacks may join again.
     for (const inside of over) inside.end(code, text);
     for (const entry of failed) entry.reject(code, text);
@@ -534,6 +622,8 @@ export function connect(name, on = {}, how = {}) {
     wakes.abort();
     connection.status = "ended";
     forget(code, text);
+    channels.end(code, text);
+    if (device) call(device.on, "unregistered", code, text);
     call(on, "status", text);
     call(on, "ended", code, text, { unconfirmed });
   };
@@ -575,7 +665,36 @@ export function connect(name, on = {}, how = {}) {
   /** Leaves a room that the node has this client in, but that it does not know, or can't use. */
   const leave = (room) => post({ type: "leave", request: ++requests, room });
 
+  const isReady = () => isWelcome;
+  const channels = makeChannels(connection, { put, next: () => ++requests, isReady });
+  /** Registers the device again in a new session. */
+  const renew = () => {
+    const inside = device;
+    if (!inside || !isWelcome) return;
+    const reject = (code, text, retryMs = RETRY_MS) => {
+      if (device !== inside || code === "connection_lost") return;
+      if (PASSING.includes(code)) return (inside.timer = setTimeout(renew, retryMs));
+      device = null;
+      call(inside.on, "unregistered", code, text);
+    };
+    const resolve = (isNew) => call(inside.on, "registered", { isNew });
+    if (!ask(inside.message, { resolve, reject })) inside.timer = setTimeout(renew, RETRY_MS);
+  };
+  const obey = async ({ command, payload }) => {
+    const now = session;
+    let answer;
+    try {
+      if (!device?.on.command) throw new Error("the device takes no commands");
+      answer = { payload: await device.on.command(payload) };
+    } catch (error) {
+      if (command === undefined) throw error; // It is reported as uncaught.
+      answer = { error: String(error?.message ?? error) };
+    }
+    if (command !== undefined && session === now) post({ type: "answer", command, ...answer });
+  };
+
   const handlers = {
+    ...channels.handlers,
     welcome: ({ resume = "", grace_ms: grace, heartbeat_ms, resumed }) => {
       const wasLost = lostAt !== null, away = wasLost ? now() - lostAt : 0;
       if (resumed) {
@@ -598,14 +717,17 @@ export function connect(name, on = {}, how = {}) {
       watch(beat());
       const lost = (resumed?.lost ?? []).map(({ room: number, messages }) => {
         const inside = rooms.get(number);
-        // Without a room, or with an unknown one, it was the answer to a join.
-        const isOf = (entry) => (inside ? entry.inside === inside : entry.isJoin);
+        // With an unknown room, it was the answer to a join; without one, to something else too.
+        const isOf = ({ inside: of, isJoin }) =>
+          inside ? of === inside : isJoin || (!number && !of);
         fail((entry) => isOf(entry) && entry.count <= resumed.received, "connection_lost", LOST);
         received += messages;
         if (inside) inside.missing += messages;
         else if (number) leave(number);
         return { room: inside?.room ?? null, messages };
       });
+      if (!resumed) renew();
+      channels.subscribe();
       call(on, "status", "connected");
       if (resumed) call(on, "resumed", { away, lost });
       else if (wasLost) call(on, "newSession", { away, unconfirmed });
@@ -621,14 +743,20 @@ export function connect(name, on = {}, how = {}) {
       if (message.silence_ms) watch(beat());
     },
     reply: ({ request, payload }) => waiting.get(request)?.resolve?.(payload),
-    error: ({ request, room, code, text }) => {
+    published: ({ request, offset }) => waiting.get(request)?.resolve?.(offset),
+    members: ({ request, type, ...answer }) => waiting.get(request)?.resolve?.(answer),
+    history: ({ request, type, ...answer }) => waiting.get(request)?.resolve?.(answer),
+    registered: ({ request, is_new }) => waiting.get(request)?.resolve?.(is_new),
+    command: obey,
+    error: ({ request, room, code, text, retry_after_ms: retryMs }) => {
+      if (channels.refused(request, code, text, retryMs)) return;
       const entry = waiting.get(request);
       // The request no longer waits: the answer came too late.
       if (request !== undefined && !entry) return;
       const inside = entry?.inside ?? rooms.get(room);
       // A join that fails says so at its end.
       if (!entry?.isJoin) call(inside?.on ?? on, "status", text);
-      entry?.reject(code, text);
+      entry?.reject(code, text, retryMs);
       // Its `left` is among what the node had to forget.
       if (entry && code === "not_joined") inside.end(code, text);
     },
@@ -740,6 +868,41 @@ export function connect(name, on = {}, how = {}) {
     }
     return inside.room;
   };
+  /** A request that concerns no room. */
+  const request = (message) =>
+    new Promise((resolve, reject) => {
+      const refuse = (code, text) => reject(failure(code, text));
+      if (connection.status === "ended") refuse("connection_lost", "the connection has ended");
+      else if (!ask(message, { resolve, reject: refuse })) refuse("limit", TOO_MUCH);
+    });
+  connection.subscribe = channels.add;
+  connection.publish = (channel, payload) => request({ type: "publish", channel, payload });
+  connection.publishUnconfirmed = (channel, payload) =>
+    post({ type: "publish", channel, payload }) > 0;
+  connection.members = (channel) => request({ type: "members", channel });
+  connection.history = (channel, { since, limit } = {}) =>
+    request({ type: "history", channel, since, limit });
+  connection.register = (id, onDevice = {}, { metadata, tags } = {}) => {
+    const handle = { connection, id };
+    const inside = { on: onDevice, message: { type: "register", device: id, metadata, tags } };
+    handle.report = (payload) => request({ type: "report", payload });
+    handle.reportUnanswered = (payload) => post({ type: "report", payload }) > 0;
+    handle.registered = request(inside.message).then(
+      (isNew) => {
+        clearTimeout(device?.timer);
+        device = inside;
+        call(onDevice, "registered", { isNew });
+        return handle;
+      },
+      (error) => {
+        call(onDevice, "unregistered", error.code, error.message);
+        throw error;
+      },
+    );
+    // `unregistered` says so too.
+    handle.registered.catch(() => {});
+    return handle;
+  };
   connection.ping = () => isWelcome && ping();
   connection.close = () => {
     put({ type: "goodbye" });
@@ -754,6 +917,121 @@ export function connect(name, on = {}, how = {}) {
   globalThis.addEventListener?.("pagehide", gone, { signal });
   open();
   return connection;
+}
+
+/** The subscriptions of a connection, over however many sockets and sessions. */
+function makeChannels(connection, { put, next, isReady }) {
+  const all = new Map(); // by name
+  // Of the present connection: by the channel's number; those that wait for an answer, and the
+  // names of those that were ended before it, by request.
+  const numbers = new Map(), asked = new Map(), dropped = new Map();
+
+  const ask = (inside) => {
+    const { channel, position } = inside.subscription;
+    const request = next();
+    asked.set(request, inside);
+    const since = position ?? undefined, presence = inside.on.presence !== undefined;
+    put({ type: "subscribe", request, channel, since, presence });
+  };
+  /** Forgets a subscription. Returns whether it was there. */
+  const remove = (inside) => {
+    const { subscription } = inside;
+    if (subscription.ended) return false;
+    subscription.ended = true;
+    clearTimeout(inside.timer);
+    numbers.delete(inside.number);
+    return all.delete(subscription.channel);
+  };
+  const end = (inside, code, text) => remove(inside) && call(inside.on, "unsubscribed", code, text);
+
+  return {
+    add: (channel, on = {}, { since = null } = {}) => {
+      if (all.has(channel)) throw new Error(`this connection subscribes to ${channel} already`);
+      const subscription = { connection, channel, position: since && { ...since }, ended: false };
+      const inside = { subscription, on, isBegun: false };
+      subscription.unsubscribe = () => {
+        if (!remove(inside) || !isReady()) return;
+        const { number } = inside;
+        if (number !== undefined) return put({ type: "unsubscribe", channel: number });
+        for (const [request, of] of asked) {
+          if (of === inside && asked.delete(request)) dropped.set(request, channel);
+        }
+      };
+      const isOver = connection.status === "ended";
+      const isFull = all.size + dropped.size >= SUBSCRIPTIONS_MAX;
+      if (isOver || isFull) {
+        const most = `this connection subscribes to ${all.size} channels, which is the most`;
+        const why = isOver ? ["connection_lost", "the connection has ended"] : ["limit", most];
+        subscription.ended = true;
+        queueMicrotask(() => call(on, "unsubscribed", ...why));
+        return subscription;
+      }
+      all.set(channel, inside);
+      if (isReady()) ask(inside);
+      return subscription;
+    },
+    /** Subscribes on a new connection. */
+    subscribe: () => {
+      for (const map of [numbers, asked, dropped]) map.clear();
+      for (const inside of all.values()) {
+        clearTimeout(inside.timer);
+        inside.number = undefined;
+        ask(inside);
+      }
+    },
+    end: (code, text) => {
+      for (const inside of [...all.values()]) end(inside, code, text);
+    },
+    /** The node refused a request. Returns whether it was a subscription. */
+    refused: (request, code, text, retryMs = RETRY_MS) => {
+      if (dropped.delete(request)) return true;
+      const inside = asked.get(request);
+      if (!asked.delete(request)) return false;
+      if (inside.isBegun && PASSING.includes(code)) {
+        inside.timer = setTimeout(() => isReady() && ask(inside), retryMs);
+      } else end(inside, code, text);
+      return true;
+    },
+    handlers: {
+      subscribed: ({ request, channel, epoch, offset, recovered = false, members = 0 }) => {
+        const name = dropped.get(request);
+        if (dropped.delete(request)) {
+          // A later subscription to it has taken the place of this one.
+          if (!all.has(name)) put({ type: "unsubscribe", channel });
+          return;
+        }
+        const inside = asked.get(request);
+        if (!asked.delete(request)) return;
+        const { subscription, on } = inside, { position } = subscription;
+        const isSame = position?.epoch === epoch;
+        const missed = isSame ? Math.max(offset - position.offset, 0) : position ? offset : 0;
+        const at = isSame ? Math.max(offset, position.offset) : offset;
+        subscription.position = { epoch, offset: at };
+        Object.assign(inside, { number: channel, isBegun: true });
+        numbers.set(channel, inside);
+        recovered &&= position !== null && missed === 0;
+        call(on, "subscribed", { recovered, missed, members });
+      },
+      publication: ({ channel, offset, user, payload = null }) => {
+        const inside = numbers.get(channel);
+        // It was unsubscribed from, or is known.
+        if (!inside || !(offset > inside.subscription.position.offset)) return;
+        const { subscription, on } = inside;
+        const missed = offset - subscription.position.offset - 1;
+        subscription.position = { ...subscription.position, offset };
+        if (missed > 0) call(on, "missed", missed);
+        if (!subscription.ended) call(on, "publication", payload, { offset, user, payload });
+      },
+      unsubscribed: ({ channel, code, text }) => {
+        const inside = numbers.get(channel);
+        if (inside) end(inside, code, text);
+      },
+      presence: ({ channel, type, ...member }) => {
+        const inside = numbers.get(channel);
+        if (inside) call(inside.on, "presence", member);
+      },
+    },
+  };
 }
 
 /** A room of a connection, and the functions that the connection calls. */
@@ -823,6 +1101,8 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
     on,
     /** How long the connection may be silent while this client is in the room. */
     silence: Infinity,
+    /** How long the room keeps the player's seat after the connection is lost, in ms. */
+    grace: Infinity,
     /** How many messages the node had to forget since the last event. */
     missing: 0,
     /** The copy, as a client that resumes states it. */
@@ -843,6 +1123,7 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
       Object.assign(room, { number, player, id, key, version: null });
       ({ epoch } = message);
       inside.silence = message.silence_ms || Infinity;
+      inside.grace = message.grace_ms ?? Infinity;
       rooms.set(number, inside);
       for (const { start } of early.splice(0)) start();
     },

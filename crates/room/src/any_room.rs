@@ -196,9 +196,17 @@ pub trait AnyRoom: Send {
         let _ = (at, player, out);
     }
 
-    /// A player whose connection was lost is back. The link is the same.
-    fn returned(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
-        let _ = (at, player, out);
+    /// A player whose connection was lost is back. The link is the same. `away` is the time since
+    /// the client was last heard: messages that came up to their [rates](crate::Message) meanwhile
+    /// wait with the client, and come at once.
+    fn returned(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        away: Duration,
+        out: &mut dyn RoomOutput,
+    ) {
+        let _ = (at, player, away, out);
     }
 
     /// A ping to a player was answered after `round_trip`. Only for rooms whose

@@ -66,6 +66,8 @@ pub(crate) struct ContextState {
     /// How much of their rates players have used, by player and message; only of messages with a
     /// rate.
     pub(crate) limiters: BTreeMap<(PlayerId, u32), Limiter>,
+    /// Of players who have come back: from when to when they could send nothing.
+    absences: BTreeMap<PlayerId, (Duration, Duration)>,
     /// How long messages to players and back take; only where the room asks for it.
     pub(crate) round_trips: RoundTrips,
     /// The unfinished background tasks, by number: the name of the message that each ends with.
@@ -160,6 +162,7 @@ impl ContextState {
             saves_asked: 0,
             effects: Vec::new(),
             limiters: BTreeMap::new(),
+            absences: BTreeMap::new(),
             round_trips: RoundTrips::default(),
             tasks: BTreeMap::new(),
             asks: BTreeMap::new(),
@@ -224,6 +227,28 @@ impl ContextState {
         while let Some(&key) = self.limiters.range(of_player.clone()).next().map(|(key, _)| key) {
             self.limiters.remove(&key);
         }
+        self.absences.remove(&player);
+    }
+
+    /// A player could send nothing for this time, and is back: what waits with the client may come
+    /// at once.
+    pub(crate) fn credit_rates(&mut self, player: PlayerId, away: Duration) {
+        let (since, now) = (self.now.saturating_sub(away), self.now);
+        for (_, limiter) in self.limiters.range_mut((player, 0)..=(player, u32::MAX)) {
+            limiter.credit(since, now);
+        }
+        self.absences.insert(player, (since, now));
+    }
+
+    /// What a player has used of the rate of a message.
+    pub(crate) fn limiter(&mut self, player: PlayerId, message: u32) -> &mut Limiter {
+        self.limiters.entry((player, message)).or_insert_with(|| {
+            let mut limiter = Limiter::default();
+            if let Some(&(since, now)) = self.absences.get(&player) {
+                limiter.credit(since, now);
+            }
+            limiter
+        })
     }
 
     /// A new number for a task or a request.

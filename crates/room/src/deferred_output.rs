@@ -5,7 +5,9 @@ use std::any::TypeId;
 use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
-use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Result, RoomOutput, Task};
+use crate::{
+    Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result, RoomOutput, Task,
+};
 
 /// Keeps tasks and mail until the host's first call. It drops output to players: there are none yet.
 #[derive(Default)]
@@ -15,12 +17,13 @@ pub(crate) struct DeferredOutput {
     rooms: Vec<NewRoom>,
     posts: Vec<(String, Mail)>,
     publications: Vec<Publication>,
+    pushes: Vec<Push>,
 }
 
 impl DeferredOutput {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { tasks, jobs, rooms, posts, publications } = self;
-        let is_silent = posts.is_empty() && publications.is_empty();
+        let Self { tasks, jobs, rooms, posts, publications, pushes } = self;
+        let is_silent = posts.is_empty() && publications.is_empty() && pushes.is_empty();
         tasks.is_empty() && jobs.is_empty() && rooms.is_empty() && is_silent
     }
 
@@ -40,6 +43,9 @@ impl DeferredOutput {
         }
         for publication in self.publications.drain(..) {
             out.publish(publication);
+        }
+        for push in self.pushes.drain(..) {
+            out.push(push);
         }
         for (task, work) in self.tasks.drain(..) {
             out.spawn(task, work)?;
@@ -84,6 +90,10 @@ impl RoomOutput for DeferredOutput {
 
     fn publish(&mut self, publication: Publication) {
         self.publications.push(publication);
+    }
+
+    fn push(&mut self, push: Push) {
+        self.pushes.push(push);
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

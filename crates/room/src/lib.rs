@@ -46,7 +46,7 @@ pub use message::{
     Message, MessageOf, On, OnePerUser, RATE_MULTIPLE, Settings,
 };
 pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
-pub use output::{EventHeader, Job, Link, Payload, Publication, RoomOutput, Task};
+pub use output::{EventHeader, Job, Link, Payload, Publication, Push, RoomOutput, Target, Task};
 pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;
 /// [`Room`] lists the options of this attribute.

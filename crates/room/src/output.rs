@@ -56,7 +56,69 @@ impl Publication {
     }
 }
 
-/// The payload of a [`Publication`].
+/// What a room pushes to devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Push {
+    /// Which devices it is for.
+    pub to: Target,
+    /// What is pushed.
+    pub payload: Payload,
+}
+
+impl Push {
+    /// A value, for a fleet whose payloads are JSON.
+    pub fn json(to: impl Into<Target>, value: &impl Data) -> Self {
+        let mut text = Vec::new();
+        value.write(Format::Json, &mut text);
+        Self { to: to.into(), payload: Payload::Json(text) }
+    }
+
+    /// The value that is pushed.
+    ///
+    /// # Errors
+    /// If it is of another type, or bytes.
+    pub fn read<T: Data>(&self) -> Result<T, Error> {
+        let bad = |text: String| Error::new(ErrorCode::BadPayload, text);
+        match &self.payload {
+            Payload::Json(text) => {
+                T::read(Format::Json, text).map_err(|error| bad(error.to_string()))
+            }
+            Payload::Bytes(_) => Err(bad("the push is bytes".into())),
+        }
+    }
+}
+
+/// Which devices a push is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The device of this id.
+    Device(String),
+    /// All that have this tag.
+    Tag(String),
+    /// All.
+    All,
+}
+
+impl Target {
+    /// All devices that have this tag.
+    pub fn tag(tag: impl Into<String>) -> Self {
+        Self::Tag(tag.into())
+    }
+}
+
+impl From<&str> for Target {
+    fn from(id: &str) -> Self {
+        Self::Device(id.into())
+    }
+}
+
+impl From<String> for Target {
+    fn from(id: String) -> Self {
+        Self::Device(id)
+    }
+}
+
+/// The payload of a [`Publication`] or a [`Push`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// The text of a JSON value.
@@ -122,6 +184,9 @@ pub trait RoomOutput {
 
     /// Publishes in a channel. What the host can't publish, it logs.
     fn publish(&mut self, publication: Publication);
+
+    /// Pushes to devices. What the host can't push, it logs.
+    fn push(&mut self, push: Push);
 
     /// Sends mail to another room, by its id. If there is no such room, the host answers a request
     /// with an error and drops anything else.

@@ -65,6 +65,8 @@ impl fmt::Display for Rate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bucket {
     full_at: u64,
+    /// Until then, what [`credit`](Self::credit) gave is left: as much as comes back in that time.
+    credit_until: u64,
 }
 
 impl Bucket {
@@ -79,16 +81,42 @@ impl Bucket {
         let full_at = self.full_at.max(now).saturating_add(rate.interval.saturating_mul(count));
         let most = now.saturating_add(rate.full);
         if full_at > most {
-            return Err(time(full_at - most));
+            return self.take_credit(now, most, full_at - most);
         }
         self.full_at = full_at;
         Ok(())
     }
 
+    /// Takes the rest of the bucket, and what is missing from the credit.
+    #[cold]
+    fn take_credit(&mut self, now: u64, most: u64, missing: u64) -> Result<(), Duration> {
+        let credit = self.credit_until.saturating_sub(now);
+        if missing > credit {
+            return Err(time(missing - credit));
+        }
+        self.credit_until -= missing;
+        self.full_at = most;
+        Ok(())
+    }
+
+    /// The sender could not send since `since`, and is back: what came meanwhile beyond a full
+    /// bucket may be taken, too. It fades as fast as it came, so over any time no more is taken
+    /// than a burst and what the rate gives.
+    pub fn credit(&mut self, since: Duration, now: Duration) {
+        let now = units(now);
+        let credit = now.saturating_sub(self.full_at.max(units(since)));
+        self.credit_until = self.credit_until.max(now.saturating_add(credit));
+    }
+
     /// Takes `count`, whether they are there or not.
     pub fn spend(&mut self, now: Duration, rate: Rate, count: u64) {
         let cost = rate.interval.saturating_mul(count);
-        self.full_at = self.full_at.max(units(now)).saturating_add(cost);
+        let now = units(now);
+        let full_at = self.full_at.max(now).saturating_add(cost);
+        let missing = full_at.saturating_sub(now.saturating_add(rate.full));
+        let credit = missing.min(self.credit_until.saturating_sub(now));
+        self.credit_until -= credit;
+        self.full_at = full_at - credit;
     }
 
     /// From when on one may be taken.
@@ -100,7 +128,10 @@ impl Bucket {
     /// Of two buckets with the same rate, the one that has less left.
     #[must_use]
     pub fn least(self, other: Self) -> Self {
-        Self { full_at: self.full_at.max(other.full_at) }
+        Self {
+            full_at: self.full_at.max(other.full_at),
+            credit_until: self.credit_until.min(other.credit_until),
+        }
     }
 }
 
@@ -151,6 +182,11 @@ impl Limiter {
             Ok(()) => Verdict::Within,
             Err(wait) => self.refuse(now, limit, count, wait),
         }
+    }
+
+    /// The sender could not send since `since`, and is back: see [`Bucket::credit`].
+    pub fn credit(&mut self, since: Duration, now: Duration) {
+        self.taken.credit(since, now);
     }
 
     #[cold]
@@ -247,6 +283,38 @@ mod tests {
         ] {
             assert_eq!(rate.to_string(), text);
         }
+    }
+
+    #[test]
+    fn who_could_not_send_may_send_what_came_meanwhile_in_one_burst() {
+        let rate = Rate::new(5, SECOND, 5);
+        let at = Duration::from_secs;
+        for (back, later, expected) in
+            [(12, 0, 65), (12, 2, 55), (12, 6, 35), (12, 12, 5), (12, 60, 5), (0, 0, 5)]
+        {
+            let mut bucket = Bucket::default();
+            bucket.credit(at(100), at(100 + back));
+            let now = at(100 + back + later);
+            assert_eq!(drain(&mut bucket, now, rate), expected, "{back} s away, {later} s later");
+            assert_eq!(drain(&mut bucket, now + SECOND, rate), 5, "the rate goes on");
+        }
+    }
+
+    #[test]
+    fn coming_back_again_and_again_gives_no_more_than_the_rate() {
+        let rate = Rate::new(5, SECOND, 5);
+        let mut bucket = Bucket::default();
+        assert_eq!(drain(&mut bucket, SECOND, rate), 5);
+        let mut taken = 0;
+        for second in 2..=21 {
+            let now = Duration::from_secs(second);
+            bucket.credit(now - SECOND, now);
+            bucket.credit(now - SECOND, now);
+            if second % 4 == 1 {
+                taken += drain(&mut bucket, now, rate);
+            }
+        }
+        assert!(taken <= 100, "{taken}");
     }
 
     #[test]

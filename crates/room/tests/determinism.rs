@@ -307,7 +307,8 @@ fn play(seed: u64, inputs: &[Input]) -> (Vec<Output>, String, Vec<Vec<u8>>) {
                 host.room.lost(host.at, PlayerId((*player).into()), &mut host.out);
             }
             Input::Returned(player) => {
-                host.room.returned(host.at, PlayerId((*player).into()), &mut host.out);
+                let player = PlayerId((*player).into());
+                host.room.returned(host.at, player, Duration::from_secs(1), &mut host.out);
             }
             Input::Done => {
                 for (task, job) in std::mem::take(&mut host.out.jobs) {
@@ -366,7 +367,11 @@ proptest! {
             match input {
                 Input::Join(format) => players.extend(sim.join_in("guest", format)),
                 Input::Leave(player) => here(player).into_iter().for_each(|player| sim.leave(player)),
-                Input::Act(player, act, true) => drop(here(player).map(|player| sim.request(player, act))),
+                Input::Act(player, act, true) => {
+                    // The reply to a player who is away comes later.
+                    let asked = here(player).map(|player| sim.request_begin(player, act));
+                    drop(asked.and_then(|asked| sim.reply(&asked)));
+                }
                 Input::Act(player, act, false) => drop(here(player).map(|player| sim.send(player, act))),
                 Input::Noise(player, index, payload) => {
                     drop(here(player).map(|player| sim.raw_request(player, index.into(), &payload)));

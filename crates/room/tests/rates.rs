@@ -193,3 +193,25 @@ fn a_rate_is_no_part_of_the_schema() {
     }
     assert_eq!(fingerprint(&schema::<Counter>()), fingerprint(&schema::<without::Counter>()));
 }
+
+/// A client that was away sends what waited at once, and it is no more than its rate allows.
+#[test]
+fn who_comes_back_may_send_what_waited_in_one_burst() {
+    for (away_s, expected) in [(0, 10), (4, 50), (9, 100)] {
+        let mut sim = Sim::<Counter>::new(1);
+        let ann = sim.join("Ann").unwrap();
+        sim.cut(ann);
+        sim.advance(Duration::from_secs(away_s));
+        sim.resume(ann);
+        for _ in 0..expected {
+            sim.send(ann, Say(1)).unwrap();
+        }
+        assert!(sim.send(ann, Say(1)).is_err(), "{away_s} s away: one more");
+        // The credit is for that burst.
+        sim.advance(Duration::from_secs(30));
+        for _ in 0..10 {
+            sim.send(ann, Say(1)).unwrap();
+        }
+        assert!(sim.send(ann, Say(1)).is_err());
+    }
+}

@@ -104,7 +104,7 @@ fn a_connection_that_is_lost_takes_its_measurements_along() {
     assert_eq!(noted(&mut host), 0);
     host.room.measured(host.at, ann, ms(80), &mut host.out);
     assert_eq!(noted(&mut host), 0, "it has no connection");
-    host.room.returned(host.at, ann, &mut host.out);
+    host.room.returned(host.at, ann, Duration::ZERO, &mut host.out);
     assert_eq!(noted(&mut host), 0);
     host.room.measured(host.at, ann, ms(200), &mut host.out);
     assert_eq!(noted(&mut host), 200_000, "the first on this connection");

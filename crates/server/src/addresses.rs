@@ -49,7 +49,7 @@ struct Shared {
     away_of_one_max: usize,
     bytes_max: usize,
     bytes_of_one_max: usize,
-    rates: [Rate; 4],
+    rates: [Rate; 5],
     handshakes: AtomicUsize,
     bytes: AtomicUsize,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Address {
     bytes: AtomicUsize,
     away: AtomicUsize,
     /// By [`Pace`].
-    allowances: Mutex<[Allowance; 4]>,
+    allowances: Mutex<[Allowance; 5]>,
     /// When an allowance was last drawn on, in milliseconds.
     drawn_at_ms: AtomicU64,
 }
@@ -75,6 +75,8 @@ pub(crate) struct Address {
 pub(crate) enum Pace {
     /// Open a session.
     Session,
+    /// Come back to a session, with a token of this node.
+    Resume,
     /// Ask to join a room.
     Join,
     /// Create a room.
@@ -114,6 +116,7 @@ impl Addresses {
         let rate = |setting, count| Rate::per_minute(setting, count).of_address();
         let rates = [
             rate("sessions_per_address_per_minute_max", config.sessions_per_address_per_minute_max),
+            rate("resumes_per_address_per_minute_max", config.resumes_per_address_per_minute_max),
             rate("joins_per_address_per_minute_max", config.joins_per_address_per_minute_max),
             rate(
                 "rooms_created_per_address_per_minute_max",
@@ -319,7 +322,7 @@ impl Address {
         if bytes > 0 && is_over { Err(Full::Memory) } else { Ok(under_way) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, [Allowance; 4]> {
+    fn lock(&self) -> MutexGuard<'_, [Allowance; 5]> {
         self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -525,12 +528,14 @@ mod tests {
     fn each_pace_has_its_own_limit_which_outlasts_the_connections() {
         let addresses = addresses(&[
             ("sessions_per_address_per_minute_max", "3"),
+            ("resumes_per_address_per_minute_max", "7"),
             ("joins_per_address_per_minute_max", "4"),
             ("rooms_created_per_address_per_minute_max", "5"),
             ("keys_missed_per_address_per_minute_max", "6"),
         ]);
         for (pace, max, setting) in [
             (Pace::Session, 3, "sessions_per_address_per_minute_max"),
+            (Pace::Resume, 7, "resumes_per_address_per_minute_max"),
             (Pace::Join, 4, "joins_per_address_per_minute_max"),
             (Pace::Room, 5, "rooms_created_per_address_per_minute_max"),
             (Pace::MissedKey, 6, "keys_missed_per_address_per_minute_max"),

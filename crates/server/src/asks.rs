@@ -32,6 +32,8 @@ struct Inner {
 
 struct Waiting {
     shard: u16,
+    /// For a device, which its shard gives up itself.
+    is_for_device: bool,
     by: Instant,
     asker: Asker,
 }
@@ -68,6 +70,21 @@ impl Asks {
         Ok((self.begin_within(shard, Asker::Future(answer), more)?, answered))
     }
 
+    /// Notes a request to a device of this shard, which gives it up after this time. Without the
+    /// shard, it is given up somewhat later.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin).
+    pub(crate) fn begin_for_device(
+        &self,
+        shard: u16,
+        wait: Duration,
+    ) -> Result<(u64, Receiver<Answer>)> {
+        let (answer, answered) = channel();
+        let wait = wait.saturating_add(self.timeout);
+        Ok((self.note(shard, Asker::Future(answer), wait, true)?, answered))
+    }
+
     /// As [`begin`](Self::begin), for an answer that goes there.
     ///
     /// # Errors
@@ -77,6 +94,10 @@ impl Asks {
     }
 
     fn begin_within(&self, shard: u16, asker: Asker, more: Duration) -> Result<u64> {
+        self.note(shard, asker, self.timeout.saturating_add(more), false)
+    }
+
+    fn note(&self, shard: u16, asker: Asker, wait: Duration, is_for_device: bool) -> Result<u64> {
         let mut inner = self.lock();
         if inner.ended {
             return Err(ended());
@@ -87,8 +108,9 @@ impl Asks {
         }
         inner.begun += 1;
         let number = inner.begun;
-        let by = Instant::now() + self.timeout + more;
-        inner.waiting.insert(number, Waiting { shard, by, asker });
+        let now = Instant::now();
+        let by = now.checked_add(wait).unwrap_or(now + self.timeout);
+        inner.waiting.insert(number, Waiting { shard, is_for_device, by, asker });
         Ok(number)
     }
 
@@ -114,7 +136,12 @@ impl Asks {
     /// Answers the requests whose deadline has passed.
     pub(crate) fn expire(&self, now: Instant) {
         let text = format!("ask_timeout_ms: the room did not answer within {:?}", self.timeout);
-        self.answer_all(&Error::new(ErrorCode::Timeout, text), |waiting| waiting.by <= now);
+        let is_late = |waiting: &Waiting| waiting.by <= now;
+        self.answer_all(&Error::new(ErrorCode::Timeout, text), |waiting| {
+            is_late(waiting) && !waiting.is_for_device
+        });
+        let text = "the device did not answer in time";
+        self.answer_all(&Error::new(ErrorCode::Timeout, text), is_late);
     }
 
     /// A shard has failed: its rooms answer nothing any more.

@@ -1,6 +1,7 @@
 //! A handle to a running node, for code outside its rooms.
 
 mod channels;
+mod devices;
 mod rooms;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 use crate::stats::{Published, Stats};
+pub use devices::Devices;
 pub use rooms::{AtNode, ListedRoom};
 
 /// Reaches the rooms of a running node from anywhere in its process: from HTTP handlers, services,

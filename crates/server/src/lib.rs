@@ -25,6 +25,7 @@ mod counted;
 mod directory;
 mod entropy;
 mod event_loop;
+mod fleet;
 mod founding;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -52,7 +53,8 @@ mod watchdog;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
 pub use config::{Config, ConfigError, Descriptors, Network, Origin, Setting, settings};
-pub use handle::{Asked, AtNode, ListedRoom, NodeHandle, Pending};
+pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};
+pub use handle::{Asked, AtNode, Devices, ListedRoom, NodeHandle, Pending};
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};

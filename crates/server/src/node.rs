@@ -14,6 +14,7 @@ use crate::auth::Authenticator;
 use crate::away::AwaySessions;
 use crate::config::Config;
 use crate::directory::Directory;
+use crate::fleet::HostedFleet;
 use crate::http::{Desk, Site};
 use crate::kept_store::KeptStore;
 use crate::tickets::TicketChecker;
@@ -31,6 +32,8 @@ pub(crate) struct Node {
     pub(crate) authenticator: Box<dyn Authenticator>,
     /// Checks tickets, if there are any.
     pub(crate) tickets: Option<Box<dyn TicketChecker>>,
+    /// Its devices, if it has a fleet.
+    pub(crate) fleet: Option<HostedFleet>,
     pub(crate) directory: Directory,
     /// What each client address uses.
     pub(crate) addresses: Arc<Addresses>,
@@ -76,6 +79,7 @@ impl Node {
             desk,
             authenticator,
             tickets: None,
+            fleet: None,
             directory,
             addresses,
             store: KeptStore::new(store),

@@ -18,6 +18,7 @@ use crate::config::{Config, Descriptors};
 use crate::control::{Control, ControlThreads};
 use crate::entropy::Entropy;
 use crate::event_loop::SharedRuntime;
+use crate::fleet::{Fleet, FleetSettings, HostedFleet};
 use crate::handle::NodeHandle;
 use crate::http::{self, Desk, IntoResponse, Request, Site, Worker};
 use crate::kept_store::STORE_CLOSE_MAX;
@@ -45,6 +46,7 @@ pub struct Server {
     authenticator: Option<Box<dyn Authenticator>>,
     tickets: Option<Box<dyn TicketChecker>>,
     channel_rules: ChannelRules,
+    fleet: Option<(Box<dyn Fleet>, FleetSettings)>,
     store: Option<OpenStore>,
     services: Vec<ServiceAt>,
     on_start: Vec<OnStart>,
@@ -78,6 +80,7 @@ impl Server {
             authenticator: None,
             tickets: None,
             channel_rules: ChannelRules::default(),
+            fleet: None,
             store: None,
             services: Vec::new(),
             on_start: Vec::new(),
@@ -162,6 +165,14 @@ impl Server {
         self
     }
 
+    /// Lets clients, and connections of services, register as devices of this fleet.
+    /// [`start`](Self::start) fails if the settings' pattern of ids is none.
+    #[must_use]
+    pub fn fleet(mut self, fleet: impl Fleet, settings: FleetSettings) -> Self {
+        self.fleet = Some((Box::new(fleet), settings));
+        self
+    }
+
     /// Sets where rooms with `#[room(persist = …)]` and a key are kept. A node with such room types
     /// does not start without a store.
     #[must_use]
@@ -219,6 +230,7 @@ impl Server {
             authenticator,
             tickets,
             channel_rules,
+            fleet,
             store,
             mut services,
             on_start,
@@ -285,7 +297,8 @@ impl Server {
         }
         let is_per_shard = config.descriptors == Descriptors::PerShard;
         let mut listeners = Listeners::new(shards, is_per_shard);
-        let serves_clients = !room_types.is_empty() || !channel_rules.is_empty();
+        let has_rooms_or_channels = !room_types.is_empty() || !channel_rules.is_empty();
+        let serves_clients = has_rooms_or_channels || fleet.is_some();
         let serves_rooms = services.is_empty() || serves_clients || !site.is_empty();
         let rooms_addr = if serves_rooms {
             Some(listeners.listen(config.listen, None, &format!("listen = {}", config.listen))?)
@@ -340,6 +353,10 @@ impl Server {
             Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
         node.tickets = tickets;
         node.channel_rules = channel_rules;
+        node.fleet = fleet
+            .map(|(fleet, settings)| HostedFleet::new(fleet, settings, &node.config))
+            .transpose()
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let node = Arc::new(node);
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);
@@ -414,6 +431,9 @@ impl Server {
         }
         for (number, address) in service_addrs.iter().enumerate() {
             log::info!("service {number} listens on {address} with {shards} shards");
+        }
+        if let Some(fleet) = &running.node.fleet {
+            fleet.call(|fleet| fleet.started(&running.handle));
         }
         for call in on_start {
             call(running.handle());

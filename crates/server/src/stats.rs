@@ -66,6 +66,20 @@ counters! {
     sessions_resumed,
     /// Rooms that exist now.
     rooms,
+    /// Devices registered now.
+    devices,
+    /// Devices that are silent now. They count in `devices` too.
+    devices_silent,
+    /// Devices whose ids were taken over by others.
+    devices_taken_over,
+    /// Reports of devices.
+    reports,
+    /// Commands sent to devices, requests among them.
+    commands,
+    /// Pushes of rooms to devices that were refused.
+    pushes_refused,
+    /// Requests to devices that were not answered in time.
+    commands_unanswered,
     /// Messages received from clients.
     messages_in,
     /// Messages from clients that were refused as too fast, by the connection's rate or the
@@ -107,6 +121,8 @@ counters! {
     handshakes_refused,
     /// Hellos that were refused because of `sessions_per_address_per_minute_max`.
     sessions_refused_by_address,
+    /// Hellos with a resume token that were refused because of `resumes_per_address_per_minute_max`.
+    resumes_refused_by_address,
     /// Joins that were refused because of `joins_per_address_per_minute_max`.
     joins_refused_by_address,
     /// Requests that may create a room and came when `rooms_created_per_address_per_minute_max` was
@@ -215,12 +231,16 @@ pub(crate) enum Called {
     Service(u16),
     /// The authenticator.
     Authenticator,
+    /// The fleet.
+    Fleet,
 }
 
 /// The first number for services; room types have the numbers below, from 1.
 const SERVICES: u32 = 1 << 16;
 /// The number for the authenticator, past those for services.
 const AUTHENTICATOR: u32 = 1 << 17;
+/// The number for the fleet.
+const FLEET: u32 = AUTHENTICATOR + 1;
 
 impl Pulse {
     /// What was called last in this turn.
@@ -228,6 +248,7 @@ impl Pulse {
         match self.called.load(Ordering::Relaxed) {
             0 => Called::Nothing,
             AUTHENTICATOR => Called::Authenticator,
+            FLEET => Called::Fleet,
             number if number < SERVICES => Called::Room((number - 1) as u16),
             number => Called::Service((number - SERVICES) as u16),
         }
@@ -260,6 +281,11 @@ impl Watch {
     #[inline]
     pub(crate) fn enters_service(&self, number: u16) {
         self.0.pulse.called.store(SERVICES + u32::from(number), Ordering::Relaxed);
+    }
+
+    /// The fleet is about to be called.
+    pub(crate) fn enters_fleet(&self) {
+        self.0.pulse.called.store(FLEET, Ordering::Relaxed);
     }
 
     /// The authenticator is about to be called.

@@ -51,6 +51,7 @@ impl Watchdog {
         match called {
             Called::Nothing => "no room and no service was called".into(),
             Called::Authenticator => "the authenticator was called last; it must not block".into(),
+            Called::Fleet => "the fleet was called last; it must not block".into(),
             Called::Room(number) => {
                 let name = self.node.room_types.get(usize::from(number)).map_or("", |of| &of.name);
                 format!("a room of the type {name:?} was called last")
@@ -132,6 +133,8 @@ mod tests {
         }
         watch.enters_authenticator();
         assert_eq!(called(), Called::Authenticator);
+        watch.enters_fleet();
+        assert_eq!(called(), Called::Fleet);
         published.pulse.rest();
         assert_eq!(called(), Called::Nothing);
     }

@@ -6,6 +6,7 @@ mod channels;
 mod closing;
 mod common;
 mod deflate;
+mod devices;
 mod http;
 mod origins;
 mod path;

@@ -150,6 +150,8 @@ codes! {
     39 UnknownChannel "unknown_channel";
     /// Another session is registered as this device, and is not replaced.
     40 DeviceTaken "device_taken";
+    /// No device is registered under this id, or it is gone.
+    41 UnknownDevice "unknown_device";
 }
 
 impl ErrorCode {
@@ -176,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_code_is_found_by_its_number_and_by_its_name() {
-        for number in 1..=40 {
+        for number in 1..=41 {
             let code = ErrorCode::from_number(number).unwrap();
             assert_eq!(code.number(), number);
             assert_eq!(code.to_string(), code.name());
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn room_codes_begin_at_1000() {
-        for number in [0, 41, 999] {
+        for number in [0, 42, 999] {
             assert_eq!(ErrorCode::from_number(number), None, "{number}");
             assert_eq!(ErrorCode::from_name(&number.to_string()), None, "{number}");
         }

@@ -58,6 +58,9 @@ messages! {
             /// While the client is in the room, either end counts the connection as lost if it hears
             /// nothing for so long; 0 = as long as the heartbeat allows.
             silence_ms: u32 as OrDefault,
+            /// How long the room keeps the player's seat after the connection is lost; 0 = not at
+            /// all.
+            grace_ms: u32 as OrDefault,
         },
         /// Answers `list`.
         0x43 listed Listed {

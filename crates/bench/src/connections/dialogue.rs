@@ -19,8 +19,15 @@ const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
 /// How messages are framed.
 #[derive(Clone, Copy)]
-pub(super) struct Dialogue {
+pub(crate) struct Dialogue {
     transport: Transport,
+}
+
+/// What is at the front of what was read.
+pub(crate) enum Frame<'a> {
+    /// The answer to the request for a WebSocket.
+    Upgraded,
+    Message(&'a [u8]),
 }
 
 /// What came from the node.
@@ -33,12 +40,12 @@ pub(super) enum Heard {
 }
 
 impl Dialogue {
-    pub(super) fn new(transport: Transport) -> Self {
+    pub(crate) fn new(transport: Transport) -> Self {
         Self { transport }
     }
 
     /// The first bytes of a client. On TCP its hello is among them.
-    pub(super) fn opening(self, is_resumable: bool) -> Vec<u8> {
+    pub(crate) fn opening(self, is_resumable: bool) -> Vec<u8> {
         match self.transport {
             Transport::Tcp => {
                 let mut out = PREAMBLE.to_vec();
@@ -54,7 +61,7 @@ impl Dialogue {
         }
     }
 
-    pub(super) fn hello(self, out: &mut Vec<u8>, is_resumable: bool) {
+    pub(crate) fn hello(self, out: &mut Vec<u8>, is_resumable: bool) {
         let hello = Hello { resumable: is_resumable, ..Hello::new(FORMAT) };
         self.say(out, &ClientMessage::Hello(hello));
     }
@@ -63,11 +70,11 @@ impl Dialogue {
         self.say(out, &ClientMessage::Ping { nonce });
     }
 
-    pub(super) fn pong(self, out: &mut Vec<u8>, nonce: u64) {
+    pub(crate) fn pong(self, out: &mut Vec<u8>, nonce: u64) {
         self.say(out, &ClientMessage::Pong { nonce });
     }
 
-    fn say(self, out: &mut Vec<u8>, message: &ClientMessage<'_>) {
+    pub(crate) fn say(self, out: &mut Vec<u8>, message: &ClientMessage<'_>) {
         match self.transport {
             Transport::Tcp => write_frame_with(out, |out| message.encode(FORMAT, out)),
             Transport::WebSocket => {
@@ -78,15 +85,23 @@ impl Dialogue {
         }
     }
 
-    /// The message at the front, and its length; `None` if it is incomplete.
-    pub(super) fn read(self, input: &[u8]) -> io::Result<Option<(Heard, usize)>> {
-        let (body, consumed) = match self.transport {
+    /// Frames a message of the server.
+    pub(crate) fn answer(self, out: &mut Vec<u8>, body: &[u8]) {
+        match self.transport {
+            Transport::Tcp => write_frame_with(out, |out| out.extend_from_slice(body)),
+            Transport::WebSocket => {
+                playfield_websocket::encode(out, Opcode::Binary, body, None);
+            }
+        }
+    }
+
+    /// What is at the front, and its length; `None` if it is incomplete.
+    pub(crate) fn frame(self, input: &[u8]) -> io::Result<Option<(Frame<'_>, usize)>> {
+        match self.transport {
             Transport::Tcp => {
                 let framing = Framing { message_bytes_max: 1 << 20 };
-                match framing.decode(input).map_err(io::Error::other)? {
-                    Some(frame) => (frame.body, frame.consumed),
-                    None => return Ok(None),
-                }
+                let frame = framing.decode(input).map_err(io::Error::other)?;
+                Ok(frame.map(|frame| (Frame::Message(frame.body), frame.consumed)))
             }
             Transport::WebSocket if input.starts_with(b"H") => {
                 let Some(end) = input.windows(4).position(|end| end == b"\r\n\r\n") else {
@@ -96,17 +111,28 @@ impl Dialogue {
                 if !head.starts_with("HTTP/1.1 101") || !head.contains(ACCEPT) {
                     return Err(wrong(&format!("not upgraded: {head}")));
                 }
-                return Ok(Some((Heard::Upgraded, end + 4)));
+                Ok(Some((Frame::Upgraded, end + 4)))
             }
-            Transport::WebSocket => match input {
-                // All that is sent here is short, in one frame, and not masked.
-                [0x82, length @ 0..=125, rest @ ..] => match rest.get(..usize::from(*length)) {
-                    Some(body) => (body, 2 + body.len()),
-                    None => return Ok(None),
-                },
-                [] | [_] => return Ok(None),
-                _ => return Err(wrong(&format!("not a short message: {:?}", &input[..2]))),
-            },
+            Transport::WebSocket => {
+                // All that is sent here is in one frame, not masked, and below 64 KiB.
+                let (header, length) = match *input {
+                    [0x82, length @ 0..=125, ..] => (2, usize::from(length)),
+                    [0x82, 126, high, low, ..] => (4, usize::from(u16::from_be_bytes([high, low]))),
+                    [] | [_] | [0x82, 126, ..] => return Ok(None),
+                    _ => return Err(wrong(&format!("not a short message: {:?}", &input[..2]))),
+                };
+                let body = input.get(header..header + length);
+                Ok(body.map(|body| (Frame::Message(body), header + length)))
+            }
+        }
+    }
+
+    /// The message at the front, and its length; `None` if it is incomplete.
+    pub(super) fn read(self, input: &[u8]) -> io::Result<Option<(Heard, usize)>> {
+        let (body, consumed) = match self.frame(input)? {
+            Some((Frame::Message(body), consumed)) => (body, consumed),
+            Some((Frame::Upgraded, consumed)) => return Ok(Some((Heard::Upgraded, consumed))),
+            None => return Ok(None),
         };
         let heard = match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {
             ServerMessage::Welcome { session, .. } => Heard::Welcome { session },
@@ -120,15 +146,9 @@ impl Dialogue {
     /// What the baseline sends: answers as long as a node's.
     pub(super) fn answers(self, is_resumable: bool) -> Vec<Vec<u8>> {
         let framed = |message: &ServerMessage<'_>| {
-            let mut out = Vec::new();
-            match self.transport {
-                Transport::Tcp => write_frame_with(&mut out, |out| message.encode(FORMAT, out)),
-                Transport::WebSocket => {
-                    let mut body = Vec::new();
-                    message.encode(FORMAT, &mut body);
-                    playfield_websocket::encode(&mut out, Opcode::Binary, &body, None);
-                }
-            }
+            let (mut out, mut body) = (Vec::new(), Vec::new());
+            message.encode(FORMAT, &mut body);
+            self.answer(&mut out, &body);
             out
         };
         let token = if is_resumable { vec![0; playfield_session::TOKEN_BYTES] } else { Vec::new() };
@@ -153,6 +173,6 @@ impl Dialogue {
     }
 }
 
-pub(super) fn wrong(text: &str) -> io::Error {
+pub(crate) fn wrong(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }

@@ -8,7 +8,7 @@
 
 mod bare;
 mod clients;
-mod dialogue;
+pub(crate) mod dialogue;
 mod server;
 mod tables;
 
@@ -117,7 +117,7 @@ impl Transport {
     pub const NAMES: &'static [(&'static str, Self)] =
         &[("tcp", Self::Tcp), ("ws", Self::WebSocket)];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         if self == Self::Tcp { "tcp" } else { "ws" }
     }
 }

@@ -12,10 +12,12 @@ use playfield_wire::{Format, RoomNumber};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::schemas::Build;
-use super::sink::{Sink, Translation};
+use super::sink::{Sink, Subscriber, Translation};
 use super::status::Status;
 use crate::Error;
-use crate::core::{Creation, Joined};
+use crate::channel::{History, Members, Queue};
+use crate::core::{Creation, Joined, Position, SubscriptionNumber};
+use crate::device::Incoming;
 use crate::error::Ending;
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
@@ -51,6 +53,41 @@ pub(crate) enum Command {
     Ping {
         answer: Answer<Duration>,
     },
+    Subscribe(Subscribe),
+    Publish {
+        channel: String,
+        payload: Vec<u8>,
+        answer: Answer<u64>,
+    },
+    PublishUnconfirmed {
+        channel: String,
+        payload: Vec<u8>,
+    },
+    Members {
+        channel: String,
+        answer: Answer<Members>,
+    },
+    History {
+        channel: String,
+        since: Option<Position>,
+        limit: u32,
+        bytes: bool,
+        answer: Answer<History>,
+    },
+    Register(Register),
+    ReportAnswered {
+        payload: Vec<u8>,
+        answer: Answer<Vec<u8>>,
+    },
+    Report {
+        payload: Vec<u8>,
+    },
+    /// The answer to a command of this session, or why there is none.
+    Answer {
+        session: u32,
+        command: u64,
+        answer: Result<Vec<u8>, String>,
+    },
     Close,
 }
 
@@ -67,7 +104,13 @@ impl Command {
 
     /// Whether nobody waits for an answer.
     pub(super) fn is_send(&self) -> bool {
-        matches!(self, Self::Send { .. })
+        matches!(
+            self,
+            Self::Send { .. }
+                | Self::PublishUnconfirmed { .. }
+                | Self::Report { .. }
+                | Self::Answer { .. }
+        )
     }
 
     /// Answers a command to a room with an error.
@@ -127,6 +170,25 @@ pub(crate) struct Query {
     pub(super) limit: u32,
 }
 
+/// A subscription to make.
+pub(crate) struct Subscribe {
+    pub(crate) channel: String,
+    pub(crate) since: Option<Position>,
+    pub(crate) presence: bool,
+    pub(crate) subscriber: Arc<dyn Subscriber>,
+    pub(crate) answer: Answer<Subscription>,
+}
+
+/// A device to register.
+pub(crate) struct Register {
+    pub(crate) device: String,
+    pub(crate) metadata: Vec<(String, String)>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) commands: Arc<Queue<Incoming>>,
+    /// Whether the device is new.
+    pub(crate) answer: Answer<bool>,
+}
+
 /// A room that was entered, whose first snapshot was applied.
 #[derive(Debug)]
 pub(crate) struct Entered {
@@ -142,6 +204,10 @@ pub(super) enum Signal {
     Dropped { place: Place },
     /// The room's copy needs a snapshot.
     Resync { place: Place },
+    /// The subscription's handle was dropped.
+    Unsubscribe { subscription: SubscriptionNumber },
+    /// Nobody will answer the command.
+    Unanswered { session: u32, command: u64 },
     /// The connection may be dead.
     Suspect,
     /// This client ends the connection, which may be lost: no command is taken then.
@@ -162,13 +228,17 @@ impl Signals {
         self.arrived.notify_one();
     }
 
+    /// Takes the signals that are there.
+    pub(super) fn take_now(&self) -> BTreeSet<Signal> {
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Waits for signals, and takes all.
     ///
     /// Cancel safety: safe, no signal is lost.
     pub(super) async fn take(&self) -> BTreeSet<Signal> {
         loop {
-            let signals =
-                std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            let signals = self.take_now();
             if !signals.is_empty() {
                 return signals;
             }
@@ -198,6 +268,44 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.signals.put(Signal::Dropped { place: self.place });
+    }
+}
+
+/// A subscription that the node has answered. Dropping it unsubscribes.
+#[derive(Debug)]
+pub(crate) struct Subscription {
+    pub(super) subscription: SubscriptionNumber,
+    pub(super) signals: Arc<Signals>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.signals.put(Signal::Unsubscribe { subscription: self.subscription });
+    }
+}
+
+/// A command that wants an answer. If this is dropped before, the node hears that there is none.
+#[derive(Debug)]
+pub(crate) struct Obligation {
+    pub(crate) session: u32,
+    pub(crate) command: u64,
+    pub(super) signals: Arc<Signals>,
+    pub(super) is_fulfilled: bool,
+}
+
+impl Obligation {
+    /// The command is answered.
+    pub(crate) fn fulfill(&mut self) {
+        self.is_fulfilled = true;
+    }
+}
+
+impl Drop for Obligation {
+    fn drop(&mut self) {
+        if !self.is_fulfilled {
+            let (session, command) = (self.session, self.command);
+            self.signals.put(Signal::Unanswered { session, command });
+        }
     }
 }
 
@@ -233,6 +341,13 @@ impl Line {
     /// Queues a command without an answer. Waits while the queue is full.
     pub(crate) async fn put(&self, command: Command) -> Result<(), Error> {
         self.commands.send(command).await.map_err(|_| self.closed())
+    }
+
+    /// Queues a command without an answer, unless the connection has ended.
+    pub(crate) async fn tell(&self, command: Command) -> Result<(), Error> {
+        self.put(command).await?;
+        // The task may not have found it in its queue.
+        if self.ending.get().is_some() { Err(self.closed()) } else { Ok(()) }
     }
 
     /// Queues a command, and waits for the answer.

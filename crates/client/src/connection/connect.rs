@@ -235,6 +235,7 @@ impl Connect {
         let dispatch = Dispatch::new(
             welcomed,
             Commands::new(taken),
+            self.format,
             Arc::clone(&signals),
             Arc::clone(&ending),
             Arc::clone(&status),

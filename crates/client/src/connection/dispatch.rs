@@ -1,35 +1,38 @@
-//! Delivers what the core reports to the handles that wait for it.
+//! Who waits for what: rooms, requests and subscriptions. `handling` delivers to them.
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
-use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
-use super::command::{Answer, Enter, Entered, Place, Seat, Signal, Signals};
+use super::command::{Answer, Enter, Entered, Place, Seat, Signal, Signals, Subscription};
 use super::commands::Commands;
 use super::schema_requests::SchemaRequests;
 use super::schemas::{Build, Schemas};
-use super::sink::{Sink, Translation};
-use super::status::{ConnectionEvent, Status};
+use super::sink::{Sink, Subscriber, Translation};
+use super::status::Status;
 use crate::Error;
-use crate::core::{
-    ClientError, Failure, Handler, Joined, NumberMap, OutOfStep, Resumed, RoomEvent, Update,
-    Welcome, static_info,
-};
+use crate::channel::{History, Members, Queue};
+use crate::core::{Joined, NumberMap, SubscriptionNumber};
+use crate::device::Incoming;
 use crate::error::Ending;
 
 /// Who waits for what.
 pub(super) struct Dispatch {
     /// Waits for the welcome, or for the end if that comes first.
-    welcomed: Option<Answer<()>>,
+    pub(super) welcomed: Option<Answer<()>>,
     pub(super) waiting: NumberMap<RequestNumber, Waiting>,
     pub(super) pings: HashMap<u64, Answer<Duration>>,
     pub(super) rooms: NumberMap<RoomNumber, JoinedRoom>,
+    pub(super) subscriptions: HashMap<SubscriptionNumber, Subscribed>,
+    /// Where commands to this device go. Its handle may be gone.
+    pub(super) device: Weak<Queue<Incoming>>,
+    pub(super) format: Format,
     /// Rooms to leave: their handles were dropped.
     pub(super) forsaken: Vec<RoomNumber>,
     pub(super) schemas: Schemas,
@@ -44,20 +47,20 @@ pub(super) struct Dispatch {
     /// What the handles ask for.
     pub(super) commands: Commands,
     /// How many sends of the session that is over the node has not confirmed.
-    unconfirmed: u64,
+    pub(super) unconfirmed: u64,
     /// Counts the sessions of this connection.
-    session: u32,
+    pub(super) session: u32,
     /// When the connection was lost, and why.
-    lost: Option<(Duration, Ending)>,
+    pub(super) lost: Option<(Duration, Ending)>,
     /// How long the task has tried to restore the connection, and how the last attempt failed.
     pub(super) gave_up: Option<(Duration, Error)>,
     /// Room types that the hello names.
-    named: Vec<String>,
-    signals: Arc<Signals>,
-    ending: Arc<OnceLock<Ending>>,
-    status: Arc<Status>,
+    pub(super) named: Vec<String>,
+    pub(super) signals: Arc<Signals>,
+    pub(super) ending: Arc<OnceLock<Ending>>,
+    pub(super) status: Arc<Status>,
     /// Why the node said that it ends the connection.
-    goodbye: Option<(ErrorCode, String)>,
+    pub(super) goodbye: Option<(ErrorCode, String)>,
 }
 
 /// Who waits for the answer to a request.
@@ -74,6 +77,16 @@ pub(super) enum Waiting {
     Leave(Answer<()>),
     List(Answer<Vec<RoomInfo<'static>>>),
     Reply(Answer<Vec<u8>>),
+    Published(Answer<u64>),
+    Members(Answer<Members>),
+    History {
+        bytes: bool,
+        answer: Answer<History>,
+    },
+    Register {
+        commands: Arc<Queue<Incoming>>,
+        answer: Answer<bool>,
+    },
 }
 
 impl Waiting {
@@ -85,25 +98,41 @@ impl Waiting {
             Self::Leave(answer) => drop(answer.send(Err(error))),
             Self::List(answer) => drop(answer.send(Err(error))),
             Self::Reply(answer) => drop(answer.send(Err(error))),
+            Self::Published(answer) => drop(answer.send(Err(error))),
+            Self::Members(answer) => drop(answer.send(Err(error))),
+            Self::History { answer, .. } => drop(answer.send(Err(error))),
+            Self::Register { answer, .. } => drop(answer.send(Err(error))),
             Self::Schema(_) => {}
         }
     }
 }
 
+/// A subscription to a channel.
+pub(super) struct Subscribed {
+    pub(super) subscriber: Arc<dyn Subscriber>,
+    /// Who waits for the node's first answer.
+    pub(super) beginning: Option<Answer<Subscription>>,
+    /// As of the last answer.
+    pub(super) epoch: u64,
+    pub(super) is_bytes: bool,
+}
+
 /// A room that this session is in.
 pub(super) struct JoinedRoom {
     pub(super) sink: Arc<dyn Sink>,
-    translation: Translation,
+    pub(super) translation: Translation,
     /// Who waits for the first snapshot.
-    entering: Option<(Joined<'static>, Answer<Entered>)>,
+    pub(super) entering: Option<(Joined<'static>, Answer<Entered>)>,
     /// What this client was built with, while the node's schema is awaited.
-    held: Option<Build>,
+    pub(super) held: Option<Build>,
 }
 
 impl Dispatch {
+    #[expect(clippy::too_many_arguments, reason = "they are its parts")]
     pub(super) fn new(
         welcomed: Answer<()>,
         commands: Commands,
+        format: Format,
         signals: Arc<Signals>,
         ending: Arc<OnceLock<Ending>>,
         status: Arc<Status>,
@@ -115,6 +144,9 @@ impl Dispatch {
             waiting: NumberMap::default(),
             pings: HashMap::new(),
             rooms: NumberMap::default(),
+            subscriptions: HashMap::new(),
+            device: Weak::new(),
+            format,
             forsaken: Vec::new(),
             schemas: Schemas::new(named.iter().cloned()),
             schema_requests: SchemaRequests::new(schema_timeout),
@@ -140,12 +172,23 @@ impl Dispatch {
         place.session == self.session
     }
 
+    /// A message without an answer was taken, or it was refused, as one that is too long is. Then it
+    /// counts as not confirmed.
+    pub(super) fn note_send(&mut self, is_taken: bool) {
+        self.unconfirmed += u64::from(!is_taken);
+    }
+
+    /// Whether this is the number of the present session.
+    pub(super) fn is_session(&self, session: u32) -> bool {
+        session == self.session
+    }
+
     fn place(&self, room: RoomNumber) -> Place {
         Place { session: self.session, room }
     }
 
     /// How long the connection was lost, if it was.
-    fn away(&mut self) -> Duration {
+    pub(super) fn away(&mut self) -> Duration {
         self.lost.take().map_or(Duration::ZERO, |(since, _)| self.now.saturating_sub(since))
     }
 
@@ -171,7 +214,7 @@ impl Dispatch {
     }
 
     /// The schema of a room type is known: continues all that waited for it.
-    fn schema_known(&mut self, room_type: &str) {
+    pub(super) fn schema_known(&mut self, room_type: &str) {
         self.schema_requests.answered(self.now, room_type);
         let ready = self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type);
         self.ready.extend(ready.map(|(_, enter)| enter));
@@ -197,7 +240,7 @@ impl Dispatch {
     }
 
     /// How to read what the node sends for a room.
-    fn translate(&mut self, number: RoomNumber, translation: Translation) {
+    pub(super) fn translate(&mut self, number: RoomNumber, translation: Translation) {
         let Some(room) = self.rooms.get_mut(&number) else { return };
         let player = room.entering.as_ref().map_or(0, |(joined, _)| joined.player);
         match room.sink.translate(&translation, PlayerId(player)) {
@@ -212,12 +255,12 @@ impl Dispatch {
     }
 
     /// This client can't be in the room: ends it, and leaves it.
-    fn refuse(&mut self, room: RoomNumber, error: Error) {
+    pub(super) fn refuse(&mut self, room: RoomNumber, error: Error) {
         self.end(room, error);
         self.forsaken.push(room);
     }
 
-    fn end(&mut self, room: RoomNumber, error: Error) {
+    pub(super) fn end(&mut self, room: RoomNumber, error: Error) {
         if let Some(JoinedRoom { sink, entering, .. }) = self.rooms.remove(&room) {
             sink.end(error.clone());
             if let Some((_, answer)) = entering {
@@ -226,8 +269,15 @@ impl Dispatch {
         }
     }
 
+    /// Commands go to another handle from now on, or to none.
+    pub(super) fn replace_device(&mut self, commands: Weak<Queue<Incoming>>) {
+        if let Some(before) = std::mem::replace(&mut self.device, commands).upgrade() {
+            before.end();
+        }
+    }
+
     /// Answers the handle that enters a room, once its copy is there.
-    fn entered(&mut self, number: RoomNumber) {
+    pub(super) fn entered(&mut self, number: RoomNumber) {
         let place = self.place(number);
         if let Some(room) = self.rooms.get_mut(&number)
             && room.held.is_none()
@@ -238,228 +288,5 @@ impl Dispatch {
             let translation = room.translation.clone();
             let _ = answer.send(Ok(Entered { joined, seat, translation }));
         }
-    }
-}
-
-// An answer may find nobody, as the caller may have stopped waiting. That is never an error.
-impl Handler for Dispatch {
-    fn welcome(&mut self, _: &Welcome<'_>) {
-        self.status.connected();
-        if let Some(welcomed) = self.welcomed.take() {
-            let _ = welcomed.send(Ok(()));
-        }
-    }
-
-    fn connection_lost(&mut self, error: &ClientError) {
-        // An error that announced a goodbye was not followed by one.
-        self.goodbye = None;
-        let ending = Ending::lost(error, self.socket_error.take());
-        self.status.report(ConnectionEvent::Lost { error: Error::closed(ending.clone()) });
-        self.lost = Some((self.now, ending));
-    }
-
-    fn resumed(&mut self, resumed: &Resumed<'_>) {
-        let (away, lost) = (self.away(), resumed.lost.to_vec());
-        self.status.report(ConnectionEvent::Resumed { away, lost });
-    }
-
-    fn new_session(&mut self, _: &Welcome<'_>) {
-        let rooms: Vec<RoomNumber> = self.rooms.keys().copied().collect();
-        for room in rooms {
-            self.end(room, Error::new_session());
-        }
-        self.session += 1;
-        self.forsaken.clear();
-        // The node may be another build by now.
-        self.schemas = Schemas::new(self.named.iter().cloned());
-        let away = self.away();
-        // The handles know by now that their rooms have ended: no more is sent to them.
-        let unsent = self.commands.end_session(self.session);
-        let unconfirmed = std::mem::take(&mut self.unconfirmed) + unsent;
-        self.status.report(ConnectionEvent::NewSession { away, unconfirmed });
-    }
-
-    fn unconfirmed(&mut self, sends: u64) {
-        self.unconfirmed = sends;
-    }
-
-    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
-        let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&request) else {
-            return;
-        };
-        self.schemas.joined(&joined.room_type, joined.fingerprint);
-        let entering = Some((joined.to_static(), answer));
-        let room = JoinedRoom { sink, translation: Translation::None, entering, held: None };
-        let room = self.rooms.entry(joined.room).insert_entry(room).into_mut();
-        let Some(build) = build else { return };
-        match self.schemas.translation(&joined.room_type, &build, Some(joined.fingerprint)) {
-            Ok(Some(translation)) => self.translate(joined.room, translation),
-            Ok(None) => {
-                room.sink.hold();
-                room.held = Some(build);
-                self.schema_requests.ask(self.now, &joined.room_type);
-            }
-            Err(error) => self.refuse(joined.room, error),
-        }
-    }
-
-    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
-        match request.and_then(|request| self.waiting.remove(&request)) {
-            Some(Waiting::ShowSchema(answer)) => {
-                let _ = answer.send(RoomSchema::from_json(schema).map_err(Error::schema));
-            }
-            // The request says which room type it is, whatever the answer says.
-            Some(Waiting::Schema(asked)) => {
-                self.schemas.store(&asked, schema);
-                self.schema_known(&asked);
-            }
-            _ => {
-                if self.schemas.store_unasked(room_type, schema) {
-                    self.schema_known(room_type);
-                }
-            }
-        }
-    }
-
-    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
-        if let Some(Waiting::List(answer)) = self.waiting.remove(&request) {
-            let _ = answer.send(Ok(rooms.iter().map(static_info).collect()));
-        }
-    }
-
-    fn left(
-        &mut self,
-        room: RoomNumber,
-        request: Option<RequestNumber>,
-        code: ErrorCode,
-        text: &str,
-    ) {
-        self.end(room, Error::left(code, text));
-        if let Some(Waiting::Leave(answer)) =
-            request.and_then(|request| self.waiting.remove(&request))
-        {
-            let _ = answer.send(Ok(()));
-        }
-    }
-
-    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
-        if let Some(Waiting::Reply(answer)) = self.waiting.remove(&request) {
-            let _ = answer.send(Ok(payload.to_vec()));
-        }
-    }
-
-    fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
-        if *failure == Failure::Closed {
-            // These fail in `closed`, which knows how the connection ended.
-            return;
-        }
-        let error = Error::from(failure);
-        match self.waiting.remove(&request) {
-            Some(Waiting::Schema(room_type)) => {
-                let is_asked_again = match failure {
-                    Failure::Refused {
-                        code: ErrorCode::Limit | ErrorCode::TooFast,
-                        retry_after,
-                        ..
-                    } => self.schema_requests.too_often(self.now, &room_type, *retry_after),
-                    Failure::Lost => self.schema_requests.lost(&room_type),
-                    _ => false,
-                };
-                if !is_asked_again {
-                    self.no_schema(&room_type, &error);
-                }
-            }
-            Some(waiting) => waiting.fail(error),
-            None => {}
-        }
-    }
-
-    fn event(&mut self, event: &RoomEvent<'_>) {
-        if let Some(room) = self.rooms.get(&event.room) {
-            room.sink.event(event);
-        }
-    }
-
-    fn missed(&mut self, room: RoomNumber, events: u64) {
-        if let Some(room) = self.rooms.get(&room) {
-            room.sink.failed(Error::lost_events(events));
-        }
-    }
-
-    fn update(&mut self, number: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
-        let Some(room) = self.rooms.get(&number) else { return Ok(()) };
-        room.sink.update(update)?;
-        if room.entering.is_some() {
-            self.entered(number);
-        }
-        Ok(())
-    }
-
-    fn check(&mut self, room: RoomNumber, digest: u64) -> bool {
-        self.rooms.get(&room).is_none_or(|room| room.sink.check(digest))
-    }
-
-    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
-        // The core asks for a snapshot in all other cases.
-        if let OutOfStep::NoSnapshot(error) = why {
-            self.refuse(room, Error::payload("the room's state", error.clone()));
-        }
-    }
-
-    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
-        match room {
-            Some(room) => {
-                if let Some(room) = self.rooms.get(&room) {
-                    room.sink.failed(Error::refused(code, text));
-                }
-            }
-            None if code.closes() => self.goodbye = Some((code, text.to_owned())),
-            None => {}
-        }
-    }
-
-    fn pong(&mut self, nonce: u64, round_trip: Duration) {
-        if let Some(answer) = self.pings.remove(&nonce) {
-            let _ = answer.send(Ok(round_trip));
-        }
-    }
-
-    fn goodbye(&mut self, code: ErrorCode, text: &str) {
-        self.goodbye = Some((code, text.to_owned()));
-    }
-
-    fn closed(&mut self, error: Option<&ClientError>) {
-        let lost = self.lost.take().zip(self.gave_up.take());
-        let ending = match (error, self.goodbye.take()) {
-            (Some(_), _) if let Some(((_, lost), (tried, last))) = lost => {
-                Ending::GaveUp { lost: Box::new(lost), tried, last: Box::new(last) }
-            }
-            (None | Some(ClientError::Ended { .. }), Some((code, text))) => {
-                Ending::Goodbye { code, text }
-            }
-            (None, None) => Ending::Here,
-            (Some(error), _) => Ending::lost(error, self.socket_error.take()),
-        };
-        let ending = self.ending.get_or_init(|| ending);
-        for room in self.rooms.values() {
-            room.sink.end(Error::closed(ending.clone()));
-        }
-        let (error, unconfirmed) =
-            (Error::closed(ending.clone()), self.unconfirmed + self.commands.end());
-        self.status.report(ConnectionEvent::Ended { error, unconfirmed });
-        if let Some(welcomed) = self.welcomed.take() {
-            let error = match ending {
-                Ending::Goodbye { code, text } => Error::refused(*code, text),
-                ending => Error::closed(ending.clone()),
-            };
-            let _ = welcomed.send(Err(error));
-        }
-        // Dropping the answers makes the callers read `ending`.
-        self.rooms.clear();
-        self.schema_requests.clear();
-        self.unready.clear();
-        self.ready.clear();
-        self.waiting.clear();
-        self.pings.clear();
     }
 }

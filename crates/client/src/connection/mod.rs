@@ -3,11 +3,13 @@
 
 mod asleep;
 mod backoff;
+mod carrying_out;
 mod command;
 mod commands;
 mod connect;
 mod dial;
 mod dispatch;
+mod handling;
 mod reconnect;
 mod schema_requests;
 mod schemas;
@@ -29,9 +31,11 @@ pub use connect::{Connect, connect};
 pub use status::{ConnectionEvent, ConnectionEvents};
 
 use crate::Error;
-pub(crate) use command::{Command, Door, Enter, Entered, Line};
+pub(crate) use command::{
+    Command, Door, Enter, Entered, Line, Obligation, Register, Subscribe, Subscription,
+};
 pub(crate) use schemas::Build;
-pub(crate) use sink::{Learned, Sink, Translation};
+pub(crate) use sink::{Learned, Sink, Subscriber, Translation};
 #[cfg(feature = "tls")]
 pub(crate) use tls::explain;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use playfield_state::{JsonExchange, PlayerId, Transcoder};
-use playfield_wire::DecodeError;
 use playfield_wire::schema::RoomSchema;
+use playfield_wire::{DecodeError, ErrorCode};
 
 use crate::Error;
-use crate::core::{RoomEvent, Update};
+use crate::core::{Presence, Publication, RoomEvent, Subscribed, Update};
 
 /// Where the connection's task delivers what comes for a room.
 pub(crate) trait Sink: Send + Sync {
@@ -34,6 +34,25 @@ pub(crate) trait Sink: Send + Sync {
 
     /// Nothing more will come.
     fn end(&self, error: Error);
+}
+
+/// Where the connection's task delivers what comes for a subscription.
+pub(crate) trait Subscriber: Send + Sync {
+    /// The node has answered, on the present connection.
+    fn subscribed(&self, subscribed: &Subscribed);
+
+    fn publication(&self, publication: &Publication<'_>, epoch: u64, is_bytes: bool);
+
+    /// The node has dropped publications.
+    fn missed(&self, publications: u64);
+
+    fn presence(&self, presence: &Presence<'_>);
+
+    /// The node has ended the subscription: nothing more will come.
+    fn unsubscribed(&self, code: ErrorCode, text: &str);
+
+    /// The connection has ended: nothing more will come.
+    fn end(&self);
 }
 
 /// How a client reads and writes what a node of some build sends and expects.

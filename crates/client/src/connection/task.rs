@@ -4,18 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_wire::{DecodeError, RequestNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::asleep::Asleep;
-use super::command::{Command, Door, Enter, Query, Signal, Signals};
+use super::command::{Command, Signal, Signals};
 use super::dispatch::{Dispatch, Waiting};
 use super::reconnect::Reconnect;
-use super::sink::Translation;
 use super::status::Status;
 use super::stream::Stream;
-use crate::Error;
 use crate::core::{Client, Clock, CommandError};
 use crate::error::Ending;
 
@@ -23,14 +20,11 @@ use crate::error::Ending;
 const INPUT_BYTES: usize = 64 << 10;
 
 /// The most bytes that may wait to be sent before the task takes no more commands.
-const OUTPUT_BYTES_MAX: usize = 256 << 10;
+pub(super) const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
 /// The most bytes that may wait to be sent before the task stops reading: a node that does not read
 /// must not fill this client's memory with answers.
 const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
-
-/// The most commands that are carried out before the socket is polled again.
-const COMMANDS_MAX: usize = 256;
 
 /// The time limit for the end of a connection: for the rest of the output, the node's goodbye, and
 /// the end of the transport.
@@ -212,7 +206,7 @@ impl Task {
     }
 
     /// Says goodbye, unless that was done, and sets the deadline for the end.
-    fn begin_farewell(&mut self) {
+    pub(super) fn begin_farewell(&mut self) {
         self.is_leaving |= !self.client.is_finished();
         self.client.goodbye();
         self.farewell_ends.get_or_insert_with(|| Instant::now() + FAREWELL);
@@ -227,7 +221,15 @@ impl Task {
             Signal::Resync { place } if self.dispatch.is_now(place) => {
                 let _ = self.client.resync(place.room);
             }
-            Signal::Dropped { .. } | Signal::Resync { .. } => {}
+            Signal::Unsubscribe { subscription } => {
+                self.client.unsubscribe(subscription);
+                self.dispatch.subscriptions.remove(&subscription);
+            }
+            // If it can't be sent, the node notices that nobody answers.
+            Signal::Unanswered { session, command } if self.dispatch.is_session(session) => {
+                let _ = self.client.answer(command, Err("the device has not answered"));
+            }
+            Signal::Dropped { .. } | Signal::Resync { .. } | Signal::Unanswered { .. } => {}
             Signal::Suspect => self.client.suspect(),
             Signal::Close => {
                 self.is_closing = true;
@@ -270,123 +272,4 @@ impl Task {
         }
         self.dispatch.give_up_schemas();
     }
-
-    /// Asks to enter a room. Options are sent in the node's form, which may require its schema.
-    fn enter(&mut self, enter: Enter) {
-        let Enter { mut door, build, sink, answer } = enter;
-        if let (Some((room_type, options)), Some(build)) = (door.creates(), &build) {
-            let room_type = room_type.to_owned();
-            match self.dispatch.schemas.translation(&room_type, build, None) {
-                Ok(None) if build.has_options(options) => {
-                    self.dispatch.schema_requests.ask(self.dispatch.now, &room_type);
-                    let enter = Enter { door, build: Some(build.clone()), sink, answer };
-                    return self.dispatch.unready.push((room_type, enter));
-                }
-                Ok(translation) => {
-                    if let Err(error) = translate_options(translation, options) {
-                        return drop(answer.send(Err(Error::payload("the options", error))));
-                    }
-                }
-                Err(error) => return drop(answer.send(Err(error))),
-            }
-        }
-        let asked = match &door {
-            Door::Join { id } => self.client.join(id),
-            Door::JoinByKey { room_type, key } => self.client.join_by_key(room_type, key),
-            Door::Create { room_type, creation, options } => {
-                self.client.create(room_type, creation, options)
-            }
-            Door::JoinOrCreate { room_type, key: None, options } => {
-                self.client.join_or_create(room_type, options)
-            }
-            Door::JoinOrCreate { room_type, key: Some(key), options } => {
-                self.client.join_or_create_by_key(room_type, key, options)
-            }
-        };
-        self.wait(asked, Waiting::Enter { build, sink, answer });
-    }
-
-    /// Waits for the answer to a request, unless the core refused it.
-    fn wait(&mut self, asked: Result<RequestNumber, CommandError>, waiting: Waiting) {
-        match asked {
-            Ok(request) => drop(self.dispatch.waiting.insert(request, waiting)),
-            Err(error) => waiting.fail(error.into()),
-        }
-    }
-
-    /// Carries out a command, and those queued after it.
-    fn carry_out_all(&mut self, first: Command) {
-        self.carry_out(first);
-        for _ in 1..COMMANDS_MAX {
-            if self.farewell_ends.is_some() || self.client.output_bytes() >= OUTPUT_BYTES_MAX {
-                break;
-            }
-            match self.dispatch.commands.try_recv() {
-                Some(command) => self.carry_out(command),
-                None => break,
-            }
-        }
-    }
-
-    fn carry_out(&mut self, command: Command) {
-        let client = &mut self.client;
-        // A room of an earlier session has a number that may be another's now.
-        if command.place().is_some_and(|place| !self.dispatch.is_now(place)) {
-            return command.fail(&Error::new_session());
-        }
-        let (asked, waiting) = match command {
-            Command::Leave { place, answer } => (client.leave(place.room), Waiting::Leave(answer)),
-            Command::Schema { room_type, answer } => {
-                (client.schema(&room_type), Waiting::ShowSchema(answer))
-            }
-            Command::List { query: Query { room_type, filter, limit }, answer } => {
-                let filter: Vec<_> =
-                    filter.iter().map(|(name, value)| (&**name, &**value)).collect();
-                (client.list(room_type.as_deref(), &filter, limit), Waiting::List(answer))
-            }
-            Command::Request { place, index, name, payload, answer } => {
-                (client.request(place.room, index, &name, &payload), Waiting::Reply(answer))
-            }
-            Command::Send { place, index, name, payload } => {
-                if let Err(error) = client.send(place.room, index, &name, &payload)
-                    && let Some(room) = self.dispatch.rooms.get(&place.room)
-                {
-                    room.sink.failed(Error::from(error));
-                }
-                return;
-            }
-            Command::Ping { answer } => {
-                // The caller may have stopped waiting for the answer.
-                return match client.ping() {
-                    Ok(nonce) => drop(self.dispatch.pings.insert(nonce, answer)),
-                    Err(error) => drop(answer.send(Err(error.into()))),
-                };
-            }
-            Command::Enter(enter) => return self.enter(enter),
-            Command::Close => return self.begin_farewell(),
-        };
-        self.wait(asked, waiting);
-    }
-}
-
-/// Converts options to the node's form. Empty options are the default in any form.
-fn translate_options(
-    translation: Option<Translation>,
-    options: &mut Vec<u8>,
-) -> Result<(), DecodeError> {
-    match translation {
-        None | Some(Translation::None) => {}
-        Some(Translation::Transcoded(transcoder)) => {
-            let mut of_node = Vec::new();
-            transcoder.options(options, &mut of_node)?;
-            *options = of_node;
-        }
-        Some(Translation::Learned(_)) if options.is_empty() => {}
-        Some(Translation::Learned(learned)) => {
-            let value = serde_json::from_slice(options)
-                .map_err(|error| DecodeError::new(error.column(), error.to_string()))?;
-            *options = learned.exchange.options(&value)?;
-        }
-    }
-    Ok(())
 }

@@ -149,7 +149,7 @@ impl Client {
         self.session.resync(room)
     }
 
-    /// Sends a ping. Returns its nonce, which [`Handler::pong`] will report.
+    /// Sends a ping. Returns its nonce, which [`Handler::pong`](super::Handler::pong) will report.
     pub fn ping(&mut self) -> Result<u64, CommandError> {
         self.session.ping()
     }
@@ -160,13 +160,15 @@ impl Client {
     }
 
     /// Subscribes to a channel, with what came after `since` as far as its history has it, and with
-    /// [presence](Handler::presence) messages if they are wanted. The node's answer is reported by
-    /// [`Handler::subscribed`] or [`Handler::unsubscribed`]. While the connection is lost, the
+    /// [presence](super::Handler::presence) messages if they are wanted. The node's answer is
+    /// reported by [`Handler::subscribed`](super::Handler::subscribed) or
+    /// [`Handler::unsubscribed`](super::Handler::unsubscribed). While the connection is lost, the
     /// subscription waits; on each new connection, also in a new session, the client subscribes
     /// again by itself, with the position that it has reached.
     ///
-    /// Fails with [`CommandError::Subscribed`] if this client subscribes to the channel already, and
-    /// with [`CommandError::Subscriptions`] past [`SUBSCRIPTIONS_MAX`](super::SUBSCRIPTIONS_MAX).
+    /// Fails with [`CommandError::Subscribed`] if this client subscribes to the channel already,
+    /// and with [`CommandError::Subscriptions`] past
+    /// [`SUBSCRIPTIONS_MAX`](super::SUBSCRIPTIONS_MAX).
     pub fn subscribe(
         &mut self,
         channel: &str,
@@ -189,7 +191,7 @@ impl Client {
     }
 
     /// Publishes to a channel. If `confirm` is set, returns the number of a request, which
-    /// [`Handler::published`] answers.
+    /// [`Handler::published`](super::Handler::published) answers.
     pub fn publish(
         &mut self,
         channel: &str,
@@ -202,14 +204,14 @@ impl Client {
         })
     }
 
-    /// Asks who subscribes to a channel. Answered by [`Handler::members`].
+    /// Asks who subscribes to a channel. Answered by [`Handler::members`](super::Handler::members).
     pub fn members(&mut self, channel: &str) -> Result<RequestNumber, CommandError> {
         let channel = channel.into();
         self.session.ask(Asked::Members, |request| ClientMessage::Members { request, channel })
     }
 
     /// Asks for at most `limit` publications of a channel after `since`, the oldest first; 0 means
-    /// the node's limit. Answered by [`Handler::history`].
+    /// the node's limit. Answered by [`Handler::history`](super::Handler::history).
     pub fn history(
         &mut self,
         channel: &str,
@@ -225,8 +227,9 @@ impl Client {
         })
     }
 
-    /// Registers this session as a device. Answered by [`Handler::registered`]. In a new session
-    /// the client registers again by itself.
+    /// Registers this session as a device. Answered by
+    /// [`Handler::registered`](super::Handler::registered). In a new session the client registers
+    /// again by itself.
     pub fn register(
         &mut self,
         device: &str,
@@ -241,7 +244,7 @@ impl Client {
     }
 
     /// Sends a device's report to the fleet. If `reply` is set, returns the number of a request,
-    /// which [`Handler::reply`] answers.
+    /// which [`Handler::reply`](super::Handler::reply) answers.
     pub fn report(
         &mut self,
         payload: &[u8],
@@ -252,8 +255,8 @@ impl Client {
         })
     }
 
-    /// Answers a [command](Handler::command) of this session: with a payload, or with the reason why
-    /// there is none.
+    /// Answers a [command](super::Handler::command) of this session: with a payload, or with the
+    /// reason why there is none.
     pub fn answer(
         &mut self,
         command: u64,

@@ -229,6 +229,8 @@ pub struct Joined<'a> {
     /// While the client is in the room, either end counts the connection as lost if it hears
     /// nothing for so long; `None` if that is left to the heartbeat.
     pub silence: Option<Duration>,
+    /// How long the room keeps the player's seat after the connection is lost.
+    pub grace: Duration,
 }
 
 /// An event of a room.

@@ -73,7 +73,9 @@ pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 pub use url::{Url, UrlError};
 
 #[cfg(feature = "tokio")]
-pub(crate) use event::static_info;
+pub(crate) use channels::static_member;
+#[cfg(feature = "tokio")]
+pub(crate) use event::{past_publication, static_info};
 #[cfg(feature = "tokio")]
 pub(crate) use numbers::NumberMap;
 

@@ -104,6 +104,7 @@ impl Session {
                 sync_hz,
                 fingerprint,
                 silence_ms,
+                grace_ms,
             } => {
                 let joined = Joined {
                     room,
@@ -116,6 +117,7 @@ impl Session {
                     sync_hz,
                     fingerprint,
                     silence: (silence_ms > 0).then(|| Duration::from_millis(silence_ms.into())),
+                    grace: Duration::from_millis(grace_ms.into()),
                 };
                 self.joined(request, &joined, handler)
             }

@@ -110,6 +110,7 @@ fn expected_events(format: Format) -> Vec<Event> {
                 sync_hz: 10,
                 fingerprint: 99,
                 silence: None,
+                grace: Duration::from_secs(10),
             },
         },
         Event::Snapshot { room: RoomNumber(1), version: 5, body: body("\"s\"") },

@@ -3,6 +3,7 @@
 //!
 //! `make cuts` runs it with many more cuts.
 
+mod channels;
 mod proxy;
 
 use std::collections::BTreeMap;
@@ -91,9 +92,9 @@ impl Handle<Tell> for Ledger {
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
-/// A node with TLS, and its certificate.
-fn start() -> (Running, Vec<u8>) {
-    let config = Config {
+/// The settings of a node with TLS, and without limits that a test would meet.
+fn config() -> Config {
+    Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         shards: std::env::var("PLAYFIELD_CUTS_SHARDS").map_or(3, |shards| shards.parse().unwrap()),
         check_every_syncs: 10,
@@ -103,12 +104,18 @@ fn start() -> (Running, Vec<u8>) {
         messages_per_second_max: 0,
         bytes_per_second_max: 0,
         lists_per_second_max: 1_000_000,
+        publishes_per_second_max: 1_000_000,
+        subscribes_per_second_max: 1_000_000,
         resyncs_per_second_max: 1_000_000,
         websocket_deflate: true,
         tls_self_signed: true,
         ..Config::default()
-    };
-    let server = Server::new(config).room_type(RoomType::of::<Ledger>("ledger"));
+    }
+}
+
+/// A node with TLS, and its certificate.
+fn start() -> (Running, Vec<u8>) {
+    let server = Server::new(config()).room_type(RoomType::of::<Ledger>("ledger"));
     let running = server.start().unwrap();
     let certificate = running.tls_certificate().unwrap();
     (running, certificate)

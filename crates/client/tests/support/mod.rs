@@ -352,6 +352,7 @@ pub(crate) fn joined(
         sync_hz: 10,
         fingerprint: 99,
         silence_ms: 0,
+        grace_ms: 10_000,
     }
 }
 

@@ -5,6 +5,7 @@
 mod support;
 
 mod changes;
+mod channels;
 mod connection;
 mod deflate;
 mod dynamic_rooms;

@@ -1,6 +1,7 @@
 //! What a room's callbacks can do beside changing the state.
 
 mod channels;
+mod devices;
 mod events;
 pub(crate) mod replies;
 mod rooms;
@@ -230,7 +231,7 @@ impl<'a, R> Context<'a, R> {
     ) -> Result<()> {
         let limit = Limit::new(rate, RATE_MULTIPLE);
         let now = self.context.now;
-        let limiter = self.context.limiters.entry((player.id, message)).or_default();
+        let limiter = self.context.limiter(player.id, message);
         match limiter.take(now, &limit, 1) {
             Verdict::Within => Ok(()),
             Verdict::Exceeds(wait) => Err(too_fast(name, rate).with_retry_after(wait)),

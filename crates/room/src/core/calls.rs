@@ -114,8 +114,19 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         }
     }
 
-    fn returned(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
+    fn returned(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        away: Duration,
+        out: &mut dyn RoomOutput,
+    ) {
         if self.begin(at, out) {
+            let away = away.min(Duration::from_millis(self.settings.grace_ms));
+            let number = self.number_of(player);
+            if self.seats.get(&number).is_some_and(|seated| !seated.is_connected) {
+                self.context.credit_rates(number, away);
+            }
             self.connect(player, true, out);
         }
     }

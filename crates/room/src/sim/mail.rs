@@ -11,8 +11,8 @@ use playfield_wire::ErrorCode;
 use super::record::Record;
 use super::{OTHER_ROOM_ID, OTHER_ROOM_TYPE, Sim};
 use crate::{
-    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, NewRoom, Publication, Result,
-    Room, Sender,
+    AnyRoom, AskId, AskOf, Error, InternalMessage, InternalOf, Mail, NewRoom, Publication, Push,
+    Result, Room, Sender,
 };
 
 impl<R: Room + Default> Sim<R> {
@@ -175,6 +175,11 @@ impl<R: Room + Default> Sim<R> {
     /// What the room published in channels since the last call, oldest first.
     pub fn published(&mut self) -> Vec<Publication> {
         std::mem::take(&mut self.out.publications)
+    }
+
+    /// What the room pushed to devices since the last call, oldest first.
+    pub fn pushed(&mut self) -> Vec<Push> {
+        std::mem::take(&mut self.out.pushes)
     }
 
     /// What the room sent to other rooms since the last call, with the id of each receiver.

@@ -53,6 +53,7 @@ pub const OTHER_ROOM_TYPE: &str = "other";
 ///   [`answer`](Self::answer), [`other_room`](Self::other_room), [`created`](Self::created),
 ///   [`created_ended`](Self::created_ended)
 /// - *Channels*: [`published`](Self::published)
+/// - *Devices*: [`pushed`](Self::pushed)
 /// - *The room*: [`room`](Self::room), [`room_mut`](Self::room_mut),
 ///   [`summary`](Self::summary), [`close`](Self::close), [`is_closed`](Self::is_closed)
 ///

@@ -345,8 +345,10 @@ impl<R: Room + Default> Sim<R> {
         }
         let copies = self.copies_mut(player);
         (copies.is_stalled, copies.hears_until) = (false, u64::MAX);
-        if copies.away_until.take().is_some() {
-            self.core.returned(self.now, player, &mut self.out);
+        if let Some(until) = copies.away_until.take() {
+            let left = until.saturating_sub(self.now);
+            let away = Duration::from_millis(R::SETTINGS.grace_ms).saturating_sub(left);
+            self.core.returned(self.now, player, away, &mut self.out);
             self.follow_up();
         }
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use playfield_state::{Format, PlayerId};
 use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::{Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Result, RoomOutput, Task};
+use crate::{
+    Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result, RoomOutput, Task,
+};
 
 /// What the room gave out.
 #[derive(Default)]
@@ -25,6 +27,7 @@ pub(super) struct Record {
     pub(super) jobs: Vec<(u64, Job)>,
     pub(super) posts: Vec<(String, Mail)>,
     pub(super) publications: Vec<Publication>,
+    pub(super) pushes: Vec<Push>,
     pub(super) rooms: Vec<NewRoom>,
     /// The ids of the rooms that have a key, by it and their type.
     pub(super) keys: BTreeMap<RoomKey, String>,
@@ -128,6 +131,10 @@ impl RoomOutput for Record {
 
     fn publish(&mut self, publication: Publication) {
         self.publications.push(publication);
+    }
+
+    fn push(&mut self, push: Push) {
+        self.pushes.push(push);
     }
 
     fn post(&mut self, to: &str, mail: Mail) {

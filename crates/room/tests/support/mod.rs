@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use playfield_room::{
     Admission, AnyRoom, Birth, Claims, Creator, EndReason, Entrant, Error, EventHeader, Job,
-    LeaveReason, Link, Mail, NewRoom, PlayerId, Publication, Result, Room, RoomOutput, RoomType,
-    Sender, Stage, Store, Task,
+    LeaveReason, Link, Mail, NewRoom, PlayerId, Publication, Push, Result, Room, RoomOutput,
+    RoomType, Sender, Stage, Store, Task,
 };
 use playfield_state::Format;
 use playfield_wire::message::MessageRef;
@@ -31,6 +31,7 @@ pub(crate) enum Output {
     Create { id: String },
     Post { to: String, mail: Mail },
     Publish { publication: Publication },
+    Push { push: Push },
 }
 
 /// All output of a room.
@@ -101,6 +102,10 @@ impl RoomOutput for Record {
 
     fn find(&mut self, _: TypeId, key: &str) -> Result<Option<String>> {
         Ok((key == "there").then(|| "found".to_owned()))
+    }
+
+    fn push(&mut self, push: Push) {
+        self.outputs.push(Output::Push { push });
     }
 
     fn publish(&mut self, publication: Publication) {
@@ -189,7 +194,7 @@ impl Host {
     }
 
     pub(crate) fn returned(&mut self, player: PlayerId) {
-        self.room.returned(self.at, player, &mut self.out);
+        self.room.returned(self.at, player, Duration::ZERO, &mut self.out);
     }
 
     /// Closes the room from outside, and does what a host does then.

@@ -348,8 +348,11 @@ settings! {
     /// Maximum connections from one address that have not said hello, nor sent an HTTP request, at
     /// once; more are closed when they arrive.
     handshakes_per_address_max: usize = "200", 1..=10_000_000;
-    /// Maximum hellos from one address per minute; also the burst.
+    /// Maximum hellos from one address per minute; also the burst. Those that resume a session count
+    /// for `resumes_per_address_per_minute_max` instead.
     sessions_per_address_per_minute_max: u64 = "1000", 1..=10_000_000;
+    /// Maximum hellos from one address per minute with a resume token of this node; also the burst.
+    resumes_per_address_per_minute_max: u64 = "20000", 1..=10_000_000;
     /// Maximum joins from one address per minute; also the burst.
     joins_per_address_per_minute_max: u64 = "5000", 1..=10_000_000;
     /// Maximum rooms created from one address per minute; also the burst.
@@ -438,6 +441,18 @@ settings! {
     history_listed_max: usize = "1000", 1..=100_000;
     /// Maximum bytes of publications in the answer to one `history`; one is sent in any case.
     history_listed_bytes_max: usize = "131072", 1..=16_777_216;
+    /// Maximum number of devices.
+    devices_max: usize = "1000000", 1..=10_000_000;
+    /// Maximum tags of a device.
+    device_tags_max: usize = "16", 0..=1024;
+    /// Maximum size of a device's metadata, in bytes.
+    device_metadata_bytes_max: usize = "4096", 0..=1_048_576;
+    /// Maximum size of the id of a device, and of a tag, in bytes.
+    device_id_bytes_max: usize = "128", 1..=4096;
+    /// Maximum size of a command to a device, in bytes.
+    command_bytes_max: usize = "65536", 1..=16_777_216;
+    /// Maximum requests to a device that it has not answered.
+    commands_unanswered_max: usize = "64", 1..=65_536;
     /// Maximum queued messages per shard, from other shards.
     mailbox_max: usize = "16384", 1..=1_000_000;
     /// Maximum unanswered requests to rooms from outside: from HTTP handlers, services and the

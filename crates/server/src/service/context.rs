@@ -2,16 +2,21 @@
 //! time.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
+use playfield_device::{Device, Place, Registration};
 use playfield_room::{AskId, Error, InternalMessage, Message};
 use playfield_state::Data;
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::asks::ended;
+use crate::fleet::device_gone;
 use crate::handle::{NodeHandle, read};
+use crate::node::Node;
 use crate::service::{Closed, Service};
 use crate::shard::connection::Connections;
+use crate::shard::devices::{DeviceMail, OwnDevice, ShardDevices};
 use crate::shard::keys::ConnectionKey;
 
 /// Identifies a connection of a service on its shard. Ids are never reused. On another shard, it
@@ -46,6 +51,22 @@ impl Answered {
     }
 }
 
+/// A command for the device that was registered for a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'a> {
+    /// By which it is answered; `None` if it is a push, which nobody waits for.
+    pub id: Option<CommandId>,
+    /// The command: the text of a JSON value, or bytes, as the fleet's settings say.
+    pub payload: &'a [u8],
+}
+
+/// Identifies a request to the device of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId {
+    pub(crate) connection: ConnectionId,
+    pub(crate) number: u64,
+}
+
 /// A connection to be closed, and why.
 pub(crate) type Leave = (ConnectionKey, Closed);
 
@@ -63,6 +84,8 @@ pub(crate) struct Reach<'a> {
     pub(crate) leaving: &'a mut Vec<Leave>,
     pub(crate) wake_at: &'a mut Option<Duration>,
     pub(crate) node: Option<&'a NodeHandle>,
+    pub(crate) at: &'a Node,
+    pub(crate) devices: &'a mut ShardDevices,
 }
 
 /// What every handler of a service can access.
@@ -136,6 +159,63 @@ impl<'a, S: Service> Context<'a, S> {
     /// As [`NodeHandle::publish_bytes`].
     pub fn publish_bytes(&self, channel: &str, bytes: &[u8]) -> Result<(), Error> {
         self.reach.node.ok_or_else(ended)?.publish_bytes(channel, bytes)
+    }
+
+    /// Registers a device for a connection of this service. It is registered until the connection
+    /// ends, and is heard whenever something is received on it. For the same id, it changes the
+    /// metadata and the tags. Whether no other device had the id.
+    ///
+    /// Commands for it come by [`Service::command`]. The fleet decides as for sessions, except that
+    /// any id may be taken: what clients of the service may be is for the service to check.
+    ///
+    /// # Errors
+    /// The fleet's refusal, `device_taken`, `limit`, or `forbidden` if the node has no fleet;
+    /// `unknown_device` if there is no such connection.
+    pub fn register(
+        &mut self,
+        connection: ConnectionId,
+        registration: Registration,
+    ) -> Result<bool, Error> {
+        if !self.serves(connection) && self.waiting(connection).is_none() {
+            return Err(device_gone());
+        }
+        let Reach { shard, now, connections, at, devices, .. } = &mut self.reach;
+        let key = connection.key;
+        let place = Place { shard: *shard, connection: key.bits(), is_service: true };
+        devices.register(at, connections, (key, place), registration, *now)
+    }
+
+    /// The device of a connection of this service.
+    #[must_use]
+    pub fn device(&self, connection: ConnectionId) -> Option<Arc<Device>> {
+        if !self.serves(connection) {
+            self.waiting(connection)?;
+        }
+        self.reach.connections.get(connection.key)?.device.as_deref().map(OwnDevice::device)
+    }
+
+    /// The device of a connection was heard by other means than its connection.
+    pub fn heard(&mut self, connection: ConnectionId) {
+        if (self.serves(connection) || self.waiting(connection).is_some())
+            && let Some(of) = self.reach.connections.get_mut(connection.key)
+            && of.device.is_some()
+        {
+            of.heard = self.reach.now;
+            let mail = DeviceMail::Heard { connection: connection.key };
+            self.reach.devices.posts.push_back((self.reach.shard, mail));
+        }
+    }
+
+    /// Answers a request to a device of this service, from [`Service::command`]: the text of a JSON
+    /// value, or bytes, as the fleet's settings say. Whether it was waited for.
+    pub fn answer(&mut self, id: CommandId, answer: Result<Vec<u8>, Error>) -> bool {
+        let Reach { shard, connections, at, devices, .. } = &mut self.reach;
+        let Some(fleet) = &at.fleet else { return false };
+        let answer = answer
+            .and_then(|bytes| fleet.payload(&bytes))
+            .map(|payload| payload.as_slice().to_vec());
+        let is_here = id.connection.shard == *shard;
+        is_here && devices.answer(at, connections, (id.connection.key, id.number), answer)
     }
 
     /// Writes a frame to any connection of this service on this shard. Returns whether it was

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::panics::guard;
-use crate::service::{Answered, Closed, ConnectionId, Context, Peer, Reach, Service};
+use crate::service::{Answered, Closed, Command, ConnectionId, Context, Peer, Reach, Service};
 use crate::shard::keys::ConnectionKey;
 
 /// The maximum overhead of a frame. An incomplete frame may be this much longer than the limit of a
@@ -21,6 +21,7 @@ pub(crate) trait AnyService: Send {
     /// Handles the complete frames at the front, as many as the outbox has space for replies.
     fn received(&mut self, key: ConnectionKey, input: &[u8], reach: Reach<'_>) -> Served;
     fn silent(&mut self, key: ConnectionKey, reach: Reach<'_>) -> Served;
+    fn command(&mut self, key: ConnectionKey, command: Command<'_>, reach: Reach<'_>) -> Served;
     fn closed(&mut self, key: ConnectionKey, why: &Closed, reach: Reach<'_>);
     fn answered(&mut self, answer: Answered, reach: Reach<'_>);
     fn woken(&mut self, reach: Reach<'_>);
@@ -163,6 +164,12 @@ impl<S: Service> AnyService for Hosted<S> {
         self.serve(key, reach, |service, state, _, peer, _| {
             service.silent(&mut state.as_mut()?.state, peer);
             None
+        })
+    }
+
+    fn command(&mut self, key: ConnectionKey, command: Command<'_>, reach: Reach<'_>) -> Served {
+        self.serve(key, reach, |service, state, _, peer, _| {
+            service.command(&mut state.as_mut()?.state, command, peer).err().map(Closed::Failed)
         })
     }
 

@@ -49,7 +49,7 @@ pub use playfield_wire::framing::{
 };
 pub use playfield_wire::packet::{Big, Little};
 
-pub use context::{Answered, ConnectionId, Context, Peer};
+pub use context::{Answered, Command, CommandId, ConnectionId, Context, Peer};
 pub(crate) use context::{Leave, Reach};
 pub(crate) use hosted::{AnyService, Hosted, Served};
 pub use playfield_room::AskId;
@@ -114,6 +114,25 @@ pub trait Service: Sized + Send + 'static {
         let _ = (answer, cx);
     }
 
+    /// A command for the device that was [registered](Context::register) for this connection: a
+    /// push, or a request that [`Context::answer`] answers, now or later.
+    ///
+    /// # Errors
+    /// As [`received`](Self::received).
+    fn command(
+        &mut self,
+        connection: &mut Self::Connection,
+        command: Command<'_>,
+        peer: &mut Peer<Self>,
+    ) -> Result {
+        let _ = connection;
+        if let Some(id) = command.id {
+            let text = "devices of this service take no commands";
+            peer.answer(id, Err(playfield_room::Error::from(text)));
+        }
+        Ok(())
+    }
+
     /// The time that [`Context::wake_in`] set has passed.
     fn woken(&mut self, cx: &mut Context<Self>) {
         let _ = cx;
@@ -138,6 +157,11 @@ pub enum Closed {
     TooSlow,
     /// Nothing was received from the client for twice `heartbeat_ms`.
     Silent,
+    /// Another has registered as the device that was registered for the connection.
+    TakenOver,
+    /// The program has ended the connection of the device: see
+    /// [`Devices::disconnect`](crate::Devices::disconnect).
+    Disconnected,
     /// The node is shutting down.
     ShuttingDown,
 }
@@ -152,6 +176,8 @@ impl fmt::Display for Closed {
             Self::Panicked => f.write_str("the service panicked"),
             Self::TooSlow => f.write_str("outbox_bytes_max: too many bytes are queued"),
             Self::Silent => f.write_str("heartbeat_ms: nothing was received for twice that time"),
+            Self::TakenOver => f.write_str("another has registered as its device"),
+            Self::Disconnected => f.write_str("the program has disconnected its device"),
             Self::ShuttingDown => f.write_str("the node is shutting down"),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, RoomOutput, Task,
+    Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, Push, RoomOutput, Task,
 };
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
@@ -17,6 +17,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::channels::{ShardChannels, payload_of};
 use crate::shard::connection::{Connections, Kind};
+use crate::shard::devices::ShardDevices;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
 use crate::shard::parcels::{pack, pack_lost, trim};
@@ -37,6 +38,7 @@ pub(crate) struct Delivery {
     pub(crate) shard: u16,
     pub(crate) connections: Connections,
     pub(crate) channels: ShardChannels,
+    pub(crate) devices: ShardDevices,
     /// Mail to other shards, in the order it was written.
     pub(crate) outgoing: Vec<VecDeque<ShardMail>>,
     /// Rooms that rooms of this shard want here.
@@ -465,6 +467,10 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn publish(&mut self, publication: Publication) {
         let Publication { channel, payload } = publication;
         self.delivery.publish(&channel, payload_of(payload));
+    }
+
+    fn push(&mut self, push: Push) {
+        self.delivery.push_to_devices(push);
     }
 
     fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {

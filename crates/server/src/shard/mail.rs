@@ -15,6 +15,7 @@ use crate::founding::Founding;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::channels::ChannelMail;
+use crate::shard::devices::DeviceMail;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::rooms::join::{JoinRequest, Joiner};
 use crate::shard::rooms::member::Farewell;
@@ -34,7 +35,14 @@ pub(crate) enum ShardMail {
     Measured { room: RoomKey, member: MemberKey, round_trip: Duration },
     /// To the room's shard: the session has a connection again, and its client has this copy. The
     /// answer repeats the number.
-    Return { room: RoomKey, member: MemberKey, number: u32, copy: Option<ResumeRoom> },
+    Return {
+        room: RoomKey,
+        member: MemberKey,
+        number: u32,
+        /// How long the client was not heard.
+        away: Duration,
+        copy: Option<ResumeRoom>,
+    },
     /// To the session's shard: the message that brings the copy up to date; empty if it is.
     Returned { connection: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8> },
     /// To the room's shard: the session takes output again.
@@ -89,6 +97,8 @@ pub(crate) enum ShardMail {
     Channel(Box<ChannelMail>),
     /// To shards with subscribers: a publication of the channel with this number.
     Publication { channel: u64, publication: Arc<Publication> },
+    /// To the shard of devices' connections.
+    Device(DeviceMail),
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
 }

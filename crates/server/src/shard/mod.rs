@@ -15,6 +15,7 @@
 pub(crate) mod channels;
 pub(crate) mod connection;
 mod delivery;
+pub(crate) mod devices;
 mod held_events;
 pub(crate) mod keys;
 pub(crate) mod mail;
@@ -55,6 +56,7 @@ use connection::timeouts::{Timeout, Timeouts};
 use connection::transport::Input;
 use connection::{Connection, Connections};
 use delivery::Delivery;
+use devices::ShardDevices;
 use keys::{ConnectionKey, RoomKey};
 use mail::ShardMail;
 use rooms::Rooms;
@@ -158,6 +160,8 @@ impl Shard {
             .fold(node.config.hello_timeout(), |shortest, patience| shortest.min(patience.ask))
             .min(period(&node.config))
             .min(node.config.message_timeout());
+        let silent = node.fleet.as_ref().and_then(|fleet| fleet.silent);
+        let shortest = silent.map_or(shortest, |silent| shortest.min(silent / 2));
         let periods = node.room_types.iter().filter_map(|of| round_trips::period(of.settings));
         let shortest = periods.fold(shortest, Duration::min);
         let rates = Rates::new(&node.config);
@@ -169,6 +173,7 @@ impl Shard {
             shard: index,
             connections,
             channels,
+            devices: ShardDevices::default(),
             outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
             local_foundings: Vec::new(),
             local_mail: VecDeque::new(),
@@ -305,6 +310,7 @@ impl Shard {
         self.run_due_rooms();
         self.wake_services();
         self.delivery.channels.home.expire(self.now);
+        self.expire_commands();
         self.expire_connections();
         self.keep_to_budget();
         self.settle();
@@ -315,6 +321,7 @@ impl Shard {
         let at_once = !self.resumed.is_empty()
             || self.over_budget.is_some()
             || !self.delivery.local_mail.is_empty()
+            || !self.delivery.devices.posts.is_empty()
             || !self.delivery.local_foundings.is_empty()
             || !self.touched.is_empty()
             || !self.leaving.is_empty();
@@ -327,6 +334,7 @@ impl Shard {
             self.schedule.next(),
             self.next_service_wake(),
             self.delivery.channels.home.next(),
+            self.delivery.devices.next(),
             self.timeouts.next(),
         ];
         candidates.into_iter().flatten().min()
@@ -510,6 +518,9 @@ impl Shard {
             rooms: self.rooms.len() as u64,
             channels: self.delivery.channels.home.len() as u64,
             subscriptions: self.delivery.channels.subscriptions,
+            devices: self.delivery.devices.count,
+            devices_silent: self.delivery.devices.silent,
+            devices_taken_over: self.delivery.devices.taken_over,
             messages_out: self.delivery.connections.messages_out,
             lateness_us_max,
             clients_unnamed: self.unnamed.count,

@@ -1,5 +1,7 @@
 //! Rooms of other shards: mail, from both ends.
 
+use std::time::Duration;
+
 use playfield_room::{AskId, Mail};
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::{ErrorCode, RoomNumber};
@@ -29,8 +31,8 @@ impl Shard {
             ShardMail::Measured { room, member, round_trip } => {
                 self.measured(room, member, round_trip);
             }
-            ShardMail::Return { room, member, number, copy } => {
-                self.returned_elsewhere(room, member, number, copy);
+            ShardMail::Return { room, member, number, away, copy } => {
+                self.returned_elsewhere(room, member, (number, away), copy);
             }
             ShardMail::Returned { connection, room, number, body } => {
                 self.renewed(connection, room, number, body);
@@ -85,6 +87,7 @@ impl Shard {
             ShardMail::Publication { channel, publication } => {
                 self.delivery.deliver_publication(channel, &publication);
             }
+            ShardMail::Device(mail) => self.device_mail(mail),
             ShardMail::Finished { room, mail } => self.finished(room, mail),
         }
     }
@@ -144,13 +147,13 @@ impl Shard {
         &mut self,
         room: RoomKey,
         member: MemberKey,
-        number: u32,
+        (number, away): (u32, Duration),
         copy: Option<ResumeRoom>,
     ) {
         let Some(session) = self.elsewhere(room, member) else { return };
         (session.held, session.doomed) = (true, false);
         let (shard, connection) = (session.shard, session.connection);
-        self.returned(Seat { shard: self.delivery.shard, room, member });
+        self.returned(Seat { shard: self.delivery.shard, room, member }, away);
         // What it was sent comes before the answer.
         let began = self.stopwatch.read();
         let body = self.renew_copy(room, member, copy);

@@ -19,6 +19,14 @@ const PARTIAL_BYTES_MAX: usize = 24 << 10;
 /// The plaintext of a record (RFC 8446, 5.1).
 const RECORD_BYTES: usize = 16 << 10;
 
+/// How much plaintext a record holds when a connection is new. A client can read nothing of a
+/// record that is cut, so a connection that is lost early must not lose all that it carried.
+const FIRST_RECORD_BYTES: usize = 512;
+
+/// A record holds at most this part of what the connection has carried before, until it may be of
+/// any size: as the dynamic record sizes of well-known servers.
+const RECORD_PART: usize = 4;
+
 /// What a record takes beside its plaintext, at most: its header, and what the cipher adds.
 const RECORD_OVERHEAD: usize = 64;
 
@@ -35,6 +43,8 @@ pub(crate) struct TlsConnection {
     /// How many bytes at the front of the connection's output are encrypted in `unsent`. They count
     /// as written when the socket has taken all of it.
     sealed: usize,
+    /// How large the next record may be.
+    record_bytes_max: usize,
     is_open: bool,
     /// The client has sent `close_notify`: nothing of what it sends after is read.
     is_ended: bool,
@@ -65,6 +75,7 @@ impl TlsConnection {
             partial: Vec::new(),
             unsent: Vec::new(),
             sealed: 0,
+            record_bytes_max: FIRST_RECORD_BYTES,
             is_open: false,
             is_ended: false,
             is_closed: false,
@@ -235,12 +246,16 @@ impl TlsConnection {
         output: &[u8],
         record: &mut Vec<u8>,
     ) -> Result<usize, Error> {
-        let chunk = &output[..output.len().min(RECORD_BYTES)];
+        let chunk = &output[..output.len().min(self.record_bytes_max)];
         loop {
             match self.state.process_tls_records(input).state? {
                 ConnectionState::WriteTraffic(mut traffic) => {
                     record.resize(chunk.len() + RECORD_OVERHEAD, 0);
                     encrypt(record, |out| traffic.encrypt(chunk, out))?;
+                    if self.record_bytes_max < RECORD_BYTES {
+                        let larger = self.record_bytes_max + chunk.len() / RECORD_PART;
+                        self.record_bytes_max = larger.min(RECORD_BYTES);
+                    }
                     return Ok(chunk.len());
                 }
                 ConnectionState::EncodeTlsData(mut data) => {

@@ -267,12 +267,14 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             ),
         (
             (number_u32(), number_u32(), text(), text(), option::of(text())),
-            (number(), number(), number_u32(), number_u32(), number(), number_u32())
+            (number(), number(), number_u32(), number_u32(), number()),
+            (number_u32(), number_u32())
         )
             .prop_map(
                 |(
                     (request, room, id, room_type, key),
-                    (player, epoch, tick_hz, sync_hz, fingerprint, silence_ms),
+                    (player, epoch, tick_hz, sync_hz, fingerprint),
+                    (silence_ms, grace_ms),
                 )| {
                     ServerMessage::Joined {
                         request: RequestNumber(request),
@@ -286,6 +288,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                         sync_hz,
                         fingerprint,
                         silence_ms,
+                        grace_ms,
                     }
                 }
             ),

@@ -340,10 +340,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 sync_hz: 20,
                 fingerprint: 0xAF63_DC4C_8601_EC8C,
                 silence_ms: 0,
+                grace_ms: 0,
             },
         ),
         (
-            "joined, a room with a key that wants to notice silence",
+            "joined, a room with a key that wants to notice silence and keeps seats",
             ServerMessage::Joined {
                 request: RequestNumber(1),
                 room: RoomNumber(2),
@@ -356,6 +357,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 sync_hz: 20,
                 fingerprint: 1,
                 silence_ms: 3_000,
+                grace_ms: 5_000,
             },
         ),
         ("listed, none", ServerMessage::Listed { request: RequestNumber(4), rooms: vec![] }),

@@ -102,6 +102,7 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         sync_hz: 20,
         fingerprint: 1,
         silence_ms: 0,
+        grace_ms: 10_000,
     };
     say(&|out| welcome.encode(format, out));
     say(&|out| joined.encode(format, out));

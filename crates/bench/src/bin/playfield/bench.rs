@@ -8,7 +8,8 @@ use playfield_bench::connections::{self, Side, Suite};
 use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_bench::{
-    attacks, constructs, http, jwt, packet, resume, rounds, store, tls, websocket, worlds,
+    attacks, channel, constructs, http, jwt, messages, packet, registry, resume, rounds, store,
+    tls, websocket, worlds,
 };
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
@@ -24,7 +25,7 @@ exit status is 1 if any differs.
 
 /// In execution order.
 const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, http, tls, jwt, attacks, \
-     resume, connections, heartbeat, soak, rooms";
+     resume, connections, heartbeat, soak, channel, messages, registry, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -83,6 +84,22 @@ connections, heartbeat, soak: many clients that connect, say hello and then only
 they connect and what each costs; how long a heartbeat takes; and as many heartbeats as possible.
 The server runs on one core, the clients on another. The same run measures the baseline: the same
 bytes over bare sockets.
+";
+
+const CHANNEL_HELP: &str = "
+channel: one channel with many subscribers over WebSocket: how fast publications reach all of them,
+compared with bare sends of the same frames on as many sockets; and what they get after all their
+connections were cut. The server runs on one core, the subscribers on another.
+";
+
+const MESSAGES_HELP: &str = "
+messages: many clients that send messages to rooms, each of which is answered, compared with a bare
+server that reads and answers as many bytes. The server runs on one core, the clients on another.
+";
+
+const REGISTRY_HELP: &str = "
+registry: what devices, channels and heartbeats cost a shard without its sockets. All in one
+process.
 ";
 
 const WEBSOCKET_HELP: &str = "
@@ -247,6 +264,32 @@ const CONNECTIONS: &[Opt] = &[
     Opt { name: "role", value: "", help: "" },
 ];
 
+const CHANNEL: &[Opt] = &[
+    Opt { name: "subscribers", value: "N", help: "number of subscribers (default 10000)" },
+    Opt { name: "bytes", value: "N", help: "size of a payload (default 100)" },
+    Opt { name: "seconds", value: "S", help: "how long publications are measured (default 5)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
+const MESSAGES: &[Opt] = &[
+    Opt { name: "count", value: "N", help: "number of clients (default 10000)" },
+    Opt { name: "transport", value: "tcp|ws", help: "native framing (default) or WebSocket" },
+    Opt { name: "bytes", value: "N", help: "only messages of this size" },
+    Opt {
+        name: "window",
+        value: "N",
+        help: "only with so many messages of a client under way (default 10, then 1)",
+    },
+    Opt { name: "seconds", value: "S", help: "how long each case is measured (default 5)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
+const REGISTRY: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
+
 const ROOMS: &[Opt] = &[
     Opt {
         name: "rooms",
@@ -289,6 +332,9 @@ fn help() -> String {
         (ATTACKS_HELP, ATTACKS),
         (RESUME_HELP, RESUME),
         (CONNECTIONS_HELP, CONNECTIONS),
+        (CHANNEL_HELP, CHANNEL),
+        (MESSAGES_HELP, MESSAGES),
+        (REGISTRY_HELP, REGISTRY),
         (ROOMS_HELP, ROOMS),
     ];
     let each = suites.map(|(about, options)| format!("{about}{}", describe(options)));
@@ -310,6 +356,9 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "connections" => run_connections(Suite::Connections, parser, out),
             "heartbeat" => run_connections(Suite::Heartbeat, parser, out),
             "soak" => run_connections(Suite::Soak, parser, out),
+            "channel" => run_channel(parser, out),
+            "messages" => run_messages(parser, out),
+            "registry" => run_registry(parser, out),
             "resume" => run_resume(parser, out),
             "store" => run_store(parser, out),
             "rooms" => run_rooms(parser, out),
@@ -335,6 +384,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
     worlds.json = json;
     let mut packet = rounds::Options::new();
     packet.json = json;
+    let registry = packet.clone();
     let websocket = websocket::Options { rows: packet.clone(), ..websocket::Options::default() };
     let http = http::Options { json, ..http::Options::new() };
     let mut rooms = rooms::Options::new();
@@ -355,6 +405,9 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         connections::run(&many(Suite::Connections, json), out)?,
         connections::run(&many(Suite::Heartbeat, json), out)?,
         connections::run(&many(Suite::Soak, json), out)?,
+        channel::run(&channel::Options { json, ..channel::Options::default() }, out)?,
+        messages::run(&messages::Options { json, ..messages::Options::default() }, out)?,
+        registry::run(&registry, out)?,
         rooms::run(&rooms, out)?,
     ];
     done(verified.iter().all(|verified| *verified))
@@ -649,6 +702,61 @@ fn run_connections(
         }
     }
     done(connections::run(&options, out)?)
+}
+
+fn run_channel(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = channel::Options::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("subscribers") => {
+                options.subscribers = within(parser, "subscribers", 1..=19_000)?;
+            }
+            Long("bytes") => options.bytes = within(parser, "bytes", 1..=60_000)?,
+            Long("seconds") => {
+                options.time = Duration::from_secs(within(parser, "seconds", 1..=86_400)?);
+            }
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.role = Some(one_of(parser, "role", channel::Side::NAMES)?),
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, CHANNEL)),
+        }
+    }
+    done(channel::run(&options, out)?)
+}
+
+fn run_messages(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = messages::Options::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("count") => options.count = within(parser, "count", 1..=19_000)?,
+            Long("transport") => {
+                options.transport = one_of(parser, "transport", messages::Transport::NAMES)?;
+            }
+            Long("bytes") => {
+                options.bytes = Some(within(parser, "bytes", messages::BYTES_MIN..=60_000)?);
+            }
+            Long("window") => {
+                options.window = Some(within(parser, "window", 1..=messages::WINDOW_MAX)?);
+            }
+            Long("seconds") => {
+                options.time = Duration::from_secs(within(parser, "seconds", 1..=86_400)?);
+            }
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Long("role") => options.role = Some(one_of(parser, "role", messages::Side::NAMES)?),
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, MESSAGES)),
+        }
+    }
+    done(messages::run(&options, out)?)
+}
+
+fn run_registry(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    match rows(parser, REGISTRY, &registry::names())? {
+        Some((options, _)) => done(registry::run(&options, out)?),
+        None => Ok(out.write_all(help().as_bytes())?),
+    }
 }
 
 fn run_rooms(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

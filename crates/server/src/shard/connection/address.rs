@@ -103,6 +103,7 @@ impl Shard {
             let counters = &mut self.delivery.counters;
             *match pace {
                 Pace::Session => &mut counters.sessions_refused_by_address,
+                Pace::Resume => &mut counters.resumes_refused_by_address,
                 Pace::Join => &mut counters.joins_refused_by_address,
                 Pace::Room => &mut counters.rooms_refused_by_address,
                 Pace::MissedKey => &mut counters.keys_refused_by_address,

@@ -8,6 +8,7 @@ use playfield_room::LeaveReason;
 use playfield_wire::ErrorCode;
 use playfield_wire::server::ServerMessage;
 
+use crate::fleet::Gone;
 use crate::service::Closed;
 use crate::shard::connection::Phase;
 use crate::shard::connection::transport::{Framing, Input};
@@ -187,6 +188,11 @@ impl Shard {
     /// Removes the session from all its rooms.
     pub(in crate::shard) fn end_session(&mut self, key: ConnectionKey, why: LeaveReason) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.session.is_some() && connection.device.is_some() {
+            let is_left = why == LeaveReason::Left;
+            self.end_device(key, if is_left { Gone::Left } else { Gone::ConnectionLost });
+        }
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());
         let Some(session) = connection.session.take() else { return };
         connection.resumable = false;
@@ -334,6 +340,7 @@ impl Shard {
         self.expire_subscriptions(key);
         self.examine_silence(key, deadline, is_service);
         self.look_by(key, unfinished_by);
+        self.note_silence(key);
     }
 
     /// Checks whether a connection was silent for too long.

@@ -32,13 +32,17 @@ impl Shard {
             connection.heard = self.now;
             connection.pinged = false;
         }
-        if connection.partial.is_empty() {
+        let has_partial = !connection.partial.is_empty();
+        if connection.device.is_some() {
+            self.heard_device(key);
+        }
+        if !has_partial {
             let handled = self.handle_input(key, bytes);
             let rest = &bytes[handled..];
             if !rest.is_empty() {
                 self.keep(key, rest.to_vec());
             }
-        } else {
+        } else if let Some(connection) = self.delivery.connections.get_mut(key) {
             connection.partial.extend_from_slice(bytes);
             self.handle_kept(key);
         }
@@ -192,7 +196,7 @@ impl Shard {
                     FrameError::TooLarge { .. } => ErrorCode::TooLarge,
                     _ => ErrorCode::BadMessage,
                 };
-                self.fail(key, code, &of_stranger(is_stranger, &error));
+                self.fail(key, code, &with_limit(is_stranger, code, &error));
                 input.len()
             }
         }
@@ -219,7 +223,7 @@ impl Shard {
                         | WebSocketError::FrameTooLarge { .. } => ErrorCode::TooLarge,
                         _ => ErrorCode::BadMessage,
                     };
-                    let text = of_stranger(is_stranger, &error);
+                    let text = with_limit(is_stranger, code, &error);
                     self.fail_with(key, code, &text, Some(error.close_code()));
                     return input.len();
                 }
@@ -279,10 +283,32 @@ impl Shard {
     }
 }
 
-/// The text of an error. For a client that has not said hello, it names the limit that holds then.
-fn of_stranger(is_stranger: bool, error: &dyn Display) -> String {
-    if is_stranger { format!("{error} (hello_bytes_max)") } else { error.to_string() }
+/// The text of an error. Where it is about size, and the client has not said hello, it names the
+/// limit that holds until then.
+fn with_limit(is_stranger: bool, code: ErrorCode, error: &dyn Display) -> String {
+    if is_stranger && code == ErrorCode::TooLarge {
+        format!("{error} (hello_bytes_max)")
+    } else {
+        error.to_string()
+    }
 }
 
 /// The code of a Close frame that has none (RFC 6455, 7.1.5); the answer has none either.
 const NO_CLOSE_CODE: u16 = 1005;
+
+#[cfg(test)]
+mod tests {
+    use playfield_websocket::Error;
+    use playfield_wire::ErrorCode;
+
+    use super::with_limit;
+
+    #[test]
+    fn only_an_error_about_size_names_the_limit_of_a_hello() {
+        let text = with_limit(true, ErrorCode::BadMessage, &Error::ReservedBits { bits: 1 });
+        assert!(!text.contains("hello_bytes_max"), "{text}");
+        let error = Error::MessageTooLarge { bytes: 2, bytes_max: 1 };
+        assert!(with_limit(true, ErrorCode::TooLarge, &error).ends_with("(hello_bytes_max)"));
+        assert!(!with_limit(false, ErrorCode::TooLarge, &error).contains("hello_bytes_max"));
+    }
+}

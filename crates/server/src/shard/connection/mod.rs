@@ -22,6 +22,7 @@ use crate::addresses::Tally;
 use crate::shard::connection::buffers::Buffers;
 use crate::shard::connection::share::Taken;
 use crate::shard::connection::transport::{Dialect, Input};
+use crate::shard::devices::OwnDevice;
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::session::Session;
@@ -74,6 +75,8 @@ pub(crate) struct Connection {
     /// Its client waits for the authenticator.
     pub(crate) greeting: Option<Box<Greeting>>,
     pub(crate) session: Option<Box<Session>>,
+    /// The device that it is, if it has registered.
+    pub(crate) device: Option<Box<OwnDevice>>,
     /// It is about to move to another shard.
     pub(crate) departure: Option<Box<Departure>>,
 }
@@ -163,6 +166,7 @@ impl Connection {
             logged: 0,
             greeting: None,
             session: None,
+            device: None,
             departure: None,
         }
     }
@@ -420,7 +424,8 @@ impl Connections {
         write: impl FnOnce(Format, &mut Vec<u8>),
     ) {
         let Some(connection) = self.slab.get_mut(key) else { return };
-        if connection.is_closing() {
+        // With `echo`, a node speaks nothing but WebSocket.
+        if connection.is_closing() || cfg!(feature = "echo") {
             return;
         }
         let dialect = connection.dialect;

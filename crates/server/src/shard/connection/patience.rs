@@ -58,7 +58,13 @@ impl Shard {
     pub(in crate::shard) fn patience(&self, connection: &Connection) -> Patience {
         let node = Patience::of_node(&self.delivery.node.config);
         let rooms = connection.session.iter().flat_map(|session| &session.rooms);
-        rooms.fold(node, |patience, room| patience.min(room.patience))
+        let patience = rooms.fold(node, |patience, room| patience.min(room.patience));
+        let fleet = self.delivery.node.fleet.as_ref().filter(|_| connection.device.is_some());
+        match fleet.and_then(|fleet| fleet.silent) {
+            // Only then is it known to be silent; closing it is another matter.
+            Some(silent) => Patience { ask: patience.ask.min(silent / 2), ..patience },
+            None => patience,
+        }
     }
 
     /// Looks at a connection at this time, unless that is to happen sooner.

@@ -222,8 +222,12 @@ impl Shard {
         }
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref() else { return };
-        // The homes of its channels know where it is.
-        if !session.moved && session.rooms.len() == 1 && session.channels.is_none() {
+        // The homes of its channels, and the registry of devices, know where it is.
+        if !session.moved
+            && session.rooms.len() == 1
+            && session.channels.is_none()
+            && connection.device.is_none()
+        {
             connection.departure =
                 Some(Box::new(Departure { target: shard, purpose: Purpose::Join(Box::new(join)) }));
             self.departing.push(key);

@@ -67,14 +67,24 @@ struct Missed {
 
 impl Lateness {
     /// A room of this type has missed this many syncs. Returns how many the type has missed since
-    /// its last report, if it is time for another.
-    pub(crate) fn missed(&mut self, room_type: u16, syncs: u64, now: Duration) -> Option<u64> {
+    /// its last report, if it is time for another. In an empty room nobody misses them, so they are
+    /// no reason for a report.
+    pub(crate) fn missed(
+        &mut self,
+        room_type: u16,
+        syncs: u64,
+        players: usize,
+        now: Duration,
+    ) -> Option<u64> {
         let place = usize::from(room_type);
         if place >= self.types.len() {
             self.types.resize(place + 1, Missed::default());
         }
         let missed = &mut self.types[place];
         missed.syncs += syncs;
+        if players == 0 {
+            return None;
+        }
         if missed.reported.is_some_and(|reported| now < reported + REPORT_INTERVAL) {
             return None;
         }
@@ -93,12 +103,19 @@ mod tests {
     fn each_room_type_is_reported_every_ten_seconds_at_most_with_all_that_was_missed() {
         let mut lateness = Lateness::default();
         let mut missed =
-            |room_type, syncs, s| lateness.missed(room_type, syncs, Duration::from_secs(s));
+            |room_type, syncs, s| lateness.missed(room_type, syncs, 1, Duration::from_secs(s));
         assert_eq!(missed(1, 2, 0), Some(2));
         assert_eq!(missed(1, 3, 5), None);
         assert_eq!(missed(0, 1, 5), Some(1), "another type has its own");
         assert_eq!(missed(1, 4, 9), None);
         assert_eq!(missed(1, 1, 10), Some(8));
+    }
+
+    #[test]
+    fn what_an_empty_room_misses_is_reported_only_with_what_players_miss() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.missed(1, 100, 0, Duration::ZERO), None);
+        assert_eq!(lateness.missed(1, 2, 3, Duration::ZERO), Some(102));
     }
 
     #[test]

@@ -364,6 +364,7 @@ fn enter(
         sync_hz: room.sync_hz(),
         fingerprint: room_type.fingerprint,
         silence_ms: Patience::of(room_type.settings).silence_ms(),
+        grace_ms: u32::try_from(room_type.settings.grace_ms).unwrap_or(u32::MAX),
     };
     delivery.send(place, member, &joined);
     if let MemberOutput::Here(connection) = member.output {

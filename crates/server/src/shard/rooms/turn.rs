@@ -181,7 +181,8 @@ impl Shard {
     fn missed_syncs(&mut self, key: RoomKey, syncs: u64, late: Duration) {
         self.delivery.counters.syncs_missed += syncs;
         let Some(hosted) = self.rooms.get(key) else { return };
-        if let Some(missed) = self.lateness.missed(hosted.room_type, syncs, self.now) {
+        let players = hosted.members.len();
+        if let Some(missed) = self.lateness.missed(hosted.room_type, syncs, players, self.now) {
             let name = &self.delivery.node.room_types[usize::from(hosted.room_type)].name;
             let Hosted { id, cost, members, .. } = hosted;
             log::warn!(
@@ -257,6 +258,7 @@ impl Shard {
             }
             self.close_leaving();
             self.take_out_given_up();
+            self.deliver_device_mail();
             if let Some(key) = self.touched.pop() {
                 self.settle_room(key);
                 continue;

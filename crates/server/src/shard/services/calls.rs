@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::addresses::Tally;
-use crate::service::{Answered, AnyService, Closed, Reach, Served};
+use crate::fleet::Gone;
+use crate::service::{Answered, AnyService, Closed, Command, Reach, Served};
 use crate::shard::Shard;
 use crate::shard::connection::Connection;
 use crate::shard::connection::transport::Input;
@@ -70,6 +71,16 @@ impl Shard {
         self.serve(key, service, |service, reach| service.silent(key, reach));
     }
 
+    /// Gives a service a command for the device of a connection.
+    pub(in crate::shard) fn command_service(
+        &mut self,
+        key: ConnectionKey,
+        service: u16,
+        command: Command<'_>,
+    ) {
+        self.serve(key, service, |service, reach| service.command(key, command, reach));
+    }
+
     /// Calls a service for a connection, does what comes of it, and says how many bytes of input
     /// are done with.
     fn serve(
@@ -112,6 +123,8 @@ impl Shard {
             leaving: &mut self.leaving,
             wake_at,
             node: self.handle.as_ref(),
+            at: &self.delivery.node,
+            devices: &mut self.delivery.devices,
         };
         Some(call(&mut **service, reach))
     }
@@ -132,6 +145,9 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Input::Service(service) = connection.input else { return };
         connection.input = Input::InUse;
+        if connection.device.is_some() {
+            self.end_device(key, Gone::ConnectionLost);
+        }
         if !matches!(why, Closed::HungUp | Closed::ByService | Closed::ShuttingDown) {
             log::debug!("a connection of service {service} is closed: {why}");
         }

@@ -64,6 +64,11 @@ impl Allowance {
         Self(self.0.least(other.0))
     }
 
+    /// The client could send nothing since `since`, and is back.
+    pub(crate) fn credit(&mut self, since: Duration, now: Duration) {
+        self.0.credit(since, now);
+    }
+
     /// Takes one that was there.
     pub(crate) fn take(&mut self, now: Duration, rate: Rate) {
         self.0.spend(now, rate.rate, 1);

@@ -27,7 +27,12 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    pub(super) fn new(node: &Node, format: Format, hello: &Hello<'_>) -> Self {
+    pub(super) fn new(
+        node: &Node,
+        format: Format,
+        hello: &Hello<'_>,
+        wanted: Option<Wanted>,
+    ) -> Self {
         let mismatches = hello
             .schemas
             .iter()
@@ -37,7 +42,6 @@ impl Greeting {
                 (fingerprint != schema.fingerprint).then_some(room_type)
             })
             .collect();
-        let wanted = hello.resume.as_ref().and_then(|resume| Wanted::of(node, resume));
         let resumable = hello.resumable;
         Self { format, mismatches, resumable, wanted, underway: Underway::default() }
     }

@@ -20,7 +20,7 @@ use crate::shard::session::allowance::Allowance;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
 use crate::shard::session::rates::Usage;
-use crate::shard::session::resumption::Resumption;
+use crate::shard::session::resumption::{Resumption, Wanted};
 
 impl Shard {
     /// Handles the first message of a connection.
@@ -55,26 +55,29 @@ impl Shard {
             let text = format!("this node speaks protocol {PROTOCOL}, not {}", hello.protocol);
             return self.fail(key, ErrorCode::UnsupportedProtocol, &text);
         }
-        if let Err(error) = self.take_pace(key, Pace::Session) {
+        let node = Arc::clone(&self.delivery.node);
+        // Nobody can guess a token: who has one opened a session before, which counted then.
+        let wanted = hello.resume.as_ref().and_then(|resume| Wanted::of(&node, resume));
+        let pace = if wanted.is_some() { Pace::Resume } else { Pace::Session };
+        if let Err(error) = self.take_pace(key, pace) {
             return self.refuse_hello(key, &error);
         }
-        let node = Arc::clone(&self.delivery.node);
         self.watch.enters_authenticator();
         let decision = guard("the authenticator", || node.authenticator.authenticate(hello))
             .unwrap_or_else(|| Err(authenticator_failed()).into());
         match decision {
             Decision::Now(Ok(identity)) => {
-                self.greet(key, Greeting::new(&node, format, hello), identity);
+                self.greet(key, Greeting::new(&node, format, hello, wanted), identity);
             }
             Decision::Now(Err(error)) => self.fail(key, error.code(), error.text()),
             Decision::Later(deciding) => {
-                self.wait_for_identity(key, Greeting::new(&node, format, hello), deciding);
+                self.wait_for_identity(key, Greeting::new(&node, format, hello, wanted), deciding);
             }
         }
     }
 
     /// Ends a connection whose address says hello too often; the error says when to try again.
-    fn refuse_hello(&mut self, key: ConnectionKey, error: &Error) {
+    pub(super) fn refuse_hello(&mut self, key: ConnectionKey, error: &Error) {
         self.send_error(key, None, None, error);
         self.goodbye(key, error.code(), error.text(), None);
     }

@@ -146,14 +146,13 @@ impl Shard {
             ClientMessage::History { request, channel, since, limit } => {
                 self.ask_history(key, request, &channel, since, limit);
             }
-            ClientMessage::Register { request, .. } => {
-                self.send_error(key, Some(request), None, &no_fleet());
+            ClientMessage::Register { request, device, metadata, tags } => {
+                self.register(key, request, &device, metadata, tags);
             }
-            ClientMessage::Report { request, .. } => {
-                self.send_error(key, request, None, &no_fleet());
+            ClientMessage::Report { request, payload } => self.report(key, request, payload),
+            ClientMessage::Answer { command, error, payload } => {
+                self.answer_command(key, command, error, payload);
             }
-            // The command was given up meanwhile.
-            ClientMessage::Answer { .. } => {}
         }
     }
 
@@ -504,10 +503,6 @@ pub(in crate::shard) fn not_joined(room: RoomNumber) -> Error {
 
 fn duplicate(request: RequestNumber) -> Error {
     Error::new(ErrorCode::DuplicateRequest, format!("request {request} is still unanswered"))
-}
-
-fn no_fleet() -> Error {
-    Error::new(ErrorCode::Forbidden, "the node has no fleet of devices")
 }
 
 pub(in crate::shard) fn unknown_type(name: &str) -> Error {

@@ -65,6 +65,18 @@ pub(crate) struct Session {
     pub(crate) resumption: Option<Box<Resumption>>,
 }
 
+impl Session {
+    /// The client could send nothing since `since`, and is back: what waited may come at once.
+    pub(crate) fn credit(&mut self, since: Duration, now: Duration) {
+        self.usage.credit(since, now);
+        let allowances =
+            [&mut self.creations, &mut self.misses, &mut self.lists, &mut self.schemas];
+        for allowance in allowances {
+            allowance.credit(since, now);
+        }
+    }
+}
+
 /// A room that a session is in, or on its way into.
 pub(crate) struct SessionRoom {
     pub(crate) number: RoomNumber,

@@ -87,6 +87,14 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// The client could send nothing since `since`, and is back: what waited may come at once.
+    pub(crate) fn credit(&mut self, since: Duration, now: Duration) {
+        self.messages.credit(since, now);
+        self.bytes.credit(since, now);
+    }
+}
+
 #[inline]
 fn within(verdict: Verdict, setting: usize) -> Result<(), Excess> {
     match verdict {

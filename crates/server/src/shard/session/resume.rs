@@ -13,7 +13,7 @@ use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, RoomNumber};
 
-use crate::addresses::Address;
+use crate::addresses::{Address, Pace};
 use crate::auth::Identity;
 use crate::memory::shrink_map;
 use crate::shard::connection::transport::Input;
@@ -100,7 +100,10 @@ impl Shard {
 
     /// Opens a new session for a client whose session is over.
     fn open_instead(&mut self, key: ConnectionKey, opening: Opening) {
-        self.open_session(key, opening);
+        match self.take_pace(key, Pace::Session) {
+            Ok(()) => self.open_session(key, opening),
+            Err(error) => self.refuse_hello(key, &error),
+        }
         self.resumed.push(key);
     }
 
@@ -111,6 +114,7 @@ impl Shard {
         let address = Arc::clone(connection.tally.address());
         let format = connection.dialect.format;
         let is_away = connection.is_away();
+        let away = self.now.saturating_sub(connection.heard);
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         if !resumption.takes(token) {
@@ -149,21 +153,24 @@ impl Shard {
         connection.heard = self.now;
         connection.pinged = false;
         let Some(session) = connection.session.as_deref_mut() else { return };
+        let since = self.now.saturating_sub(away.min(self.delivery.node.config.session_grace()));
+        session.credit(since, self.now);
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         resumption.renew(token);
         resumption.returned_at = at;
         resumption.presence =
-            Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new() }));
+            Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new(), away }));
         let number = resumption.number;
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
         let token = resumption.signed_token(&self.delivery.node.tokens);
         self.delivery.counters.sessions_resumed += 1;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
+        self.heard_device(key);
         self.await_subscriptions(key);
         for seat in self.seats(key) {
             if seat.shard == self.delivery.shard {
-                self.returned(seat);
+                self.returned(seat, away);
             }
         }
         self.go_on_returning(key);
@@ -304,9 +311,9 @@ impl Shard {
     }
 
     /// The session of a member of this shard's rooms has a connection again.
-    pub(in crate::shard) fn returned(&mut self, seat: Seat) {
+    pub(in crate::shard) fn returned(&mut self, seat: Seat, away: Duration) {
         if let Some(player) = self.player_of(seat.room, seat.member) {
-            self.call(seat.room, |any, at, out| any.returned(at, player, out));
+            self.call(seat.room, |any, at, out| any.returned(at, player, away, out));
         }
     }
 
@@ -349,11 +356,13 @@ impl Shard {
         let is_empty = session.is_none_or(|session| session.rooms.is_empty());
         if next > now {
             self.look_at(key, next);
+            self.note_silence(key);
         } else if is_empty {
             self.end_away(key);
         } else {
             // Rooms elsewhere have not answered yet.
             self.look_at(key, now + PARTING_RETRY);
+            self.note_silence(key);
         }
     }
 
@@ -371,6 +380,7 @@ impl Shard {
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         let number = resumption.returns;
         let Some(returning) = resumption.returning() else { return };
+        let away = returning.away;
         let mut waits = false;
         let mut asks = Vec::new();
         for room in &session.rooms {
@@ -386,7 +396,7 @@ impl Shard {
         }
         waits |= !asks.is_empty();
         for (Seat { shard, room, member }, copy) in asks {
-            let mail = ShardMail::Return { room, member, number, copy };
+            let mail = ShardMail::Return { room, member, number, away, copy };
             self.delivery.post(shard, mail);
         }
         if !waits {
@@ -411,7 +421,7 @@ impl Shard {
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
         let Presence::Returning(returning) = presence else { return };
-        let Returning { received, copies, mut asked } = *returning;
+        let Returning { received, copies, mut asked, away: _ } = *returning;
         // Nothing is added to it meanwhile.
         let log = std::mem::take(&mut resumption.log);
         let has_left = |room: &RoomNumber| session.has_left(*room);

@@ -49,6 +49,8 @@ pub(crate) struct Returning {
     pub(crate) copies: Vec<ResumeRoom>,
     /// What rooms of other shards were asked for, and have sent.
     pub(crate) asked: Vec<(RoomNumber, Option<Vec<u8>>)>,
+    /// How long the client was not heard.
+    pub(crate) away: Duration,
 }
 
 /// The session that a client wants back, and what the client has received of it.

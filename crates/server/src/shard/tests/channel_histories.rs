@@ -2,7 +2,7 @@
 //! publish and mailboxes are full: each sees a channel's publications in order, the same as all
 //! others, and without a gap that it is not informed of.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use playfield_wire::Format;
 use playfield_wire::client::Position;
@@ -94,6 +94,9 @@ struct History {
     clients: Vec<Listener>,
     is_here: [bool; CLIENTS.len()],
     known: BTreeMap<(usize, String), Known>,
+    /// The channels that a client has left on its connection. The node may read that later, and
+    /// what is published until then still comes.
+    left: BTreeSet<(usize, String)>,
     /// What was published where, as the first who saw it did.
     seen: BTreeMap<(String, u64, u64), String>,
     published: u32,
@@ -108,8 +111,8 @@ impl History {
         });
         let clients = clients.collect();
         let is_here = [true; CLIENTS.len()];
-        let (known, seen) = (BTreeMap::new(), BTreeMap::new());
-        Self { world, clients, is_here, known, seen, published: 0 }
+        let (known, left, seen) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        Self { world, clients, is_here, known, left, seen, published: 0 }
     }
 
     fn take(&mut self, step: Step) {
@@ -136,6 +139,7 @@ impl History {
                 if listener.wanted.contains_key(name) && !listener.awaits(name) {
                     self.clients[client].unsubscribe(&mut self.world, name);
                     self.known.remove(&(client, name.into()));
+                    self.left.insert((client, name.into()));
                 }
             }
             Step::Cut { client, reads } if self.is_here[client] => {
@@ -143,6 +147,7 @@ impl History {
                     self.listen(client);
                 }
                 self.is_here[client] = false;
+                self.left.retain(|(of, _)| *of != client);
                 self.world.vanish(self.clients[client].client);
             }
             Step::Return { client, shard } if !self.is_here[client] => {
@@ -180,7 +185,10 @@ impl History {
                     *known = Known { since: Some(Position { epoch, offset }), last: Some(offset) };
                 }
                 Told::Publication { channel, offset, payload, .. } => {
-                    let known = self.known.entry((client, channel.clone())).or_default();
+                    let Some(known) = self.known.get_mut(&(client, channel.clone())) else {
+                        assert!(self.left.contains(&(client, channel)), "it has subscribed");
+                        continue;
+                    };
                     let last = known.last.expect("it has subscribed");
                     // Nothing is dropped where the queue is long enough.
                     let is_next = offset == last + 1;
@@ -229,6 +237,24 @@ impl History {
         let wanted: usize = self.clients.iter().map(|client| client.wanted.len()).sum();
         assert_eq!(subscriptions, wanted as u64);
     }
+}
+
+/// Nothing more is read from a client whose publications find a full mailbox: an `unsubscribe`
+/// behind them comes later than what others publish meanwhile.
+#[test]
+fn who_leaves_behind_a_full_mailbox_still_gets_what_is_published_meanwhile() {
+    let mut history = History::new();
+    for step in [
+        Step::Subscribe { client: 1, channel: 1 },
+        Step::Space { shard: 0, parcels: 0 },
+        Step::Publish { client: 1, channel: 3, count: 2 },
+        Step::Unsubscribe { client: 1, channel: 1 },
+        Step::Publish { client: 2, channel: 1, count: 1 },
+        Step::Subscribe { client: 1, channel: 1 },
+    ] {
+        history.take(step);
+    }
+    history.end();
 }
 
 proptest! {

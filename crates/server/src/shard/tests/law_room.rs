@@ -385,8 +385,14 @@ impl AnyRoom for Witness {
         self.room.lost(at, player, out);
     }
 
-    fn returned(&mut self, at: Duration, player: PlayerId, out: &mut dyn RoomOutput) {
-        self.room.returned(at, player, out);
+    fn returned(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        away: Duration,
+        out: &mut dyn RoomOutput,
+    ) {
+        self.room.returned(at, player, away, out);
     }
 
     fn message(

@@ -90,6 +90,34 @@ fn after_the_grace_the_player_has_left_and_the_session_is_over() {
 }
 
 #[test]
+fn what_waited_with_the_client_is_within_its_rates_when_it_is_back() {
+    let settings = [
+        ("messages_per_second_max", "10"),
+        ("messages_burst_max", "10"),
+        ("rate_multiple_max", "1"),
+    ];
+    let mut world = World::new(1, &settings);
+    let mut ann = native(&mut world);
+    let room = ann.room(&mut world, "");
+    world.wait(2000);
+    ann.cut(&mut world, usize::MAX);
+    world.wait(5000);
+    for number in 1..=40 {
+        ann.request(&mut world, room, number, "add", "");
+    }
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    world.wait(100);
+    ann.listen(&mut world);
+    assert_eq!(ann.heard.last().unwrap(), "40 = 40");
+    // The credit is for that burst.
+    for number in 41..=60 {
+        ann.request(&mut world, room, number, "add", "");
+    }
+    ann.listen(&mut world);
+    assert!(world.is_over(ann.client), "more than the burst at once");
+}
+
+#[test]
 fn a_client_may_come_back_before_the_node_has_noticed() {
     for is_websocket in [false, true] {
         let mut world = World::new(1, &[]);

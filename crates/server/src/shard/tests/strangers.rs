@@ -4,6 +4,7 @@ use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use super::speech::{Heard, encoded, hello, send};
+use super::wanderer::{Return, Wanderer};
 use super::world::{Client, World};
 
 const PACKED: Format = Format::Packed;
@@ -45,6 +46,39 @@ fn the_sessions_that_an_address_opens_per_minute_are_limited() {
     assert_eq!(world.counters(0).sessions_refused_by_address, 2);
     world.wait(20_000);
     world.client(0);
+}
+
+#[test]
+fn coming_back_is_not_a_new_session_and_has_a_limit_of_its_own() {
+    let settings =
+        [("sessions_per_address_per_minute_max", "1"), ("resumes_per_address_per_minute_max", "4")];
+    let mut world = World::new(1, &settings);
+    let mut ann = Wanderer::new(&mut world, 0, false, PACKED);
+    ann.room(&mut world, "");
+    for _ in 0..4 {
+        ann.cut(&mut world, usize::MAX);
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    }
+    ann.cut(&mut world, usize::MAX);
+    ann.begin_return(&mut world, 0);
+    assert!(world.heard(ann.client).contains(&Heard::Goodbye { code: LIMIT }));
+    let counters = world.counters(0);
+    assert_eq!((counters.sessions_refused_by_address, counters.resumes_refused_by_address), (0, 1));
+}
+
+#[test]
+fn a_token_whose_session_is_over_opens_no_more_sessions_than_a_stranger_may() {
+    let settings = [("sessions_per_address_per_minute_max", "2"), ("session_grace_ms", "1000")];
+    let mut world = World::new(1, &settings);
+    let mut ann = Wanderer::new(&mut world, 0, false, PACKED);
+    ann.cut(&mut world, usize::MAX);
+    world.wait(2000);
+    assert_eq!(ann.come_back(&mut world, 0), Return::NewSession);
+    ann.cut(&mut world, usize::MAX);
+    world.wait(2000);
+    ann.begin_return(&mut world, 0);
+    assert!(world.heard(ann.client).contains(&Heard::Goodbye { code: LIMIT }));
+    assert_eq!(world.counters(0).sessions_refused_by_address, 1);
 }
 
 #[test]

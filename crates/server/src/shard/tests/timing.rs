@@ -141,8 +141,10 @@ fn a_room_notices_a_silent_client_as_soon_as_it_wants() {
 }
 
 #[test]
-fn a_client_is_told_how_long_it_may_be_silent_in_a_room() {
-    for (room_type, expected) in [("test", 0), ("brisk", 3000), ("brisker", 1000)] {
+fn a_client_is_told_how_long_it_may_be_silent_in_a_room_and_how_long_it_keeps_its_seat() {
+    for (room_type, expected) in
+        [("test", (0, 10_000)), ("brisk", (3000, 10_000)), ("brisker", (1000, 2000))]
+    {
         let mut world = World::new(1, &[]);
         let client = world.client(0);
         let create = ClientMessage::JoinOrCreate {
@@ -155,8 +157,10 @@ fn a_client_is_told_how_long_it_may_be_silent_in_a_room() {
         world.wait(60);
         let bodies = world.bodies(client);
         let joined = ServerMessage::decode(Format::Packed, &bodies[0]).unwrap();
-        let ServerMessage::Joined { silence_ms, .. } = joined else { panic!("{joined:?}") };
-        assert_eq!(silence_ms, expected, "{room_type}");
+        let ServerMessage::Joined { silence_ms, grace_ms, .. } = joined else {
+            panic!("{joined:?}")
+        };
+        assert_eq!((silence_ms, grace_ms), expected, "{room_type}");
     }
 }
 

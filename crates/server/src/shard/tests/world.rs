@@ -16,6 +16,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::authentication;
+use super::gadget::{FleetLog, TestFleet};
 use super::law_room;
 use super::life_room;
 use super::listener;
@@ -28,6 +29,7 @@ use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
 use crate::entropy::Entropy;
+use crate::fleet::{FleetSettings, HostedFleet};
 use crate::http::{Answer, Call, Desk, Order, Part, Site, Then, handler};
 use crate::node::Node;
 use crate::shard::connection::Moving;
@@ -42,6 +44,9 @@ pub(super) type Client = usize;
 /// A node in a test's hands.
 pub(super) struct World {
     pub(super) shards: Vec<Shard>,
+    pub(super) node: Arc<Node>,
+    /// What the fleet was called for.
+    pub(super) fleet_log: FleetLog,
     pub(super) now: Duration,
     pub(super) background: Arc<Held>,
     /// How many parcels each shard's mailbox takes at the moment.
@@ -122,10 +127,19 @@ impl Background for Held {
 
 impl World {
     /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
-    /// three seconds, `brisker` in one, `timed`, which measures round trips every two seconds,
-    /// `timed often` every 600 ms, `single`, which takes one player and lets the same user take
+    /// three seconds, `brisker`, which does so in one and keeps seats for two, `timed`, which measures
+    /// round trips every two seconds, `timed often` every 600 ms, `single`, which takes one player and lets the same user take
     /// over, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
+        Self::with_fleet(shards, settings, FleetSettings::default())
+    }
+
+    /// As [`new`](Self::new), with these settings of its fleet.
+    pub(super) fn with_fleet(
+        shards: usize,
+        settings: &[(&str, &str)],
+        fleet_settings: FleetSettings,
+    ) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
             config.set(name, value).unwrap();
@@ -134,9 +148,10 @@ impl World {
         site.page("/".into(), "text/plain".into(), b"a page".to_vec()).unwrap();
         let guests = Box::new(Gate(Guests { name_bytes_max: config.name_bytes_max }));
         let mut room_types = vec![room::room_type("test")];
-        for (name, silence_ms) in [("brisk", 3000), ("brisker", 1000)] {
+        for (name, silence_ms, grace_ms) in [("brisk", 3000, 10_000), ("brisker", 1000, 2000)] {
             let mut room_type = room::room_type(name);
             room_type.settings.silence_ms = silence_ms;
+            room_type.settings.grace_ms = grace_ms;
             room_types.push(room_type);
         }
         for (name, round_trip_ms) in [("timed", 2000), ("timed often", 600)] {
@@ -157,6 +172,10 @@ impl World {
         let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
         let mut node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
         node.channel_rules = listener::rules();
+        let fleet_log = FleetLog::default();
+        let fleet = TestFleet(Arc::clone(&fleet_log));
+        let fleet = HostedFleet::new(Box::new(fleet), fleet_settings, &node.config).unwrap();
+        node.fleet = Some(fleet);
         node.tickets = Some(Box::new(tickets::Checker));
         let node = Arc::new(node);
         let background = Arc::new(Held::default());
@@ -174,6 +193,8 @@ impl World {
         };
         Self {
             shards: (0..shards).map(shard).collect(),
+            node,
+            fleet_log,
             now: Duration::ZERO,
             background,
             space: vec![usize::MAX; shards],
@@ -765,6 +786,12 @@ impl World {
 
     pub(super) fn say_goodbye(&mut self) {
         self.shards.iter_mut().for_each(Shard::say_goodbye);
+        self.run();
+    }
+
+    /// Mail for a shard, from outside.
+    pub(super) fn post(&mut self, shard: u16, mail: ShardMail) {
+        self.parcels[usize::from(shard)].push_back(Parcel::Mail(mail));
         self.run();
     }
 

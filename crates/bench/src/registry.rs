@@ -1,0 +1,208 @@
+//! `bench registry`: what devices, channels and heartbeats cost a shard without its sockets, in one
+//! process and thread.
+//!
+//! Each row has two forms: *same* only does the work, *verified* also compares every result.
+
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use playfield_channel::{
+    Access, ChannelRule, Channels, Member, Payload, Published, Subscribing, Totals, TotalsMax,
+};
+use playfield_device::{Limits, Place, Registration, Registry};
+use playfield_wire::Format;
+use playfield_wire::client::ClientMessage;
+use playfield_wire::framing::{Framing, write_frame_with};
+use playfield_wire::server::ServerMessage;
+
+use crate::rounds::{self, Body, Form, Options, Run, run as repeat};
+use crate::table::{Column, Report};
+
+const FORMAT: Format = Format::Packed;
+const FRAMING: Framing = Framing { message_bytes_max: 1 << 16 };
+/// How many other devices there are.
+const OTHERS: usize = 100_000;
+/// How many ids and names take turns.
+const NAMES: usize = 1_024;
+/// The payload of a publication.
+const PAYLOAD: [u8; 32] = *b"a payload that is the usual size";
+
+const COLUMNS: &[Column] = &[
+    ("                           row", "row"),
+    ("form", "form"),
+    ("ns/op", "ns_per_op"),
+    ("median", "ns_per_op_median"),
+    ("M/s", "millions_per_s"),
+    ("allocations", "allocations_per_op"),
+    ("verified", "verified"),
+];
+
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    body: fn(Form, u64) -> Run,
+}
+
+impl Body for Row {
+    fn run(&self, form: Form, times: u64) -> Run {
+        (self.body)(form, times)
+    }
+}
+
+const ROWS: [Row; 4] = [
+    Row { name: "heartbeat, encode and decode", body: heartbeat },
+    Row { name: "channel, send and receive", body: send_and_receive },
+    Row { name: "channel, create, get and close", body: create_get_close },
+    Row { name: "device, register, beat and unregister", body: register_beat_unregister },
+];
+
+/// The names of all rows.
+pub fn names() -> Vec<&'static str> {
+    ROWS.iter().map(|row| row.name).collect()
+}
+
+/// Measures every row and reports it. Returns whether every result was as it should be.
+///
+/// # Errors
+/// If the report can't be written.
+pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
+    let report = Report::begin(COLUMNS, options.json, out)?;
+    let rows: Vec<_> = ROWS
+        .into_iter()
+        .filter(|row| options.row.as_ref().is_none_or(|name| name == row.name))
+        .flat_map(|row| Form::ALL.map(|form| (row, form)))
+        .filter(|(_, form)| options.form.is_none_or(|only| only == *form))
+        .collect();
+    let mut verified = true;
+    for (measured, (row, form)) in rounds::all(&rows, options).into_iter().zip(&rows) {
+        verified &= measured.verified;
+        let record = measured.record("registry", row.name, *form);
+        let record = record.measured("millions_per_s", 1e3 / measured.ns_per_op);
+        report.add(measured.end(record), out)?;
+    }
+    Ok(verified)
+}
+
+/// One `ping` of a client, as the node reads it.
+fn heartbeat(form: Form, times: u64) -> Run {
+    let mut out = Vec::with_capacity(64);
+    repeat(times, 4, |time| {
+        out.clear();
+        let ping = ClientMessage::Ping { nonce: black_box(time % 128) };
+        write_frame_with(&mut out, |out| ping.encode(FORMAT, out));
+        let Ok(Some(frame)) = FRAMING.decode(black_box(&out)) else { return false };
+        let Ok(read) = ClientMessage::decode(FORMAT, frame.body) else { return false };
+        black_box(&read);
+        form == Form::Same || read == ping
+    })
+}
+
+/// A client publishes bytes, and the one that subscribes gets them: the channel's part, the frame,
+/// and reading it.
+fn send_and_receive(form: Form, times: u64) -> Run {
+    let rule = Arc::new(ChannelRule::new("room:*").publish(Access::Anyone).bytes());
+    let (mut channels, name) = (channels(), Arc::<str>::from("room:1"));
+    let now = Duration::from_secs(1);
+    let Ok((start, _)) = channels.subscribe(&name, &rule, subscribing(1), now) else {
+        return failed();
+    };
+    let mut out = Vec::with_capacity(256);
+    repeat(times, PAYLOAD.len(), |time| {
+        let payload = Payload::Bytes(black_box(PAYLOAD).into());
+        let published = channels.publish(&name, &rule, (None, payload), now);
+        let Ok(Published::To(channel, publication)) = published else { return false };
+        out.clear();
+        write_frame_with(&mut out, |out| publication.write(channel, FORMAT, out));
+        let Ok(Some(frame)) = FRAMING.decode(black_box(&out)) else { return false };
+        let Ok(ServerMessage::Publication { channel, offset, user, payload }) =
+            ServerMessage::decode(FORMAT, frame.body)
+        else {
+            return false;
+        };
+        black_box((channel, offset, &user, payload));
+        form == Form::Same
+            || (channel == start.channel
+                && offset == start.offset + time + 1
+                && user.is_none()
+                && payload == PAYLOAD)
+    })
+}
+
+/// The first subscribes to a channel, it is found, and the last leaves.
+fn create_get_close(form: Form, times: u64) -> Run {
+    static TEXTS: LazyLock<Vec<String>> =
+        LazyLock::new(|| (0..NAMES).map(|number| format!("room:{number}")).collect());
+    let rule = Arc::new(ChannelRule::new("room:*").presence(Access::Anyone));
+    let mut channels = channels();
+    let now = Duration::from_secs(1);
+    repeat(times, 0, |time| {
+        let name: Arc<str> = TEXTS[time as usize % NAMES].as_str().into();
+        let Ok((start, _)) = channels.subscribe(&name, &rule, subscribing(time), now) else {
+            return false;
+        };
+        let shards = black_box(channels.shards(start.channel).len());
+        let there = form == Form::Same || (shards, channels.len(), start.members) == (1, 1, 1);
+        black_box(channels.unsubscribe(start.channel, (0, time), (true, true), now));
+        channels.expire(now);
+        there && channels.is_empty()
+    })
+}
+
+/// A device among many others.
+fn register_beat_unregister(form: Form, times: u64) -> Run {
+    static IDS: LazyLock<Vec<String>> =
+        LazyLock::new(|| (0..NAMES).map(|number| format!("device-{number}")).collect());
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
+        let limits = Limits {
+            devices_max: OTHERS + NAMES,
+            tags_max: 8,
+            metadata_bytes_max: 1_024,
+            id_bytes_max: 64,
+        };
+        let registry = Registry::new(limits);
+        for number in 0..OTHERS {
+            let other = Registration::new(format!("other-{number}")).tag("other");
+            if let Ok(prepared) = registry.prepare(other, PLACE, Duration::ZERO) {
+                // It is one of many, and there is space for it.
+                let _ = registry.insert(prepared, |_, _| true);
+            }
+        }
+        registry
+    });
+    const PLACE: Place = Place { shard: 0, connection: 1, is_service: false };
+    let registry = &*REGISTRY;
+    let now = Duration::from_secs(1);
+    repeat(times, 0, |time| {
+        let id = &IDS[time as usize % NAMES];
+        let registration = Registration::new(id.as_str());
+        let Ok(prepared) = registry.prepare(registration, PLACE, now) else { return false };
+        let Ok(registered) = registry.insert(prepared, |_, _| true) else { return false };
+        let device = registered.device;
+        device.heard(black_box(2 * now));
+        let there = form == Form::Same
+            || (registry.get(id).is_some_and(|found| found.number() == device.number())
+                && device.last_seen() == 2 * now
+                && registry.count() == OTHERS + 1);
+        let removed = registry.remove(&device);
+        there && removed && (form == Form::Same || registry.get(id).is_none())
+    })
+}
+
+/// Of one shard, where channels that nobody subscribes to end at once.
+fn channels() -> Channels {
+    let max = TotalsMax { channels: 1_000, history_bytes: 1 << 20 };
+    Channels::new((0, 1), 7, Duration::ZERO, Arc::new(Totals::default()), max)
+}
+
+fn subscribing(session: u64) -> Subscribing {
+    static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "guest".into());
+    let member = Member { session, user: None, name: Arc::clone(&NAME) };
+    Subscribing { shard: 0, member, since: None }
+}
+
+/// Nothing was measured, and that is wrong.
+fn failed() -> Run {
+    Run { took: Duration::from_secs(1), bytes_per_op: 0, right: false, allocations: None }
+}

@@ -1,0 +1,364 @@
+//! Channels: subscriptions, publications, members and histories.
+
+mod queue;
+
+use std::fmt;
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use playfield_wire::ErrorCode;
+use playfield_wire::server::MemberInfo;
+
+use crate::connection::{Command, Connection, Line, Subscribe, Subscriber, Subscription};
+use crate::core::{Position, Presence, Publication as Raw, Subscribed};
+use crate::{Error, Payload};
+pub(crate) use queue::{Next, Queue};
+
+/// What happens in a channel. Returned by [`Channel::next`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ChannelEvent {
+    /// The node has answered the subscription, on the first or on a later connection.
+    Subscribed {
+        /// Whether everything since the position that was reached follows. `false` if there was
+        /// none.
+        recovered: bool,
+        /// How many publications since then will not come, as far as is known: those of a channel
+        /// that ended meanwhile are not counted.
+        missed: u64,
+        /// How many sessions subscribe, this one included; 0 if this client may not know.
+        members: u64,
+    },
+    /// A publication: each comes once, in order.
+    Publication(Publication),
+    /// So many publications were dropped here: by the node, because this client was too slow, or by
+    /// the client, because more came than [are kept](crate::Connect::events_max).
+    Missed {
+        /// How many.
+        publications: u64,
+    },
+    /// Another session subscribes now. After a gap in `sequence`, ask for the
+    /// [members](Channel::members).
+    Joined {
+        /// Counts joins and leaves of the channel.
+        sequence: u64,
+        /// Who.
+        member: MemberInfo<'static>,
+    },
+    /// Another session subscribes no longer.
+    Left {
+        /// Counts joins and leaves of the channel.
+        sequence: u64,
+        /// Who.
+        member: MemberInfo<'static>,
+    },
+    /// The node has ended the subscription, or refused it on a later connection. It may make sense
+    /// to subscribe again, with the [position](Channel::position).
+    Unsubscribed {
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: String,
+    },
+}
+
+/// A publication of a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// Its place in the channel.
+    pub offset: u64,
+    /// The verified user who published it, if a client with one did.
+    pub user: Option<String>,
+    /// What was published.
+    pub payload: Payload,
+}
+
+/// Who subscribes to a channel. Returned by [`Connection::members`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// The number of the last join or leave before this answer.
+    pub sequence: u64,
+    /// How many sessions subscribe.
+    pub count: u64,
+    /// Those that the node lists.
+    pub members: Vec<MemberInfo<'static>>,
+}
+
+/// Past publications of a channel. Returned by [`Connection::history`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The place of the channel's last publication.
+    pub last: Position,
+    /// The oldest first.
+    pub publications: Vec<Publication>,
+}
+
+impl Connection {
+    /// Subscribes to a channel. Await the result for the node's answer.
+    ///
+    /// ```no_run
+    /// # use playfield_client::{Connection, Error};
+    /// # async fn example(connection: Connection) -> Result<(), Error> {
+    /// use playfield_client::ChannelEvent;
+    ///
+    /// let chat = connection.subscribe("chat:lobby").presence().await?;
+    /// connection.publish("chat:lobby", serde_json::json!({ "text": "hi" })).await?;
+    /// while let Some(event) = chat.next().await {
+    ///     match event {
+    ///         ChannelEvent::Publication(said) => println!("{}", said.payload.value()?["text"]),
+    ///         ChannelEvent::Joined { member, .. } => println!("{} is here", member.name),
+    ///         ChannelEvent::Subscribed { recovered: false, .. } => println!("a gap"),
+    ///         _ => {}
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn subscribe(&self, channel: &str) -> Subscribing {
+        let (connection, channel) = (self.clone(), channel.to_owned());
+        Subscribing { connection, channel, since: None, presence: false }
+    }
+
+    /// Publishes to a channel, and waits until the node has. Returns the publication's offset.
+    ///
+    /// # Errors
+    /// If the node refuses, or the connection has ended.
+    ///
+    /// # Cancel safety
+    /// Once queued, it is published.
+    pub async fn publish(&self, channel: &str, payload: impl Into<Payload>) -> Result<u64, Error> {
+        let payload = payload.into().into_format(self.line.format)?;
+        let channel = channel.to_owned();
+        self.line.ask(|answer| Command::Publish { channel, payload, answer }).await
+    }
+
+    /// Publishes to a channel. If the node refuses, nobody hears of it.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub async fn publish_unconfirmed(
+        &self,
+        channel: &str,
+        payload: impl Into<Payload>,
+    ) -> Result<(), Error> {
+        let payload = payload.into().into_format(self.line.format)?;
+        let channel = channel.to_owned();
+        self.line.tell(Command::PublishUnconfirmed { channel, payload }).await
+    }
+
+    /// Who subscribes to a channel.
+    ///
+    /// # Errors
+    /// If the node refuses, or the connection has ended.
+    pub async fn members(&self, channel: &str) -> Result<Members, Error> {
+        let channel = channel.to_owned();
+        self.line.ask(|answer| Command::Members { channel, answer }).await
+    }
+
+    /// At most `limit` publications of a channel after `since`; 0 means the node's limit. `bytes`
+    /// says that the channel's payloads are bytes, and not JSON.
+    ///
+    /// # Errors
+    /// If the node refuses, or the connection has ended.
+    pub async fn history(
+        &self,
+        channel: &str,
+        since: Option<Position>,
+        limit: u32,
+        bytes: bool,
+    ) -> Result<History, Error> {
+        let channel = channel.to_owned();
+        self.line.ask(|answer| Command::History { channel, since, limit, bytes, answer }).await
+    }
+}
+
+/// A subscription that is being made. Returned by [`Connection::subscribe`]; await it.
+#[derive(Debug)]
+#[must_use = "it does nothing unless awaited"]
+pub struct Subscribing {
+    connection: Connection,
+    channel: String,
+    since: Option<Position>,
+    presence: bool,
+}
+
+impl Subscribing {
+    /// Begins after this publication, as far as the channel's history has what followed it.
+    pub fn since(mut self, position: Position) -> Self {
+        self.since = Some(position);
+        self
+    }
+
+    /// Reports who else subscribes, and who does no longer.
+    pub fn presence(mut self) -> Self {
+        self.presence = true;
+        self
+    }
+
+    async fn begin(self) -> Result<Channel, Error> {
+        let Self { connection, channel, since, presence } = self;
+        let shared = Arc::new(Shared {
+            queue: Queue::new(connection.events_max),
+            position: Mutex::new(since),
+            format: connection.line.format,
+        });
+        let subscriber: Arc<dyn Subscriber> = Arc::<Shared>::clone(&shared);
+        let name = channel.clone();
+        let subscription = connection
+            .line
+            .ask(|answer| {
+                let subscribe = Subscribe { channel, since, presence, subscriber, answer };
+                Command::Subscribe(subscribe)
+            })
+            .await?;
+        Ok(Channel { name, shared, line: connection.line.clone(), _subscription: subscription })
+    }
+}
+
+impl IntoFuture for Subscribing {
+    type Output = Result<Channel, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.begin())
+    }
+}
+
+/// A subscription to a channel. Drop it to unsubscribe.
+///
+/// If the connection is lost, the client subscribes again by itself, with the position that it has
+/// reached, also in a new session.
+pub struct Channel {
+    name: String,
+    shared: Arc<Shared>,
+    line: Line,
+    _subscription: Subscription,
+}
+
+impl Channel {
+    /// The channel's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Waits for what happens next. `None` once the subscription, or the connection, has ended.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is lost.
+    pub async fn next(&self) -> Option<ChannelEvent> {
+        match self.shared.queue.next().await {
+            Next::Item((event, position)) => {
+                if let Some(position) = position {
+                    *self.shared.position.lock().unwrap_or_else(PoisonError::into_inner) =
+                        Some(position);
+                }
+                Some(event)
+            }
+            Next::Missed(publications) => Some(ChannelEvent::Missed { publications }),
+            Next::Ended => None,
+        }
+    }
+
+    /// The last publication that [`next`](Self::next) has returned, or before which it began: to
+    /// subscribe [since](Subscribing::since) it, such as after the program was started again.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        *self.shared.position.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes to this channel; see [`Connection::publish`].
+    ///
+    /// # Errors
+    /// As [`Connection::publish`].
+    pub async fn publish(&self, payload: impl Into<Payload>) -> Result<u64, Error> {
+        let payload = payload.into().into_format(self.line.format)?;
+        let channel = self.name.clone();
+        self.line.ask(|answer| Command::Publish { channel, payload, answer }).await
+    }
+
+    /// Who subscribes to this channel.
+    ///
+    /// # Errors
+    /// If the node refuses, or the connection has ended.
+    pub async fn members(&self) -> Result<Members, Error> {
+        let channel = self.name.clone();
+        self.line.ask(|answer| Command::Members { channel, answer }).await
+    }
+
+    /// Ends the subscription, as dropping it does.
+    pub fn unsubscribe(self) {}
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What the connection's task and the handle share.
+#[derive(Debug)]
+struct Shared {
+    /// Events, with the position after them.
+    queue: Queue<(ChannelEvent, Option<Position>)>,
+    position: Mutex<Option<Position>>,
+    format: playfield_wire::Format,
+}
+
+impl Shared {
+    fn put(&self, event: ChannelEvent, position: Option<Position>) {
+        self.queue.put((event, position), |(dropped, _)| match dropped {
+            ChannelEvent::Publication(_) => 1,
+            ChannelEvent::Missed { publications } => *publications,
+            ChannelEvent::Subscribed { missed, .. } => *missed,
+            _ => 0,
+        });
+    }
+}
+
+impl Subscriber for Shared {
+    fn subscribed(&self, subscribed: &Subscribed) {
+        let Subscribed { position, recovered, missed, members, .. } = *subscribed;
+        self.put(ChannelEvent::Subscribed { recovered, missed, members }, Some(position));
+    }
+
+    fn publication(&self, publication: &Raw<'_>, epoch: u64, is_bytes: bool) {
+        let publication = received(publication, self.format, is_bytes);
+        let position = Position { epoch, offset: publication.offset };
+        self.put(ChannelEvent::Publication(publication), Some(position));
+    }
+
+    fn missed(&self, publications: u64) {
+        self.put(ChannelEvent::Missed { publications }, None);
+    }
+
+    fn presence(&self, presence: &Presence<'_>) {
+        let Presence { sequence, joined, member } = presence.to_static();
+        let event = match joined {
+            true => ChannelEvent::Joined { sequence, member },
+            false => ChannelEvent::Left { sequence, member },
+        };
+        self.put(event, None);
+    }
+
+    fn unsubscribed(&self, code: ErrorCode, text: &str) {
+        self.put(ChannelEvent::Unsubscribed { code, text: text.to_owned() }, None);
+        self.queue.end();
+    }
+
+    fn end(&self) {
+        self.queue.end();
+    }
+}
+
+/// A publication in the caller's form.
+pub(crate) fn received(
+    publication: &Raw<'_>,
+    format: playfield_wire::Format,
+    is_bytes: bool,
+) -> Publication {
+    let Raw { offset, user, payload } = publication;
+    let user = user.as_ref().map(ToString::to_string);
+    Publication { offset: *offset, user, payload: Payload::received(format, is_bytes, payload) }
+}

@@ -1,0 +1,350 @@
+//! Delivers what the core reports to the handles that wait for it.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use playfield_wire::schema::RoomSchema;
+use playfield_wire::server::RoomInfo;
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
+
+use super::command::{Obligation, Subscription};
+use super::dispatch::{Dispatch, JoinedRoom, Waiting};
+use super::schemas::Schemas;
+use super::sink::Translation;
+use super::status::ConnectionEvent;
+use crate::channel::{History, Members, received};
+use crate::core::{
+    ClientError, Failure, Handler, Joined, MemberInfo, OutOfStep, PastPublication, Position,
+    Presence, Publication, Resumed, RoomEvent, Subscribed, SubscriptionNumber, Update, Welcome,
+    past_publication, static_info, static_member,
+};
+use crate::device::Incoming;
+use crate::error::Ending;
+use crate::{Error, Payload};
+
+// An answer may find nobody, as the caller may have stopped waiting. That is never an error.
+impl Handler for Dispatch {
+    fn welcome(&mut self, _: &Welcome<'_>) {
+        self.status.connected();
+        if let Some(welcomed) = self.welcomed.take() {
+            let _ = welcomed.send(Ok(()));
+        }
+    }
+
+    fn connection_lost(&mut self, error: &ClientError) {
+        // An error that announced a goodbye was not followed by one.
+        self.goodbye = None;
+        let ending = Ending::lost(error, self.socket_error.take());
+        self.status.report(ConnectionEvent::Lost { error: Error::closed(ending.clone()) });
+        self.lost = Some((self.now, ending));
+    }
+
+    fn resumed(&mut self, resumed: &Resumed<'_>) {
+        let (away, lost) = (self.away(), resumed.lost.to_vec());
+        self.status.report(ConnectionEvent::Resumed { away, lost });
+    }
+
+    fn new_session(&mut self, _: &Welcome<'_>) {
+        let rooms: Vec<RoomNumber> = self.rooms.keys().copied().collect();
+        for room in rooms {
+            self.end(room, Error::new_session());
+        }
+        self.session += 1;
+        self.forsaken.clear();
+        // The node may be another build by now.
+        self.schemas = Schemas::new(self.named.iter().cloned());
+        let away = self.away();
+        // The handles know by now that their rooms have ended: no more is sent to them.
+        let unsent = self.commands.end_session(self.session);
+        let unconfirmed = std::mem::take(&mut self.unconfirmed) + unsent;
+        self.status.report(ConnectionEvent::NewSession { away, unconfirmed });
+    }
+
+    fn unconfirmed(&mut self, sends: u64) {
+        self.unconfirmed += sends;
+    }
+
+    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
+        let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&request) else {
+            return;
+        };
+        self.schemas.joined(&joined.room_type, joined.fingerprint);
+        let entering = Some((joined.to_static(), answer));
+        let room = JoinedRoom { sink, translation: Translation::None, entering, held: None };
+        let room = self.rooms.entry(joined.room).insert_entry(room).into_mut();
+        let Some(build) = build else { return };
+        match self.schemas.translation(&joined.room_type, &build, Some(joined.fingerprint)) {
+            Ok(Some(translation)) => self.translate(joined.room, translation),
+            Ok(None) => {
+                room.sink.hold();
+                room.held = Some(build);
+                self.schema_requests.ask(self.now, &joined.room_type);
+            }
+            Err(error) => self.refuse(joined.room, error),
+        }
+    }
+
+    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
+        match request.and_then(|request| self.waiting.remove(&request)) {
+            Some(Waiting::ShowSchema(answer)) => {
+                let _ = answer.send(RoomSchema::from_json(schema).map_err(Error::schema));
+            }
+            // The request says which room type it is, whatever the answer says.
+            Some(Waiting::Schema(asked)) => {
+                self.schemas.store(&asked, schema);
+                self.schema_known(&asked);
+            }
+            _ => {
+                if self.schemas.store_unasked(room_type, schema) {
+                    self.schema_known(room_type);
+                }
+            }
+        }
+    }
+
+    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
+        if let Some(Waiting::List(answer)) = self.waiting.remove(&request) {
+            let _ = answer.send(Ok(rooms.iter().map(static_info).collect()));
+        }
+    }
+
+    fn left(
+        &mut self,
+        room: RoomNumber,
+        request: Option<RequestNumber>,
+        code: ErrorCode,
+        text: &str,
+    ) {
+        self.end(room, Error::left(code, text));
+        if let Some(Waiting::Leave(answer)) =
+            request.and_then(|request| self.waiting.remove(&request))
+        {
+            let _ = answer.send(Ok(()));
+        }
+    }
+
+    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
+        if let Some(Waiting::Reply(answer)) = self.waiting.remove(&request) {
+            let _ = answer.send(Ok(payload.to_vec()));
+        }
+    }
+
+    fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
+        if *failure == Failure::Closed {
+            // These fail in `closed`, which knows how the connection ended.
+            return;
+        }
+        let error = Error::from(failure);
+        match self.waiting.remove(&request) {
+            Some(Waiting::Schema(room_type)) => {
+                let is_asked_again = match failure {
+                    Failure::Refused {
+                        code: ErrorCode::Limit | ErrorCode::TooFast,
+                        retry_after,
+                        ..
+                    } => self.schema_requests.too_often(self.now, &room_type, *retry_after),
+                    Failure::Lost => self.schema_requests.lost(&room_type),
+                    _ => false,
+                };
+                if !is_asked_again {
+                    self.no_schema(&room_type, &error);
+                }
+            }
+            Some(waiting) => waiting.fail(error),
+            None => {}
+        }
+    }
+
+    fn event(&mut self, event: &RoomEvent<'_>) {
+        if let Some(room) = self.rooms.get(&event.room) {
+            room.sink.event(event);
+        }
+    }
+
+    fn missed(&mut self, room: RoomNumber, events: u64) {
+        if let Some(room) = self.rooms.get(&room) {
+            room.sink.failed(Error::lost_events(events));
+        }
+    }
+
+    fn update(&mut self, number: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
+        let Some(room) = self.rooms.get(&number) else { return Ok(()) };
+        room.sink.update(update)?;
+        if room.entering.is_some() {
+            self.entered(number);
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, room: RoomNumber, digest: u64) -> bool {
+        self.rooms.get(&room).is_none_or(|room| room.sink.check(digest))
+    }
+
+    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
+        // The core asks for a snapshot in all other cases.
+        if let OutOfStep::NoSnapshot(error) = why {
+            self.refuse(room, Error::payload("the room's state", error.clone()));
+        }
+    }
+
+    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
+        match room {
+            Some(room) => {
+                if let Some(room) = self.rooms.get(&room) {
+                    room.sink.failed(Error::refused(code, text));
+                }
+            }
+            None if code.closes() => self.goodbye = Some((code, text.to_owned())),
+            None => {}
+        }
+    }
+
+    fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {
+        let Some(to) = self.subscriptions.get_mut(&subscription) else { return };
+        (to.epoch, to.is_bytes) = (subscribed.position.epoch, subscribed.bytes);
+        to.subscriber.subscribed(subscribed);
+        if let Some(answer) = to.beginning.take() {
+            let signals = Arc::clone(&self.signals);
+            let _ = answer.send(Ok(Subscription { subscription, signals }));
+        }
+    }
+
+    fn unsubscribed(&mut self, subscription: SubscriptionNumber, code: ErrorCode, text: &str) {
+        let Some(to) = self.subscriptions.remove(&subscription) else { return };
+        match to.beginning {
+            Some(answer) => drop(answer.send(Err(Error::refused(code, text)))),
+            None => to.subscriber.unsubscribed(code, text),
+        }
+    }
+
+    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {
+        if let Some(to) = self.subscriptions.get(&subscription) {
+            to.subscriber.publication(publication, to.epoch, to.is_bytes);
+        }
+    }
+
+    fn publications_missed(&mut self, subscription: SubscriptionNumber, publications: u64) {
+        if let Some(to) = self.subscriptions.get(&subscription) {
+            to.subscriber.missed(publications);
+        }
+    }
+
+    fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {
+        if let Some(to) = self.subscriptions.get(&subscription) {
+            to.subscriber.presence(presence);
+        }
+    }
+
+    fn published(&mut self, request: RequestNumber, offset: u64) {
+        if let Some(Waiting::Published(answer)) = self.waiting.remove(&request) {
+            let _ = answer.send(Ok(offset));
+        }
+    }
+
+    fn members(
+        &mut self,
+        request: RequestNumber,
+        sequence: u64,
+        count: u64,
+        members: &[MemberInfo<'_>],
+    ) {
+        if let Some(Waiting::Members(answer)) = self.waiting.remove(&request) {
+            let members = members.iter().map(static_member).collect();
+            let _ = answer.send(Ok(Members { sequence, count, members }));
+        }
+    }
+
+    fn history(
+        &mut self,
+        request: RequestNumber,
+        last: Position,
+        publications: &[PastPublication<'_>],
+    ) {
+        if let Some(Waiting::History { bytes, answer }) = self.waiting.remove(&request) {
+            let publications = publications
+                .iter()
+                .map(|past| received(&past_publication(past), self.format, bytes))
+                .collect();
+            let _ = answer.send(Ok(History { last, publications }));
+        }
+    }
+
+    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool) {
+        let request = request.and_then(|request| self.waiting.remove(&request));
+        if let Some(Waiting::Register { commands, answer }) = request {
+            self.replace_device(Arc::downgrade(&commands));
+            let _ = answer.send(Ok(is_new));
+        }
+    }
+
+    fn unregistered(&mut self, _: ErrorCode, _: &str) {
+        self.replace_device(Weak::new());
+    }
+
+    fn command(&mut self, command: Option<u64>, payload: &[u8]) {
+        let (session, signals) = (self.session, &self.signals);
+        let obligation = command.map(|command| Obligation {
+            session,
+            command,
+            signals: Arc::clone(signals),
+            is_fulfilled: false,
+        });
+        // Without a handle, or if too many wait, the one that is dropped is answered by an error.
+        if let Some(commands) = self.device.upgrade() {
+            let payload = Payload::received(self.format, false, payload);
+            commands.put(Incoming { payload, obligation }, |_| 1);
+        }
+    }
+
+    fn pong(&mut self, nonce: u64, round_trip: Duration) {
+        if let Some(answer) = self.pings.remove(&nonce) {
+            let _ = answer.send(Ok(round_trip));
+        }
+    }
+
+    fn goodbye(&mut self, code: ErrorCode, text: &str) {
+        self.goodbye = Some((code, text.to_owned()));
+    }
+
+    fn closed(&mut self, error: Option<&ClientError>) {
+        let lost = self.lost.take().zip(self.gave_up.take());
+        let ending = match (error, self.goodbye.take()) {
+            (Some(_), _) if let Some(((_, lost), (tried, last))) = lost => {
+                Ending::GaveUp { lost: Box::new(lost), tried, last: Box::new(last) }
+            }
+            (None | Some(ClientError::Ended { .. }), Some((code, text))) => {
+                Ending::Goodbye { code, text }
+            }
+            (None, None) => Ending::Here,
+            (Some(error), _) => Ending::lost(error, self.socket_error.take()),
+        };
+        let ending = self.ending.get_or_init(|| ending);
+        for room in self.rooms.values() {
+            room.sink.end(Error::closed(ending.clone()));
+        }
+        for subscription in self.subscriptions.values() {
+            subscription.subscriber.end();
+        }
+        if let Some(commands) = self.device.upgrade() {
+            commands.end();
+        }
+        let (error, unconfirmed) =
+            (Error::closed(ending.clone()), self.unconfirmed + self.commands.end());
+        self.status.report(ConnectionEvent::Ended { error, unconfirmed });
+        if let Some(welcomed) = self.welcomed.take() {
+            let error = match ending {
+                Ending::Goodbye { code, text } => Error::refused(*code, text),
+                ending => Error::closed(ending.clone()),
+            };
+            let _ = welcomed.send(Err(error));
+        }
+        // Dropping the answers makes the callers read `ending`.
+        self.rooms.clear();
+        self.subscriptions.clear();
+        self.schema_requests.clear();
+        self.unready.clear();
+        self.ready.clear();
+        self.waiting.clear();
+        self.pings.clear();
+    }
+}

@@ -1,0 +1,184 @@
+//! Devices: registration, commands and reports.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::channel::{Next, Queue};
+use crate::connection::{Command, Connection, Line, Obligation, Register};
+use crate::{Error, Payload};
+
+/// The most commands that wait for a device. Past it the oldest is dropped, and answered by an
+/// error if it wants an answer.
+pub const COMMANDS_WAITING_MAX: usize = 1024;
+
+impl Connection {
+    /// Registers this session as a device, with metadata and tags by which the fleet finds it, and
+    /// waits for the node. In a new session the client registers again by itself. Another call
+    /// replaces the registration; commands then go to the new handle.
+    ///
+    /// ```no_run
+    /// # use playfield_client::{Connection, Error};
+    /// # async fn example(connection: Connection) -> Result<(), Error> {
+    /// use serde_json::json;
+    ///
+    /// let device = connection.register("meter-7", &[("model", "x2")], &["north"]).await?;
+    /// device.report(json!({ "celsius": 21.5 })).await?;
+    /// while let Some(command) = device.next_command().await {
+    ///     println!("{}", command.payload().value()?);
+    ///     command.answer(json!("done")).await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the node refuses, or the connection has ended.
+    pub async fn register(
+        &self,
+        device: &str,
+        metadata: &[(&str, &str)],
+        tags: &[&str],
+    ) -> Result<Device, Error> {
+        let commands = Arc::new(Queue::new(COMMANDS_WAITING_MAX));
+        let id = device.to_owned();
+        let register = |answer| {
+            Command::Register(Register {
+                device: id.clone(),
+                metadata: metadata
+                    .iter()
+                    .map(|&(name, value)| (name.into(), value.into()))
+                    .collect(),
+                tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
+                commands: Arc::clone(&commands),
+                answer,
+            })
+        };
+        let is_new = self.line.ask(register).await?;
+        Ok(Device { id, is_new, commands, line: self.line.clone() })
+    }
+}
+
+/// A registration as a device. It lasts as long as the session; without the handle, commands are
+/// refused.
+pub struct Device {
+    id: String,
+    is_new: bool,
+    commands: Arc<Queue<Incoming>>,
+    line: Line,
+}
+
+impl Device {
+    /// The device's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether no device was registered under the id before.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Waits for the next command. `None` once the connection has ended, another call has taken the
+    /// place of this registration, or the node has refused it in a new session.
+    ///
+    /// # Cancel safety
+    /// Safe: no command is lost.
+    pub async fn next_command(&self) -> Option<DeviceCommand> {
+        loop {
+            match self.commands.next().await {
+                Next::Item(Incoming { payload, obligation }) => {
+                    return Some(DeviceCommand { payload, obligation, line: self.line.clone() });
+                }
+                Next::Missed(_) => {}
+                Next::Ended => return None,
+            }
+        }
+    }
+
+    /// Sends a report, and waits for the fleet's reply.
+    ///
+    /// # Errors
+    /// If the node or the fleet refuses, or the connection has ended.
+    ///
+    /// # Cancel safety
+    /// Once queued, the report is sent.
+    pub async fn request(&self, report: impl Into<Payload>) -> Result<Payload, Error> {
+        let payload = report.into().into_format(self.line.format)?;
+        let reply = self.line.ask(|answer| Command::ReportAnswered { payload, answer }).await?;
+        Ok(Payload::received(self.line.format, false, &reply))
+    }
+
+    /// Sends a report without a reply. If it is refused, nobody hears of it.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub async fn report(&self, report: impl Into<Payload>) -> Result<(), Error> {
+        let payload = report.into().into_format(self.line.format)?;
+        self.line.tell(Command::Report { payload }).await
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A command as the connection's task delivers it.
+#[derive(Debug)]
+pub(crate) struct Incoming {
+    pub(crate) payload: Payload,
+    pub(crate) obligation: Option<Obligation>,
+}
+
+/// A command to a device. If it wants an answer and is dropped, the node is told that there is
+/// none.
+#[derive(Debug)]
+pub struct DeviceCommand {
+    payload: Payload,
+    obligation: Option<Obligation>,
+    line: Line,
+}
+
+impl DeviceCommand {
+    /// What is to be done.
+    #[must_use]
+    pub fn payload(&self) -> &Payload {
+        &self.payload
+    }
+
+    /// Whether someone waits for the answer.
+    #[must_use]
+    pub fn wants_answer(&self) -> bool {
+        self.obligation.is_some()
+    }
+
+    /// Answers the command. Does nothing if no answer is wanted, or the session in which it came is
+    /// over.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub async fn answer(self, payload: impl Into<Payload>) -> Result<(), Error> {
+        let payload = payload.into().into_format(self.line.format)?;
+        self.end(Ok(payload)).await
+    }
+
+    /// Says why there is no answer.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub async fn refuse(self, why: &str) -> Result<(), Error> {
+        self.end(Err(why.to_owned())).await
+    }
+
+    async fn end(mut self, answer: Result<Vec<u8>, String>) -> Result<(), Error> {
+        let Some(mut obligation) = self.obligation.take() else { return Ok(()) };
+        let (session, command) = (obligation.session, obligation.command);
+        // If this future is dropped while the queue is full, the obligation answers.
+        self.line.tell(Command::Answer { session, command, answer }).await?;
+        obligation.fulfill();
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! Channels of a real node, and devices of a scripted one.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use playfield_channel::{Access, ChannelRule};
+use playfield_client::{
+    Channel, ChannelEvent, Connection, ErrorCode, Format, Payload, Publication, connect,
+};
+use playfield_server::{Config, Running, Server};
+use playfield_wire::RequestNumber;
+use playfield_wire::server::ServerMessage;
+use serde_json::json;
+
+use crate::server::Server as Script;
+use crate::support::Said;
+
+const ALL: [(&str, Format); 6] = [
+    ("tcp", Format::Packed),
+    ("tcp", Format::Msgpack),
+    ("tcp", Format::Json),
+    ("ws", Format::Packed),
+    ("ws", Format::Msgpack),
+    ("ws", Format::Json),
+];
+
+fn node() -> Running {
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let hour = Duration::from_secs(3600);
+    Server::new(Config { listen, shards: 2, ..Config::default() })
+        .channel(
+            ChannelRule::new("chat:*")
+                .publish(Access::Anyone)
+                .presence(Access::Anyone)
+                .history(3, hour),
+        )
+        .channel(ChannelRule::new("raw").publish(Access::Anyone).bytes().history(3, hour))
+        .channel(ChannelRule::new("staff").subscribe(Access::Nobody))
+        .start()
+        .unwrap()
+}
+
+async fn enter(node: &Running, scheme: &str, format: Format, name: &str) -> Connection {
+    let url = format!("{scheme}://{}", node.local_addr());
+    connect(&url).name(name).format(format).await.unwrap()
+}
+
+async fn published(channel: &Channel) -> Publication {
+    loop {
+        match channel.next().await {
+            Some(ChannelEvent::Publication(publication)) => return publication,
+            Some(_) => {}
+            None => panic!("{} has ended", channel.name()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_publication_reaches_subscribers_in_every_format() {
+    let node = node();
+    let mut connections = Vec::new();
+    let mut channels = Vec::new();
+    for (scheme, format) in ALL {
+        let connection = enter(&node, scheme, format, "Ann").await;
+        channels.push((
+            connection.subscribe("chat:lobby").await.unwrap(),
+            connection.subscribe("raw").await.unwrap(),
+        ));
+        connections.push(connection);
+    }
+    for (number, connection) in (1..).zip(&connections) {
+        let said = json!({ "text": "hi", "number": number });
+        assert_eq!(connection.publish("chat:lobby", &said).await.unwrap(), number);
+        assert_eq!(connection.publish("raw", vec![0xff, 0]).await.unwrap(), number);
+        for (chat, raw) in &channels {
+            let publication = published(chat).await;
+            assert_eq!((publication.offset, &publication.user), (number, &None));
+            assert_eq!(publication.payload.value().unwrap(), said);
+            assert_eq!(published(raw).await.payload, Payload::from(vec![0xff, 0]));
+            assert_eq!(chat.position().unwrap().offset, number);
+        }
+        let history = connection.history("chat:lobby", None, 1, false).await.unwrap();
+        assert_eq!((history.last.offset, history.publications.len()), (number, 1));
+        let history = connection.history("raw", None, 0, true).await.unwrap();
+        assert_eq!(history.publications.last().unwrap().payload.bytes(), [0xff, 0]);
+    }
+    connections[0].publish_unconfirmed("chat:lobby", Payload::of(&7_u32)).await.unwrap();
+    assert_eq!(published(&channels[1].0).await.payload.decode::<u32>().unwrap(), 7);
+    node.shutdown();
+}
+
+#[tokio::test]
+async fn members_come_and_go_and_a_dropped_handle_unsubscribes() {
+    let node = node();
+    let ann = enter(&node, "tcp", Format::Packed, "Ann").await;
+    let bob = enter(&node, "ws", Format::Json, "Bob").await;
+    let chat = ann.subscribe("chat:lobby").presence().await.unwrap();
+    assert!(matches!(chat.next().await, Some(ChannelEvent::Subscribed { members: 1, .. })));
+    let other = bob.subscribe("chat:lobby").await.unwrap();
+    let Some(ChannelEvent::Joined { sequence, member }) = chat.next().await else { panic!() };
+    assert_eq!(member.name, "Bob");
+    let members = chat.members().await.unwrap();
+    assert_eq!((members.count, members.sequence, members.members.len()), (2, sequence, 2));
+    assert!(bob.subscribe("chat:lobby").await.is_err(), "one subscription at a time");
+    drop(other);
+    let Some(ChannelEvent::Left { member, .. }) = chat.next().await else { panic!() };
+    assert_eq!(member.name, "Bob");
+    // The end of the handle comes before what follows it.
+    let again = bob.subscribe("chat:lobby").await.unwrap();
+    drop(again);
+    bob.subscribe("chat:lobby").await.unwrap().unsubscribe();
+    node.shutdown();
+}
+
+#[tokio::test]
+async fn a_subscription_since_a_position_has_what_followed_and_says_what_it_has_not() {
+    let node = node();
+    let ann = enter(&node, "tcp", Format::Packed, "Ann").await;
+    let chat = ann.subscribe("chat:lobby").await.unwrap();
+    chat.publish(json!(1)).await.unwrap();
+    published(&chat).await;
+    let position = chat.position().unwrap();
+    drop(chat);
+    for number in 2..=4 {
+        ann.publish("chat:lobby", json!(number)).await.unwrap();
+    }
+    let chat = ann.subscribe("chat:lobby").since(position).await.unwrap();
+    let event = chat.next().await;
+    assert!(
+        matches!(event, Some(ChannelEvent::Subscribed { recovered: true, missed: 0, .. })),
+        "{event:?}"
+    );
+    for number in 2..=4 {
+        assert_eq!(published(&chat).await.payload.value().unwrap(), number);
+    }
+    drop(chat);
+    ann.publish("chat:lobby", json!(5)).await.unwrap();
+    let chat = ann.subscribe("chat:lobby").since(position).await.unwrap();
+    let event = chat.next().await;
+    assert!(
+        matches!(event, Some(ChannelEvent::Subscribed { recovered: false, missed: 1, .. })),
+        "{event:?}"
+    );
+    assert_eq!(published(&chat).await.offset, 3);
+    node.shutdown();
+}
+
+#[tokio::test]
+async fn refusals_are_errors() {
+    let node = node();
+    let ann = enter(&node, "tcp", Format::Packed, "Ann").await;
+    let code = |error: playfield_client::Error| error.code();
+    assert_eq!(code(ann.subscribe("staff").await.unwrap_err()), Some(ErrorCode::Forbidden));
+    let unknown = Some(ErrorCode::UnknownChannel);
+    assert_eq!(code(ann.subscribe("nowhere").await.unwrap_err()), unknown);
+    assert_eq!(code(ann.publish("nowhere", json!(1)).await.unwrap_err()), unknown);
+    let chat = ann.subscribe("chat:lobby").await.unwrap();
+    ann.close().await;
+    assert!(matches!(chat.next().await, Some(ChannelEvent::Subscribed { .. })));
+    assert!(chat.next().await.is_none());
+    assert!(chat.publish(json!(1)).await.unwrap_err().is_closed());
+    node.shutdown();
+}
+
+/// What a client says, but for pings.
+async fn hear(script: &mut Script) -> String {
+    loop {
+        if let Said::Other(said) = script.hear().await
+            && !said.starts_with("Ping")
+            && !said.starts_with("Ack")
+        {
+            return said;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_device_is_registered_commanded_and_heard() {
+    let (connection, mut script) = Script::welcomed().await;
+    let node = async {
+        let said = hear(&mut script).await;
+        assert!(said.starts_with("Register { request: 1, device: \"d1\""), "{said}");
+        script.say(&ServerMessage::Registered { request: RequestNumber(1), is_new: true }).await;
+        script
+    };
+    let (device, mut script) = tokio::join!(connection.register("d1", &[], &["north"]), node);
+    let device = device.unwrap();
+    assert!(device.is_new());
+    for command in [None, Some(5), Some(6), Some(7)] {
+        script.say(&ServerMessage::Command { command, payload: b"[1]" }).await;
+    }
+    let push = device.next_command().await.unwrap();
+    assert_eq!((push.wants_answer(), push.payload().value().unwrap()), (false, json!([1])));
+    push.answer(json!(0)).await.unwrap();
+    device.next_command().await.unwrap().answer(json!("done")).await.unwrap();
+    let said = hear(&mut script).await;
+    assert!(said.starts_with("Answer { command: 5, error: None, payload: [34"), "{said}");
+    device.next_command().await.unwrap().refuse("it is stuck").await.unwrap();
+    assert!(
+        hear(&mut script).await.starts_with("Answer { command: 6, error: Some(\"it is stuck\")")
+    );
+    drop(device.next_command().await);
+    let said = hear(&mut script).await;
+    assert!(said.starts_with("Answer { command: 7, error: Some(\"the device has not"), "{said}");
+
+    let node = async {
+        assert!(hear(&mut script).await.starts_with("Report { request: Some("));
+        script.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"3" }).await;
+        script
+    };
+    let (reply, mut script) = tokio::join!(device.request(json!(2)), node);
+    assert_eq!(reply.unwrap().value().unwrap(), 3);
+    device.report(json!(4)).await.unwrap();
+    assert!(hear(&mut script).await.starts_with("Report { request: None"));
+    drop(device);
+    script.say(&ServerMessage::Command { command: Some(8), payload: b"1" }).await;
+    assert!(hear(&mut script).await.starts_with("Answer { command: 8, error: Some("));
+}

@@ -1,0 +1,261 @@
+//! Commands to devices, and their answers.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_channel::Payload;
+use playfield_device::{Cursor, Device};
+use playfield_room::{Error, Push, Target};
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, Format};
+
+use crate::asks::Answer;
+use crate::fleet::{HostedFleet, device_gone, no_fleet};
+use crate::node::Node;
+use crate::service::{Command, CommandId, ConnectionId};
+use crate::shard::Shard;
+use crate::shard::channels::payload_of;
+use crate::shard::connection::transport::Input;
+use crate::shard::connection::{Connections, Kind};
+use crate::shard::delivery::Delivery;
+use crate::shard::devices::{DeviceMail, ShardDevices, target};
+use crate::shard::keys::ConnectionKey;
+
+/// How many devices one mail is for, at most.
+const PER_MAIL: usize = 1024;
+
+impl HostedFleet {
+    /// Has a push sent to all that it is for, by `post`; how many they are.
+    pub(crate) fn push(
+        &self,
+        to: &Target,
+        payload: Payload,
+        mut post: impl FnMut(u16, DeviceMail) -> Result<(), Error>,
+    ) -> Result<usize, Error> {
+        let payload = Arc::new(payload);
+        let mut send = |devices: &[Arc<Device>]| {
+            let mut shards: Vec<(u16, Vec<_>)> = Vec::new();
+            for device in devices {
+                let shard = device.place().shard;
+                match shards.iter_mut().find(|(of, _)| *of == shard) {
+                    Some((_, to)) => to.push(target(device)),
+                    None => shards.push((shard, vec![target(device)])),
+                }
+            }
+            for (shard, to) in shards {
+                let payload = Arc::clone(&payload);
+                post(shard, DeviceMail::Command { to, payload, asks: None })?;
+            }
+            Ok::<_, Error>(devices.len())
+        };
+        let list = |from| match to {
+            Target::Tag(tag) => self.registry.list_tag(tag, from, PER_MAIL),
+            _ => self.registry.list(from, PER_MAIL),
+        };
+        if let Target::Device(id) = to {
+            return send(&[self.get(id)?]);
+        }
+        let (mut sent, mut next) = (0, Some(Cursor::default()));
+        while let Some(from) = next {
+            let page = list(from);
+            sent += send(&page.devices)?;
+            next = page.next;
+        }
+        Ok(sent)
+    }
+}
+
+impl Node {
+    /// Whether a room, a service or the program may send this to devices.
+    pub(crate) fn check_command(&self, payload: &Payload) -> Result<(), Error> {
+        let fleet = self.fleet.as_ref().ok_or_else(no_fleet)?;
+        if fleet.payload != payload.kind() {
+            let text = match payload {
+                Payload::Json(_) => "payloads of the fleet are bytes: push bytes",
+                Payload::Bytes(_) => "payloads of the fleet are JSON: push a value",
+            };
+            return Err(Error::new(ErrorCode::BadPayload, text));
+        }
+        let (bytes, bytes_max) = (payload.as_slice().len(), self.config.command_bytes_max);
+        if bytes > bytes_max {
+            let text = format!("command_bytes_max: a command of {bytes} bytes, past {bytes_max}");
+            return Err(Error::new(ErrorCode::Limit, text));
+        }
+        Ok(())
+    }
+}
+
+impl Delivery {
+    /// A room pushes to devices.
+    pub(in crate::shard) fn push_to_devices(&mut self, Push { to, payload }: Push) {
+        if let Err(error) = self.try_push(&to, payload_of(payload)) {
+            self.counters.pushes_refused += 1;
+            log::warn!("a room can't push to {to:?}: {error}");
+        }
+    }
+
+    fn try_push(&mut self, to: &Target, payload: Payload) -> Result<usize, Error> {
+        let node = Arc::clone(&self.node);
+        node.check_command(&payload)?;
+        let fleet = node.fleet.as_ref().ok_or_else(no_fleet)?;
+        fleet.push(to, payload, |shard, mail| {
+            let is_here = shard == self.shard;
+            let is_full = if is_here {
+                self.devices.posts.len() >= node.config.mailbox_max
+            } else {
+                self.congested[usize::from(shard)]
+            };
+            if is_full {
+                let text = "mailbox_max: the mailbox of the device's shard is full";
+                return Err(Error::new(ErrorCode::Busy, text));
+            }
+            self.devices.posts.push_back((shard, mail));
+            Ok(())
+        })
+    }
+}
+
+impl ShardDevices {
+    /// Takes an answer to a command, if it was sent to this connection and is waited for.
+    pub(crate) fn answer(
+        &mut self,
+        node: &Node,
+        connections: &mut Connections,
+        (key, number): (ConnectionKey, u64),
+        answer: Answer,
+    ) -> bool {
+        let connection = connections.get_mut(key);
+        let Some(own) = connection.and_then(|of| of.device.as_deref_mut()) else { return false };
+        let Some(at) = own.unanswered.iter().position(|(of, _)| *of == number) else {
+            return false;
+        };
+        let (_, deadline) = own.unanswered.swap_remove(at);
+        self.deadlines.remove(&(deadline, number));
+        node.asks.answer(number, answer);
+        true
+    }
+
+    /// When the next request is given up.
+    pub(crate) fn next(&self) -> Option<Duration> {
+        self.deadlines.first_key_value().map(|((deadline, _), _)| *deadline)
+    }
+}
+
+impl Shard {
+    /// A device answers a command.
+    pub(in crate::shard) fn answer_command(
+        &mut self,
+        key: ConnectionKey,
+        number: u64,
+        error: Option<Cow<'_, str>>,
+        payload: &[u8],
+    ) {
+        let node = Arc::clone(&self.delivery.node);
+        let Some(fleet) = &node.fleet else { return };
+        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let format = connection.dialect.format;
+        let answer = match error {
+            Some(text) => Err(Error::new(ErrorCode::Refused, text.into_owned())),
+            None => Payload::read(fleet.payload, format, payload)
+                .map(|payload| payload.as_slice().to_vec())
+                .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string())),
+        };
+        let (devices, connections) = (&mut self.delivery.devices, &mut self.delivery.connections);
+        devices.answer(&node, connections, (key, number), answer);
+    }
+
+    /// Sends a command to devices of this shard.
+    pub(super) fn command(
+        &mut self,
+        to: &[(ConnectionKey, u64)],
+        payload: &Payload,
+        asks: Option<(u64, Duration)>,
+    ) {
+        // Encoded once for each format.
+        let mut bodies: Vec<(Format, Vec<u8>)> = Vec::new();
+        for &(key, number) in to {
+            if !self.is_device(key, number) {
+                self.refuse_command(asks, device_gone);
+                continue;
+            }
+            if let Some((ask, wait)) = asks
+                && !self.expect_answer(key, ask, wait)
+            {
+                continue;
+            }
+            self.delivery.counters.commands += 1;
+            let Some(connection) = self.delivery.connections.get(key) else { continue };
+            let ask = asks.map(|(ask, _)| ask);
+            if let Input::Service(service) = connection.input {
+                let connection = ConnectionId { shard: self.delivery.shard, key };
+                let id = ask.map(|number| CommandId { connection, number });
+                let command = Command { id, payload: payload.as_slice() };
+                self.command_service(key, service, command);
+                continue;
+            }
+            let format = connection.dialect.format;
+            let at = bodies.iter().position(|(of, _)| *of == format).unwrap_or_else(|| {
+                let payload = payload.written(format);
+                let mut body = Vec::new();
+                ServerMessage::Command { command: ask, payload: &payload }
+                    .encode(format, &mut body);
+                bodies.push((format, body));
+                bodies.len() - 1
+            });
+            let body = &bodies[at].1;
+            let bytes_max = self.delivery.node.config.outbox_bytes_max;
+            let unsent = connection.unsent();
+            if !connection.held && unsent > 0 && unsent + body.len() > bytes_max {
+                let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
+                self.delivery.doom_connection(key, ErrorCode::TooSlow, text);
+                continue;
+            }
+            let write = |_: Format, out: &mut Vec<u8>| out.extend_from_slice(body);
+            self.delivery.connections.write(key, Kind::Counted(None), write);
+        }
+    }
+
+    /// Notes a request to a device. Whether it may be sent.
+    fn expect_answer(&mut self, key: ConnectionKey, ask: u64, wait: Duration) -> bool {
+        let unanswered_max = self.delivery.node.config.commands_unanswered_max;
+        let connection = self.delivery.connections.get_mut(key);
+        let Some(own) = connection.and_then(|of| of.device.as_deref_mut()) else { return false };
+        if own.unanswered.len() >= unanswered_max {
+            self.refuse_command(Some((ask, wait)), || {
+                let text = format!(
+                    "commands_unanswered_max: {unanswered_max} requests to the device wait"
+                );
+                Error::new(ErrorCode::Busy, text)
+            });
+            return false;
+        }
+        let deadline = self.now.saturating_add(wait);
+        own.unanswered.push((ask, deadline));
+        self.delivery.devices.deadlines.insert((deadline, ask), key);
+        true
+    }
+
+    fn refuse_command(&self, asks: Option<(u64, Duration)>, why: impl FnOnce() -> Error) {
+        if let Some((ask, _)) = asks {
+            self.delivery.node.asks.answer(ask, Err(why()));
+        }
+    }
+
+    /// Gives up requests that devices have not answered in time.
+    pub(in crate::shard) fn expire_commands(&mut self) {
+        let node = Arc::clone(&self.delivery.node);
+        while let Some(entry) = self.delivery.devices.deadlines.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let ((_, number), key) = entry.remove_entry();
+            let connection = self.delivery.connections.get_mut(key);
+            if let Some(own) = connection.and_then(|of| of.device.as_deref_mut()) {
+                own.unanswered.retain(|(of, _)| *of != number);
+            }
+            self.delivery.counters.commands_unanswered += 1;
+            let text = "the device did not answer in time";
+            node.asks.answer(number, Err(Error::new(ErrorCode::Timeout, text)));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Devices of a shard's connections.
+//!
+//! The registry is the node's. What a shard adds is what belongs to a connection: whether it is
+//! silent, and the commands that it has not answered. Nothing is scanned: silence is noticed by the
+//! deadlines of connections, and commands are given up in the order of theirs.
+
+mod commands;
+mod registration;
+mod silence;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_channel::Payload;
+use playfield_device::Device;
+
+use crate::shard::keys::ConnectionKey;
+
+/// The devices of a shard.
+#[derive(Default)]
+pub(crate) struct ShardDevices {
+    /// Requests that devices have not answered, by deadline and number.
+    deadlines: BTreeMap<(Duration, u64), ConnectionKey>,
+    /// To be done here or on other shards, once the call that wants it is over.
+    pub(crate) posts: VecDeque<(u16, DeviceMail)>,
+    /// How many devices there are here.
+    pub(crate) count: u64,
+    /// How many of them are silent.
+    pub(crate) silent: u64,
+    /// How many have lost their ids to others.
+    pub(crate) taken_over: u64,
+}
+
+/// The device behind a connection.
+pub(crate) struct OwnDevice {
+    pub(crate) device: Arc<Device>,
+    is_silent: bool,
+    /// The requests that it has not answered, and their deadlines.
+    unanswered: Vec<(u64, Duration)>,
+}
+
+impl OwnDevice {
+    pub(crate) fn device(&self) -> Arc<Device> {
+        Arc::clone(&self.device)
+    }
+}
+
+/// What shards are sent about devices.
+pub(crate) enum DeviceMail {
+    /// Commands for devices. `asks` is the request's number, and how long it waits.
+    Command { to: Vec<(ConnectionKey, u64)>, payload: Arc<Payload>, asks: Option<(u64, Duration)> },
+    /// Another has registered under the device's id.
+    Replaced { connection: ConnectionKey, number: u64 },
+    /// The program ends its connection.
+    Disconnect { connection: ConnectionKey, number: u64, text: String },
+    /// It was heard by other means than its connection.
+    Heard { connection: ConnectionKey },
+    /// It has just registered.
+    Begun { connection: ConnectionKey },
+}
+
+/// The connection of a device, and the number of its registration.
+pub(crate) fn target(device: &Device) -> (ConnectionKey, u64) {
+    (ConnectionKey::from_bits(device.place().connection), device.number())
+}
