@@ -31,6 +31,7 @@ pub use connect::{Connect, connect};
 pub use status::{ConnectionEvent, ConnectionEvents};
 
 use crate::Error;
+use crate::room::Kept;
 pub(crate) use command::{
     Command, Door, Enter, Entered, Line, Obligation, Register, Subscribe, Subscription,
 };
@@ -67,7 +68,7 @@ use command::{Query, Signal};
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(crate) line: Line,
-    pub(crate) events_max: usize,
+    pub(crate) kept: Kept,
 }
 
 impl Connection {

@@ -68,8 +68,7 @@ fn coming_back_is_not_a_new_session_and_has_a_limit_of_its_own() {
 
 #[test]
 fn a_token_whose_session_is_over_opens_no_more_sessions_than_a_stranger_may() {
-    let settings =
-        [("sessions_per_address_per_minute_max", "2"), ("session_grace_ms", "1000")];
+    let settings = [("sessions_per_address_per_minute_max", "2"), ("session_grace_ms", "1000")];
     let mut world = World::new(1, &settings);
     let mut ann = Wanderer::new(&mut world, 0, false, PACKED);
     ann.cut(&mut world, usize::MAX);
