@@ -62,6 +62,9 @@ pub(crate) enum ShardMail {
         took: Duration,
         bytes: Vec<u8>,
     },
+    /// To the session's shard: the room holds `after` bytes of events for a player who is entering
+    /// it, instead of `before`.
+    Holds { connection: ConnectionKey, number: RoomNumber, before: usize, after: usize },
     /// To the session's shard: the session has left the room. `snapshots` is what is left of its
     /// limit, and `answered` the request to leave that was answered, if there was one.
     Ended {

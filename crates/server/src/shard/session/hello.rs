@@ -115,6 +115,7 @@ impl Shard {
             lists: Allowance::default(),
             schemas: Allowance::default(),
             snapshots: Allowance::default(),
+            entering_bytes: 0,
             moved: false,
             round_trips: None,
             channels: None,

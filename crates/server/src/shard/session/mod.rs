@@ -53,6 +53,8 @@ pub(crate) struct Session {
     /// How many snapshots it may be sent in the room that it enters next: no more than were left in
     /// any that it left. Leaving and joining again does not reset the limit.
     pub(crate) snapshots: Allowance,
+    /// How many bytes of events rooms hold that it is entering.
+    pub(crate) entering_bytes: usize,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
     /// Measures the round trip to its client; `None` if no room of the session asks for it.

@@ -595,6 +595,11 @@ impl World {
         self.peers[client].place.expect("the connection goes on")
     }
 
+    /// How many bytes of events wait for a session to be in their rooms.
+    pub(super) fn entering_bytes(&self, shard: usize, key: ConnectionKey) -> usize {
+        self.shards[shard].entering_bytes(key)
+    }
+
     /// How many bytes of memory the connection's buffers hold.
     pub(super) fn buffered(&self, client: Client) -> usize {
         let (shard, key) = self.place_of(client);
