@@ -1,8 +1,8 @@
 //! How a node with rooms that have something to finish shuts down.
 
 use std::future::{pending, ready};
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 
 use crate::common::{Client, Heard, config};
 
@@ -14,6 +14,8 @@ use playfield_state::State;
 use playfield_wire::client::ClientMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
+/// Held by a test that uses what follows; it runs twice, once with descriptor tables of its own.
+static ALONE: Mutex<()> = Mutex::new(());
 /// Ends the background work that the room begins at its end.
 static ENDS: Mutex<Option<SyncSender<()>>> = Mutex::new(None);
 /// What the room did at its end.
@@ -126,6 +128,8 @@ fn is_goodbye(heard: &Heard) -> bool {
 
 #[test]
 pub(crate) fn the_goodbye_comes_when_the_rooms_have_saved() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    DONE.lock().unwrap().clear();
     let running = start(&[("shards", "2")]);
     let mut clients = [enter(&running, "saver"), Client::native(running.local_addr())];
     let stopper = running.stopper();
