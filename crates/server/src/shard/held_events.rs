@@ -78,7 +78,7 @@ impl Delivery {
     ) {
         match output {
             MemberOutput::Here(connection) => {
-                self.connections.holds_events(*connection, before, after)
+                self.connections.holds_events(*connection, before, after);
             }
             MemberOutput::Elsewhere(session) => {
                 session.entering = after;
