@@ -20,6 +20,8 @@ use crate::crowd::{Crowd, Listens};
 const FORMAT: Format = Format::Packed;
 /// How many connections are opened at once.
 const OPENING_MAX: usize = 64;
+/// How many publications may be on their way, if subscribers read more slowly than the server writes.
+const ON_THEIR_WAY_MAX: usize = 4;
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -113,8 +115,10 @@ impl Audience {
 
     /// Connects everyone.
     pub(super) fn connect(&mut self) -> io::Result<()> {
-        // The baseline knows by the order who publishes.
-        self.open(0..self.members.subscribers.len() + 1)
+        let publisher = self.members.subscribers.len();
+        self.open(0..publisher)?;
+        // The last to come, by which the baseline knows it.
+        self.open(publisher..publisher + 1)
     }
 
     fn open(&mut self, clients: std::ops::Range<usize>) -> io::Result<()> {
@@ -122,9 +126,6 @@ impl Audience {
         let all = clients.len();
         for (opened, client) in clients.enumerate() {
             self.crowd.open(client, &self.members.opening)?;
-            if self.members.side == Side::Bare {
-                self.members.ready += 1;
-            }
             self.until(|members| members.ready + OPENING_MAX > opened)?;
         }
         self.until(|members| members.ready == all)
@@ -165,9 +166,18 @@ impl Audience {
         self.crowd.send(publisher, &out.into())
     }
 
-    /// Waits until at most so many publications are on their way.
-    pub(super) fn wait(&mut self, count: usize) -> io::Result<()> {
-        self.until(|members| members.sent.len() <= count)
+    /// Waits until the last publication has reached someone, and not too many are on their way.
+    pub(super) fn wait_for_first(&mut self) -> io::Result<()> {
+        let all = self.members.subscribers.len();
+        self.until(|members| {
+            members.sent.len() < ON_THEIR_WAY_MAX
+                && members.sent.back().is_none_or(|sent| sent.missing < all)
+        })
+    }
+
+    /// Waits until all publications have reached everyone.
+    pub(super) fn wait_for_all(&mut self) -> io::Result<()> {
+        self.until(|members| members.sent.is_empty())
     }
 
     /// Cuts all subscribers off, publishes so many, and has them come back.
@@ -220,7 +230,9 @@ impl Listens for Members {
             ServerMessage::Publication { offset, payload, .. } => {
                 self.publication(client, offset, payload).map(|()| None)
             }
-            ServerMessage::Welcome { .. } if client == self.subscribers.len() => {
+            ServerMessage::Welcome { .. }
+                if client == self.subscribers.len() || self.side == Side::Bare =>
+            {
                 self.ready += 1;
                 Ok(None)
             }
@@ -286,6 +298,23 @@ impl Members {
         }
         Ok(())
     }
+}
+
+/// What the baseline says to each connection.
+pub(super) fn bare_welcome() -> Vec<u8> {
+    let welcome = ServerMessage::Welcome {
+        protocol: playfield_wire::PROTOCOL,
+        session: 1,
+        heartbeat_ms: 30_000,
+        max_message_bytes: 1 << 20,
+        grace_ms: 0,
+        resume: Vec::new().into(),
+        resumed: None,
+    };
+    let (mut body, mut frame) = (Vec::new(), Vec::new());
+    welcome.encode(FORMAT, &mut body);
+    playfield_websocket::encode(&mut frame, Opcode::Binary, &body, None);
+    frame
 }
 
 /// What is published at an offset.

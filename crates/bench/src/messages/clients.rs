@@ -239,7 +239,7 @@ impl Listens for Members {
                 self.ready += 1;
                 Ok(None)
             }
-            ServerMessage::Ack { .. } => Ok(None),
+            ServerMessage::Ack { .. } | ServerMessage::Check { .. } => Ok(None),
             ServerMessage::Ping { nonce } => {
                 let mut out = Vec::new();
                 self.dialogue.pong(&mut out, nonce);
