@@ -20,7 +20,8 @@ use crate::crowd::{Crowd, Listens};
 const FORMAT: Format = Format::Packed;
 /// How many connections are opened at once.
 const OPENING_MAX: usize = 64;
-/// How many publications may be on their way, if subscribers read more slowly than the server writes.
+/// How many publications may be on their way, if subscribers read more slowly than the server
+/// writes.
 const ON_THEIR_WAY_MAX: usize = 4;
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,9 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What became of all subscribers after a cut.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Returned {
-    /// How many were told that nothing is lost.
+    /// Subscribers whose `subscribed` says that nothing is lost.
     pub(super) recovered: u64,
-    /// How many were told that something may be lost.
+    /// Subscribers whose `subscribed` says that something may be lost.
     pub(super) flagged: u64,
     /// Publications that neither came nor were announced as lost.
     pub(super) lost: u64,
@@ -276,7 +277,7 @@ impl Listens for Members {
 impl Members {
     fn publication(&mut self, client: usize, offset: u64, payload: &[u8]) -> io::Result<()> {
         let Some(subscriber) = self.subscribers.get_mut(client) else {
-            return Err(wrong("a publication for who publishes"));
+            return Err(wrong("a publication reached the publisher, which has not subscribed"));
         };
         if offset != subscriber.last + 1 {
             let text = format!("publication {offset} came after {}", subscriber.last);

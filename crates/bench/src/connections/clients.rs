@@ -90,7 +90,7 @@ impl Clients {
         Ok(Self { threads: threads.collect::<io::Result<_>>()? })
     }
 
-    /// Waits until all have done what they were told.
+    /// Waits until all threads have carried out their orders.
     pub(super) fn wait(&mut self) -> io::Result<Done> {
         let mut all = Done::new();
         for thread in &self.threads {

@@ -1,5 +1,5 @@
-//! `bench messages`: many clients that send messages to rooms, each of which is answered, compared
-//! with a bare server that reads as many bytes and answers with as many.
+//! `bench messages`: many clients send requests to rooms, compared with a bare server that reads
+//! and answers as many bytes.
 //!
 //! The server runs in a process of its own on one core, the clients on another. A client sends as
 //! many messages as the window has, waits for all answers, and sends the next. Every answer is

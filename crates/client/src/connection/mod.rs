@@ -123,8 +123,9 @@ impl Connection {
         self.line.handles.put(Signal::Suspect);
     }
 
-    /// The shortest round trip of the last eight pings. The client sends the first with the node's
-    /// welcome, and others to keep the connection alive. `None` until the first answer on the present connection; see [`ping`](Self::ping).
+    /// The shortest round trip of the last eight pings. The client sends the first right after the
+    /// node's welcome, and others to keep the connection alive. `None` until the first answer on the
+    /// present connection; see [`ping`](Self::ping).
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.line.status.round_trip()

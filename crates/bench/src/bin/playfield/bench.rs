@@ -93,8 +93,8 @@ connections were cut. The server runs on one core, the subscribers on another.
 ";
 
 const MESSAGES_HELP: &str = "
-messages: many clients that send messages to rooms, each of which is answered, compared with a bare
-server that reads and answers as many bytes. The server runs on one core, the clients on another.
+messages: many clients send requests to rooms, compared with a bare server that reads and answers as
+many bytes. The server runs on one core, the clients on another.
 ";
 
 const REGISTRY_HELP: &str = "
