@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::pin;
 use crate::limits::raise_descriptors;
+use crate::side::Side;
 use crate::table::{Column, Report};
 use crate::{Machine, Record};
 use audience::{Audience, Returned};
@@ -44,21 +45,6 @@ pub struct Options {
     pub corrupt_one: bool,
     /// Which server this process is, if any.
     pub role: Option<Side>,
-}
-
-/// A server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The baseline.
-    Bare,
-    /// A node.
-    Node,
-}
-
-impl Side {
-    /// By the names of the command line.
-    pub const NAMES: &'static [(&'static str, Self)] =
-        &[("bare", Self::Bare), ("node", Self::Node)];
 }
 
 impl Default for Options {

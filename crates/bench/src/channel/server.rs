@@ -103,11 +103,10 @@ pub(super) struct Hosted {
 
 impl Hosted {
     pub(super) fn start(options: &Options, side: Side) -> io::Result<Self> {
-        let role = if side == Side::Bare { "bare" } else { "node" };
         let arguments = [
             "bench".to_owned(),
             "channel".to_owned(),
-            format!("--role={role}"),
+            format!("--role={}", side.name()),
             format!("--subscribers={}", options.subscribers),
         ];
         let process = ServerProcess::start(&arguments, Some("error"))?;

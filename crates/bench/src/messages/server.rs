@@ -145,11 +145,10 @@ pub(super) struct Hosted {
 
 impl Hosted {
     pub(super) fn start(options: &Options, case: Case, side: Side) -> io::Result<Self> {
-        let role = if side == Side::Bare { "bare" } else { "node" };
         let arguments = [
             "bench".to_owned(),
             "messages".to_owned(),
-            format!("--role={role}"),
+            format!("--role={}", side.name()),
             format!("--count={}", options.count),
             format!("--transport={}", options.transport.name()),
             format!("--bytes={}", case.bytes),
