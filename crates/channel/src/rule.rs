@@ -161,8 +161,8 @@ impl ChannelRule {
     /// How many publications wait for a slow subscriber, unless the rule says otherwise.
     pub const QUEUE_DEFAULT: usize = 256;
 
-    /// A rule for the channels of this [`Pattern`]. If the text is none, the server to which the rule
-    /// is added does not start.
+    /// A rule for the channels that this [`Pattern`] matches. With an invalid pattern, the server
+    /// fails to start.
     #[must_use]
     pub fn new(pattern: &str) -> Self {
         Self {

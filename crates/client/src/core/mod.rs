@@ -232,7 +232,8 @@ impl Client {
     }
 
     /// The delay to the node, and its clock, as measured on this connection. `None` until the first
-    /// pong. The ping after the welcome and keep-alive pings count too; [`ping`](Self::ping) measures now.
+    /// pong. The ping after the welcome and keep-alive pings count too; [`ping`](Self::ping)
+    /// measures now.
     #[must_use]
     pub fn clock(&self) -> Option<Clock> {
         self.session.pulse.clock()
