@@ -13,7 +13,7 @@ use crate::source;
 
 /// Who listens to what comes on the connections.
 pub(crate) trait Listens {
-    /// What came on a connection. Returns what is to be sent back, if anything.
+    /// What came on a connection. Returns what to send back, if anything.
     fn hear(&mut self, client: usize, heard: Frame<'_>) -> io::Result<Option<Rc<[u8]>>>;
 }
 

@@ -298,7 +298,7 @@ impl ChannelRules {
     /// Adds a rule, after all others.
     ///
     /// # Errors
-    /// If its pattern is none.
+    /// If its pattern is invalid.
     pub fn add(&mut self, rule: ChannelRule) -> Result<(), PatternError> {
         if let Err(error) = &rule.pattern {
             return Err(error.clone());

@@ -1,4 +1,4 @@
-//! The subscribers, and who publishes.
+//! The subscribers and the publisher.
 
 use std::collections::VecDeque;
 use std::io;
@@ -181,7 +181,7 @@ impl Audience {
         self.until(|members| members.sent.is_empty())
     }
 
-    /// Cuts all subscribers off, publishes so many, and has them come back.
+    /// Cuts all subscribers off, publishes this many messages, and has them come back.
     pub(super) fn come_back(&mut self, publications: u64) -> io::Result<Returned> {
         let all = self.members.subscribers.len();
         for client in 0..all {

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What clients do while they are connected.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Beat {
-    /// One heartbeat in each such time, staggered; none if it is zero.
+    /// One heartbeat in each period, staggered; none if it is zero.
     Each(Duration),
     /// The next heartbeat when the last is answered, up to this many in all.
     Next { count: u64 },
@@ -96,7 +96,7 @@ impl Clients {
         Ok(all)
     }
 
-    /// Lets all heartbeat for so long.
+    /// Lets all clients send heartbeats for this long.
     pub(super) fn hold(&mut self, beat: Beat, time: Duration) -> io::Result<Done> {
         let share = |beat| match beat {
             Beat::Next { count } => Beat::Next { count: count / self.threads.len() as u64 },
@@ -263,7 +263,7 @@ impl Party {
         Ok(())
     }
 
-    /// Heartbeats for so long, and then waits for the answers that are missing.
+    /// Sends heartbeats for this long, and then waits for the answers that are missing.
     fn hold(&mut self, beat: Beat, time: Duration) -> io::Result<()> {
         let began = self.began.elapsed();
         let all = self.clients.len() as u64;

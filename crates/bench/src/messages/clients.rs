@@ -185,7 +185,7 @@ impl Clients {
         self.until(|members| members.answered >= count)
     }
 
-    /// Goes on for so long.
+    /// Goes on for this long.
     pub(super) fn run(&mut self, time: Duration) -> io::Result<()> {
         let began = Instant::now();
         self.until(|_| began.elapsed() >= time)

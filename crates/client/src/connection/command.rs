@@ -304,7 +304,7 @@ impl Drop for Subscription {
     }
 }
 
-/// A command that wants an answer. If this is dropped before, the node hears that there is none.
+/// A command that wants an answer. If it is dropped unanswered, the node is told so.
 #[derive(Debug)]
 pub(crate) struct Obligation {
     pub(crate) session: u32,

@@ -34,7 +34,7 @@ pub(super) struct Dispatch {
     /// Where commands to this device go. Its handle may be gone.
     pub(super) device: Weak<Queue<Incoming>>,
     pub(super) format: Format,
-    /// Rooms to leave, because their handles were dropped, once so many commands were taken.
+    /// Rooms to leave once this many commands were taken, because their handles were dropped.
     pub(super) forsaken: Vec<(RoomNumber, u64)>,
     pub(super) schemas: Schemas,
     pub(super) schema_requests: SchemaRequests,

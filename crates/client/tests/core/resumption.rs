@@ -586,7 +586,7 @@ fn a_suspected_connection_has_five_seconds_to_answer() {
     assert!(talk.client.is_away());
 }
 
-/// Three sends and a request, of which the node has confirmed one send.
+/// Three sends and a request; the node has confirmed one send.
 fn sends(talk: &mut Talk) -> RequestNumber {
     for _ in 0..3 {
         talk.client.send(ROOM, 0, "nudge", b"1").unwrap();

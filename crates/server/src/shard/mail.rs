@@ -93,7 +93,7 @@ pub(crate) enum ShardMail {
     Answer { answer: Answer, part: Part },
     /// To the connection's shard: the authenticator has decided.
     Authenticated { connection: ConnectionKey, decided: Box<Decided> },
-    /// Between the home of a channel and a shard with sessions that have to do with it.
+    /// Between the home of a channel and a shard whose sessions use it.
     Channel(Box<ChannelMail>),
     /// To shards with subscribers: a publication of the channel with this number.
     Publication { channel: u64, publication: Arc<Publication> },

@@ -281,7 +281,7 @@ const MESSAGES: &[Opt] = &[
     Opt {
         name: "window",
         value: "N",
-        help: "only with so many messages of a client under way (default 10, then 1)",
+        help: "only with this many messages of a client under way (default 10, then 1)",
     },
     Opt { name: "seconds", value: "S", help: "how long each case is measured (default 5)" },
     JSON,
