@@ -438,7 +438,7 @@ fn fleet_shows_what_devices_report_and_commands_one_and_those_with_a_tag() {
     let (example, wire) = Example::start_with_service(env!("CARGO_BIN_EXE_fleet"), "FLEET_LISTEN");
     let open = || {
         let mut client = Frames::to(&example.address, b"PF1\n");
-        client.say(r#"{"type":"hello","protocol":1,"format":"json","name":"x"}"#);
+        client.say(r#"{"type":"hello","protocol":1,"name":"x"}"#);
         client.hear_of("welcome");
         client
     };

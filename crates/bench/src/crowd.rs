@@ -1,24 +1,19 @@
 //! Many connections on one event loop, and what comes on each, message by message.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::connections::dialogue::{Dialogue, Frame, wrong};
-
-/// How many connections share an address. Past half of its ports, connecting becomes slow.
-const PER_ADDRESS: usize = 12_000;
-/// The ports that they have, below those that the system gives out by itself.
-const FIRST_PORT: usize = 20_000;
+use crate::source;
 
 /// Who listens to what comes on the connections.
 pub(crate) trait Listens {
-    /// What came on a connection. Returns what is to be sent back, if anything.
+    /// What came on a connection. Returns what to send back, if anything.
     fn hear(&mut self, client: usize, heard: Frame<'_>) -> io::Result<Option<Rc<[u8]>>>;
 }
 
@@ -58,23 +53,8 @@ impl Crowd {
 
     /// Connects a client, for the first time or again, and sends its first bytes.
     pub(crate) fn open(&mut self, client: usize, opening: &Rc<[u8]>) -> io::Result<()> {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
+        let socket = source::connect(self.server, self.network, client)?;
         socket.set_tcp_nodelay(true)?;
-        let host = 1 + (client / PER_ADDRESS) as u8;
-        let address = Ipv4Addr::new(127, self.network, 1, host);
-        let port = (FIRST_PORT + client % PER_ADDRESS) as u16;
-        socket.bind(&SocketAddr::from((address, port)).into())?;
-        // A reset instead of an orderly end, which would keep the port for a minute.
-        socket.set_linger(Some(Duration::ZERO))?;
-        match socket.connect(&self.server.into()) {
-            Err(error)
-                if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
-            {
-                return Err(error);
-            }
-            _ => {}
-        }
         let mut stream = TcpStream::from_std(socket.into());
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut stream, Token(client), interest)?;

@@ -31,6 +31,8 @@ pub mod resume;
 pub mod rooms;
 pub mod rounds;
 mod server_process;
+pub mod side;
+mod source;
 mod stats;
 pub mod store;
 pub mod sync;

@@ -332,6 +332,52 @@ fn bench_connections_verifies_what_it_counts() {
 }
 
 #[test]
+fn bench_channel_verifies_what_it_counts() {
+    let arguments = ["bench", "channel", "--json", "--subscribers=50", "--seconds=1"];
+    let output = playfield(&arguments);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let row: Value = serde_json::from_str(lines.trim()).expect("an object");
+    let returned = (&row["recovered"], &row["flagged"], &row["lost"]);
+    assert_eq!(returned, (&50.into(), &50.into(), &0.into()), "{row}");
+    assert!(row["publications"].as_u64() > Some(0) && row["verified"] == true, "{row}");
+    let output = playfield(&[&arguments[..], &["--corrupt-one"]].concat());
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{lines}");
+    assert!(lines.contains(r#""verified":false"#), "{lines}");
+}
+
+#[test]
+fn bench_messages_verifies_what_it_counts() {
+    for more in [&["--transport=tcp", "--window=10"], &["--transport=ws", "--window=1"]] {
+        let arguments = ["bench", "messages", "--json", "--count=20", "--seconds=1"];
+        let output = playfield(&[&arguments[..], more].concat());
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+        let rows = lines.lines().map(|line| serde_json::from_str(line).expect("an object"));
+        let rows: Vec<Value> = rows.collect();
+        let sizes: Vec<_> = rows.iter().map(|row| row["bytes"].as_u64()).collect();
+        assert_eq!(sizes, [Some(100), Some(1_000), Some(10_000)], "{lines}");
+        let is_right = |row: &Value| row["messages"].as_u64() > Some(0) && row["verified"] == true;
+        assert!(rows.iter().all(is_right), "{lines}");
+    }
+    let arguments = ["bench", "messages", "--json", "--count=5", "--seconds=1", "--window=2"];
+    let output = playfield(&[&arguments[..], &["--bytes=100", "--corrupt-one"]].concat());
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{lines}");
+    assert!(lines.contains(r#""verified":false"#), "{lines}");
+}
+
+#[test]
+fn bench_registry_verifies_what_it_counts() {
+    let output = playfield(&["bench", "registry", "--json", "--rounds=1", "--round-ms=1"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    assert_eq!(lines.lines().count(), 8, "{lines}");
+    assert!(lines.lines().all(|line| line.contains(r#""verified":true"#)), "{lines}");
+}
+
+#[test]
 fn bench_attacks_verifies_what_it_counts() {
     let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=500"];
     for (more, status) in [(&["--row=pings"][..], 0), (&["--row=pings", "--corrupt-one"], 1)] {

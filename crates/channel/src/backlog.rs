@@ -19,12 +19,12 @@ pub struct Backlog {
 /// What became of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// It waits, and so many before it were dropped for it.
+    /// It waits. Older ones may have been dropped to make space.
     Waits {
-        /// How many.
+        /// How many were dropped.
         dropped: usize,
     },
-    /// There is no space for it, and the channel's rule ends the subscription.
+    /// The backlog is full, and the channel's rule says to end the subscription.
     Full,
 }
 

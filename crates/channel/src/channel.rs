@@ -199,7 +199,7 @@ impl Channel {
         }
     }
 
-    /// At most so many past publications, and so many bytes of them, but one at least.
+    /// At most this many past publications, and this many bytes of them, but at least one.
     pub(crate) fn past(
         &mut self,
         since: Option<Position>,

@@ -76,7 +76,7 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// No channels yet, on this of so many shards. `linger` is how long a channel without
+    /// No channels yet, on one of this many shards. `linger` is how long a channel without
     /// subscribers is kept, so that those who come back soon know that they missed nothing.
     #[must_use]
     pub fn new(
@@ -169,14 +169,14 @@ impl Channels {
         self.by_number.get(&number).map_or(&[], Channel::shards)
     }
 
-    /// At most so many of the members of the channel of this name.
+    /// At most this many members of the channel with this name.
     #[must_use]
     pub fn members(&self, name: &str, members_max: usize) -> Members {
         let channel = self.by_name.get(name).and_then(|number| self.by_number.get(number));
         channel.map_or_else(Members::default, |channel| channel.members(members_max))
     }
 
-    /// At most so many publications of the channel of this name, and so many bytes of them.
+    /// At most this many publications of the channel with this name, and this many bytes of them.
     pub fn past(
         &mut self,
         name: &str,

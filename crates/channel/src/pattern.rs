@@ -5,8 +5,8 @@ use std::fmt;
 /// The segments of names and patterns are split by this.
 const SEPARATOR: char = ':';
 
-/// Names of channels: segments split by `:`, of which `*` is any one, `**` at the end any number,
-/// at least one, and `{user}` the verified user of the session that asks.
+/// A pattern of channel names: segments separated by `:`. `*` matches one segment, `**` at the end
+/// matches one or more, and `{user}` matches the verified user of the session.
 ///
 /// A pattern is matched in one pass, whatever the name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,15 +65,15 @@ impl Pattern {
         Ok(Self { segments, is_open })
     }
 
-    /// Whether it is for the channel of this name. `{user}` is any one segment here: a channel has
-    /// one rule, whoever asks.
+    /// Whether it matches the channel with this name. Here `{user}` matches any segment, since a
+    /// channel has the same rule for every user.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         self.fits(name, |_| true)
     }
 
-    /// Whether a session of this user may have to do with the channel of this name, which it
-    /// [matches](Self::matches): whether `{user}` stands for its user.
+    /// Whether a session of this user may use the channel with this name, which the pattern
+    /// [matches](Self::matches): `{user}` has to be this user.
     #[must_use]
     pub fn admits(&self, name: &str, user: Option<&str>) -> bool {
         self.fits(name, |segment| Some(segment) == user)

@@ -51,9 +51,9 @@ impl Payload {
     /// The text of a JSON value.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not JSON.
     pub fn json(text: &[u8]) -> Result<Self, DecodeError> {
-        // As a value, so that it is no deeper than readers allow.
+        // Parsing it into a value enforces the depth that readers allow.
         match serde_json::from_slice::<Value>(text) {
             Ok(_) => Ok(Self::Json(text.into())),
             Err(error) => Err(DecodeError::other(format!("not JSON: {error}"))),

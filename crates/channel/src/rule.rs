@@ -161,8 +161,8 @@ impl ChannelRule {
     /// How many publications wait for a slow subscriber, unless the rule says otherwise.
     pub const QUEUE_DEFAULT: usize = 256;
 
-    /// A rule for the channels of this [`Pattern`]. If the text is none, the server to which the rule
-    /// is added does not start.
+    /// A rule for the channels that this [`Pattern`] matches. With an invalid pattern, the server
+    /// fails to start.
     #[must_use]
     pub fn new(pattern: &str) -> Self {
         Self {
@@ -298,7 +298,7 @@ impl ChannelRules {
     /// Adds a rule, after all others.
     ///
     /// # Errors
-    /// If its pattern is none.
+    /// If its pattern is invalid.
     pub fn add(&mut self, rule: ChannelRule) -> Result<(), PatternError> {
         if let Err(error) = &rule.pattern {
             return Err(error.clone());

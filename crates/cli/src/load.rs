@@ -327,7 +327,7 @@ fn seconds(parser: &mut lexopt::Parser, name: &str) -> Result<Duration, Failure>
 }
 
 fn rate(parser: &mut lexopt::Parser, name: &str) -> Result<f64, Failure> {
-    // Slower than once an hour is no load.
+    // At least one message an hour.
     within(parser, name, 1.0 / 3600.0..=RATE_MAX)
 }
 
@@ -344,7 +344,8 @@ fn sources(text: &str) -> Result<Vec<IpAddr>, Failure> {
     let mut sources = Vec::new();
     for part in text.split(',') {
         let Some((first, last)) = part.split_once("..") else {
-            let address = part.parse().map_err(|_| wrong(&format!("{part:?} is no IP address")))?;
+            let address =
+                part.parse().map_err(|_| wrong(&format!("{part:?} is not an IP address")))?;
             sources.push(address);
             continue;
         };

@@ -87,11 +87,13 @@ pub(crate) enum Ending {
     /// This client said goodbye, or all its handles were dropped.
     Here,
     /// The node said goodbye.
-    Goodbye { code: ErrorCode, text: String },
+    Goodbye { code: ErrorCode, text: String, retry_after: Option<Duration> },
     /// The socket failed.
     Socket(Arc<io::Error>),
     /// The node violated the protocol, or stopped answering.
     Broken(ClientError),
+    /// The connection ended before the node's welcome.
+    Unwelcome(Box<Ending>),
     /// The connection was lost, and could not be restored.
     GaveUp { lost: Box<Ending>, tried: Duration, last: Box<Error> },
 }
@@ -102,6 +104,9 @@ impl Ending {
     pub(crate) fn lost(error: &ClientError, socket_error: Option<io::Error>) -> Self {
         match (error, socket_error) {
             (ClientError::Ended { .. }, Some(error)) => Self::Socket(Arc::new(error)),
+            (ClientError::TurnedAway { code, text, retry_after }, _) => {
+                Self::Goodbye { code: *code, text: text.clone(), retry_after: *retry_after }
+            }
             (error, _) => Self::Broken(error.clone()),
         }
     }
@@ -110,6 +115,15 @@ impl Ending {
 impl Error {
     pub(crate) fn refused(code: ErrorCode, text: impl Into<String>) -> Self {
         Self { kind: Kind::Refused { code, text: text.into(), retry_after: None } }
+    }
+
+    /// The node refuses the connection.
+    pub(crate) fn turned_away(
+        code: ErrorCode,
+        text: impl Into<String>,
+        retry_after: Option<Duration>,
+    ) -> Self {
+        Self { kind: Kind::Refused { code, text: text.into(), retry_after } }
     }
 
     pub(crate) fn left(code: ErrorCode, text: impl Into<String>) -> Self {
@@ -251,11 +265,15 @@ impl Error {
         )
     }
 
-    /// How long to wait before asking again, if a request was refused because a rate was exceeded.
+    /// How long to wait before asking again, if a request was refused because a rate was exceeded,
+    /// or before connecting again, if the node refused the connection and said so. The client itself
+    /// waits that long before it connects again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match self.kind {
-            Kind::Refused { retry_after, .. } => retry_after,
+        match &self.kind {
+            Kind::Refused { retry_after, .. }
+            | Kind::Closed(Ending::Goodbye { retry_after, .. }) => *retry_after,
+            Kind::Closed(Ending::GaveUp { last, .. }) => last.retry_after(),
             _ => None,
         }
     }
@@ -267,6 +285,7 @@ impl Error {
             Kind::Refused { code, .. }
             | Kind::Left { code, .. }
             | Kind::Closed(Ending::Goodbye { code, .. }) => Some(*code),
+            Kind::Closed(Ending::GaveUp { last, .. }) => last.code(),
             Kind::Incompatible(_) => Some(ErrorCode::SchemaMismatch),
             Kind::Command(CommandError::TooLarge { .. }) => Some(ErrorCode::TooLarge),
             Kind::Command(CommandError::Busy { .. }) => Some(ErrorCode::Busy),
@@ -283,6 +302,7 @@ impl Error {
             | Kind::Left { text, .. }
             | Kind::Closed(Ending::Goodbye { text, .. })
             | Kind::Usage(text) => text,
+            Kind::Closed(Ending::GaveUp { last, .. }) => last.text(),
             _ => "",
         }
     }
@@ -294,17 +314,27 @@ impl fmt::Display for Error {
             Kind::Refused { code, text, .. } => with_text(f, "refused", *code, text),
             Kind::Left { code, text } => with_text(f, "no longer in the room", *code, text),
             Kind::Closed(Ending::Here) => f.write_str("this client closed the connection"),
-            Kind::Closed(Ending::Goodbye { code, text }) => {
+            Kind::Closed(Ending::Goodbye { code, text, .. }) => {
                 with_text(f, "the node ended the connection", *code, text)
             }
             Kind::Closed(Ending::Socket(_)) => f.write_str("the connection was lost"),
             Kind::Closed(Ending::Broken(error)) => error.fmt(f),
+            Kind::Closed(Ending::Unwelcome(ending)) => {
+                let ending = Self::closed((**ending).clone());
+                write!(
+                    f,
+                    "{ending} before the node answered: it may have refused it, as one connection \
+                     too many"
+                )
+            }
             Kind::Closed(Ending::GaveUp { lost, tried, last }) => {
                 let lost = Self::closed((**lost).clone());
                 write!(f, "{lost}; the client has tried to connect again for {tried:?}: {last}")
             }
             Kind::Unreachable { address, .. } => write!(f, "{address} can't be reached"),
-            Kind::NoToken(_) => f.write_str("the function that gives the token failed"),
+            Kind::NoToken(source) => {
+                write!(f, "the function that gives the token failed: {source}")
+            }
             #[cfg(feature = "tls")]
             Kind::Insecure { address, why, .. } => write!(f, "{address}: {why}"),
             Kind::Handshake(_) => f.write_str("the URL is invalid for WebSocket"),
@@ -363,6 +393,10 @@ impl std::error::Error for Error {
             Kind::NoToken(source) => Some(&**source),
             // Its own message was displayed.
             Kind::Closed(Ending::Broken(error)) => error.source(),
+            Kind::Closed(Ending::Unwelcome(ending)) => match &**ending {
+                Ending::Socket(source) => Some(&**source),
+                _ => None,
+            },
             Kind::Closed(Ending::GaveUp { last, .. }) => last.source(),
             Kind::Handshake(source) => Some(source),
             Kind::Payload { source, .. } => Some(source),

@@ -33,11 +33,11 @@ pub struct Limits {
 pub enum RegisterError {
     /// There are as many devices as there may be.
     DevicesMax(usize),
-    /// It has more tags than it may: so many, and the limit.
+    /// It has too many tags: their number, and the limit.
     TagsMax(usize, usize),
-    /// Its metadata is larger than it may be: so many bytes, and the limit.
+    /// Its metadata is too large: its bytes, and the limit.
     MetadataBytesMax(usize, usize),
-    /// Its id, or a tag, is longer than it may be: so many bytes, and the limit.
+    /// Its id, or a tag, is too long: its bytes, and the limit.
     IdBytesMax(usize, usize),
     /// Its id, or a tag, is empty.
     Empty,

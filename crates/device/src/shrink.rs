@@ -13,7 +13,7 @@ pub(crate) fn shrink_map<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V
     }
 }
 
-/// Places for values, each of which stays where it is.
+/// Places for values, which stay where they are.
 pub(crate) struct Slots<T> {
     places: Vec<Option<T>>,
     vacant: Vec<u32>,

@@ -14,7 +14,7 @@ use crate::ticket_claims::is_ticket;
 pub const USER_BYTES_MAX: usize = 256;
 
 /// How many seconds the clocks of issuer and node may differ, unless set.
-const LEEWAY_S: u64 = 30;
+pub(crate) const LEEWAY_S: u64 = 30;
 
 /// Accepts JSON Web Tokens (RFC 7519): which keys verify them, and what they must claim.
 ///

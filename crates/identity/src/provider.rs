@@ -2,6 +2,8 @@
 
 use std::sync::Once;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind, Result, new_error};
 use jsonwebtoken::signature::{self, Signer, Verifier};
@@ -9,10 +11,11 @@ use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, Enc
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair,
-    Ed25519KeyPair, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair,
+    Ed25519KeyPair, KeyPair, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair,
     RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
 use ring::{hmac, rand};
+use serde_json::{Map, Value, json};
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: |algorithm, key| Ok(Box::new(RingSigner::new(*algorithm, key)?)),
@@ -36,6 +39,31 @@ fn family(algorithm: Algorithm) -> Option<AlgorithmFamily> {
         Algorithm::EdDSA => Some(AlgorithmFamily::Ed),
         _ => None,
     }
+}
+
+/// The public half of a key pair, as a JSON Web Key; `None` of a secret.
+pub(crate) fn public_jwk(algorithm: Algorithm, key: &EncodingKey) -> Option<Map<String, Value>> {
+    let text = |bytes: &[u8]| Value::String(URL_SAFE_NO_PAD.encode(bytes));
+    let members = match RingSigner::new(algorithm, key).ok()? {
+        RingSigner::Hmac(_) => return None,
+        RingSigner::Rsa(pair) => {
+            let RsaPublicKeyComponents { n, e } =
+                RsaPublicKeyComponents::<Vec<u8>>::from(pair.public());
+            json!({ "kty": "RSA", "alg": "RS256", "n": text(&n), "e": text(&e) })
+        }
+        RingSigner::Ec(pair) => {
+            // An uncompressed point: a byte 4, then both coordinates.
+            let (x, y) = pair.public_key().as_ref().get(1..65)?.split_at(32);
+            json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "x": text(x), "y": text(y) })
+        }
+        RingSigner::Ed(pair) => {
+            let x = text(pair.public_key().as_ref());
+            json!({ "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "x": x })
+        }
+    };
+    let Value::Object(mut members) = members else { return None };
+    members.insert("use".into(), "sig".into());
+    Some(members)
 }
 
 fn unsupported() -> Error {

@@ -68,6 +68,12 @@ impl Refused {
         Self::new(RefusedKind::ClaimNeeded, format!("the token lacks the claim {name:?}"))
     }
 
+    /// The same of a ticket, which is a token, too. What the client sent comes later in the text.
+    pub(crate) fn of_ticket(self) -> Self {
+        let text = self.text.replacen("the token", "the ticket", 1);
+        Self { text, ..self }
+    }
+
     /// What was wrong.
     #[must_use]
     pub fn kind(&self) -> RefusedKind {

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::key_set::{KeyError, SECRET_BYTES_MIN};
 use crate::provider;
@@ -94,6 +94,21 @@ impl Signer {
     pub fn ticket(&self, ticket: &Ticket) -> Result<String, KeyError> {
         let header = Header { typ: Some(TICKET_TYPE.into()), ..Header::new(self.algorithm) };
         self.sign(header, &ticket.claims())
+    }
+
+    /// The public half of the key as a JSON Web Key Set (RFC 7517), for
+    /// [`Keys::jwks`](crate::Keys::jwks) and other verifiers.
+    ///
+    /// # Errors
+    /// If the key is a secret, which has no public half.
+    pub fn jwks(&self) -> Result<String, KeyError> {
+        let mut key = provider::public_jwk(self.algorithm, &self.key).ok_or_else(|| {
+            KeyError::new("HS256 signs by a secret, which has no public half: use a key pair")
+        })?;
+        if let Some(id) = &self.id {
+            key.insert("kid".into(), id.as_str().into());
+        }
+        Ok(json!({ "keys": [key] }).to_string())
     }
 
     fn sign(&self, header: Header, claims: &Map<String, Value>) -> Result<String, KeyError> {

@@ -1,10 +1,12 @@
 //! Tickets, as a node checks them.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use ring::digest::{SHA256, digest};
 
 use crate::claims::{Head, check_audience, check_time};
+use crate::jwt::LEEWAY_S;
 use crate::keys::Keys;
 use crate::refused::{Refused, RefusedKind};
 use crate::ticket_claims::{Place, TICKET_LIFE_MAX, Ticket, is_ticket};
@@ -23,6 +25,7 @@ pub struct Tickets {
     audience: Vec<String>,
     used: Arc<Mutex<Used>>,
     used_max: usize,
+    leeway_s: u64,
 }
 
 /// What a ticket gives its bearer.
@@ -44,7 +47,13 @@ impl Tickets {
     /// Accepts tickets that one of these keys has signed.
     #[must_use]
     pub fn new(keys: Keys) -> Self {
-        Self { keys, audience: Vec::new(), used: Arc::default(), used_max: TICKETS_USED_MAX }
+        Self {
+            keys,
+            audience: Vec::new(),
+            used: Arc::default(),
+            used_max: TICKETS_USED_MAX,
+            leeway_s: LEEWAY_S,
+        }
     }
 
     /// Requires this audience (`aud`). Called again, accepts either. Nodes that share keys need
@@ -52,6 +61,13 @@ impl Tickets {
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audience.push(audience.into());
+        self
+    }
+
+    /// How much the clocks of backend and node may differ. Default: 30 s.
+    #[must_use]
+    pub fn leeway(mut self, leeway: Duration) -> Self {
+        self.leeway_s = leeway.as_secs();
         self
     }
 
@@ -68,14 +84,18 @@ impl Tickets {
     /// # Errors
     /// Why it is refused.
     pub fn redeem(&self, ticket: &str, user: Option<&str>, now: u64) -> Result<Pass, Refused> {
+        self.verify(ticket, user, now).map_err(Refused::of_ticket)
+    }
+
+    fn verify(&self, ticket: &str, user: Option<&str>, now: u64) -> Result<Pass, Refused> {
         let head = Head::read(ticket.as_bytes())?;
         if !is_ticket(&head) {
-            return Err(Refused::malformed("the token is not a ticket: it has another type (typ)"));
+            return Err(Refused::malformed("this is not a ticket: it has another type (typ)"));
         }
         let claims = self.keys.verify(&head, ticket.as_bytes())?;
-        let expires = check_time(&claims, now, 0)?;
+        let expires = check_time(&claims, now, self.leeway_s)?;
         let life_max = TICKET_LIFE_MAX.as_secs();
-        if expires - now > life_max {
+        if expires.saturating_sub(now) > life_max {
             let text = format!("TICKET_LIFE_MAX: the ticket is valid for more than {life_max} s");
             return Err(Refused::new(RefusedKind::Malformed, text));
         }
@@ -86,6 +106,8 @@ impl Tickets {
         }
         let mut mark = Mark::default();
         mark.copy_from_slice(&digest(&SHA256, nonce.as_bytes()).as_ref()[..16]);
+        // As long as it is accepted.
+        let expires = expires.saturating_add(self.leeway_s);
         let taken = self.used().take(mark, expires, now, self.used_max);
         match taken {
             Ok(()) => Ok(Pass { place, user: owner, name, seat, mark, expires }),

@@ -61,6 +61,22 @@ fn keys_that_cant_verify_are_refused_when_they_are_read() {
 }
 
 #[test]
+fn a_signer_publishes_the_public_half_of_its_key_and_never_a_secret() {
+    for (name, signer, _) in pairs() {
+        let jwks = signer.clone().named("k").jwks();
+        if name == "HS256" {
+            let text = jwks.unwrap_err().to_string();
+            assert!(text.starts_with("HS256 signs by a secret"), "{text}");
+            continue;
+        }
+        let jwt = Jwt::new(Keys::jwks(jwks.unwrap()).unwrap());
+        assert!(verify(&jwt, &token(&signer.named("k"), json!({}))).is_ok(), "{name}");
+    }
+    let jwks = Signer::generate().unwrap().0.jwks().unwrap();
+    assert!(!jwks.contains("kid"), "it has no name: {jwks}");
+}
+
+#[test]
 fn a_file_has_a_set_a_pem_or_a_secret() {
     let folder = Folder::new("kinds");
     let signers: Vec<_> = pairs().into_iter().map(|(_, signer, _)| signer).collect();

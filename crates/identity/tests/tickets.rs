@@ -1,5 +1,7 @@
 //! Tickets: what they say, and that each is used once.
 
+use std::time::Duration;
+
 use playfield_identity::{
     Jwt, Keys, Place, RefusedKind, SEAT_BYTES_MAX, Signer, TICKET_LIFE_MAX, Ticket, Tickets,
 };
@@ -44,7 +46,7 @@ fn a_ticket_is_used_once_unless_it_is_given_back() {
     tickets.give_back(&pass);
     assert!(redeem(&tickets, &text, None).is_ok());
     assert_eq!(redeem(&tickets, &text, None), Err(RefusedKind::Used));
-    let later = tickets.redeem(&text, None, NOW + 60).unwrap_err();
+    let later = tickets.redeem(&text, None, NOW + 60 + 30).unwrap_err();
     assert_eq!(later.kind(), RefusedKind::Expired);
 }
 
@@ -86,7 +88,11 @@ fn a_ticket_that_is_none_is_refused() {
     let login = token(&signer, json!({"room_type": "duel", "key": "k", "jti": "1"}));
     assert_eq!(redeem(&tickets, &login, None), Err(RefusedKind::Malformed), "it is for hello");
     let text = signer.ticket(&ticket().user("u7")).unwrap();
-    assert_eq!(verify(&Jwt::new(keys), &text), Err(RefusedKind::Malformed), "it is for join");
+    assert_eq!(
+        verify(&Jwt::new(keys.clone()), &text),
+        Err(RefusedKind::Malformed),
+        "it is for join"
+    );
 
     let stranger = Signer::generate().unwrap().0;
     let forged = stranger.ticket(&ticket()).unwrap();
@@ -95,12 +101,27 @@ fn a_ticket_that_is_none_is_refused() {
     let at = |expires| signer.ticket(&Ticket::by_key("duel", "k", expires).unwrap()).unwrap();
     assert!(redeem(&tickets, &at(NOW + life), None).is_ok());
     assert_eq!(redeem(&tickets, &at(NOW + life + 1), None), Err(RefusedKind::Malformed));
-    assert_eq!(redeem(&tickets, &at(NOW), None), Err(RefusedKind::Expired));
+    assert!(redeem(&tickets, &at(NOW - 29), None).is_ok(), "the clocks may differ by 30 s");
+    assert_eq!(redeem(&tickets, &at(NOW - 30), None), Err(RefusedKind::Expired));
+    let strict = Tickets::new(keys.clone()).leeway(Duration::ZERO);
+    assert_eq!(redeem(&strict, &at(NOW), None), Err(RefusedKind::Expired));
+    let late = strict.redeem(&at(NOW), None, NOW).unwrap_err();
+    assert_eq!(late.to_string(), "the ticket has expired; get a new one");
     let seated = |bytes| signer.ticket(&ticket().seat("s".repeat(bytes))).unwrap();
     assert!(redeem(&tickets, &seated(SEAT_BYTES_MAX), None).is_ok());
     assert_eq!(redeem(&tickets, &seated(SEAT_BYTES_MAX + 1), None), Err(RefusedKind::Malformed));
     let unnamed = signer.ticket(&ticket().nonce("")).unwrap();
     assert_eq!(redeem(&tickets, &unnamed, None), Err(RefusedKind::ClaimNeeded));
+}
+
+#[test]
+fn a_used_ticket_is_remembered_as_long_as_it_would_be_accepted() {
+    let (signer, keys) = ed25519();
+    let tickets = Tickets::new(keys);
+    let ticket = signer.ticket(&Ticket::by_key("duel", "k", NOW).unwrap()).unwrap();
+    assert!(tickets.redeem(&ticket, None, NOW).is_ok());
+    let again = tickets.redeem(&ticket, None, NOW + 29).unwrap_err();
+    assert_eq!(again.kind(), RefusedKind::Used);
 }
 
 /// The vector in docs/protocol.md, which any language can reproduce: HMAC-SHA256 is deterministic.

@@ -325,7 +325,7 @@ impl<'a> Engine<'a> {
         Phase::Draining { until: now.saturating_add(self.shared.timeout_ns) }
     }
 
-    /// When the connection at this place is to be opened.
+    /// When to open the connection at this place.
     fn open_at(&self, place: usize) -> u64 {
         let ramp = u128::from(nanoseconds(self.settings.ramp));
         (ramp * place as u128 / self.connections.len().max(1) as u128) as u64

@@ -10,7 +10,7 @@ use crate::counts::Counts;
 pub struct Progress {
     /// Since it began.
     pub elapsed: Duration,
-    /// How many connections there are to be.
+    /// How many connections to open.
     pub connections: usize,
     /// What was counted so far.
     pub counts: Counts,

@@ -418,7 +418,7 @@ mod tests {
             ("\nstep = []", "load.toml:2: \"step\" is unknown here: a script file has steps"),
             ("steps = 3", "load.toml:1: steps = 3 must be a list of steps"),
             ("steps = [\n3]", "load.toml:2: a step = 3 must be a table with one of join"),
-            ("steps = [{jion = \"a\"}]", "a step has one of join, leave, wait, send, request"),
+            ("steps = [{enter = \"a\"}]", "a step has one of join, leave, wait, send, request"),
             ("steps = [{join = \"a\", leave = true}]", "this one has join, leave"),
             ("steps = [{join = \"\"}]", "join = \"\" must be a text that is not empty"),
             ("steps = [\n\n{join = \"a\", kye = 1}]", "load.toml:3: \"kye\" is unknown here"),

@@ -1,4 +1,4 @@
-//! What a load is to be.
+//! What a load consists of.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -138,7 +138,7 @@ pub enum Enter {
     Id(String),
     /// The one with this key, or a new one.
     Key(String),
-    /// One for each so many connections, whose key begins with this text.
+    /// One for every N connections, with a key that begins with this text.
     Shared {
         /// The begin of the key.
         key: String,

@@ -84,7 +84,7 @@ impl Stream {
         }
     }
 
-    /// Whether all that could be read was, if `read` filled so much of a buffer.
+    /// Whether everything was read, if `read` filled this much of a buffer.
     pub(crate) fn is_drained(&self, read: usize, buffer: usize) -> bool {
         self.tls.is_none() && read < buffer
     }

@@ -26,7 +26,7 @@ const proxy = createServer((page) => {
     for (const end of [page, node]) roll() < 0.5 ? end.resetAndDestroy() : end.destroy();
   };
   const isCut = cuts < cutsMax, isUp = roll() < 0.5;
-  // Some in the handshake, most in the traffic. A page whose first connection fails gives up.
+  // Some in the handshake, most in the traffic.
   const isEarly = roll() < 0.1 && !isFirst;
   const bytes = isEarly ? pick(400) : (isFirst ? 5_000 : 200) + pick(isUp ? 4_000 : 12_000);
   isFirst = false;

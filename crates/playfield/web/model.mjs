@@ -124,6 +124,8 @@ export class ModelNode {
   grace = 10_000;
   /** How long a connection may be silent, as its rooms want it. */
   silence = undefined;
+  /** How long rooms keep a seat. */
+  seat = undefined;
   /** The most messages in a session's log. */
   logMax = Infinity;
   generation = 0;
@@ -232,7 +234,7 @@ export class ModelNode {
     room.history.set(1, structuredClone(state));
     this.rooms.push(room);
     this.session.rooms.set(number, room);
-    this.says({ type: "joined", request, room: number, id: `r${number}`, room_type, player: 3, epoch: room.epoch, tick_hz: 0, sync_hz: 20, fingerprint: "1", silence_ms: this.silence, grace_ms: 10_000 });
+    this.says({ type: "joined", request, room: number, id: `r${number}`, room_type, player: 3, epoch: room.epoch, tick_hz: 0, sync_hz: 20, fingerprint: "1", silence_ms: this.silence, grace_ms: this.seat ?? this.grace });
     this.snapshot(room);
   }
   leave({ request, room: number }) {

@@ -1,5 +1,6 @@
 // The Playfield client for browsers: one module, no build step, no dependencies. It speaks the
-// format `json` over the browser's own WebSocket, to the host that served the page.
+// format `json` over the browser's own WebSocket, to the host that served the page or to another.
+// It also runs in Node.
 
 /**
  * @module playfield
@@ -44,7 +45,7 @@
  *
  * @typedef {object} ConnectionCallbacks
  * @property {(text: string) => void} [status] With a text for people: "connected", or why not; also
- *   for each attempt to connect again that failed.
+ *   when an attempt to connect has failed for another reason than the one before.
  * @property {(text: string) => void} [lost] The connection was lost. The client connects again by
  *   itself. Rooms stay as they are, and what is sent meanwhile waits.
  * @property {(how: { away: number, lost: { room: ?Room, messages: number }[] }) => void} [resumed]
@@ -234,6 +235,9 @@ const LATE_MS = 1000;
 /** How many answered pings are remembered, and how many may wait. */
 const SAMPLES_MAX = 8, PINGS_MAX = 64;
 
+/** The state of a WebSocket that is open; later ones have larger numbers. */
+const OPEN = 1;
+
 /** The most steps of a path, as in the other clients. */
 const PATH_STEPS_MAX = 128;
 
@@ -414,7 +418,8 @@ function set(at, last, value) {
  * Which room to join, and what a new room is like. All are optional.
  *
  * @typedef {object} How
- * @property {string} [id] The id of the room to join, or a reservation for a seat in it.
+ * @property {string} [id] The id of the room to join, or a reservation or a ticket for a seat in
+ *   it. It says which room it is, so the room type and the other members are ignored.
  * @property {string} [key] The key of the room to join or create, or the code of the one to join.
  * @property {boolean} [create] `false` joins a room only if it exists, which needs its `id` or
  *   `key`; `true` creates a new one. Without it, either will do.
@@ -432,9 +437,15 @@ function set(at, last, value) {
  * @typedef {object} ConnectHow
  * @property {Token | (() => Token | Promise<Token>)} [token] For the node's authenticator. A
  *   function is called for each connection, as a token may have expired by then. If it fails, or
- *   takes longer than an attempt to connect may, the attempt has failed.
- * @property {number} [reconnectForMs] How long to try to restore a lost connection. The time during
- *   which the page is hidden, or the device asleep, does not count. 60,000 without it.
+ *   takes longer than an attempt to connect may, the attempt has failed. If the node refuses the
+ *   token of a client that comes back, the function is called once more.
+ * @property {number} [reconnectForMs] How long to try to connect, at first and after each lost
+ *   connection. The time during which the page is hidden, or the device asleep, does not count.
+ *   60,000 without it; with 0 the first failure is the end.
+ * @property {string} [url] The node: `wss://…`, `https://…`, or a path at the host that served the
+ *   page. Without it, the path `/` there.
+ * @property {typeof WebSocket} [WebSocket] The class of sockets, where there is none of the
+ *   platform's: in Node before 22, that of the package `ws`.
  */
 
 /** The first message about a room. */
@@ -451,6 +462,23 @@ function base64(token) {
   if (token === undefined) return undefined;
   const bytes = typeof token === "string" ? new TextEncoder().encode(token) : token;
   return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+}
+
+/** The URL of the node's WebSocket. A path is at the host that served the page. */
+function address(url = "/") {
+  const { protocol, host, href = protocol && `${protocol}//${host}/` } = globalThis.location ?? {};
+  let at;
+  try {
+    at = new URL(url, href);
+  } catch {
+    throw new Error(`url is ${JSON.stringify(url)}, which names no host, and no page does`);
+  }
+  const scheme = { "http:": "ws:", "https:": "wss:" }[at.protocol] ?? at.protocol;
+  if (!["ws:", "wss:"].includes(scheme)) {
+    const uses = "use wss://, ws://, https://, http:// or a path";
+    throw new Error(`url is ${JSON.stringify(url)}; ${uses}`);
+  }
+  return `${scheme}//${at.host}${at.pathname}${at.search}`;
 }
 
 const now = () => performance.now();
@@ -475,8 +503,17 @@ const TOO_MUCH = "too much was sent that the server has not confirmed; try again
 const NEW_SESSION =
   "the node no longer had the session when the connection was restored; join the room again";
 
+/** What each set of callbacks was last told: those of a room and its connection may be the same. */
+const told = new WeakMap();
+/** Calls `status` with how things stand, unless it knows. */
+const tell = (on, text) => {
+  if (told.get(on) === text) return;
+  told.set(on, text);
+  call(on, "status", text);
+};
+
 /**
- * Connects to the host that served the page, and joins a room: `connect`, and its `join`, in one.
+ * Connects to a node, and joins a room: `connect`, and its `join`, in one.
  *
  * @param {string} roomType The room type's name at the node.
  * @param {string} name The player's display name; may be empty.
@@ -489,9 +526,9 @@ export function join(roomType, name, on = {}, how = {}) {
 }
 
 /**
- * Connects to the host that served the page, for several rooms. If the connection is lost, the
- * client connects again by itself, and the session goes on: no event is missed, and nothing is done
- * twice.
+ * Connects to the host that served the page, or to `how.url`, for several rooms. If that fails, or
+ * the connection is lost, the client connects again by itself. After a loss the session goes on: no
+ * event is missed, and nothing is done twice.
  *
  * @param {string} name The player's display name; may be empty.
  * @param {ConnectionCallbacks} [on] The callbacks.
@@ -499,6 +536,8 @@ export function join(roomType, name, on = {}, how = {}) {
  * @returns {Connection} The connection.
  */
 export function connect(name, on = {}, how = {}) {
+  const url = address(how.url), Socket = how.WebSocket ?? globalThis.WebSocket;
+  if (!Socket) throw new Error("there is no WebSocket here: pass a class of them as how.WebSocket");
   const connection = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 };
   const rooms = new Map(); // by number, once joined
   let device = null; // what this client is registered as
@@ -518,6 +557,9 @@ export function connect(name, on = {}, how = {}) {
   let attempts = 0, tried = 0, lostAt = null, wasWelcome = false;
   // How long the node keeps the session after a lost connection.
   let graceMs = 0;
+  // What the node said on this connection: how long to wait; and whether it refused a token that
+  // was renewed.
+  let retryAfter = 0, isRenewed = false;
   let heartbeat, nonce = 0, ackTimer, watchTimer, openTimer;
   const wakes = new AbortController();
 
@@ -611,7 +653,9 @@ export function connect(name, on = {}, how = {}) {
     ackTimer = openTimer = undefined;
     isWelcome = false;
     if (!socket) return;
-    socket.onopen = socket.onmessage = socket.onerror = socket.onclose = null;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    // In some libraries an error that nobody hears ends the process.
+    socket.onerror = () => {};
     socket.close();
     socket = undefined;
   };
@@ -624,41 +668,48 @@ export function connect(name, on = {}, how = {}) {
     forget(code, text);
     channels.end(code, text);
     if (device) call(device.on, "unregistered", code, text);
-    call(on, "status", text);
+    tell(on, text);
     call(on, "ended", code, text, { unconfirmed });
   };
+  /** How long the node keeps the session or the next seat, as it said; 0 after all of them. */
+  const grace = () => {
+    if (lostAt === null || !graceMs) return 0;
+    const graces = [graceMs, ...[...rooms.values()].map((inside) => inside.grace)];
+    return graces.filter((ms) => lostAt + ms > now()).sort((a, b) => a - b)[0] ?? 0;
+  };
   /** The connection is lost, or the attempt at one has failed. */
-  const lose = (text) => {
-    if (!wasWelcome) return end("connection_lost", text);
+  const lose = (text, code = "connection_lost") => {
     const wasConnected = isWelcome, took = now() - began;
     drop();
     if (wasConnected) {
       lostAt = now();
       if (took > LASTING_MS) attempts = 0;
     } else if (!isHidden()) tried += Math.min(took, ATTEMPT_MS_MAX);
-    if (tried >= (how.reconnectForMs ?? 60_000)) {
-      return end("connection_lost", `${text}; it could not be reached again`);
-    }
-    const kept = lostAt + graceMs - now(), most = BACKOFF_MS * 2 ** attempts++;
+    const left = (how.reconnectForMs ?? 60_000) - tried;
+    if (left <= 0) return end(code, wasWelcome ? `${text}; it could not be reached again` : text);
+    const kept = grace() && lostAt + grace() - now(), most = BACKOFF_MS * 2 ** attempts++;
     // The last attempt within the grace comes shortly before its end.
     const keptMost = kept > 0 ? Math.max(kept / 2, BACKOFF_MS) : Infinity;
-    const wait = Math.random() * Math.min(BACKOFF_MS_MAX, most, keptMost);
+    let wait = Math.random() * Math.min(BACKOFF_MS_MAX, most, keptMost);
+    // There is time for one attempt at least.
+    if (retryAfter > 0) wait = Math.max(wait, Math.min(retryAfter + wait, left));
+    retryAfter = 0;
     if (!isHidden()) tried += wait;
-    connection.status = "lost";
+    connection.status = wasWelcome ? "lost" : "connecting";
     openTimer = setTimeout(open, wait);
-    if (!wasConnected) return call(on, "status", `${text}; trying again`);
+    if (!wasConnected) return tell(on, `${text}; trying again`);
     if (!token) forget("connection_lost", text);
     if (connection.status === "ended") return; // by a callback
-    call(on, "status", `${text}; reconnecting`);
+    tell(on, `${text}; reconnecting`);
     call(on, "lost", text);
   };
   /** The device woke up, the page is shown again, or the network has changed. */
   const wake = ({ type }) => {
     if (isHidden()) return;
     // A page that was stored away may not have heard of the end.
-    if (isWelcome && socket.readyState > WebSocket.OPEN) lose("disconnected");
+    if (isWelcome && socket.readyState > OPEN) lose("disconnected");
     if (isWelcome) watch(DOUBT_MS);
-    else if (type === "offline" || connection.status !== "lost") return;
+    else if (type === "offline" || connection.status === "ended") return;
     else if (openTimer || now() - began > DOUBT_MS) open();
   };
 
@@ -708,6 +759,7 @@ export function connect(name, on = {}, how = {}) {
       token = grace > 0 ? resume : "";
       heartbeat = heartbeat_ms || 30_000;
       isWelcome = wasWelcome = true;
+      isRenewed = false;
       tried = 0;
       lostAt = null;
       began = now();
@@ -728,7 +780,7 @@ export function connect(name, on = {}, how = {}) {
       });
       if (!resumed) renew();
       channels.subscribe();
-      call(on, "status", "connected");
+      tell(on, "connected");
       if (resumed) call(on, "resumed", { away, lost });
       else if (wasLost) call(on, "newSession", { away, unconfirmed });
       unconfirmed = 0;
@@ -749,6 +801,8 @@ export function connect(name, on = {}, how = {}) {
     registered: ({ request, is_new }) => waiting.get(request)?.resolve?.(is_new),
     command: obey,
     error: ({ request, room, code, text, retry_after_ms: retryMs }) => {
+      // A goodbye follows.
+      if (!isWelcome) return void (retryAfter = retryMs ?? 0);
       if (channels.refused(request, code, text, retryMs)) return;
       const entry = waiting.get(request);
       // The request no longer waits: the answer came too late.
@@ -771,10 +825,16 @@ export function connect(name, on = {}, how = {}) {
       Object.assign(connection, best);
     },
     goodbye: ({ code, text }) => {
-      // The node has waited long enough for a device asleep, or is too busy just now.
-      const isPassing = code === "timeout" || (!isWelcome && (code === "limit" || code === "busy"));
-      if (isPassing && wasWelcome) lose(text);
-      else end(code, text);
+      // The node has waited long enough for a device asleep, it is restarted, it is too busy just
+      // now, or the token has expired.
+      const renews = wasWelcome && typeof how.token === "function" && !isRenewed;
+      const isPassing = ["timeout", "shutting_down"].includes(code) ||
+        (!isWelcome && ["limit", "busy", "internal"].includes(code)) ||
+        (!isWelcome && code === "unauthorized" && renews);
+      if (!isPassing) return end(code, text);
+      if (code === "unauthorized") isRenewed = true;
+      if (code === "shutting_down") graceMs = 0;
+      lose(text, code);
     },
     // Answers to requests that this client never makes.
     listed: () => {},
@@ -820,11 +880,10 @@ export function connect(name, on = {}, how = {}) {
     connection.roundTrip = connection.clockOffset = null;
     pings.clear();
     samples = [];
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
-    const mine = (socket = new WebSocket(`${scheme}://${location.host}/`));
+    retryAfter = 0;
+    const mine = (socket = new Socket(url));
     openTimer = undefined;
-    const isKept = lostAt !== null && now() < lostAt + graceMs;
-    const share = isKept ? Math.max(graceMs / 3, ATTEMPT_MS) : Infinity;
+    const share = grace() ? Math.max(grace() / 3, ATTEMPT_MS) : Infinity;
     const limit = Math.min(share, ATTEMPT_MS_MAX);
     // The token and the socket are awaited at the same time.
     let given, isOpen = false;
@@ -1115,7 +1174,7 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
       for (const { refuse } of early.splice(0)) refuse(code, text);
       settle.reject(failure(code, text));
       fail((entry) => entry.inside === inside, code, text);
-      call(on, "status", text);
+      tell(on, text);
       call(on, "left", code, text);
     },
     joined: (message) => {

@@ -173,7 +173,7 @@ test("a node that keeps no sessions: rooms end with the connection, and the clie
 });
 
 test("a goodbye ends the connection; one for silence or a busy node does not", async () => {
-  for (const code of ["taken_over", "shutting_down", "too_slow"]) {
+  for (const code of ["taken_over", "too_fast", "too_slow"]) {
     const { world, heard, connection, rooms: [log], socket } = await start(1);
     speak(log, true);
     socket().says({ type: "goodbye", code, text: "because" });
@@ -193,6 +193,85 @@ test("a goodbye ends the connection; one for silence or a busy node does not", a
   busy.onmessage({ data: '{"type":"goodbye","code":"busy","text":"try again"}' });
   await world.advance(1000);
   assert.deepEqual([connection.status, heard.map(([what]) => what)], ["connected", ["lost", "resumed"]]);
+});
+
+test("a node that is restarted gives the page a new session", async () => {
+  const { world, node, heard, connection, rooms: [log], socket } = await start(1);
+  socket().says({ type: "goodbye", code: "shutting_down", text: "the node is shutting down" });
+  assert.deepEqual([connection.status, heard], ["lost", [["lost", "the node is shutting down"]]]);
+  node.session = null;
+  await world.advance(1000);
+  assert.deepEqual([connection.status, heard.map(([what]) => what)], ["connected", ["lost", "newSession"]]);
+  assert.deepEqual([log.left[0][0], node.sessions], ["connection_lost", 2]);
+});
+
+test("the client waits as long as the node wants it to, and says why", async () => {
+  for (const code of ["busy", "limit", "internal"]) {
+    const texts = [];
+    const world = new World();
+    const node = new ModelNode(world);
+    const connection = connect("Ann", { status: (text) => texts.push(text) });
+    world.sockets[0].onmessage({ data: JSON.stringify({ type: "error", code, text: "full", retry_after_ms: 4000 }) });
+    world.sockets[0].onmessage({ data: JSON.stringify({ type: "goodbye", code, text: "full" }) });
+    await world.advance(3999);
+    assert.deepEqual([connection.status, world.sockets.length, texts], ["connecting", 1, ["full; trying again"]]);
+    await world.advance(1000);
+    assert.deepEqual([connection.status, texts.at(-1), node.sessions], ["connected", "connected", 1]);
+  }
+});
+
+test("the first connection is tried again for as long as a lost one, and each change is said once", async () => {
+  for (const [reconnectForMs, sockets] of [[0, 1], [20_000, 4]]) {
+    const world = new World();
+    const node = new ModelNode(world);
+    node.isDown = true;
+    const texts = [], ended = [];
+    const on = { status: (text) => texts.push(text), ended: (code) => ended.push(code) };
+    playfield.join("counter", "Ann", on, { reconnectForMs });
+    await world.advance(120_000);
+    assert.ok(world.sockets.length >= sockets && world.sockets.length < 50, `${world.sockets.length} attempts`);
+    assert.deepEqual(texts, reconnectForMs ? ["disconnected; trying again", "disconnected"] : ["disconnected"]);
+    assert.deepEqual(ended, ["connection_lost"]);
+  }
+});
+
+test("a token that is refused on return is renewed once", async () => {
+  for (const [token, attempts] of [[() => "new", 2], ["old", 1]]) {
+    const { world, node, heard, socket } = await start(1, 1, { token });
+    socket().cut();
+    node.hello = (socket) => node.transmit(socket, { type: "goodbye", code: "unauthorized", text: "expired" });
+    await world.advance(30_000);
+    assert.deepEqual([world.sockets.length, heard.at(-1)[0], heard.at(-1)[1]], [1 + attempts, "ended", "unauthorized"]);
+  }
+});
+
+test("the attempts are planned by the room that keeps its seat for the shortest time", async () => {
+  const { world, node, connection, socket } = await start(0);
+  node.seat = 300;
+  enter(connection);
+  await world.advance(1000);
+  node.isDown = true;
+  socket().cut();
+  const before = world.sockets.length;
+  await world.advance(300);
+  assert.ok(world.sockets.length - before >= 2, "several attempts within the room's grace");
+});
+
+test("a page may name the node, and bring the WebSocket", () => {
+  const urls = [];
+  const how = { WebSocket: class { constructor(url) { urls.push(url); } close() {} } };
+  const world = new World();
+  for (const url of [undefined, "/play?x=1", "wss://node.example/play", "https://node.example:7350", "ws://[::1]:9"]) {
+    connect("Ann", {}, { ...how, url }).close();
+  }
+  assert.deepEqual(urls, ["ws://here/", "ws://here/play?x=1", "wss://node.example/play", "wss://node.example:7350/", "ws://[::1]:9/"]);
+  assert.throws(() => connect("Ann", {}, { ...how, url: "ftp://node" }), /ftp:\/\/node/);
+  const { location, WebSocket } = globalThis;
+  delete globalThis.location;
+  delete globalThis.WebSocket;
+  assert.throws(() => connect("Ann", {}, how), /names no host/);
+  assert.throws(() => connect("Ann", {}, { url: "ws://node" }), /no WebSocket/);
+  Object.assign(globalThis, { location, WebSocket });
 });
 
 test("an unreadable message comes again over a new connection; after three in a row the client stops", async (t) => {
@@ -221,7 +300,7 @@ test("an unreadable message comes again over a new connection; after three in a 
 });
 
 test("the waits between attempts are random parts of a time that doubles, and end", async () => {
-  const { world, node, heard, connection, socket } = await start(1);
+  const { world, node, heard, connection, socket } = await start(0);
   // The node keeps the session for long.
   node.grace = 3_600_000;
   socket().cut();
@@ -548,9 +627,10 @@ test("a token function may be async, and fail: the client says so, and tries aga
     "there is no token: its function gave none within 3333 ms; trying again",
     "connected",
   ]);
-  // At first it ends the connection, after `connect` has returned.
+  // Without a time for attempts it ends the connection, after `connect` has returned.
   let ended;
-  const never = connect("Ann", { ended: (...how) => (ended = [never.status, ...how]) }, { token: () => { throw new Error("no"); } });
+  const fails = () => { throw new Error("no"); };
+  const never = connect("Ann", { ended: (...how) => (ended = [never.status, ...how]) }, { token: fails, reconnectForMs: 0 });
   await world.advance(1);
   assert.deepEqual(ended, ["ended", "connection_lost", "there is no token: no", { unconfirmed: 0 }]);
 });

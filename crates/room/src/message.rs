@@ -238,7 +238,8 @@ pub struct Settings {
     /// Default: 0.
     pub round_trip_ms: u64,
     /// How long a player whose connection was lost keeps the seat, in milliseconds from when the
-    /// node noticed; 0 = they leave at once. Only clients that [resume](Room#players-who-come-back) their sessions can return.
+    /// node noticed; 0 = they leave at once. Only clients that
+    /// [resume](Room#players-who-come-back) their sessions can return.
     /// Default: 10,000.
     pub grace_ms: u64,
     /// How often a room with a key is saved while it changes, in seconds; 0 = never, and it is not

@@ -182,7 +182,8 @@ impl Directory {
     }
 
     /// Reserves a seat in the room with the plan's key (even in a full one, as
-    /// [`reserve_by_key`](Self::reserve_by_key)) or, without a key, in the oldest matching room. If there is none, reserves one in the new room of `plan`, if the player may create it.
+    /// [`reserve_by_key`](Self::reserve_by_key)) or, without a key, in the oldest matching room. If
+    /// there is none, reserves one in the new room of `plan`, if the player may create it.
     pub(crate) fn choose(
         &self,
         plan: &Plan,

@@ -105,7 +105,7 @@ pub enum Duplicates {
 /// The settings of a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetSettings {
-    /// A device of which nothing was heard for so long is silent, in milliseconds; 0 turns that off.
+    /// A device is silent once nothing was heard from it for this long, in milliseconds; 0 = never.
     /// Its client is asked for a sign of life after half of this time.
     pub silent_ms: u64,
     /// What happens to duplicate ids.
@@ -133,7 +133,7 @@ impl FleetSettings {
         Self::default()
     }
 
-    /// A device of which nothing was heard for so many milliseconds is silent; 0 turns that off.
+    /// A device is silent once nothing was heard from it for this many milliseconds; 0 = never.
     #[must_use]
     pub fn silent_ms(self, silent_ms: u64) -> Self {
         Self { silent_ms, ..self }

@@ -157,7 +157,7 @@ impl Server {
     }
 
     /// Adds a rule for channels, after all others: the first that matches a channel's name decides.
-    /// [`start`](Self::start) fails if the rule's pattern is none.
+    /// [`start`](Self::start) fails if the rule's pattern is invalid.
     #[must_use]
     pub fn channel(mut self, rule: ChannelRule) -> Self {
         let added = self.channel_rules.add(rule).map_err(|error| error.to_string());
@@ -166,7 +166,7 @@ impl Server {
     }
 
     /// Lets clients, and connections of services, register as devices of this fleet.
-    /// [`start`](Self::start) fails if the settings' pattern of ids is none.
+    /// [`start`](Self::start) fails if the settings' pattern of ids is invalid.
     #[must_use]
     pub fn fleet(mut self, fleet: impl Fleet, settings: FleetSettings) -> Self {
         self.fleet = Some((Box::new(fleet), settings));

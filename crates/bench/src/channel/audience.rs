@@ -1,4 +1,4 @@
-//! The subscribers, and who publishes.
+//! The subscribers and the publisher.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,15 +20,18 @@ use crate::crowd::{Crowd, Listens};
 const FORMAT: Format = Format::Packed;
 /// How many connections are opened at once.
 const OPENING_MAX: usize = 64;
+/// How many publications may be on their way, if subscribers read more slowly than the server
+/// writes.
+const ON_THEIR_WAY_MAX: usize = 4;
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What became of all subscribers after a cut.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Returned {
-    /// How many were told that nothing is lost.
+    /// Subscribers whose `subscribed` says that nothing is lost.
     pub(super) recovered: u64,
-    /// How many were told that something may be lost.
+    /// Subscribers whose `subscribed` says that something may be lost.
     pub(super) flagged: u64,
     /// Publications that neither came nor were announced as lost.
     pub(super) lost: u64,
@@ -113,8 +116,10 @@ impl Audience {
 
     /// Connects everyone.
     pub(super) fn connect(&mut self) -> io::Result<()> {
-        // The baseline knows by the order who publishes.
-        self.open(0..self.members.subscribers.len() + 1)
+        let publisher = self.members.subscribers.len();
+        self.open(0..publisher)?;
+        // The last to come, by which the baseline knows it.
+        self.open(publisher..publisher + 1)
     }
 
     fn open(&mut self, clients: std::ops::Range<usize>) -> io::Result<()> {
@@ -122,9 +127,6 @@ impl Audience {
         let all = clients.len();
         for (opened, client) in clients.enumerate() {
             self.crowd.open(client, &self.members.opening)?;
-            if self.members.side == Side::Bare {
-                self.members.ready += 1;
-            }
             self.until(|members| members.ready + OPENING_MAX > opened)?;
         }
         self.until(|members| members.ready == all)
@@ -165,12 +167,21 @@ impl Audience {
         self.crowd.send(publisher, &out.into())
     }
 
-    /// Waits until at most so many publications are on their way.
-    pub(super) fn wait(&mut self, count: usize) -> io::Result<()> {
-        self.until(|members| members.sent.len() <= count)
+    /// Waits until the last publication has reached someone, and not too many are on their way.
+    pub(super) fn wait_for_first(&mut self) -> io::Result<()> {
+        let all = self.members.subscribers.len();
+        self.until(|members| {
+            members.sent.len() < ON_THEIR_WAY_MAX
+                && members.sent.back().is_none_or(|sent| sent.missing < all)
+        })
     }
 
-    /// Cuts all subscribers off, publishes so many, and has them come back.
+    /// Waits until all publications have reached everyone.
+    pub(super) fn wait_for_all(&mut self) -> io::Result<()> {
+        self.until(|members| members.sent.is_empty())
+    }
+
+    /// Cuts all subscribers off, publishes this many messages, and has them come back.
     pub(super) fn come_back(&mut self, publications: u64) -> io::Result<Returned> {
         let all = self.members.subscribers.len();
         for client in 0..all {
@@ -220,7 +231,9 @@ impl Listens for Members {
             ServerMessage::Publication { offset, payload, .. } => {
                 self.publication(client, offset, payload).map(|()| None)
             }
-            ServerMessage::Welcome { .. } if client == self.subscribers.len() => {
+            ServerMessage::Welcome { .. }
+                if client == self.subscribers.len() || self.side == Side::Bare =>
+            {
                 self.ready += 1;
                 Ok(None)
             }
@@ -264,7 +277,7 @@ impl Listens for Members {
 impl Members {
     fn publication(&mut self, client: usize, offset: u64, payload: &[u8]) -> io::Result<()> {
         let Some(subscriber) = self.subscribers.get_mut(client) else {
-            return Err(wrong("a publication for who publishes"));
+            return Err(wrong("a publication reached the publisher, which has not subscribed"));
         };
         if offset != subscriber.last + 1 {
             let text = format!("publication {offset} came after {}", subscriber.last);
@@ -286,6 +299,23 @@ impl Members {
         }
         Ok(())
     }
+}
+
+/// What the baseline says to each connection.
+pub(super) fn bare_welcome() -> Vec<u8> {
+    let welcome = ServerMessage::Welcome {
+        protocol: playfield_wire::PROTOCOL,
+        session: 1,
+        heartbeat_ms: 30_000,
+        max_message_bytes: 1 << 20,
+        grace_ms: 0,
+        resume: Vec::new().into(),
+        resumed: None,
+    };
+    let (mut body, mut frame) = (Vec::new(), Vec::new());
+    welcome.encode(FORMAT, &mut body);
+    playfield_websocket::encode(&mut frame, Opcode::Binary, &body, None);
+    frame
 }
 
 /// What is published at an offset.

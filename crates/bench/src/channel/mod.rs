@@ -3,8 +3,8 @@
 //! after all their connections were cut.
 //!
 //! The server runs in a process of its own on one core, the subscribers on another. The next
-//! publication is sent while the last is delivered, so that the server always has work, but never
-//! two publications for one write. Every publication is compared with what was published: its
+//! publication is sent when the first subscriber has the last, so that the server always has work,
+//! but never two publications for one write. Every publication is compared with what was published: its
 //! offset and each byte.
 
 mod audience;
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::pin;
 use crate::limits::raise_descriptors;
+use crate::side::Side;
 use crate::table::{Column, Report};
 use crate::{Machine, Record};
 use audience::{Audience, Returned};
@@ -26,8 +27,8 @@ const SUBSCRIBERS_CORE: usize = 1;
 
 /// How many publications the channel keeps.
 const HISTORY: u64 = 32;
-/// How many are published at once, while one is delivered.
-const WINDOW: usize = 2;
+/// How many are published before the measurement.
+const WARM_UP: usize = 2;
 
 /// What to measure and how to report it.
 #[derive(Clone, Debug)]
@@ -44,21 +45,6 @@ pub struct Options {
     pub corrupt_one: bool,
     /// Which server this process is, if any.
     pub role: Option<Side>,
-}
-
-/// A server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The baseline.
-    Bare,
-    /// A node.
-    Node,
-}
-
-impl Side {
-    /// By the names of the command line.
-    pub const NAMES: &'static [(&'static str, Self)] =
-        &[("bare", Self::Bare), ("node", Self::Node)];
 }
 
 impl Default for Options {
@@ -131,9 +117,9 @@ fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
     let mut audience = Audience::new(options, hosted.address, side)?;
     audience.connect()?;
     // What is used again is there afterwards.
-    for _ in 0..WINDOW {
+    for _ in 0..WARM_UP {
         audience.publish()?;
-        audience.wait(0)?;
+        audience.wait_for_all()?;
     }
     let before = hosted.cpu()?;
     let (began, compared) = (Instant::now(), audience.compared);
@@ -141,9 +127,9 @@ fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
     while began.elapsed() < options.time && audience.fault.is_none() {
         audience.publish()?;
         publications += 1;
-        audience.wait(WINDOW - 1)?;
+        audience.wait_for_first()?;
     }
-    audience.wait(0)?;
+    audience.wait_for_all()?;
     let time = began.elapsed();
     let cpu = hosted.cpu()?.saturating_sub(before);
     let mut returned = Vec::new();

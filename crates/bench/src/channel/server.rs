@@ -9,7 +9,7 @@ use playfield::channel::{Access, ChannelRule};
 use playfield_server::{Config, Server};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{HISTORY, Options, SERVER_CORE, Side};
+use super::{HISTORY, Options, SERVER_CORE, Side, audience};
 use crate::clock::{nanoseconds, pin, process_cpu};
 use crate::limits::raise_descriptors;
 use crate::server_process::{ServerProcess, report};
@@ -55,7 +55,8 @@ fn start_node(options: &Options) -> io::Result<playfield_server::Running> {
     Server::new(config).channel(rule).start()
 }
 
-/// The last connection publishes: a length of four bytes, and a frame, which is sent to all others.
+/// Every connection is welcomed. The last one publishes: a length of four bytes, and a frame, which
+/// is sent to all others.
 fn host_bare(options: &Options) -> io::Result<()> {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
     socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
@@ -73,13 +74,16 @@ fn host_bare(options: &Options) -> io::Result<()> {
 
 fn send_to_all(listener: &TcpListener, subscribers: usize) -> io::Result<()> {
     let mut streams = Vec::with_capacity(subscribers);
+    let welcome = audience::bare_welcome();
     for _ in 0..subscribers {
-        let (stream, _) = listener.accept()?;
+        let (mut stream, _) = listener.accept()?;
+        stream.write_all(&welcome)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         streams.push(stream);
     }
     let (mut publisher, _) = listener.accept()?;
+    publisher.write_all(&welcome)?;
     let (mut length, mut frame) = ([0; 4], Vec::new());
     loop {
         publisher.read_exact(&mut length)?;
@@ -99,11 +103,10 @@ pub(super) struct Hosted {
 
 impl Hosted {
     pub(super) fn start(options: &Options, side: Side) -> io::Result<Self> {
-        let role = if side == Side::Bare { "bare" } else { "node" };
         let arguments = [
             "bench".to_owned(),
             "channel".to_owned(),
-            format!("--role={role}"),
+            format!("--role={}", side.name()),
             format!("--subscribers={}", options.subscribers),
         ];
         let process = ServerProcess::start(&arguments, Some("error"))?;

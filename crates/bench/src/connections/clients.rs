@@ -1,23 +1,19 @@
 //! The clients: threads that each hold some thousands, and check every answer.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use socket2::{Domain, Protocol, Socket, Type};
 
 use super::dialogue::{Dialogue, Heard, wrong};
 use super::{Options, Side, tables};
 use crate::histogram::Histogram;
+use crate::source;
 
-/// How many connections share an address. Past half of its ports, connecting becomes slow.
-const PER_ADDRESS: usize = 12_000;
-/// The ports that they have, below those that the system gives out by itself.
-const FIRST_PORT: usize = 20_000;
 /// How many connections of a thread are opened at once.
 const OPENING_MAX: usize = 64;
 /// How long clients wait for anything.
@@ -26,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What clients do while they are connected.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Beat {
-    /// One heartbeat in each such time, staggered; none if it is zero.
+    /// One heartbeat in each period, staggered; none if it is zero.
     Each(Duration),
     /// The next heartbeat when the last is answered, up to this many in all.
     Next { count: u64 },
@@ -90,7 +86,7 @@ impl Clients {
         Ok(Self { threads: threads.collect::<io::Result<_>>()? })
     }
 
-    /// Waits until all have done what they were told.
+    /// Waits until all threads have carried out their orders.
     pub(super) fn wait(&mut self) -> io::Result<Done> {
         let mut all = Done::new();
         for thread in &self.threads {
@@ -100,7 +96,7 @@ impl Clients {
         Ok(all)
     }
 
-    /// Lets all heartbeat for so long.
+    /// Lets all clients send heartbeats for this long.
     pub(super) fn hold(&mut self, beat: Beat, time: Duration) -> io::Result<Done> {
         let share = |beat| match beat {
             Beat::Next { count } => Beat::Next { count: count / self.threads.len() as u64 },
@@ -236,24 +232,8 @@ impl Party {
     }
 
     fn open(&mut self, number: usize, opening: &[u8]) -> io::Result<()> {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        let network = number / PER_ADDRESS;
-        let side = if self.side == Side::Bare { 10 } else { 20 };
-        let address =
-            Ipv4Addr::new(127, side, 1 + (network / 250) as u8, 1 + (network % 250) as u8);
-        let port = (FIRST_PORT + number % PER_ADDRESS) as u16;
-        socket.bind(&SocketAddr::from((address, port)).into())?;
-        // A reset instead of an orderly end, which would keep the port for a minute.
-        socket.set_linger(Some(Duration::ZERO))?;
-        match socket.connect(&self.server.into()) {
-            Err(error)
-                if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
-            {
-                return Err(error);
-            }
-            _ => {}
-        }
+        let network = if self.side == Side::Bare { 10 } else { 20 };
+        let socket = source::connect(self.server, network, number)?;
         let mut stream = TcpStream::from_std(socket.into());
         // On this machine the connection is usually there at once.
         let is_connecting = match stream.write(opening) {
@@ -283,7 +263,7 @@ impl Party {
         Ok(())
     }
 
-    /// Heartbeats for so long, and then waits for the answers that are missing.
+    /// Sends heartbeats for this long, and then waits for the answers that are missing.
     fn hold(&mut self, beat: Beat, time: Duration) -> io::Result<()> {
         let began = self.began.elapsed();
         let all = self.clients.len() as u64;

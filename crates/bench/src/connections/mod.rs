@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use crate::clock::pin;
 use crate::limits::raise_descriptors;
 use crate::machine::proc_value;
+use crate::side::Side;
 use crate::table::{Column, Report};
 use crate::{Machine, Record};
 use clients::{Beat, Clients, Done};
@@ -75,15 +76,6 @@ pub enum Transport {
     WebSocket,
 }
 
-/// A server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The baseline.
-    Bare,
-    /// A node.
-    Node,
-}
-
 impl Options {
     /// The defaults of a suite.
     pub fn new(suite: Suite) -> Self {
@@ -119,16 +111,6 @@ impl Transport {
 
     pub(crate) fn name(self) -> &'static str {
         if self == Self::Tcp { "tcp" } else { "ws" }
-    }
-}
-
-impl Side {
-    /// By the names of the command line.
-    pub const NAMES: &'static [(&'static str, Self)] =
-        &[("bare", Self::Bare), ("node", Self::Node)];
-
-    fn name(self) -> &'static str {
-        if self == Self::Bare { "bare" } else { "node" }
     }
 }
 

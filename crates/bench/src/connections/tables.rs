@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 /// How many connections a thread may have, on either side.
 pub(super) const PER_TABLE: usize = 16_000;
 
-/// How many tables so many connections need.
+/// How many tables this many connections need.
 pub(super) fn needed(connections: usize) -> usize {
     let most = usize::try_from(crate::limits::descriptors_max()).unwrap_or(usize::MAX);
     connections.div_ceil(PER_TABLE.min(most.saturating_sub(500)).max(1)).max(1)

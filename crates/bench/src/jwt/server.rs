@@ -17,7 +17,7 @@ use crate::server_process::{ServerProcess, report};
 /// The room type that says who a client is.
 pub(super) const DOOR: &str = "door";
 
-/// Nobody enters: each is told their own id.
+/// A room that refuses everyone; the error's text is the user of the client.
 #[derive(State, Default)]
 struct Door {}
 

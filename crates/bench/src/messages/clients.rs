@@ -185,7 +185,7 @@ impl Clients {
         self.until(|members| members.answered >= count)
     }
 
-    /// Goes on for so long.
+    /// Goes on for this long.
     pub(super) fn run(&mut self, time: Duration) -> io::Result<()> {
         let began = Instant::now();
         self.until(|_| began.elapsed() >= time)
@@ -239,7 +239,7 @@ impl Listens for Members {
                 self.ready += 1;
                 Ok(None)
             }
-            ServerMessage::Ack { .. } => Ok(None),
+            ServerMessage::Ack { .. } | ServerMessage::Check { .. } => Ok(None),
             ServerMessage::Ping { nonce } => {
                 let mut out = Vec::new();
                 self.dialogue.pong(&mut out, nonce);

@@ -1,5 +1,5 @@
-//! `bench messages`: many clients that send messages to rooms, each of which is answered, compared
-//! with a bare server that reads as many bytes and answers with as many.
+//! `bench messages`: many clients send requests to rooms, compared with a bare server that reads
+//! and answers as many bytes.
 //!
 //! The server runs in a process of its own on one core, the clients on another. A client sends as
 //! many messages as the window has, waits for all answers, and sends the next. Every answer is
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::clock::pin;
 use crate::limits::raise_descriptors;
+use crate::side::Side;
 use crate::table::{Column, Report};
 use crate::{Machine, Record};
 use clients::Clients;
@@ -43,21 +44,6 @@ pub struct Options {
     pub corrupt_one: bool,
     /// Which server this process is, if any.
     pub role: Option<Side>,
-}
-
-/// A server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The baseline.
-    Bare,
-    /// A node.
-    Node,
-}
-
-impl Side {
-    /// By the names of the command line.
-    pub const NAMES: &'static [(&'static str, Self)] =
-        &[("bare", Self::Bare), ("node", Self::Node)];
 }
 
 /// The smallest message: what is in its answer.

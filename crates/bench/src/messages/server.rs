@@ -57,6 +57,7 @@ pub(super) fn host(options: &Options, case: Case, side: Side) -> io::Result<()> 
         ("connections_max", (options.count + 1_000).to_string()),
         ("handshakes_max", "1000000".into()),
         ("messages_per_second_max", "0".into()),
+        ("bytes_per_second_max", "0".into()),
         ("heartbeat_ms", "120000".into()),
     ] {
         config.set(name, &value).map_err(io::Error::other)?;
@@ -144,11 +145,10 @@ pub(super) struct Hosted {
 
 impl Hosted {
     pub(super) fn start(options: &Options, case: Case, side: Side) -> io::Result<Self> {
-        let role = if side == Side::Bare { "bare" } else { "node" };
         let arguments = [
             "bench".to_owned(),
             "messages".to_owned(),
-            format!("--role={role}"),
+            format!("--role={}", side.name()),
             format!("--count={}", options.count),
             format!("--transport={}", options.transport.name()),
             format!("--bytes={}", case.bytes),

@@ -15,9 +15,8 @@ use socket2::{Domain, Socket, Type};
 
 use super::Options;
 use crate::limits::raise_descriptors;
+use crate::source::PER_ADDRESS;
 
-/// How many connections share an address. Past half of its ports, connecting becomes slow.
-const PER_ADDRESS: usize = 12_000;
 /// How many connections are opened between reads.
 const OPENED_AT_ONCE: usize = 64;
 /// How long to wait for all clients.

@@ -199,7 +199,7 @@ impl Subscribing {
     async fn begin(self) -> Result<Channel, Error> {
         let Self { connection, channel, since, presence } = self;
         let shared = Arc::new(Shared {
-            queue: Queue::new(connection.events_max),
+            queue: Queue::new(connection.kept.events_max),
             position: Mutex::new(since),
             format: connection.line.format,
         });

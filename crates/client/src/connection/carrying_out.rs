@@ -72,6 +72,8 @@ impl Task {
 
     /// Carries out a command, and those queued after it.
     pub(super) fn carry_out_all(&mut self, first: Command) {
+        // A room whose handle was dropped is left before the program enters it again.
+        self.signals.take_now().into_iter().for_each(|signal| self.heed(signal));
         self.carry_out(first);
         for _ in 1..COMMANDS_MAX {
             if self.farewell_ends.is_some()
@@ -157,7 +159,14 @@ impl Task {
                 return;
             }
             Command::Subscribe(subscribe) => return self.subscribe(subscribe),
-            Command::Enter(enter) => return self.enter(enter),
+            Command::Enter(enter) => {
+                self.leave_forsaken();
+                return self.enter(enter);
+            }
+            Command::Forsake { place } => {
+                self.dispatch.forsaken.push((place.room, 0));
+                return;
+            }
             Command::Close => return self.begin_farewell(),
         };
         self.wait(asked, waiting);

@@ -29,6 +29,10 @@ pub(crate) enum Command {
         place: Place,
         answer: Answer<()>,
     },
+    /// The room's handle was dropped, after the commands that it queued.
+    Forsake {
+        place: Place,
+    },
     Schema {
         room_type: String,
         answer: Answer<RoomSchema>,
@@ -95,9 +99,10 @@ impl Command {
     /// The room that it is for.
     pub(super) fn place(&self) -> Option<Place> {
         match self {
-            Self::Leave { place, .. } | Self::Request { place, .. } | Self::Send { place, .. } => {
-                Some(*place)
-            }
+            Self::Leave { place, .. }
+            | Self::Forsake { place }
+            | Self::Request { place, .. }
+            | Self::Send { place, .. } => Some(*place),
             _ => None,
         }
     }
@@ -200,7 +205,7 @@ pub(crate) struct Entered {
 /// A signal that must not wait in the command queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Signal {
-    /// The room's handle was dropped.
+    /// The room's handle was dropped, and the queue of commands was full.
     Dropped { place: Place },
     /// The room's copy needs a snapshot.
     Resync { place: Place },
@@ -249,10 +254,11 @@ impl Signals {
 
 /// A place in a room. Dropping it leaves the room, also while the answer to a join is on its way to
 /// a caller that has stopped waiting.
-#[derive(Debug)]
 pub(crate) struct Seat {
     pub(super) place: Place,
     pub(super) signals: Arc<Signals>,
+    /// The queue of commands, while the connection has a handle.
+    pub(super) commands: mpsc::WeakSender<Command>,
 }
 
 impl Seat {
@@ -267,7 +273,21 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.signals.put(Signal::Dropped { place: self.place });
+        let place = self.place;
+        // In the queue the leave keeps its place: after the handle's last sends, and before a
+        // command by which the program enters the room again.
+        let queue = self.commands.upgrade();
+        let is_queued =
+            queue.is_some_and(|queue| queue.try_send(Command::Forsake { place }).is_ok());
+        if !is_queued {
+            self.signals.put(Signal::Dropped { place });
+        }
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -284,7 +304,7 @@ impl Drop for Subscription {
     }
 }
 
-/// A command that wants an answer. If this is dropped before, the node hears that there is none.
+/// A command that wants an answer. If it is dropped unanswered, the node is told so.
 #[derive(Debug)]
 pub(crate) struct Obligation {
     pub(crate) session: u32,

@@ -12,26 +12,42 @@ pub(super) struct Commands {
     queued: mpsc::Receiver<Command>,
     /// Commands that outlived the session in which they were queued. They come first.
     kept: VecDeque<Command>,
+    /// How many were taken.
+    taken: u64,
 }
 
 impl Commands {
     pub(super) fn new(queued: mpsc::Receiver<Command>) -> Self {
-        Self { queued, kept: VecDeque::new() }
+        Self { queued, kept: VecDeque::new(), taken: 0 }
     }
 
     /// Waits for the next command. `None` if there is none, and no handle is left.
     ///
     /// Cancel safety: safe, no command is lost.
     pub(super) async fn recv(&mut self) -> Option<Command> {
-        match self.kept.pop_front() {
+        let command = match self.kept.pop_front() {
             Some(command) => Some(command),
             None => self.queued.recv().await,
-        }
+        };
+        self.taken += u64::from(command.is_some());
+        command
     }
 
     /// The next command, if there is one.
     pub(super) fn try_recv(&mut self) -> Option<Command> {
-        self.kept.pop_front().or_else(|| self.queued.try_recv().ok())
+        let command = self.kept.pop_front().or_else(|| self.queued.try_recv().ok());
+        self.taken += u64::from(command.is_some());
+        command
+    }
+
+    /// How many commands were taken so far.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// How many will have been taken when the present queue is empty.
+    pub(super) fn end_of_queue(&self) -> u64 {
+        self.taken + (self.kept.len() + self.queued.len()) as u64
     }
 
     /// A new session has begun: commands to the rooms of earlier ones fail. Returns how many of

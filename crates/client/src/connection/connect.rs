@@ -21,6 +21,7 @@ use super::task::Task;
 use super::token::Token;
 use crate::Error;
 use crate::core::{Client, ClientConfig};
+use crate::room::Kept;
 
 /// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default
 /// port 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path`
@@ -48,7 +49,7 @@ pub fn connect(url: &str) -> Connect {
         deflate: false,
         message_bytes_max: 16 << 20,
         commands_max: 1024,
-        events_max: 1024,
+        kept: Kept { events_max: 1024, event_bytes_max: 1 << 20 },
         schemas: Vec::new(),
         timeout: Duration::from_secs(10),
         schema_timeout: Duration::from_secs(10),
@@ -81,7 +82,7 @@ pub struct Connect {
     deflate: bool,
     message_bytes_max: usize,
     commands_max: usize,
-    events_max: usize,
+    kept: Kept,
     /// Room types, and the fingerprints of what this client was built with.
     pub(crate) schemas: Vec<(String, u64)>,
     timeout: Duration,
@@ -162,11 +163,21 @@ impl Connect {
     }
 
     /// Sets the most events that a room keeps until they are taken out, and the most changes for
-    /// each listener, at least 1. Past it the oldest are dropped, which
+    /// each listener, at least 1. A room keeps more events while they are short, up to
+    /// [`event_bytes_max`](Self::event_bytes_max). Past that the oldest are dropped, which
     /// [`Room::next_event`](crate::Room::next_event) and [`Changes::next`](crate::Changes::next)
     /// report. Default: 1024.
     pub fn events_max(mut self, events: usize) -> Self {
-        self.events_max = events.max(1);
+        self.kept.events_max = events.max(1);
+        self
+    }
+
+    /// Sets the most bytes of events that a room keeps until they are taken out, past
+    /// [`events_max`](Self::events_max) events. An event counts for its payload and 24 bytes. A
+    /// client that comes back gets all events of its absence at once, so keep at least four times
+    /// the node's `resume_bytes_max`. Default: 1 MiB, which is that for a node's default settings.
+    pub fn event_bytes_max(mut self, bytes: usize) -> Self {
+        self.kept.event_bytes_max = bytes;
         self
     }
 
@@ -237,6 +248,7 @@ impl Connect {
             Commands::new(taken),
             self.format,
             Arc::clone(&signals),
+            commands.downgrade(),
             Arc::clone(&ending),
             Arc::clone(&status),
             named,
@@ -260,7 +272,7 @@ impl Connect {
         let handles = Arc::new(Handles(signals));
         let line = Line { commands, ending, handles, status, format: self.format };
         welcome.await.unwrap_or_else(|_| Err(line.closed()))?;
-        Ok(Connection { line, events_max: self.events_max })
+        Ok(Connection { line, kept: self.kept })
     }
 }
 

@@ -9,8 +9,9 @@ use playfield_state::PlayerId;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use tokio::sync::mpsc;
 
-use super::command::{Answer, Enter, Entered, Place, Seat, Signal, Signals, Subscription};
+use super::command::{Answer, Command, Enter, Entered, Place, Seat, Signal, Signals, Subscription};
 use super::commands::Commands;
 use super::schema_requests::SchemaRequests;
 use super::schemas::{Build, Schemas};
@@ -33,8 +34,8 @@ pub(super) struct Dispatch {
     /// Where commands to this device go. Its handle may be gone.
     pub(super) device: Weak<Queue<Incoming>>,
     pub(super) format: Format,
-    /// Rooms to leave: their handles were dropped.
-    pub(super) forsaken: Vec<RoomNumber>,
+    /// Rooms to leave once this many commands were taken, because their handles were dropped.
+    pub(super) forsaken: Vec<(RoomNumber, u64)>,
     pub(super) schemas: Schemas,
     pub(super) schema_requests: SchemaRequests,
     /// The time since the connection began.
@@ -57,10 +58,13 @@ pub(super) struct Dispatch {
     /// Room types that the hello names.
     pub(super) named: Vec<String>,
     pub(super) signals: Arc<Signals>,
+    queue: mpsc::WeakSender<Command>,
     pub(super) ending: Arc<OnceLock<Ending>>,
     pub(super) status: Arc<Status>,
     /// Why the node said that it ends the connection.
     pub(super) goodbye: Option<(ErrorCode, String)>,
+    /// How long it wants this client to wait.
+    pub(super) retry_after: Option<Duration>,
 }
 
 /// Who waits for the answer to a request.
@@ -134,6 +138,7 @@ impl Dispatch {
         commands: Commands,
         format: Format,
         signals: Arc<Signals>,
+        queue: mpsc::WeakSender<Command>,
         ending: Arc<OnceLock<Ending>>,
         status: Arc<Status>,
         named: Vec<String>,
@@ -161,9 +166,11 @@ impl Dispatch {
             gave_up: None,
             named,
             signals,
+            queue,
             ending,
             status,
             goodbye: None,
+            retry_after: None,
         }
     }
 
@@ -257,7 +264,7 @@ impl Dispatch {
     /// This client can't be in the room: ends it, and leaves it.
     pub(super) fn refuse(&mut self, room: RoomNumber, error: Error) {
         self.end(room, error);
-        self.forsaken.push(room);
+        self.forsaken.push((room, 0));
     }
 
     pub(super) fn end(&mut self, room: RoomNumber, error: Error) {
@@ -284,7 +291,8 @@ impl Dispatch {
             && room.sink.has_copy()
             && let Some((joined, answer)) = room.entering.take()
         {
-            let seat = Seat { place, signals: Arc::clone(&self.signals) };
+            let (signals, commands) = (Arc::clone(&self.signals), self.queue.clone());
+            let seat = Seat { place, signals, commands };
             let translation = room.translation.clone();
             let _ = answer.send(Ok(Entered { joined, seat, translation }));
         }

@@ -33,7 +33,7 @@ impl Handler for Dispatch {
 
     fn connection_lost(&mut self, error: &ClientError) {
         // An error that announced a goodbye was not followed by one.
-        self.goodbye = None;
+        (self.goodbye, self.retry_after) = (None, None);
         let ending = Ending::lost(error, self.socket_error.take());
         self.status.report(ConnectionEvent::Lost { error: Error::closed(ending.clone()) });
         self.lost = Some((self.now, ending));
@@ -302,6 +302,10 @@ impl Handler for Dispatch {
         }
     }
 
+    fn retry_after(&mut self, retry_after: Duration) {
+        self.retry_after = Some(retry_after);
+    }
+
     fn goodbye(&mut self, code: ErrorCode, text: &str) {
         self.goodbye = Some((code, text.to_owned()));
     }
@@ -313,7 +317,7 @@ impl Handler for Dispatch {
                 Ending::GaveUp { lost: Box::new(lost), tried, last: Box::new(last) }
             }
             (None | Some(ClientError::Ended { .. }), Some((code, text))) => {
-                Ending::Goodbye { code, text }
+                Ending::Goodbye { code, text, retry_after: self.retry_after }
             }
             (None, None) => Ending::Here,
             (Some(error), _) => Ending::lost(error, self.socket_error.take()),
@@ -333,7 +337,12 @@ impl Handler for Dispatch {
         self.status.report(ConnectionEvent::Ended { error, unconfirmed });
         if let Some(welcomed) = self.welcomed.take() {
             let error = match ending {
-                Ending::Goodbye { code, text } => Error::refused(*code, text),
+                Ending::Goodbye { code, text, retry_after } => {
+                    Error::turned_away(*code, text, *retry_after)
+                }
+                ending @ (Ending::Socket(_) | Ending::Broken(ClientError::Ended { .. })) => {
+                    Error::closed(Ending::Unwelcome(Box::new(ending.clone())))
+                }
                 ending => Error::closed(ending.clone()),
             };
             let _ = welcomed.send(Err(error));

@@ -31,6 +31,7 @@ pub use connect::{Connect, connect};
 pub use status::{ConnectionEvent, ConnectionEvents};
 
 use crate::Error;
+use crate::room::Kept;
 pub(crate) use command::{
     Command, Door, Enter, Entered, Line, Obligation, Register, Subscribe, Subscription,
 };
@@ -67,7 +68,7 @@ use command::{Query, Signal};
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(crate) line: Line,
-    pub(crate) events_max: usize,
+    pub(crate) kept: Kept,
 }
 
 impl Connection {
@@ -122,8 +123,9 @@ impl Connection {
         self.line.handles.put(Signal::Suspect);
     }
 
-    /// The shortest round trip of the last eight pings. The client sends the first with the node's
-    /// welcome, and others to keep the connection alive. `None` until the first answer on the present connection; see [`ping`](Self::ping).
+    /// The shortest round trip of the last eight pings. The client sends the first right after the
+    /// node's welcome, and others to keep the connection alive. `None` until the first answer on the
+    /// present connection; see [`ping`](Self::ping).
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.line.status.round_trip()

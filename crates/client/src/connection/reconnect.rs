@@ -47,6 +47,8 @@ pub(super) struct Reconnect {
     took: Duration,
     /// Why the last attempt failed.
     failed: Option<Error>,
+    /// How long the node wants this client to wait.
+    retry_after: Option<Duration>,
 }
 
 impl Reconnect {
@@ -70,6 +72,7 @@ impl Reconnect {
             is_welcomed: false,
             took: Duration::ZERO,
             failed: None,
+            retry_after: None,
         }
     }
 
@@ -77,11 +80,18 @@ impl Reconnect {
         self.dialer.is_web_socket()
     }
 
-    /// The node has answered the hello.
-    pub(super) fn welcomed(&mut self) {
-        if !std::mem::replace(&mut self.is_welcomed, true) {
+    /// Whether a function gives the token: another time, it may give another.
+    pub(super) fn renews_token(&self) -> bool {
+        matches!(self.token, Token::By(_))
+    }
+
+    /// The node has answered the hello. Returns whether that is news.
+    pub(super) fn welcomed(&mut self) -> bool {
+        let is_news = !std::mem::replace(&mut self.is_welcomed, true);
+        if is_news {
             (self.began, self.took, self.failed) = (Instant::now(), Duration::ZERO, None);
         }
+        is_news
     }
 
     /// When the present attempt has failed, unless the node answers.
@@ -90,8 +100,14 @@ impl Reconnect {
     }
 
     /// The connection was lost, or the attempt has failed for this reason. The node keeps the
-    /// session for `grace` from the loss on.
-    pub(super) fn lost(&mut self, grace: Duration, why: impl FnOnce() -> Option<Ending>) {
+    /// session for `grace` from the loss on, and may want this client to wait.
+    pub(super) fn lost(
+        &mut self,
+        grace: Duration,
+        retry_after: Option<Duration>,
+        why: impl FnOnce() -> Option<Ending>,
+    ) {
+        self.retry_after = retry_after;
         if std::mem::take(&mut self.is_welcomed) {
             if self.began.elapsed() >= LASTING {
                 self.backoff.reset();
@@ -127,7 +143,12 @@ impl Reconnect {
         let mut random = [u8::MAX; 4];
         // Without random numbers, the longest wait is as good as any.
         let _ = getrandom::fill(&mut random);
-        let wait = self.backoff.next(u32::from_le_bytes(random), self.kept());
+        let mut wait = self.backoff.next(u32::from_le_bytes(random), self.kept());
+        if let Some(retry_after) = self.retry_after.take() {
+            // There is time for one attempt at least.
+            let left = self.lasts.saturating_sub(self.took);
+            wait = wait.max(retry_after.saturating_add(wait).min(left));
+        }
         self.took += wait;
         wait
     }
@@ -164,6 +185,7 @@ impl Task {
     /// Connects once, and sends the hello. `None` if this client ends the connection.
     async fn attempt(&mut self) -> Option<Result<Stream, Error>> {
         self.reconnect.began = Instant::now();
+        self.dispatch.retry_after = None;
         let (token, limit) = (self.reconnect.token.clone(), self.reconnect.attempt_max);
         match self.meanwhile(async move { token.give(limit).await }).await? {
             Ok(token) => self.client.set_token(token),

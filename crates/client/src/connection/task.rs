@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::asleep::Asleep;
@@ -13,7 +14,7 @@ use super::dispatch::{Dispatch, Waiting};
 use super::reconnect::Reconnect;
 use super::status::Status;
 use super::stream::Stream;
-use crate::core::{Client, Clock, CommandError};
+use crate::core::{Client, ClientError, Clock, CommandError};
 use crate::error::Ending;
 
 /// The size of a read.
@@ -67,8 +68,13 @@ impl Task {
             }
             drop(stream);
             let socket_error = self.dispatch.socket_error.take();
-            let (error, grace) = (self.client.lost(), self.client.grace());
-            self.reconnect.lost(grace, || error.map(|error| Ending::lost(error, socket_error)));
+            let (error, grace) = (self.client.lost(), self.client.shortest_grace());
+            let retry_after = error.and_then(|error| match error {
+                ClientError::TurnedAway { retry_after, .. } => *retry_after,
+                _ => None,
+            });
+            let why = || error.map(|error| Ending::lost(error, socket_error));
+            self.reconnect.lost(grace, retry_after, why);
             match self.reconnect().await {
                 Some(another) => stream = another,
                 None => return,
@@ -147,6 +153,10 @@ impl Task {
                 Next::Read(Ok(bytes)) => {
                     self.client.received(&mut input[..bytes], &mut self.dispatch);
                     self.note_progress();
+                    if bytes == INPUT_BYTES {
+                        // More is there. The program may take out first what has come.
+                        yield_now().await;
+                    }
                 }
                 Next::Read(Err(error)) => self.socket_failed(error),
                 Next::Written(Ok(bytes)) => written += bytes,
@@ -175,8 +185,8 @@ impl Task {
 
     /// Passes on what was measured, and notes that the connection is there.
     fn note_progress(&mut self) {
-        if self.client.is_welcomed() {
-            self.reconnect.welcomed();
+        if self.client.is_welcomed() && self.reconnect.welcomed() {
+            self.client.set_renews_token(self.reconnect.renews_token());
         }
         let clock = self.client.clock();
         if clock != self.clock {
@@ -215,7 +225,8 @@ impl Task {
     pub(super) fn heed(&mut self, signal: Signal) {
         match signal {
             Signal::Dropped { place } if self.dispatch.is_now(place) => {
-                self.dispatch.forsaken.push(place.room);
+                let after = self.dispatch.commands.end_of_queue();
+                self.dispatch.forsaken.push((place.room, after));
             }
             // An error means that the room was left meanwhile.
             Signal::Resync { place } if self.dispatch.is_now(place) => {
@@ -240,16 +251,18 @@ impl Task {
         }
     }
 
-    /// Leaves the rooms without a handle. If that can't be sent now, tries again later.
-    fn leave_forsaken(&mut self) {
-        let client = &mut self.client;
-        self.dispatch.forsaken.retain(|&room| {
-            matches!(
-                client.leave(room),
-                Err(CommandError::Busy { .. }
-                    | CommandError::Unconfirmed { .. }
-                    | CommandError::Away)
-            )
+    /// Leaves the rooms without a handle, after the commands that were queued when it was dropped.
+    /// If that can't be sent now, tries again later.
+    pub(super) fn leave_forsaken(&mut self) {
+        let (client, taken) = (&mut self.client, self.dispatch.commands.taken());
+        self.dispatch.forsaken.retain(|&(room, after)| {
+            after > taken
+                || matches!(
+                    client.leave(room),
+                    Err(CommandError::Busy { .. }
+                        | CommandError::Unconfirmed { .. }
+                        | CommandError::Away)
+                )
         });
     }
 

@@ -122,7 +122,7 @@ impl Channels {
         self.entries.values().any(|entry| entry.channel == channel)
     }
 
-    /// When the next subscription is to be asked for again.
+    /// When to ask for the next subscription again.
     pub(super) fn retry_at(&self) -> Option<Duration> {
         self.retries.iter().map(|(at, _)| *at).min()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
-use playfield_wire::{DecodeError, Format, PROTOCOL, RequestNumber, RoomNumber};
+use playfield_wire::{DecodeError, ErrorCode, Format, PROTOCOL, RequestNumber, RoomNumber};
 
 /// Represents a close frame without a code (RFC 6455, 7.1.5).
 const NO_CLOSE_CODE: u16 = 1005;
@@ -99,7 +99,17 @@ pub enum ClientError {
         /// The time since the last message.
         silence: Duration,
     },
-    /// The transport ended, or the node gave up on a silent connection.
+    /// The node said goodbye to this connection, but another may succeed later: it was full or
+    /// busy, it gave up on a silent connection, or it shut down.
+    TurnedAway {
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: String,
+        /// How long the node wants the client to wait, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// The transport ended.
     Ended {
         /// The code of the WebSocket close frame, if there was one.
         close_code: Option<u16>,
@@ -114,7 +124,7 @@ impl ClientError {
             Self::WebSocket(error) => error.close_code(),
             Self::WrongFormat { .. } => 1003,
             Self::Ended { close_code } => close_code.unwrap_or(NO_CLOSE_CODE),
-            Self::Silent { .. } => 1000,
+            Self::Silent { .. } | Self::TurnedAway { .. } => 1000,
             Self::Unreadable { last, .. } => last.close_code(),
             _ => 1002,
         }
@@ -131,7 +141,13 @@ impl ClientError {
     /// Whether another connection would not help.
     pub(super) fn is_final(&self) -> bool {
         !self.is_unreadable()
-            && !matches!(self, Self::Ended { .. } | Self::Silent { .. } | Self::Handshake(_))
+            && !matches!(
+                self,
+                Self::Ended { .. }
+                    | Self::Silent { .. }
+                    | Self::Handshake(_)
+                    | Self::TurnedAway { .. }
+            )
     }
 }
 
@@ -190,6 +206,9 @@ impl fmt::Display for ClientError {
             }
             Self::Silent { silence } => {
                 write!(f, "the node sent nothing for {silence:?}, and did not answer a ping")
+            }
+            Self::TurnedAway { code, text, .. } => {
+                write!(f, "the node ended the connection: {code}: {text}")
             }
             Self::Ended { close_code: None } => {
                 f.write_str("the connection ended without a goodbye")

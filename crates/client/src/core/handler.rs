@@ -153,6 +153,10 @@ pub trait Handler {
     /// The answer to [`Client::ping`](super::Client::ping).
     fn pong(&mut self, nonce: u64, round_trip: Duration) {}
 
+    /// An error about the connection says how long the node wants the client to wait before it
+    /// connects again. [`goodbye`](Self::goodbye) may follow.
+    fn retry_after(&mut self, retry_after: Duration) {}
+
     /// The node ends the connection, and says why.
     fn goodbye(&mut self, code: ErrorCode, text: &str) {}
 

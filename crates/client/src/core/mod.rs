@@ -154,6 +154,13 @@ impl Client {
         self.session.resumption.greeting.token = token;
     }
 
+    /// Whether the program may give another token after one was refused. If so, the next refusal
+    /// as `unauthorized` after a lost connection leaves the client [away](Self::is_away), for one
+    /// more attempt with another token. Call it again once the client was welcomed.
+    pub fn set_renews_token(&mut self, renews: bool) {
+        self.session.resumption.renews_token = renews;
+    }
+
     /// The format of all messages.
     #[must_use]
     pub fn format(&self) -> Format {
@@ -192,10 +199,18 @@ impl Client {
     }
 
     /// How long the node keeps the session after a lost connection, as of the last welcome. Zero if
-    /// it does not keep it.
+    /// it does not keep it, or has shut down.
     #[must_use]
     pub fn grace(&self) -> Duration {
         self.session.resumption.grace()
+    }
+
+    /// How long the node keeps the session, and the seats of all rooms that keep one at all. Plan
+    /// the attempts to connect again by it.
+    #[must_use]
+    pub fn shortest_grace(&self) -> Duration {
+        let grace = self.grace();
+        self.session.rooms.grace().map_or(grace, |of_rooms| of_rooms.min(grace))
     }
 
     /// Why the connection, or the last attempt to restore it, was lost.
@@ -217,7 +232,8 @@ impl Client {
     }
 
     /// The delay to the node, and its clock, as measured on this connection. `None` until the first
-    /// pong. The ping after the welcome and keep-alive pings count too; [`ping`](Self::ping) measures now.
+    /// pong. The ping after the welcome and keep-alive pings count too; [`ping`](Self::ping)
+    /// measures now.
     #[must_use]
     pub fn clock(&self) -> Option<Clock> {
         self.session.pulse.clock()

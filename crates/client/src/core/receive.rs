@@ -196,17 +196,29 @@ impl Session {
                 Ok(())
             }
             ServerMessage::Error { request, room, code, text, retry_after_ms } => {
+                let retry_after = retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
                 match request {
-                    None => handler.error(room, code, &text),
+                    None => {
+                        if let Some(retry_after) = retry_after
+                            && room.is_none()
+                            && !self.welcomed
+                        {
+                            // A goodbye may follow.
+                            self.resumption.retry_after = Some(retry_after);
+                            handler.retry_after(retry_after);
+                        }
+                        handler.error(room, code, &text);
+                    }
                     Some(request) => {
-                        let retry_after = retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
                         self.refused(request, code, &text, retry_after, handler)?;
                     }
                 }
                 Ok(())
             }
-            ServerMessage::Goodbye { code, .. } if self.is_passing(code) => {
-                Err(ClientError::Ended { close_code: None })
+            ServerMessage::Goodbye { code, text } if self.is_passing(code) => {
+                self.resumption.turned_away(code);
+                let (text, retry_after) = (text.into_owned(), self.resumption.retry_after);
+                Err(ClientError::TurnedAway { code, text, retry_after })
             }
             ServerMessage::Goodbye { code, text } => {
                 handler.goodbye(code, &text);

@@ -50,6 +50,10 @@ pub(super) struct Resumption {
     unreadable: u32,
     /// Why the connection was lost.
     lost: Option<ClientError>,
+    /// How long the node wants this client to wait, as it said on this connection.
+    pub(super) retry_after: Option<Duration>,
+    /// Whether the program may give another token after one was refused.
+    pub(super) renews_token: bool,
     /// One message, until it is known to be short enough.
     scratch: Vec<u8>,
 }
@@ -68,6 +72,8 @@ impl Resumption {
             acknowledge_at: None,
             unreadable: 0,
             lost: None,
+            retry_after: None,
+            renews_token: false,
             scratch: Vec::new(),
         }
     }
@@ -125,6 +131,17 @@ impl Resumption {
 
     pub(super) fn grace(&self) -> Duration {
         self.grace
+    }
+
+    /// The node has ended this connection, but not what this client wants.
+    pub(super) fn turned_away(&mut self, code: ErrorCode) {
+        match code {
+            // It ended the session. The token still says to its successor what was lost.
+            ErrorCode::ShuttingDown => self.grace = Duration::ZERO,
+            // One more attempt, with another token.
+            ErrorCode::Unauthorized => self.renews_token = false,
+            _ => {}
+        }
     }
 
     /// Why the connection was lost.
@@ -219,6 +236,7 @@ impl Session {
     /// Goes on over another transport.
     pub(super) fn reconnect(&mut self, outbound: Outbound) {
         (self.outbound, self.phase, self.welcomed) = (outbound, Phase::Talking, false);
+        self.resumption.retry_after = None;
         self.hello();
     }
 
@@ -261,10 +279,18 @@ impl Session {
     /// Whether a goodbye of the node ends this connection only, and not the session.
     pub(super) fn is_passing(&self, code: ErrorCode) -> bool {
         let is_kept = self.phase == Phase::Talking && self.resumption.is_wanted;
-        let is_refused = matches!(code, ErrorCode::Limit | ErrorCode::Busy);
-        is_kept && !self.resumption.is_first()
+        if !is_kept || self.resumption.is_first() {
+            return false;
+        }
+        match code {
             // This process slept, and the node has waited long enough.
-            && (code == ErrorCode::Timeout || !self.welcomed && is_refused)
+            ErrorCode::Timeout => true,
+            // Another node, or the next one here, opens a new session.
+            ErrorCode::ShuttingDown => true,
+            ErrorCode::Limit | ErrorCode::Busy | ErrorCode::Internal => !self.welcomed,
+            ErrorCode::Unauthorized => !self.welcomed && self.resumption.renews_token,
+            _ => false,
+        }
     }
 
     /// The node has answered the hello.

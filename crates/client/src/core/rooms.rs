@@ -20,6 +20,8 @@ pub(super) struct RoomCopy {
     epoch: u64,
     /// How long the connection may be silent while the client is in the room.
     silence: Option<Duration>,
+    /// How long the room keeps the seat after a lost connection.
+    grace: Duration,
     /// The version of the copy; 0 before the first snapshot.
     pub(super) version: u64,
     /// The number of the last event.
@@ -136,10 +138,11 @@ pub(super) struct Rooms {
 
 impl Rooms {
     pub(super) fn joined(&mut self, joined: &Joined<'_>) -> Result<(), ClientError> {
-        let &Joined { room, epoch, silence, .. } = joined;
+        let &Joined { room, epoch, silence, grace, .. } = joined;
         let copy = RoomCopy {
             epoch,
             silence,
+            grace,
             version: 0,
             sequence: 0,
             in_step: false,
@@ -164,6 +167,11 @@ impl Rooms {
     /// How long the connection may be silent, by the room that allows least.
     pub(super) fn silence(&self) -> Option<Duration> {
         self.copies.values().filter_map(|copy| copy.silence).min()
+    }
+
+    /// The shortest time for which a room keeps the seat, of those that keep it.
+    pub(super) fn grace(&self) -> Option<Duration> {
+        self.copies.values().map(|copy| copy.grace).filter(|grace| !grace.is_zero()).min()
     }
 
     pub(super) fn clear(&mut self) {

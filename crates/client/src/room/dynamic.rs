@@ -88,7 +88,7 @@ impl Mirror for DynamicCopy {
 
 /// Dynamic rooms. In `packed`, entering one may take a request for its schema.
 impl Connection {
-    /// Enters an existing room, by its id or with a reservation for it.
+    /// Enters an existing room, by its id, or with a reservation or a ticket for it.
     ///
     /// # Errors
     /// If the node or the room refuses, the node's schema can't be read, or the connection has

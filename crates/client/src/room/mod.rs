@@ -25,6 +25,7 @@ use crate::connection::{
 };
 use crate::core::Joined;
 use crate::{Error, Mirror};
+pub(crate) use shared::Kept;
 use shared::{RawEvent, Shared};
 
 /// The kind of a [`Room`]: a type of state, or [`Dynamic`].
@@ -48,7 +49,7 @@ impl Connection {
     /// Enters a room, and waits for its first snapshot. With a build, only if the node's schema is
     /// compatible with it.
     async fn enter<R: Kind>(&self, door: Door, build: Option<Build>) -> Result<Room<R>, Error> {
-        let shared = Arc::new(Shared::new(R::mirror(self.format()), self.events_max));
+        let shared = Arc::new(Shared::new(R::mirror(self.format()), self.kept));
         let sink: Arc<dyn Sink> = Arc::<Shared<R::Mirror>>::clone(&shared);
         let entered =
             self.line.ask(|answer| Command::Enter(Enter { door, build, sink, answer })).await?;
@@ -194,7 +195,7 @@ impl<R: Kind> Room<R> {
     ///
     /// # Errors
     /// If events were [missed](Error::is_missed), because more came than [are
-    /// kept](crate::Connect::events_max); if the room [refused](Error::is_refused) a
+    /// kept](crate::Connect::event_bytes_max); if the room [refused](Error::is_refused) a
     /// [`send`](Self::send); if the event can't be read; or if this client is no longer in the
     /// room. Unless this client is no longer in the room, further events may follow.
     ///

@@ -14,6 +14,19 @@ use crate::connection::{Sink, Translation};
 use crate::core::{RoomEvent, Update};
 use crate::{Error, Mirror};
 
+/// What an event counts for beside its payload. The message of an event has at least 6 bytes beside
+/// the payload, so four times the bytes of all messages is always enough.
+pub(super) const EVENT_BYTES: usize = 24;
+
+/// How much a room, or a listener, keeps until it is taken out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// The most events or changes.
+    pub(crate) events_max: usize,
+    /// More events are kept while they have no more bytes than this.
+    pub(crate) event_bytes_max: usize,
+}
+
 /// The copy and the events of one room. The lock is held while one update is applied or one event
 /// is taken, never while waiting.
 #[derive(Debug)]
@@ -23,7 +36,7 @@ pub(super) struct Shared<M> {
     changed: Notify,
     /// An event came, or the room ended.
     arrived: Notify,
-    events_max: usize,
+    kept: Kept,
 }
 
 #[derive(Debug)]
@@ -32,6 +45,8 @@ struct Inner<M> {
     /// The count of the copy's changes that `changed` last returned for.
     changes_seen: u64,
     events: VecDeque<Result<RawEvent, Error>>,
+    /// What the events count for.
+    event_bytes: usize,
     events_missed: u64,
     ended: Option<Error>,
 }
@@ -46,20 +61,16 @@ pub(super) struct RawEvent {
 }
 
 impl<M: Mirror> Shared<M> {
-    pub(super) fn new(mirror: M, events_max: usize) -> Self {
+    pub(super) fn new(mirror: M, kept: Kept) -> Self {
         let inner = Inner {
             copy: Copy::new(mirror),
             changes_seen: 1,
             events: VecDeque::new(),
+            event_bytes: 0,
             events_missed: 0,
             ended: None,
         };
-        Self {
-            inner: Mutex::new(inner),
-            changed: Notify::new(),
-            arrived: Notify::new(),
-            events_max,
-        }
+        Self { inner: Mutex::new(inner), changed: Notify::new(), arrived: Notify::new(), kept }
     }
 
     /// Works on the copy, then wakes whoever waits for a change of it.
@@ -106,6 +117,7 @@ impl<M: Mirror> Shared<M> {
                     return Err(Error::missed(missed));
                 }
                 if let Some(event) = inner.events.pop_front() {
+                    inner.event_bytes -= bytes(&event);
                     return event;
                 }
                 if let Some(error) = &inner.ended {
@@ -148,18 +160,21 @@ impl<M: Mirror> Shared<M> {
                 copy.listeners.insert(Listeners::new(second, has_copy))
             }
         };
-        let queue = listeners.listen(pattern, self.events_max);
+        let queue = listeners.listen(pattern, self.kept.events_max);
         let room: Weak<Self> = Arc::downgrade(self);
         Ok(Changes::new(queue, room))
     }
 
     fn arrive(&self, event: Result<RawEvent, Error>) {
         let mut inner = self.lock();
-        if inner.events.len() >= self.events_max {
-            inner.events.pop_front();
+        let Kept { events_max, event_bytes_max } = self.kept;
+        inner.event_bytes += bytes(&event);
+        inner.events.push_back(event);
+        while inner.events.len() > events_max && inner.event_bytes > event_bytes_max {
+            let Some(oldest) = inner.events.pop_front() else { break };
+            inner.event_bytes -= bytes(&oldest);
             inner.events_missed += 1;
         }
-        inner.events.push_back(event);
         drop(inner);
         self.arrived.notify_waiters();
     }
@@ -168,6 +183,11 @@ impl<M: Mirror> Shared<M> {
         // A mirror that panicked is half changed, as after an error, and the copy knows it.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What an event counts for.
+fn bytes(event: &Result<RawEvent, Error>) -> usize {
+    EVENT_BYTES + event.as_ref().map_or(0, |event| event.payload.len())
 }
 
 impl<M: Mirror + Send + Sync> Listened for Shared<M> {

@@ -16,7 +16,7 @@ use crate::core::Creation;
 /// for the node's schema, and converts everything it receives and sends. A room of any other build
 /// is not entered. The connection must have the format `packed`.
 impl Connection {
-    /// Enters an existing room, by its id or with a reservation for it.
+    /// Enters an existing room, by its id, or with a reservation or a ticket for it.
     ///
     /// # Errors
     /// If the node or the room refuses, the node's room type is

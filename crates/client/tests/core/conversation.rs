@@ -22,12 +22,12 @@ const STEPS: [Step; 3] = [
         acts: |client| assert_eq!(client.join("r"), Ok(RequestNumber(1))),
         packed: &[
             b"\x41\x01\x07\x02tk\xe8\x07\x80\x08\x00\x00",
-            b"\x42\x01\x01\x01r\x05table\x00\x04\x03\x14\x0a\x63\x00",
+            b"\x42\x01\x01\x01r\x05table\x00\x04\x03\x14\x0a\x63\x00\x90\x4e",
             b"\x47\x01\x03\x05\"s\"",
         ],
         json: &[
             r#"{"type":"welcome","protocol":1,"session":7,"resume":"dGs=","heartbeat_ms":1000,"max_message_bytes":1024}"#,
-            r#"{"type":"joined","request":1,"room":1,"id":"r","room_type":"table","player":4,"epoch":3,"tick_hz":20,"sync_hz":10,"fingerprint":99}"#,
+            r#"{"type":"joined","request":1,"room":1,"id":"r","room_type":"table","player":4,"epoch":3,"tick_hz":20,"sync_hz":10,"fingerprint":99,"grace_ms":10000}"#,
             r#"{"type":"snapshot","room":1,"epoch":3,"version":5,"ops":"s"}"#,
         ],
     },

@@ -426,6 +426,52 @@ fn a_goodbye_ends_the_session_and_giving_up_on_a_silent_client_does_not() {
 }
 
 #[test]
+fn a_node_that_shuts_down_leaves_the_client_away_and_keeps_nothing() {
+    let mut talk = Talk::kept_in_room();
+    assert!(!talk.client.grace().is_zero());
+    let (code, text) = (ErrorCode::ShuttingDown, "until nine".to_owned());
+    talk.says(&ServerMessage::Goodbye { code, text: text.clone().into() });
+    let error = ClientError::TurnedAway { code, text, retry_after: None };
+    assert_eq!(talk.all_events(), [Event::ConnectionLost { error }]);
+    assert!(talk.client.is_away() && talk.client.grace().is_zero());
+    // The next node knows no session.
+    talk.reconnects(Format::Packed, false);
+    talk.says(&kept(b"n1", None));
+    assert!(talk.all_events().iter().any(|event| matches!(event, Event::NewSession { .. })));
+    // A client that does not resume has ended.
+    let mut talk = Talk::in_room();
+    talk.says(&ServerMessage::Goodbye { code, text: "".into() });
+    assert!(talk.client.is_finished());
+}
+
+#[test]
+fn the_attempts_are_planned_by_the_room_that_keeps_its_seat_for_the_shortest_time() {
+    let mut talk = Talk::kept_in_room();
+    for (grace, shortest) in [(20_000, 10_000), (700, 700), (0, 700), (900, 700)] {
+        let request = talk.client.join("r").unwrap();
+        let mut message = joined(request, RoomNumber(100 + grace), 3);
+        if let ServerMessage::Joined { grace_ms, .. } = &mut message {
+            *grace_ms = grace;
+        }
+        talk.says(&message);
+        assert_eq!(talk.client.shortest_grace(), Duration::from_millis(shortest));
+    }
+}
+
+#[test]
+fn a_program_that_renews_its_token_gets_one_more_attempt() {
+    let code = ErrorCode::Unauthorized;
+    let mut talk = Talk::kept_in_room();
+    talk.client.set_renews_token(true);
+    talk.reconnects(Format::Packed, false);
+    talk.says(&ServerMessage::Goodbye { code, text: "expired".into() });
+    assert!(talk.client.is_away());
+    talk.reconnects(Format::Packed, false);
+    talk.says(&ServerMessage::Goodbye { code, text: "expired".into() });
+    assert!(talk.client.is_finished());
+}
+
+#[test]
 fn an_attempt_that_fails_is_not_reported_and_the_client_may_give_up() {
     let mut talk = Talk::kept_in_room();
     let asked = ask(&mut talk);
@@ -540,7 +586,7 @@ fn a_suspected_connection_has_five_seconds_to_answer() {
     assert!(talk.client.is_away());
 }
 
-/// Three sends and a request, of which the node has confirmed one send.
+/// Three sends and a request; the node has confirmed one send.
 fn sends(talk: &mut Talk) -> RequestNumber {
     for _ in 0..3 {
         talk.client.send(ROOM, 0, "nudge", b"1").unwrap();

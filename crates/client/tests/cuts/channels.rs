@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_channel::{Access, ChannelRule};
-use playfield_client::{Channel, ChannelEvent, Connection, Format};
+use playfield_client::{Channel, ChannelEvent, Connection};
 use playfield_server::{Running, Server};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-use crate::proxy::{self, Cuts, Random};
-use crate::{config, connected, stands_still};
+use crate::proxy::{self, Cuts};
+use crate::{config, connected, cuts_and_random, stands_still, ways};
 
 /// Its history has all that was published.
 const DEEP: &str = "deep";
@@ -114,15 +114,10 @@ async fn play(
 
 #[tokio::test]
 async fn a_subscriber_sees_each_publication_once_and_is_told_of_gaps() {
-    let count = std::env::var("PLAYFIELD_CUTS").map_or(200, |count| count.parse().unwrap());
-    let seed = std::env::var("PLAYFIELD_CUTS_SEED").map_or(1, |seed| seed.parse().unwrap());
     let (node, root) = start();
+    let (count, mut random) = cuts_and_random();
     let cuts = Cuts::new(count);
-    let mut random = Random(seed);
-    let ways: Vec<(&str, Format)> = ["tcp", "ws", "tls", "wss"]
-        .into_iter()
-        .flat_map(|scheme| Format::ALL.map(|format| (scheme, format)))
-        .collect();
+    let ways = ways();
     let playing = Arc::new(Barrier::new(ways.len()));
     let mut players = JoinSet::new();
     for (who, (scheme, format)) in (0..).zip(ways) {

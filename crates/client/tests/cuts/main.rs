@@ -268,17 +268,27 @@ async fn connected(url: &str, name: &str, format: Format, root: &[u8]) -> Connec
     }
 }
 
-#[tokio::test]
-async fn nothing_is_lost_or_done_twice_however_often_connections_are_cut() {
+/// How many connections to cut, by `PLAYFIELD_CUTS`, and where, by `PLAYFIELD_CUTS_SEED`.
+fn cuts_and_random() -> (usize, Random) {
     let count = std::env::var("PLAYFIELD_CUTS").map_or(200, |count| count.parse().unwrap());
     let seed = std::env::var("PLAYFIELD_CUTS_SEED").map_or(1, |seed| seed.parse().unwrap());
-    let (node, root) = start();
-    let cuts = Cuts::new(count);
-    let mut random = Random(seed);
-    let ways: Vec<(&str, Format)> = ["tcp", "ws", "tls", "wss"]
+    (count, Random(seed))
+}
+
+/// Every transport with every format.
+fn ways() -> Vec<(&'static str, Format)> {
+    ["tcp", "ws", "tls", "wss"]
         .into_iter()
         .flat_map(|scheme| Format::ALL.map(|format| (scheme, format)))
-        .collect();
+        .collect()
+}
+
+#[tokio::test]
+async fn nothing_is_lost_or_done_twice_however_often_connections_are_cut() {
+    let (node, root) = start();
+    let (count, mut random) = cuts_and_random();
+    let cuts = Cuts::new(count);
+    let ways = ways();
     let totals = Arc::new([const { AtomicUsize::new(0) }; 3]);
     let playing = Arc::new(tokio::sync::Barrier::new(ways.len() * KEYS.len()));
     let mut players = JoinSet::new();

@@ -4,12 +4,13 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use playfield_client::{Connection, Dynamic, Error, ErrorCode, Format, Room};
+use playfield_client::{Connection, Dynamic, Error, ErrorCode, Format, Room, connect};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{RoomInfo, ServerMessage};
 use playfield_wire::tree::digest_of;
 use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
+use tokio::net::TcpListener;
 
 use crate::server::Server;
 use crate::support::{Said, WAYS, joined, other, patch};
@@ -225,8 +226,10 @@ async fn events_and_refused_sends_come_in_order() {
 
 #[tokio::test]
 async fn events_past_the_limit_are_dropped_and_counted() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Json, false, |connect| connect.events_max(2)).await;
+    let (connection, mut server) = Server::welcomed_as(Format::Json, false, |connect| {
+        connect.events_max(2).event_bytes_max(0)
+    })
+    .await;
     let room = enter(&connection, &mut server).await;
     for sequence in 1..=5 {
         server.say(&event(sequence)).await;
@@ -237,6 +240,61 @@ async fn events_past_the_limit_are_dropped_and_counted() {
     assert!(error.to_string().starts_with("3 events"));
     assert_eq!(room.next_event().await.unwrap().sequence(), 4);
     assert_eq!(room.next_event().await.unwrap().sequence(), 5);
+}
+
+#[tokio::test]
+async fn more_events_are_kept_while_they_are_short() {
+    // Each counts for its payload of 1 byte, and for 24.
+    for (bytes_max, missed) in [(5 * 25, 0), (5 * 25 - 1, 1)] {
+        let (connection, mut server) = Server::welcomed_as(Format::Json, false, |connect| {
+            connect.events_max(2).event_bytes_max(bytes_max)
+        })
+        .await;
+        let room = enter(&connection, &mut server).await;
+        for sequence in 1..=5 {
+            server.say(&event(sequence)).await;
+        }
+        settle(&connection, &mut server).await;
+        if missed > 0 {
+            let error = room.next_event().await.unwrap_err();
+            assert!(error.to_string().starts_with("1 events"), "{error}");
+        }
+        for sequence in missed + 1..=5 {
+            assert_eq!(room.next_event().await.unwrap().sequence(), sequence);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_room_that_is_dropped_is_left_before_the_program_enters_another() {
+    for _ in 0..32 {
+        let (connection, room, mut server) = in_room().await;
+        room.send("nudge", &json!(1)).await.unwrap();
+        drop(room);
+        let node = async {
+            let mut heard = Vec::new();
+            while heard.len() < 3 {
+                let Said::Other(said) = server.hear().await else { continue };
+                heard.extend(
+                    ["Send", "Leave", "Join"].into_iter().find(|what| said.starts_with(what)),
+                );
+            }
+            assert_eq!(heard, ["Send", "Leave", "Join"]);
+            drop(server);
+        };
+        let (joined, ()) = tokio::join!(connection.join_dynamic("r"), node);
+        assert!(joined.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_closes_a_connection_on_arrival_may_have_refused_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connecting = connect(&format!("tcp://{address}"));
+    let (refused, ()) = tokio::join!(connecting, async { drop(listener.accept().await.unwrap()) });
+    let error = refused.unwrap_err();
+    assert!(error.is_closed() && error.to_string().contains("may have refused it"), "{error}");
 }
 
 #[tokio::test]

@@ -75,8 +75,11 @@ impl Handle<Load> for Harbour {
 }
 
 fn server() -> Running {
-    let config =
-        Config { listen: SocketAddr::from(([127, 0, 0, 1], 0)), shards: 1, ..Config::default() };
+    server_at(SocketAddr::from(([127, 0, 0, 1], 0)))
+}
+
+fn server_at(listen: SocketAddr) -> Running {
+    let config = Config { listen, shards: 1, ..Config::default() };
     Server::new(config).room_type(RoomType::of::<Harbour>("harbour")).start().unwrap()
 }
 
@@ -168,4 +171,32 @@ async fn the_node_confirms_what_came_before_a_goodbye() {
         assert_eq!(unconfirmed, 0);
     }
     server.shutdown();
+}
+
+#[tokio::test]
+async fn a_node_that_is_restarted_gives_its_clients_a_new_session() {
+    for scheme in ["tcp", "ws"] {
+        let server = server();
+        let address = server.local_addr();
+        let connection = connected(&server, scheme, Format::Json).await;
+        let room = connection.join_or_create_dynamic("harbour", None).await.unwrap();
+        let mut events = connection.events();
+        server.shutdown();
+        let event = events.next().await;
+        let Some(ConnectionEvent::Lost { error }) = event else { panic!("{event:?}") };
+        assert_eq!(error.code(), Some(ErrorCode::ShuttingDown));
+        let server = server_at(address);
+        loop {
+            match events.next().await {
+                Some(ConnectionEvent::AttemptFailed { .. }) => {}
+                Some(ConnectionEvent::NewSession { .. }) => break,
+                event => panic!("{event:?}"),
+            }
+        }
+        assert!(room.changed().await.unwrap_err().is_left());
+        let room = connection.join_or_create_dynamic("harbour", None).await.unwrap();
+        assert_eq!(room.request("Load", &json!({ "tons": 1 })).await.unwrap(), 1);
+        connection.close().await;
+        server.shutdown();
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use playfield_client::{
     Connect, Connection, ConnectionEvent, ConnectionEvents, Dynamic, ErrorCode, Format, Room,
     connect,
 };
+use playfield_wire::message::MessageRef;
 use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
@@ -207,6 +208,95 @@ async fn close_and_drop_do_not_wait_for_a_lost_connection() {
 }
 
 #[tokio::test]
+async fn all_events_of_a_resumption_are_kept_until_they_are_taken_out() {
+    let (connection, room, server, listener) = in_room(|connect| connect).await;
+    drop(server);
+    let mut server = comes_back(&listener, 1).await;
+    for sequence in 1..=3000 {
+        let (room, message) = (RoomNumber(1), MessageRef::Name("dealt".into()));
+        let (version, payload) = (5, &b"7"[..]);
+        server.say(&ServerMessage::Event { room, sequence, version, message, payload }).await;
+    }
+    // The first ping is that of the welcome.
+    server.pong().await;
+    tokio::join!(connection.ping(), server.pong()).0.unwrap();
+    for sequence in 1..=3000 {
+        assert_eq!(room.next_event().await.unwrap().sequence(), sequence);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_says_why_and_when_to_come_again() {
+    let (connection, room, server, listener) = in_room(|connect| connect).await;
+    let mut events = connection.events();
+    drop(server);
+    let wait = Duration::from_millis(60);
+    for code in [ErrorCode::Busy, ErrorCode::Limit, ErrorCode::Internal] {
+        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let (text, retry_after_ms) = ("try again".into(), Some(60));
+        let error = ServerMessage::Error { request: None, room: None, code, text, retry_after_ms };
+        server.say(&error).await;
+        server.say(&ServerMessage::Goodbye { code, text: "full".into() }).await;
+        let refused = Instant::now();
+        let (_, hello) = Server::accept(&listener, Format::Json).await;
+        assert!(refused.elapsed() >= wait, "it came again too soon: {hello:?}");
+    }
+    is_lost(&mut events).await;
+    for code in [ErrorCode::Busy, ErrorCode::Limit, ErrorCode::Internal] {
+        // Between them are the connections that ended at once.
+        let error = loop {
+            match events.next().await {
+                Some(ConnectionEvent::AttemptFailed { error }) if error.code().is_some() => {
+                    break error;
+                }
+                Some(ConnectionEvent::AttemptFailed { .. }) => {}
+                event => panic!("{event:?}"),
+            }
+        };
+        assert_eq!(
+            (error.code(), error.text(), error.retry_after()),
+            (Some(code), "full", Some(wait))
+        );
+        assert!(error.to_string().contains("full"), "{error}");
+    }
+    drop((connection, room));
+}
+
+#[tokio::test]
+async fn a_refused_token_is_renewed_once_where_a_function_gives_it() {
+    for (renews, accepted) in [(true, true), (true, false), (false, false)] {
+        let (connection, room, server, listener) = in_room(|connect| match renews {
+            true => connect.token_by(|| async { Ok::<_, std::io::Error>("token") }),
+            false => connect.token(b"token"),
+        })
+        .await;
+        let mut events = connection.events();
+        drop(server);
+        let code = ErrorCode::Unauthorized;
+        let goodbye = ServerMessage::Goodbye { code, text: "it has expired".into() };
+        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        server.say(&goodbye).await;
+        is_lost(&mut events).await;
+        if renews {
+            let (mut server, _) = Server::accept(&listener, Format::Json).await;
+            let event = events.next().await;
+            let Some(ConnectionEvent::AttemptFailed { error }) = event else { panic!("{event:?}") };
+            assert_eq!((error.code(), error.text()), (Some(code), "it has expired"));
+            if accepted {
+                server.say(&kept(b"t2", Some(Resumed { received: 1, lost: vec![] }))).await;
+                let event = events.next().await;
+                assert!(matches!(event, Some(ConnectionEvent::Resumed { .. })), "{event:?}");
+                continue;
+            }
+            server.say(&goodbye).await;
+        }
+        let error = room.changed().await.unwrap_err();
+        assert_eq!((error.is_closed(), error.code()), (true, Some(code)));
+        drop(connection);
+    }
+}
+
+#[tokio::test]
 async fn a_node_that_refuses_the_client_ends_it_and_one_that_is_full_does_not() {
     let (connection, room, server, listener) = in_room(|connect| connect).await;
     drop(server);
@@ -270,7 +360,8 @@ async fn a_function_gives_a_token_for_each_connection_and_may_fail() {
             panic!("each attempt is reported");
         };
         assert!(error.is_token_missing(), "{error}");
-        assert_eq!(error.to_string(), "the function that gives the token failed");
+        assert!(error.to_string().starts_with("the function that gives the token failed: "));
+        assert!(error.to_string().contains(why), "{error}");
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains(why), "{source}");
     }
@@ -294,7 +385,10 @@ async fn a_client_whose_token_function_always_fails_gives_up_and_says_why() {
     let error = room.changed().await.unwrap_err();
     assert!(error.is_closed());
     let text = error.to_string();
-    assert!(text.ends_with("the function that gives the token failed"), "{text}");
+    assert!(
+        text.ends_with("the function that gives the token failed: the user logged out"),
+        "{text}"
+    );
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "the user logged out");
     assert!(is_out.load(Ordering::SeqCst) > 1);
     drop(connection);

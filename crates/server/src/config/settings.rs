@@ -426,8 +426,7 @@ settings! {
     publication_bytes_max: usize = "65536", 1..=16_777_216;
     /// Maximum publications per session and second; also the burst.
     publishes_per_second_max: u64 = "100", 1..=1_000_000;
-    /// Maximum channels per session and minute that it subscribes to or publishes in anew; also the
-    /// burst. It bounds how many channels a session can have created.
+    /// Maximum channels per minute that a session starts to use; also the burst. It bounds how many channels a session can have created.
     channels_opened_per_minute_max: u64 = "600", 1..=1_000_000;
     /// Maximum channels that one session subscribes to.
     subscriptions_per_session_max: usize = "128", 1..=65_536;

@@ -83,8 +83,11 @@ fn status(code: ErrorCode) -> u16 {
     match code {
         ErrorCode::BadPayload | ErrorCode::BadKey => 400,
         ErrorCode::Unauthorized => 401,
-        ErrorCode::CreationClosed => 403,
-        ErrorCode::RoomNotFound | ErrorCode::UnknownRoomType => 404,
+        ErrorCode::CreationClosed | ErrorCode::Forbidden => 403,
+        ErrorCode::RoomNotFound
+        | ErrorCode::UnknownRoomType
+        | ErrorCode::UnknownChannel
+        | ErrorCode::UnknownDevice => 404,
         ErrorCode::RoomFull | ErrorCode::RoomLocked | ErrorCode::RoomExists => 409,
         ErrorCode::TooLarge => 413,
         ErrorCode::Refused | ErrorCode::Room(_) => 422,
@@ -108,6 +111,9 @@ mod tests {
     fn errors_have_the_status_of_their_code() {
         for (code, status) in [
             (ErrorCode::RoomNotFound, 404),
+            (ErrorCode::UnknownDevice, 404),
+            (ErrorCode::Forbidden, 403),
+            (ErrorCode::UnknownChannel, 404),
             (ErrorCode::Busy, 503),
             (ErrorCode::RoomClosed, 503),
             (ErrorCode::Limit, 429),

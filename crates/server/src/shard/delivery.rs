@@ -22,14 +22,14 @@ use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::mail::ShardMail;
 use crate::shard::parcels::{pack, pack_lost, trim};
 use crate::shard::rooms::join::JoinRequest;
-use crate::shard::rooms::member::{HeldEvent, Member, MemberOutput, Members, Standing};
+use crate::shard::rooms::member::{Member, MemberOutput, Members, Standing};
 use crate::stats::Counters;
 
 /// Instead of a room's id: mail from outside the node's rooms.
 const OUTSIDE: &str = "";
 
 /// What an event takes beside its payload, at most.
-const EVENT_HEADER_BYTES_MAX: usize = 64;
+pub(super) const EVENT_HEADER_BYTES_MAX: usize = 64;
 
 /// All that a room's output can reach.
 pub(crate) struct Delivery {
@@ -49,6 +49,9 @@ pub(crate) struct Delivery {
     pub(crate) remote_dirty: Vec<(RoomKey, MemberKey)>,
     /// Connections to be closed once the rooms have had their turn.
     pub(crate) doomed: Vec<(ConnectionKey, ErrorCode, String)>,
+    /// Seats of players without a connection that are taken from them once the rooms have had their
+    /// turn.
+    pub(crate) given_up: Vec<(RoomKey, MemberKey)>,
     /// Shards whose mailbox was full the last time.
     pub(crate) congested: Vec<bool>,
     /// Joins of sessions of this shard that rooms of this shard have refused after a while.
@@ -249,18 +252,29 @@ impl Delivery {
     /// Gives up a member's connection: too much waits for it. `unless_away`: a session that turns out
     /// to have no connection goes on.
     pub(crate) fn doom(&mut self, member: &mut Member, unless_away: bool) {
-        let bytes_max = self.node.config.outbox_bytes_max;
-        let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
-        let code = ErrorCode::TooSlow;
         match &mut member.output {
-            MemberOutput::Here(connection) => self.doom_connection(*connection, code, text),
+            MemberOutput::Here(connection) => self.doom_unread(*connection),
             MemberOutput::Elsewhere(session) if !session.doomed => {
                 session.doomed = true;
                 let (shard, connection) = (session.shard, session.connection);
+                let (code, text) = self.unread();
                 self.post(shard, ShardMail::Doom { connection, code, text, unless_away });
             }
             MemberOutput::Elsewhere(_) => {}
         }
+    }
+
+    /// Why a connection is given up for which too much waits.
+    fn unread(&self) -> (ErrorCode, String) {
+        let bytes_max = self.node.config.outbox_bytes_max;
+        let text = format!("outbox_bytes_max: more than {bytes_max} bytes are unsent");
+        (ErrorCode::TooSlow, text)
+    }
+
+    /// Gives up a connection of this shard: too much waits for it.
+    pub(super) fn doom_unread(&mut self, key: ConnectionKey) {
+        let (code, text) = self.unread();
+        self.doom_connection(key, code, text);
     }
 
     /// Gives up a connection of this shard.
@@ -274,11 +288,18 @@ impl Delivery {
 
     /// Sends a member's output to its session's shard.
     pub(crate) fn ship(&mut self, member: &mut Member) {
-        if let MemberOutput::Elsewhere(session) = &mut member.output
-            && (!session.out.is_empty()
-                || session.done > 0
-                || session.lost > 0
-                || session.took > Duration::ZERO)
+        let MemberOutput::Elsewhere(session) = &mut member.output else { return };
+        if session.entering != session.entering_counted {
+            let (before, after) = (session.entering_counted, session.entering);
+            session.entering_counted = after;
+            let (connection, number) = (session.connection, member.number);
+            let holds = ShardMail::Holds { connection, number, before, after };
+            self.post(session.shard, holds);
+        }
+        if !session.out.is_empty()
+            || session.done > 0
+            || session.lost > 0
+            || session.took > Duration::ZERO
         {
             match std::mem::take(&mut session.lost) {
                 0 => {}
@@ -295,7 +316,13 @@ impl Delivery {
 
     /// The member has left its room: its output is sent, then its session is informed.
     /// `answered` is the request to leave that was answered, if it was one.
-    pub(crate) fn part(&mut self, mut member: Member, answered: Option<RequestNumber>) {
+    pub(crate) fn part(
+        &mut self,
+        place: (RoomKey, MemberKey),
+        mut member: Member,
+        answered: Option<RequestNumber>,
+    ) {
+        let _ = self.take_held(place, &mut member);
         self.ship(&mut member);
         match member.output {
             MemberOutput::Here(connection) => {
@@ -367,13 +394,8 @@ impl RoomOutput for HostedRoomOutput<'_> {
         let Some(member) = self.members.get_mut(key) else { return };
         match &mut member.standing {
             Standing::Live => self.delivery.event((self.room, key), member, event, payload),
-            Standing::Entering(entering) => {
-                let bytes = payload.len() + EVENT_HEADER_BYTES_MAX;
-                if entering.events_bytes + bytes > self.delivery.node.config.outbox_bytes_max {
-                    return self.delivery.doom(member, false);
-                }
-                entering.events_bytes += bytes;
-                entering.events.push(HeldEvent { header: event, payload: payload.to_vec() });
+            Standing::Entering(_) => {
+                self.delivery.hold_event((self.room, key), member, event, payload);
             }
         }
     }
@@ -388,8 +410,10 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn refused(&mut self, link: Link, why: &Error) {
         let key = member_key(link);
         let Some(join) = self.members.get_mut(key).and_then(Member::take_held) else { return };
-        let Some(member) = self.members.remove(key) else { return };
+        let Some(mut member) = self.members.remove(key) else { return };
         self.delivery.node.directory.release(self.id);
+        let _ = self.delivery.take_held((self.room, key), &mut member);
+        self.delivery.ship(&mut member);
         match member.output {
             MemberOutput::Here(connection) => {
                 self.delivery.refusals.push_back((connection, join, why.clone()));
@@ -417,14 +441,17 @@ impl RoomOutput for HostedRoomOutput<'_> {
                 retry_after_ms: why.retry_after_ms(),
             },
             // The join that asked the room finds it gone, and answers.
-            Standing::Entering(_) => return,
+            Standing::Entering(_) => {
+                let _ = self.delivery.take_held((self.room, key), &mut member);
+                return self.delivery.ship(&mut member);
+            }
         };
         self.delivery.send((self.room, key), &mut member, &message);
         let (shard, connection) = match &member.output {
             MemberOutput::Here(connection) => (self.delivery.shard, *connection),
             MemberOutput::Elsewhere(session) => (session.shard, session.connection),
         };
-        self.delivery.part(member, None);
+        self.delivery.part((self.room, key), member, None);
         // A client that sends far too much is not served elsewhere either.
         if why.code() == ErrorCode::TooFast {
             let (code, text) = (ErrorCode::TooFast, why.text().to_owned());

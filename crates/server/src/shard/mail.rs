@@ -62,6 +62,9 @@ pub(crate) enum ShardMail {
         took: Duration,
         bytes: Vec<u8>,
     },
+    /// To the session's shard: the room holds `after` bytes of events for a player who is entering
+    /// it, instead of `before`.
+    Holds { connection: ConnectionKey, number: RoomNumber, before: usize, after: usize },
     /// To the session's shard: the session has left the room. `snapshots` is what is left of its
     /// limit, and `answered` the request to leave that was answered, if there was one.
     Ended {
@@ -90,7 +93,7 @@ pub(crate) enum ShardMail {
     Answer { answer: Answer, part: Part },
     /// To the connection's shard: the authenticator has decided.
     Authenticated { connection: ConnectionKey, decided: Box<Decided> },
-    /// Between the home of a channel and a shard with sessions that have to do with it.
+    /// Between the home of a channel and a shard whose sessions use it.
     Channel(Box<ChannelMail>),
     /// To shards with subscribers: a publication of the channel with this number.
     Publication { channel: u64, publication: Arc<Publication> },

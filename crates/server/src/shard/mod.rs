@@ -16,6 +16,7 @@ pub(crate) mod channels;
 pub(crate) mod connection;
 mod delivery;
 pub(crate) mod devices;
+mod held_events;
 pub(crate) mod keys;
 pub(crate) mod mail;
 mod moment;
@@ -179,6 +180,7 @@ impl Shard {
             local_mail: VecDeque::new(),
             remote_dirty: Vec::new(),
             doomed: Vec::new(),
+            given_up: Vec::new(),
             refusals: VecDeque::new(),
             congested: vec![false; shards],
             background,
@@ -345,7 +347,9 @@ impl Shard {
             if let Some(key) = self.delivery.connections.next_dirty() {
                 // Nothing is written to it now, so what it holds is not counted there.
                 let connection = self.delivery.connections.get(key);
-                if connection.is_some_and(|connection| connection.blocked || connection.held) {
+                if connection.is_some_and(|connection| {
+                    connection.blocked || connection.held || connection.waiting_bytes > 0
+                }) {
                     self.count_bytes(key);
                 }
                 return Some(key);
@@ -388,6 +392,12 @@ impl Shard {
     #[cfg(test)]
     pub(crate) fn buffered(&self, key: ConnectionKey) -> usize {
         self.delivery.connections.get(key).map_or(0, Connection::buffered)
+    }
+
+    /// How many bytes of events wait for a session to be in their rooms.
+    #[cfg(test)]
+    pub(crate) fn entering_bytes(&self, key: ConnectionKey) -> usize {
+        self.delivery.connections.entering_bytes(key)
     }
 
     /// How many bytes of publications wait for a connection.

@@ -30,7 +30,7 @@ pub(crate) enum Parcel<'a> {
     Lost(u32),
 }
 
-/// Says that so many counted messages are not there.
+/// Says that this many counted messages are missing.
 pub(crate) fn pack_lost(out: &mut Vec<u8>, messages: u32) {
     out.extend_from_slice(&LOST.to_le_bytes());
     out.extend_from_slice(&messages.to_le_bytes());

@@ -49,6 +49,9 @@ impl Shard {
                 self.delivery.charge_connection(connection, self.now, took);
                 self.forward(connection, number, done, &bytes);
             }
+            ShardMail::Holds { connection, number, before, after } => {
+                self.holds_elsewhere(connection, number, (before, after));
+            }
             ShardMail::Ended { connection, number, snapshots, answered } => {
                 let session = self.delivery.connections.session_mut(connection);
                 let room = session.and_then(|session| session.left(number, snapshots));

@@ -78,7 +78,7 @@ impl Contents {
     }
 }
 
-/// Reads a file of at most [`FILE_BYTES_MAX`]. What is no file, such as a pipe or a device, may never
+/// Reads a file of at most [`FILE_BYTES_MAX`]. Anything else, such as a pipe or a device, may never
 /// end, and would hold the thread that looks for new certificates.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     // Before it is opened: that alone waits, if it is a pipe.

@@ -252,10 +252,7 @@ impl TlsConnection {
                 ConnectionState::WriteTraffic(mut traffic) => {
                     record.resize(chunk.len() + RECORD_OVERHEAD, 0);
                     encrypt(record, |out| traffic.encrypt(chunk, out))?;
-                    if self.record_bytes_max < RECORD_BYTES {
-                        let larger = self.record_bytes_max + chunk.len() / RECORD_PART;
-                        self.record_bytes_max = larger.min(RECORD_BYTES);
-                    }
+                    self.record_bytes_max = grown(self.record_bytes_max, chunk.len());
                     return Ok(chunk.len());
                 }
                 ConnectionState::EncodeTlsData(mut data) => {
@@ -308,6 +305,11 @@ impl TlsConnection {
     }
 }
 
+/// How large the next record may be, after one of `written` bytes.
+fn grown(record_bytes_max: usize, written: usize) -> usize {
+    (record_bytes_max + written / RECORD_PART).min(RECORD_BYTES)
+}
+
 /// Calls into the TLS library. Should it panic, only this connection ends.
 fn contained<T>(call: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let failed = || Err(Error::General("the TLS library failed".to_owned()));
@@ -355,4 +357,22 @@ fn encode(
     let bytes = bytes.map_err(|error| Error::General(error.to_string()))?;
     unsent.truncate(start + bytes);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST_RECORD_BYTES, RECORD_BYTES, RECORD_PART, grown};
+
+    /// Who loses a connection loses at most a part of what it has carried.
+    #[test]
+    fn records_grow_with_what_the_connection_has_carried() {
+        let (mut largest, mut carried) = (FIRST_RECORD_BYTES, 0);
+        while largest < RECORD_BYTES {
+            assert!(largest <= FIRST_RECORD_BYTES + carried / RECORD_PART);
+            carried += largest;
+            largest = grown(largest, largest);
+        }
+        assert!(carried <= 5 * RECORD_BYTES, "large ones come soon: after {carried} bytes");
+        assert_eq!(grown(RECORD_BYTES, RECORD_BYTES), RECORD_BYTES);
+    }
 }

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use lexopt::Arg::{Long, Short, Value};
-use playfield_bench::connections::{self, Side, Suite};
+use playfield_bench::connections::{self, Suite};
 use playfield_bench::rooms::{self, Role, Transport};
+use playfield_bench::side::Side;
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_bench::{
     attacks, channel, constructs, http, jwt, messages, packet, registry, resume, rounds, store,
@@ -93,8 +94,8 @@ connections were cut. The server runs on one core, the subscribers on another.
 ";
 
 const MESSAGES_HELP: &str = "
-messages: many clients that send messages to rooms, each of which is answered, compared with a bare
-server that reads and answers as many bytes. The server runs on one core, the clients on another.
+messages: many clients send requests to rooms, compared with a bare server that reads and answers as
+many bytes. The server runs on one core, the clients on another.
 ";
 
 const REGISTRY_HELP: &str = "
@@ -280,7 +281,7 @@ const MESSAGES: &[Opt] = &[
     Opt {
         name: "window",
         value: "N",
-        help: "only with so many messages of a client under way (default 10, then 1)",
+        help: "only with this many messages of a client under way (default 10, then 1)",
     },
     Opt { name: "seconds", value: "S", help: "how long each case is measured (default 5)" },
     JSON,
@@ -717,7 +718,7 @@ fn run_channel(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
             }
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
-            Long("role") => options.role = Some(one_of(parser, "role", channel::Side::NAMES)?),
+            Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             other => return Err(unknown(&other, CHANNEL)),
         }
@@ -744,7 +745,7 @@ fn run_messages(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), 
             }
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
-            Long("role") => options.role = Some(one_of(parser, "role", messages::Side::NAMES)?),
+            Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             other => return Err(unknown(&other, MESSAGES)),
         }

@@ -402,6 +402,20 @@ impl Connections {
         }
     }
 
+    /// How many bytes of events rooms hold that the session of a connection is entering.
+    pub(crate) fn entering_bytes(&self, key: ConnectionKey) -> usize {
+        let session = self.get(key).and_then(|connection| connection.session.as_deref());
+        session.map_or(0, |session| session.entering_bytes)
+    }
+
+    /// A room that the session of a connection is entering holds more or less events for it.
+    pub(crate) fn holds_events(&mut self, key: ConnectionKey, before: usize, after: usize) {
+        if let Some(session) = self.session_mut(key) {
+            session.entering_bytes = (session.entering_bytes + after).saturating_sub(before);
+            self.waits(key, before, after);
+        }
+    }
+
     /// Appends a ping of the transport, which is a WebSocket.
     pub(crate) fn ping_transport(&mut self, key: ConnectionKey, payload: &[u8]) {
         self.append(key, |out| {

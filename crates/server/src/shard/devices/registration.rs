@@ -160,7 +160,7 @@ impl Shard {
         })
     }
 
-    /// Does what is to be done with devices of this shard, and passes on the rest.
+    /// Carries out what concerns devices of this shard, and passes on the rest.
     pub(in crate::shard) fn deliver_device_mail(&mut self) {
         while let Some((shard, mail)) = self.delivery.devices.posts.pop_front() {
             if shard == self.delivery.shard {

@@ -70,6 +70,8 @@ pub(crate) struct Entering {
     pub(crate) events: Vec<HeldEvent>,
     /// How many bytes these take.
     pub(crate) events_bytes: usize,
+    /// They were too many, and the player is about to be taken out.
+    pub(crate) given_up: bool,
 }
 
 pub(crate) struct HeldEvent {
@@ -98,6 +100,10 @@ pub(crate) struct RemoteSession {
     pub(crate) doomed: bool,
     /// How many counted messages it was not sent since `out` was last added to.
     pub(crate) lost: u32,
+    /// How many bytes of events are held for it.
+    pub(crate) entering: usize,
+    /// How many of these its connection counts.
+    pub(crate) entering_counted: usize,
     /// It takes only what is counted: it has no connection, or is being resumed.
     pub(crate) held: bool,
     /// How many of its acts were done since its shard was last informed.
@@ -117,6 +123,8 @@ pub(crate) enum Farewell {
     Asked(RequestNumber),
     /// Its connection was lost for longer than the seat is kept.
     GraceOver,
+    /// Its session is away, and the room sent more before the player was in than may be kept.
+    TooMuch,
 }
 
 impl Farewell {
@@ -129,16 +137,22 @@ impl Farewell {
             Self::GraceOver => {
                 (None, ErrorCode::ConnectionLost, "the connection was lost for too long")
             }
+            Self::TooMuch => {
+                let text = "resume_bytes_max: the room sent too much while the connection was lost";
+                (None, ErrorCode::TooSlow, text)
+            }
         };
         let text = Cow::Borrowed(text);
         Some(match (&member.standing, self) {
-            (Standing::Entering(entering), Self::GraceOver) => ServerMessage::Error {
-                request: Some(entering.request),
-                room: None,
-                code,
-                text,
-                retry_after_ms: None,
-            },
+            (Standing::Entering(entering), Self::GraceOver | Self::TooMuch) => {
+                ServerMessage::Error {
+                    request: Some(entering.request),
+                    room: None,
+                    code,
+                    text,
+                    retry_after_ms: None,
+                }
+            }
             _ => ServerMessage::Left { request, room, code, text },
         })
     }
@@ -153,6 +167,8 @@ impl RemoteSession {
             in_flight: 0,
             doomed: false,
             lost: 0,
+            entering: 0,
+            entering_counted: 0,
             held: false,
             done: 0,
             took: Duration::ZERO,
@@ -240,6 +256,7 @@ impl Member {
             held: None,
             events: Vec::new(),
             events_bytes: 0,
+            given_up: false,
         };
         Self {
             output,

@@ -347,8 +347,9 @@ fn enter(
     (id, room_type): (RoomId, u16),
     now: Versioned<'_>,
 ) {
+    let events = delivery.take_held(place, member);
     let Standing::Entering(entering) = &mut member.standing else { return };
-    let (request, events) = (entering.request, std::mem::take(&mut entering.events));
+    let request = entering.request;
     member.standing = Standing::Live;
     let room_type = &delivery.node.room_types[usize::from(room_type)];
     let joined = ServerMessage::Joined {

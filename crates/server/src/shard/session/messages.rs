@@ -443,9 +443,9 @@ impl Shard {
         }
         let request = match farewell {
             Farewell::Asked(request) => Some(request),
-            Farewell::None | Farewell::GraceOver => None,
+            Farewell::None | Farewell::GraceOver | Farewell::TooMuch => None,
         };
-        self.delivery.part(member, request);
+        self.delivery.part((room, key), member, request);
     }
 }
 

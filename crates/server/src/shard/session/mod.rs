@@ -44,6 +44,8 @@ pub(crate) struct Session {
     pub(crate) usage: Usage,
     /// What it has used of them; `None` is nothing.
     allowances: Option<Box<Allowances>>,
+    /// How many bytes of events rooms hold that it is entering.
+    pub(crate) entering_bytes: usize,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
     /// Measures the round trip to its client; `None` if no room of the session asks for it.
@@ -74,7 +76,7 @@ impl Session {
     /// The client could send nothing since `since`, and is back: what waited may come at once.
     pub(crate) fn credit(&mut self, since: Duration, now: Duration) {
         self.usage.credit(since, now);
-        let used = self.allowances_mut();
+        let Some(used) = self.allowances.as_deref_mut() else { return };
         for allowance in [&mut used.creations, &mut used.misses, &mut used.lists, &mut used.schemas]
         {
             allowance.credit(since, now);
@@ -122,6 +124,7 @@ impl Session {
             rooms_numbered: 0,
             usage: Usage::default(),
             allowances: None,
+            entering_bytes: 0,
             moved: false,
             round_trips: None,
             channels: None,

@@ -46,7 +46,7 @@ enum Step {
         client: usize,
         shard: usize,
     },
-    /// It takes so many bytes more before it stops reading.
+    /// It takes this many more bytes before it stops reading.
     Takes {
         client: usize,
         bytes: usize,

@@ -89,7 +89,7 @@ pub(super) struct Seat {
     confirmed: u64,
     /// A connection of the session was lost, and perhaps what was on its way.
     was_cut: bool,
-    /// The rooms of which the node has forgotten messages.
+    /// The rooms whose messages the node has dropped.
     lost: BTreeSet<RoomNumber>,
     /// By the rooms' numbers.
     copies: BTreeMap<RoomNumber, Copy>,

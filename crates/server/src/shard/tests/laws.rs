@@ -77,7 +77,7 @@ enum Step {
     Vanish { seat: usize },
     /// The client closes the connection, and does not come back for its session.
     HangUp { seat: usize },
-    /// The connection is lost, or closed. Of what is on its way only so many bytes are heard.
+    /// The connection is lost, or closed. Only this many bytes of what is on its way arrive.
     Cut { seat: usize, bytes: usize, orderly: bool },
     /// Comes back to a shard for its session, or takes it over from its open connection.
     Return { seat: usize, shard: usize },

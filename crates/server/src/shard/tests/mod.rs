@@ -14,6 +14,7 @@ mod cuts;
 mod deflated;
 mod device_services;
 mod devices;
+mod entering;
 mod gadget;
 mod http;
 mod law_room;

@@ -109,7 +109,8 @@ fn what_waited_with_the_client_is_within_its_rates_when_it_is_back() {
     world.wait(100);
     ann.listen(&mut world);
     assert_eq!(ann.heard.last().unwrap(), "40 = 40");
-    // The credit is for that burst.
+    // The credit is for that burst, and fades.
+    world.wait(6000);
     for number in 41..=60 {
         ann.request(&mut world, room, number, "add", "");
     }

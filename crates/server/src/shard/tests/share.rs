@@ -53,7 +53,7 @@ fn who_takes_little_is_never_among_those_who_take_much() {
     assert!(!world.takes_much(busy), "that was long ago");
 }
 
-/// Long for a snapshot: whoever is charged for one takes much.
+/// Long for a snapshot: a client that is charged for one counts as busy.
 const LONG_SNAPSHOT: Duration = Duration::from_millis(3);
 
 #[test]

@@ -128,8 +128,8 @@ impl Background for Held {
 impl World {
     /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
     /// three seconds, `brisker`, which does so in one and keeps seats for two, `timed`, which measures
-    /// round trips every two seconds, `timed often` every 600 ms, `single`, which takes one player and lets the same user take
-    /// over, `law`, `law on demand`, `life` and `meadow`.
+    /// round trips every two seconds, `timed often` every 600 ms, `single`, which takes one player
+    /// and lets the same user take over, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         Self::with_fleet(shards, settings, FleetSettings::default())
     }
@@ -593,6 +593,11 @@ impl World {
     /// The shard and the key of the client's connection.
     pub(super) fn place_of(&self, client: Client) -> (usize, ConnectionKey) {
         self.peers[client].place.expect("the connection goes on")
+    }
+
+    /// How many bytes of events wait for a session to be in their rooms.
+    pub(super) fn entering_bytes(&self, shard: usize, key: ConnectionKey) -> usize {
+        self.shards[shard].entering_bytes(key)
     }
 
     /// How many bytes of memory the connection's buffers hold.

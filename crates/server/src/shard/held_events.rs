@@ -1,0 +1,128 @@
+//! The events that wait for players who are entering. They count in the budget of the session's
+//! connection, and are bounded as what a session has unsent, or keeps while it is away.
+
+use playfield_room::{EventHeader, LeaveReason};
+use playfield_wire::RoomNumber;
+
+use crate::shard::Shard;
+use crate::shard::delivery::{Delivery, EVENT_HEADER_BYTES_MAX};
+use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::rooms::member::{Farewell, HeldEvent, Member, MemberOutput, Standing};
+
+impl Delivery {
+    /// Keeps an event for a player who is entering, if there is space for it. If not, the
+    /// connection is given up, or the seat if there is no connection.
+    pub(super) fn hold_event(
+        &mut self,
+        place: (RoomKey, MemberKey),
+        member: &mut Member,
+        event: EventHeader,
+        payload: &[u8],
+    ) {
+        let is_away = self.is_held(member);
+        let config = &self.node.config;
+        let (outbox_bytes_max, resume_bytes_max) =
+            (config.outbox_bytes_max, config.resume_bytes_max);
+        let Standing::Entering(entering) = &mut member.standing else { return };
+        if entering.given_up {
+            return;
+        }
+        let bytes = payload.len() + EVENT_HEADER_BYTES_MAX;
+        let before = entering.events_bytes;
+        let session = match &member.output {
+            MemberOutput::Here(connection) => self.connections.entering_bytes(*connection),
+            MemberOutput::Elsewhere(_) => before,
+        };
+        // As the log of a session, which keeps one message of any size.
+        let is_over = if is_away {
+            session > 0 && session + bytes > resume_bytes_max.min(outbox_bytes_max)
+        } else {
+            session + bytes > outbox_bytes_max
+        };
+        if !is_over {
+            entering.events_bytes += bytes;
+            entering.events.push(HeldEvent { header: event, payload: payload.to_vec() });
+            return self.count_held(place, &mut member.output, before, before + bytes);
+        }
+        if is_away {
+            entering.given_up = true;
+            self.given_up.push(place);
+            let _ = self.take_held(place, member);
+        } else {
+            self.doom(member, false);
+        }
+    }
+
+    /// Takes out the events that a member was to be sent.
+    pub(super) fn take_held(
+        &mut self,
+        place: (RoomKey, MemberKey),
+        member: &mut Member,
+    ) -> Vec<HeldEvent> {
+        let Standing::Entering(entering) = &mut member.standing else { return Vec::new() };
+        let bytes = std::mem::take(&mut entering.events_bytes);
+        let events = std::mem::take(&mut entering.events);
+        if bytes > 0 {
+            self.count_held(place, &mut member.output, bytes, 0);
+        }
+        events
+    }
+
+    /// What is held for a member has changed: the connection of its session counts it.
+    fn count_held(
+        &mut self,
+        place: (RoomKey, MemberKey),
+        output: &mut MemberOutput,
+        before: usize,
+        after: usize,
+    ) {
+        match output {
+            MemberOutput::Here(connection) => {
+                self.connections.holds_events(*connection, before, after);
+            }
+            MemberOutput::Elsewhere(session) => {
+                session.entering = after;
+                self.remote_dirty.push(place);
+            }
+        }
+    }
+}
+
+impl Shard {
+    /// On the session's shard: a room elsewhere holds more or less events for the session.
+    pub(super) fn holds_elsewhere(
+        &mut self,
+        key: ConnectionKey,
+        number: RoomNumber,
+        (before, after): (usize, usize),
+    ) {
+        let connections = &mut self.delivery.connections;
+        connections.holds_events(key, before, after);
+        let bytes = connections.entering_bytes(key);
+        if after <= before {
+            return;
+        }
+        let config = &self.delivery.node.config;
+        let (outbox_bytes_max, resume_bytes_max) =
+            (config.outbox_bytes_max, config.resume_bytes_max);
+        if !connections.is_held(key) {
+            if bytes > outbox_bytes_max {
+                self.delivery.doom_unread(key);
+            }
+        } else if bytes > after
+            && bytes > resume_bytes_max
+            && let Some(session) = connections.session_mut(key)
+            && let Some(seat) = session.room_mut(number).and_then(|room| room.seat)
+        {
+            self.go(seat, LeaveReason::ConnectionLost, Farewell::TooMuch);
+        }
+    }
+
+    /// Takes players out who have no connection, and whom their rooms have sent too much before
+    /// they were in.
+    pub(super) fn take_out_given_up(&mut self) {
+        while let Some((room, member)) = self.delivery.given_up.pop() {
+            self.vacate(room, member, LeaveReason::ConnectionLost, Farewell::TooMuch);
+        }
+    }
+}
