@@ -167,31 +167,82 @@ pub enum Verdict {
     Excessive,
 }
 
-/// How much of a [`Limit`] one sender has used.
+/// How much of one [`Limit`] a sender has used.
+pub type Limiter = Limiters<1>;
+
+/// How much of `N` limits one sender has used. For one who keeps to them, it takes 8 bytes for each
+/// and 8 for all.
+#[derive(Clone, Debug)]
+pub struct Limiters<const N: usize> {
+    /// When the buckets of what is taken are full again.
+    full_at: [u64; N],
+    rest: Option<Box<[Rest; N]>>,
+}
+
+/// What is known of a sender who exceeded a rate, or could not send for a while.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limiter {
-    taken: Bucket,
+struct Rest {
+    /// As in [`Bucket`], of what is taken.
+    credit_until: u64,
     refused: Bucket,
 }
 
-impl Limiter {
+impl<const N: usize> Default for Limiters<N> {
+    fn default() -> Self {
+        Self { full_at: [0; N], rest: None }
+    }
+}
+
+impl Limiters<1> {
     /// Takes `count`, or counts them as refused.
     #[inline]
     pub fn take(&mut self, now: Duration, limit: &Limit, count: u64) -> Verdict {
-        match self.taken.take(now, limit.rate, count) {
-            Ok(()) => Verdict::Within,
-            Err(wait) => self.refuse(now, limit, count, wait),
+        self.take_of::<0>(now, limit, count)
+    }
+}
+
+impl<const N: usize> Limiters<N> {
+    /// Takes `count` of the limit in place `I`, or counts them as refused.
+    #[inline]
+    pub fn take_of<const I: usize>(&mut self, now: Duration, limit: &Limit, count: u64) -> Verdict {
+        let mut taken = Bucket { full_at: self.full_at[I], credit_until: 0 };
+        if taken.take(now, limit.rate, count).is_err() {
+            return self.exceed(I, now, limit, count);
         }
+        self.full_at[I] = taken.full_at;
+        Verdict::Within
     }
 
     /// The sender could not send since `since`, and is back: see [`Bucket::credit`].
     pub fn credit(&mut self, since: Duration, now: Duration) {
-        self.taken.credit(since, now);
+        for place in 0..N {
+            let mut taken = self.taken(place);
+            taken.credit(since, now);
+            if taken.credit_until > units(now) {
+                self.rest_mut(place).credit_until = taken.credit_until;
+            }
+        }
     }
 
+    fn taken(&self, place: usize) -> Bucket {
+        let credit_until = self.rest.as_ref().map_or(0, |rest| rest[place].credit_until);
+        Bucket { full_at: self.full_at[place], credit_until }
+    }
+
+    fn rest_mut(&mut self, place: usize) -> &mut Rest {
+        &mut self.rest.get_or_insert_with(|| Box::new([Rest::default(); N]))[place]
+    }
+
+    /// Takes what is more than the bucket has from the credit, or counts it as refused.
     #[cold]
-    fn refuse(&mut self, now: Duration, limit: &Limit, count: u64, wait: Duration) -> Verdict {
-        match limit.refusals.map(|rate| self.refused.take(now, rate, count)) {
+    fn exceed(&mut self, place: usize, now: Duration, limit: &Limit, count: u64) -> Verdict {
+        let mut taken = self.taken(place);
+        let verdict = taken.take(now, limit.rate, count);
+        self.full_at[place] = taken.full_at;
+        let rest = self.rest_mut(place);
+        rest.credit_until = taken.credit_until;
+        let Err(wait) = verdict else { return Verdict::Within };
+        match limit.refusals.map(|rate| rest.refused.take(now, rate, count)) {
             Some(Ok(())) => Verdict::Exceeds(wait),
             Some(Err(_)) | None => Verdict::Excessive,
         }
@@ -214,7 +265,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Bucket, Limit, Limiter, Rate, Verdict};
+    use super::{Bucket, Limit, Limiter, Limiters, Rate, Verdict};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -262,6 +313,28 @@ mod tests {
         assert_eq!(verdicts[..5], [Verdict::Within; 5]);
         assert_eq!(verdicts[5..15], [Verdict::Exceeds(tenth); 10], "twice the burst is refused");
         assert_eq!(verdicts[15], Verdict::Excessive);
+    }
+
+    #[test]
+    fn limits_of_one_sender_are_apart_and_so_is_what_it_could_not_send() {
+        let limits =
+            [Limit::new(Rate::new(1, SECOND, 1), 2), Limit::new(Rate::new(9, SECOND, 9), 2)];
+        let mut limiters = Limiters::<2>::default();
+        assert_eq!(size_of_val(&limiters), 24);
+        limiters.credit(SECOND, SECOND);
+        let [one, other] = &limits;
+        assert_eq!(limiters.take_of::<0>(SECOND, one, 1), Verdict::Within);
+        assert!(limiters.rest.is_none(), "it keeps to the limits");
+        assert_eq!(limiters.take_of::<0>(SECOND, one, 1), Verdict::Exceeds(SECOND));
+        assert_eq!(limiters.take_of::<0>(SECOND, one, 1), Verdict::Excessive);
+        assert_eq!(limiters.take_of::<1>(SECOND, other, 9), Verdict::Within);
+        limiters.credit(SECOND, 4 * SECOND);
+        // The bucket of the one was full again after 2 s, that of the other as well.
+        let now = 4 * SECOND;
+        let taken = (0..9).take_while(|_| limiters.take_of::<0>(now, one, 1) == Verdict::Within);
+        assert_eq!(taken.count(), 3, "a burst, and two seconds' worth");
+        assert_eq!(limiters.take_of::<1>(now, other, 27), Verdict::Within);
+        assert_ne!(limiters.take_of::<1>(now, other, 1), Verdict::Within);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::config::{Config, Network, masked};
 use crate::counted::add_below;
 use crate::http::Full;
 use crate::proxy::Client;
+use crate::shard::connection::narrowed;
 use crate::shard::session::allowance::{Allowance, Rate};
 
 /// Rates by address are per minute: after a quiet minute an address has its full burst again.
@@ -102,7 +103,7 @@ pub(crate) struct Tally {
     is_connected: bool,
     in_handshake: bool,
     /// How much memory it holds, as far as that is counted.
-    bytes: usize,
+    bytes: u32,
 }
 
 /// An HTTP request under way, and the bytes of its body.
@@ -389,25 +390,26 @@ impl Tally {
         if !in_handshake {
             there.settle();
         }
-        there.holds(self.bytes);
+        there.holds(self.bytes());
         *self = there;
         Ok(())
     }
 
     /// How much it holds, as far as that is counted.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes as usize
     }
 
-    /// It holds `bytes` bytes now.
+    /// It holds `bytes` bytes now. More than 4 GiB count as that.
     #[inline]
     pub(crate) fn holds(&mut self, bytes: usize) {
-        if bytes > self.bytes {
-            self.address.adds(bytes - self.bytes);
-        } else if bytes < self.bytes {
-            self.address.frees(self.bytes - bytes);
+        let (before, now) = (self.bytes, narrowed(bytes));
+        if now > before {
+            self.address.adds((now - before) as usize);
+        } else if now < before {
+            self.address.frees((before - now) as usize);
         }
-        self.bytes = bytes;
+        self.bytes = now;
     }
 }
 

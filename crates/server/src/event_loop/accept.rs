@@ -8,6 +8,7 @@ use mio::net::TcpListener;
 
 use super::{EventLoop, Layer};
 use crate::mailbox::{Newcomer, Parcel};
+use crate::sys;
 
 /// How many connections are accepted in one turn.
 const ACCEPTS: usize = 64;
@@ -108,7 +109,9 @@ impl EventLoop {
         let Newcomer { socket, address, tally, service } = newcomer;
         // Without it small messages would wait for each other's acknowledgements. Not worth a
         // refusal.
-        if let Err(error) = socket.set_nodelay(true) {
+        if !sys::INHERITS_NODELAY
+            && let Err(error) = socket.set_nodelay(true)
+        {
             log::debug!("a connection keeps its delay: {error}");
         }
         let key = match service {

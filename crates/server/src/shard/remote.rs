@@ -290,10 +290,10 @@ impl Shard {
             let Departure { target, purpose } = *departure;
             if let Some(connection) = self.delivery.connections.remove(key) {
                 self.sessions -= u64::from(connection.session.is_some());
-                let session = connection.session.as_deref();
-                if let Some(resumption) = session.and_then(|session| session.resumption.as_deref())
+                if let Some(session) = connection.session.as_deref()
+                    && let Some(resumption) = session.resumption.as_deref()
                 {
-                    self.forget_session(resumption, target);
+                    self.forget_session(session.number, resumption.home, target);
                 }
                 let moving = Moving { connection: Box::new(connection), purpose };
                 return Some((key, target, moving));
@@ -355,12 +355,12 @@ impl Shard {
         let Moving { mut connection, purpose } = moving;
         let mut resumed = None;
         if let Some(session) = connection.session.as_deref_mut() {
-            session.moved |= moved;
+            if moved {
+                session.extras_mut().moved = true;
+            }
             self.sessions += 1;
-            resumed = session
-                .resumption
-                .as_deref()
-                .map(|resumption| (resumption.number, resumption.home));
+            let number = session.number;
+            resumed = session.resumption.as_deref().map(|resumption| (number, resumption.home));
         }
         let key = self.delivery.connections.insert(*connection);
         if let Some((number, home)) = resumed {

@@ -32,12 +32,18 @@ pub(crate) use tables::{Tables, in_process_table, with_process_table};
 /// are announced. Elsewhere they are announced only after a read that found nothing.
 pub(crate) const SHORT_READ_EMPTIES: bool = cfg!(unix);
 
+/// Whether accepted sockets send small messages at once because their listener does.
+pub(crate) const INHERITS_NODELAY: bool = cfg!(target_os = "linux");
+
 /// How many connections the system may hold for the listener until they are accepted.
 const BACKLOG: i32 = 4096;
 
 /// Listens; with `shared_port`, others may listen at the same address and get their share.
 fn bind(address: SocketAddr, shared_port: bool) -> io::Result<TcpListener> {
     let socket = bound(address, shared_port)?;
+    if INHERITS_NODELAY {
+        socket.set_tcp_nodelay(true)?;
+    }
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }
@@ -82,7 +88,7 @@ fn check_free(address: SocketAddr) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
+    use std::net::{SocketAddr, TcpStream};
 
     #[test]
     fn every_shard_listens_at_the_same_address() {
@@ -98,6 +104,15 @@ mod tests {
     fn without_shared_ports_the_first_shard_listens_for_all() {
         let listeners = super::portable::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 3).unwrap();
         assert_eq!(listeners.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false]);
+    }
+
+    #[test]
+    fn accepted_sockets_inherit_from_their_listener_that_small_messages_do_not_wait() {
+        let listener = super::bind(SocketAddr::from(([127, 0, 0, 1], 0)), false).unwrap();
+        listener.set_nonblocking(false).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        assert_eq!(accepted.nodelay().unwrap(), super::INHERITS_NODELAY);
     }
 
     #[test]

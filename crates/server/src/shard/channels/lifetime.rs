@@ -14,7 +14,7 @@ impl Delivery {
     pub(super) fn end_subscription(&mut self, key: ConnectionKey, channel: u64) {
         let Some(session) = self.connections.session_mut(key) else { return };
         let number = session.number;
-        let Some(own) = session.channels.as_deref_mut() else { return };
+        let Some(own) = session.channels() else { return };
         let is_it =
             |stage: &Stage| matches!(stage, Stage::Live { channel: of, .. } if *of == channel);
         let Some(at) = own.subscriptions.iter().position(|of| is_it(&of.stage)) else { return };
@@ -26,7 +26,7 @@ impl Delivery {
     pub(super) fn pause_subscription(&mut self, key: ConnectionKey, channel: u64) {
         let Some(session) = self.connections.session_mut(key) else { return };
         let number = session.number;
-        let Some(own) = session.channels.as_deref_mut() else { return };
+        let Some(own) = session.channels() else { return };
         for subscription in &mut own.subscriptions {
             if matches!(subscription.stage, Stage::Live { channel: of, .. } if of == channel) {
                 let stage = std::mem::replace(&mut subscription.stage, Stage::Away { channel });
@@ -40,7 +40,7 @@ impl Delivery {
     pub(crate) fn suspend_channels(&mut self, key: ConnectionKey) {
         let Some(session) = self.connections.session_mut(key) else { return };
         let number = session.number;
-        let Some(own) = session.channels.as_deref_mut() else { return };
+        let Some(own) = session.channels() else { return };
         own.returns_by = None;
         // What the home is still to answer is of no use to the next connection.
         own.subscriptions.retain_mut(|of| match of.stage {
@@ -103,7 +103,7 @@ impl Delivery {
         }
         let Some(moved) = local.subscribers.get(place) else { return };
         let Some(session) = self.connections.session_mut(moved.connection) else { return };
-        let Some(own) = session.channels.as_deref_mut() else { return };
+        let Some(own) = session.channels() else { return };
         for subscription in &mut own.subscriptions {
             if let Stage::Live { channel: of, place: at } = &mut subscription.stage
                 && *of == channel
@@ -119,7 +119,7 @@ impl Shard {
     pub(in crate::shard) fn await_subscriptions(&mut self, key: ConnectionKey) {
         let by = self.now + 2 * self.delivery.node.config.heartbeat();
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
-        if let Some(own) = session.channels.as_deref_mut()
+        if let Some(own) = session.channels()
             && !own.subscriptions.is_empty()
         {
             own.returns_by = Some(by);
@@ -131,7 +131,7 @@ impl Shard {
         let now: Duration = self.now;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
         let number = session.number;
-        let Some(own) = session.channels.as_deref_mut() else { return };
+        let Some(own) = session.channels() else { return };
         if own.returns_by.is_none_or(|by| now < by) {
             return;
         }

@@ -131,7 +131,7 @@ impl Shard {
         let Some(session) = self.delivery.connections.session_mut(key) else { return Ok(()) };
         let wants_presence = presence && session.asks(|asker| rule.may_see_members(asker, name));
         let member = session.as_member();
-        let own = session.channels.get_or_insert_default();
+        let own = session.extras_mut().channels.get_or_insert_default();
         let known = own.subscriptions.iter().position(|of| *of.name == *name);
         let name: Arc<str> = match known {
             Some(at) => Arc::clone(&own.subscriptions[at].name),
@@ -160,7 +160,7 @@ impl Shard {
             }
         }
         let Some(session) = self.delivery.connections.session_mut(key) else { return Ok(()) };
-        let Some(own) = session.channels.as_deref_mut() else { return Ok(()) };
+        let Some(own) = session.channels() else { return Ok(()) };
         own.serial = own.serial.wrapping_add(1);
         let serial = own.serial;
         let stage = Stage::Pending { serial, request, wants_presence, member_of };
@@ -267,7 +267,7 @@ impl Shard {
         let now = self.now;
         let gone = || Error::new(ErrorCode::Internal, "the session has ended");
         let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
-        let own: &mut SessionChannels = session.channels.get_or_insert_default();
+        let own: &mut SessionChannels = session.extras_mut().channels.get_or_insert_default();
         let config = &node.config;
         let (allowance, setting, count) = match wish {
             Wish::Subscribe => {
@@ -295,7 +295,7 @@ impl Shard {
         });
         if may {
             let rule = Arc::clone(rule);
-            if let (Wish::Subscribe | Wish::Publish, Some(own)) = (wish, &mut session.channels) {
+            if let (Wish::Subscribe | Wish::Publish, Some(own)) = (wish, session.channels()) {
                 own.open(name, now, config.channels_opened_per_minute_max)?;
             }
             return Ok(rule);

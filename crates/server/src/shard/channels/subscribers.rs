@@ -14,6 +14,7 @@ use crate::shard::channels::{ChannelMail, LocalChannel, Stage, Subscriber};
 use crate::shard::connection::transport::Dialect;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::Session;
 
 impl Delivery {
     /// A publication for all subscribers of this shard.
@@ -103,7 +104,7 @@ impl Delivery {
     /// A connection has drained: its subscriptions go on where they waited.
     pub(crate) fn catch_up_channels(&mut self, key: ConnectionKey) {
         let Some(session) = self.connections.session_mut(key) else { return };
-        let Some(own) = session.channels.as_deref() else { return };
+        let Some(own) = session.channels() else { return };
         let places: Vec<(u64, usize)> = own
             .subscriptions
             .iter()
@@ -158,7 +159,7 @@ impl Delivery {
         session: u64,
         start: Result<Start, Error>,
     ) {
-        let own = self.connections.session_mut(key).and_then(|of| of.channels.as_deref_mut());
+        let own = self.connections.session_mut(key).and_then(Session::channels);
         let subscriptions = own.map(|own| &mut own.subscriptions);
         let entry = subscriptions.and_then(|all| {
             let at = all.iter().position(|subscription| subscription.name == *name)?;
@@ -201,7 +202,7 @@ impl Delivery {
         local.subscribers.push(Subscriber { connection: key, wants_presence, backlog });
         self.channels.subscriptions += 1;
         let Some(session) = self.connections.session_mut(key) else { return };
-        if let Some(own) = session.channels.as_deref_mut() {
+        if let Some(own) = session.channels() {
             own.subscriptions[at].stage = Stage::Live { channel, place };
         }
         let may_know = session.asks(|asker| rule.may_see_members(asker, name));

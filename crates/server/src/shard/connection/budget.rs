@@ -7,8 +7,8 @@ use playfield_wire::ErrorCode;
 
 use crate::addresses::Address;
 use crate::shard::Shard;
-use crate::shard::connection::Connection;
 use crate::shard::connection::transport::Input;
+use crate::shard::connection::{Connection, narrowed};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
 
@@ -30,7 +30,7 @@ impl Connection {
         // What is being closed is given back soon: others need not go for it.
         let layer = if self.is_closing() { 0 } else { self.layer_bytes as usize };
         let buffers = self.partial.capacity() + self.outbox_capacity();
-        let bytes = buffers + self.logged + input + layer + self.waiting_bytes as usize;
+        let bytes = buffers + self.logged as usize + input + layer + self.waiting_bytes as usize;
         bytes / PIECE_BYTES * PIECE_BYTES
     }
 }
@@ -43,7 +43,7 @@ impl Shard {
             && !connection.is_away()
             && connection.layer_bytes as usize != bytes
         {
-            connection.layer_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            connection.layer_bytes = narrowed(bytes);
             self.count_bytes(key);
         }
     }

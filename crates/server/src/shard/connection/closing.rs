@@ -10,6 +10,7 @@ use playfield_wire::server::ServerMessage;
 
 use crate::fleet::Gone;
 use crate::service::Closed;
+use crate::shard::connection::timeouts::Timeouts;
 use crate::shard::connection::transport::{Framing, Input};
 use crate::shard::connection::{Partial, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
@@ -200,14 +201,14 @@ impl Shard {
         connection.resumable = false;
         connection.logged = 0;
         self.sessions -= 1;
-        let Session { number, rooms, resumption, channels, .. } = *session;
+        let Session { number, rooms, resumption, extras, .. } = *session;
         if let Some(resumption) = resumption {
-            self.forget_session(&resumption, resumption.home);
+            self.forget_session(number, resumption.home, resumption.home);
             if resumption.away_since().is_some() {
                 self.end_being_away(&address);
             }
         }
-        if let Some(channels) = channels {
+        if let Some(channels) = extras.and_then(|extras| extras.channels) {
             self.delivery.end_channels(number, *channels);
         }
         for seat in rooms.into_iter().filter_map(|room| room.seat) {
@@ -294,6 +295,7 @@ impl Shard {
         for (deadline, key) in due.drain(..) {
             self.examine(key, deadline.time());
         }
+        Timeouts::shrink(&mut due);
         self.due = due;
     }
 

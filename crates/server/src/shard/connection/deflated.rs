@@ -13,10 +13,12 @@ use playfield_websocket::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deflated {
     window_bits: u8,
-    /// Shorter messages are sent as they are.
-    bytes_min: u32,
+    /// The longest message that is sent as it is. In three bytes: connections are many.
+    plain_bytes_max: [u8; 3],
 }
 
+/// What three bytes can say, which is what the setting may be.
+const PLAIN_BYTES_MAX: usize = (1 << 24) - 1;
 /// How many messages are remembered: a room's players may be of several formats, and each of these
 /// is at hand at once.
 const MESSAGES_MAX: usize = 4;
@@ -32,8 +34,15 @@ thread_local! {
 impl Deflated {
     /// Compresses messages of `bytes_min` and more as both ends agreed.
     pub(crate) fn new(agreed: &Deflate, bytes_min: usize) -> Self {
-        let bytes_min = u32::try_from(bytes_min).unwrap_or(u32::MAX);
-        Self { window_bits: agreed.server.window_bits, bytes_min }
+        let plain_bytes_max = bytes_min.saturating_sub(1).min(PLAIN_BYTES_MAX) as u32;
+        let [low, middle, high, _] = plain_bytes_max.to_le_bytes();
+        let plain_bytes_max = [low, middle, high];
+        Self { window_bits: agreed.server.window_bits, plain_bytes_max }
+    }
+
+    fn plain_bytes_max(self) -> usize {
+        let [low, middle, high] = self.plain_bytes_max;
+        u32::from_le_bytes([low, middle, high, 0]) as usize
     }
 
     /// Appends a message in one frame, whose bytes are what `message` appends.
@@ -50,7 +59,7 @@ impl Deflated {
             message(out);
             out.len() - start
         });
-        if bytes >= self.bytes_min as usize {
+        if bytes > self.plain_bytes_max() {
             let plain_start = out.len() - bytes;
             LATELY.with_borrow_mut(|lately| lately.compress(self, opcode, out, start, plain_start));
         }

@@ -74,7 +74,7 @@ pub(crate) struct Connection {
     /// How many bytes of publications wait for it.
     pub(crate) waiting_bytes: u32,
     /// How many bytes its session keeps that are not confirmed.
-    pub(crate) logged: usize,
+    pub(crate) logged: u32,
     /// Its client waits for the authenticator.
     pub(crate) greeting: Option<Box<Greeting>>,
     pub(crate) session: Option<Box<Session>>,
@@ -396,7 +396,7 @@ impl Connections {
     pub(crate) fn waits(&mut self, key: ConnectionKey, before: usize, after: usize) {
         let Some(connection) = self.slab.get_mut(key) else { return };
         let bytes = (connection.waiting_bytes as usize + after).saturating_sub(before);
-        connection.waiting_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        connection.waiting_bytes = narrowed(bytes);
         if !std::mem::replace(&mut connection.dirty, true) {
             self.dirty.push(key);
         }
@@ -405,13 +405,14 @@ impl Connections {
     /// How many bytes of events rooms hold that the session of a connection is entering.
     pub(crate) fn entering_bytes(&self, key: ConnectionKey) -> usize {
         let session = self.get(key).and_then(|connection| connection.session.as_deref());
-        session.map_or(0, |session| session.entering_bytes)
+        session.map_or(0, Session::entering_bytes)
     }
 
     /// A room that the session of a connection is entering holds more or less events for it.
     pub(crate) fn holds_events(&mut self, key: ConnectionKey, before: usize, after: usize) {
         if let Some(session) = self.session_mut(key) {
-            session.entering_bytes = (session.entering_bytes + after).saturating_sub(before);
+            let bytes = &mut session.extras_mut().entering_bytes;
+            *bytes = (*bytes + after).saturating_sub(before);
             self.waits(key, before, after);
         }
     }
@@ -483,7 +484,7 @@ impl Connections {
                     true
                 });
             }
-            connection.logged = resumption.log.memory();
+            connection.logged = narrowed(resumption.log.memory());
         } else if !connection.is_away() {
             self.messages_out += 1;
             fill(connection, key, &mut self.buffers, &mut self.dirty, |out| {
@@ -500,7 +501,7 @@ impl Connections {
             && let Some(resumption) = session.resumption.as_deref_mut()
         {
             resumption.log.lose(Some(room), u64::from(messages));
-            connection.logged = resumption.log.memory();
+            connection.logged = narrowed(resumption.log.memory());
         }
     }
 
@@ -582,12 +583,17 @@ impl Connections {
         connection.blocked = true;
         // Its answer would tell how long the client takes to read.
         if let Some(session) = connection.session.as_deref_mut()
-            && let Some(round_trips) = session.round_trips.as_deref_mut()
+            && let Some(round_trips) = session.round_trips()
         {
             round_trips.give_up();
         }
         false
     }
+}
+
+/// A number of bytes as a connection keeps it: of more than 4 GiB, no budget asks how much more.
+pub(crate) fn narrowed(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 #[inline]

@@ -52,6 +52,13 @@ impl Timeouts {
         self.waiting -= due.len();
     }
 
+    /// Gives back memory that many deadlines at once have taken.
+    pub(crate) fn shrink(due: &mut Vec<Timeout>) {
+        if due.capacity() > SLOT_KEPT {
+            *due = Vec::new();
+        }
+    }
+
     /// How many deadlines are set.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {

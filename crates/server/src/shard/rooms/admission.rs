@@ -177,8 +177,9 @@ impl Shard {
             session.allowances_mut().creations.take(self.now, rate);
             address.spend(Pace::Room, self.now);
         }
-        session.rooms_numbered += 1;
-        let (number, id) = (RoomNumber(session.rooms_numbered), choice.id);
+        let extras = session.extras_mut();
+        extras.rooms_numbered += 1;
+        let (number, id) = (RoomNumber(extras.rooms_numbered), choice.id);
         session.rooms.push(SessionRoom {
             number,
             id,
@@ -223,9 +224,8 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref() else { return };
         // The homes of its channels, and the registry of devices, know where it is.
-        if !session.moved
+        if session.extras().is_none_or(|extras| !extras.moved && extras.channels.is_none())
             && session.rooms.len() == 1
-            && session.channels.is_none()
             && connection.device.is_none()
         {
             connection.departure =

@@ -48,7 +48,7 @@ impl Shard {
                 return Err(error);
             }
         };
-        if session.tickets_only && pass.user.is_none() {
+        if session.is_tickets_only() && pass.user.is_none() {
             session.allowances_mut().misses.take(self.now, rate);
             (pass.give_back)();
             return Err(bad("without a token, only a ticket that names a user (sub) is accepted"));

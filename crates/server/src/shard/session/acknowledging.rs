@@ -6,6 +6,7 @@ use playfield_wire::client::ClientMessage;
 use playfield_wire::server::ServerMessage;
 
 use crate::shard::Shard;
+use crate::shard::connection::narrowed;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::resumption::Resumption;
 
@@ -57,7 +58,7 @@ impl Shard {
         let acknowledged = resumption.log.acknowledge(received);
         let bytes = resumption.log.memory();
         if let Some(connection) = self.delivery.connections.get_mut(key) {
-            connection.logged = bytes;
+            connection.logged = narrowed(bytes);
         }
         if let Err(error) = acknowledged {
             self.fail(key, ErrorCode::BadMessage, &error.to_string());

@@ -1,17 +1,16 @@
 //! A node that sends each WebSocket message back, in place of sessions: the Autobahn suite tests
 //! the listener, TLS, the handshake and the framing of a node with it.
 
-use std::time::Duration;
-
 use playfield_wire::Format;
 
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::moment::Moment;
 
 impl Shard {
     pub(super) fn echo(&mut self, key: ConnectionKey, body: &[u8], is_text: bool) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        connection.unfinished_since = Duration::MAX;
+        connection.unfinished_since = Moment::NEVER;
         // The format decides between text and binary frames.
         connection.dialect.format = if is_text { Format::Json } else { Format::Packed };
         self.delivery.connections.write_again(key, body);

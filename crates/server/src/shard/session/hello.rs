@@ -97,8 +97,9 @@ impl Shard {
         let number = self.entropy.session();
         let tickets_only = identity.tickets_only;
         let resumable = resumable && node.config.session_grace_ms > 0;
-        let resumption = Resumption::new(number, self.delivery.shard);
-        let token = if resumable { resumption.signed_token(&node.tokens) } else { Vec::new() };
+        let resumption = Resumption::new(self.delivery.shard);
+        let token =
+            if resumable { resumption.signed_token(number, &node.tokens) } else { Vec::new() };
         let session = Session::new(number, identity, resumable.then(|| Box::new(resumption)));
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.dialect.format = format;

@@ -41,7 +41,7 @@ impl Shard {
         };
         connection.unfinished_since = Moment::NEVER;
         let within = session.usage.take(self.now, &self.rates, body.len());
-        let tickets_only = session.tickets_only;
+        let tickets_only = session.is_tickets_only();
         let format = connection.dialect.format;
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {
             return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));

@@ -33,27 +33,33 @@ use crate::shard::session::round_trips::RoundTrips;
 pub(crate) struct Session {
     /// Its number, which other subscribers of its channels see.
     pub(crate) number: u64,
-    /// `None` for a guest without a name.
-    identity: Option<Box<Identity>>,
-    /// Its client came without a token, and may do nothing but join by tickets that name a user.
-    pub(crate) tickets_only: bool,
     pub(crate) rooms: Vec<SessionRoom>,
-    /// The number of the last room.
-    pub(crate) rooms_numbered: u32,
     /// How much of its rates of messages and bytes it has used.
     pub(crate) usage: Usage,
-    /// What it has used of them; `None` is nothing.
-    allowances: Option<Box<Allowances>>,
-    /// How many bytes of events rooms hold that it is entering.
-    pub(crate) entering_bytes: usize,
+    /// `None` as long as all of it is as for an idle guest.
+    pub(crate) extras: Option<Box<Extras>>,
+    /// What it needs to outlive its connection; `None` if it does not.
+    pub(crate) resumption: Option<Box<Resumption>>,
+}
+
+/// What a session has that is more than an idle guest.
+#[derive(Default)]
+pub(crate) struct Extras {
+    /// `None` for a guest without a name.
+    identity: Option<Box<Identity>>,
+    /// The number of the last room.
+    pub(crate) rooms_numbered: u32,
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
+    pub(crate) allowances: Allowances,
+    /// Until then, messages other than requests that come too fast are refused without an error.
+    pub(crate) quiet_until: Duration,
+    /// How many bytes of events rooms hold that it is entering.
+    pub(crate) entering_bytes: usize,
     /// Measures the round trip to its client; `None` if no room of the session asks for it.
     pub(crate) round_trips: Option<Box<RoundTrips>>,
     /// The channels that it has to do with; `None` if there never was one.
     pub(crate) channels: Option<Box<SessionChannels>>,
-    /// What it needs to outlive its connection; `None` if it does not.
-    pub(crate) resumption: Option<Box<Resumption>>,
 }
 
 /// How often a session may do what costs the whole node something.
@@ -76,7 +82,8 @@ impl Session {
     /// The client could send nothing since `since`, and is back: what waited may come at once.
     pub(crate) fn credit(&mut self, since: Duration, now: Duration) {
         self.usage.credit(since, now);
-        let Some(used) = self.allowances.as_deref_mut() else { return };
+        let Some(extras) = self.extras.as_deref_mut() else { return };
+        let used = &mut extras.allowances;
         for allowance in [&mut used.creations, &mut used.misses, &mut used.lists, &mut used.schemas]
         {
             allowance.credit(since, now);
@@ -115,46 +122,75 @@ impl Session {
         resumption: Option<Box<Resumption>>,
     ) -> Self {
         let Identity { name, user, claims, tickets_only } = &identity;
-        let is_nobody = name.is_empty() && user.is_none() && claims.is_empty();
+        let is_nobody = name.is_empty() && user.is_none() && claims.is_empty() && !tickets_only;
+        let extras = || Extras { identity: Some(Box::new(identity)), ..Extras::default() };
         Self {
             number,
-            tickets_only: *tickets_only,
-            identity: (!is_nobody).then(|| Box::new(identity)),
             rooms: Vec::new(),
-            rooms_numbered: 0,
             usage: Usage::default(),
-            allowances: None,
-            entering_bytes: 0,
-            moved: false,
-            round_trips: None,
-            channels: None,
+            extras: (!is_nobody).then(|| Box::new(extras())),
             resumption,
         }
     }
 
+    fn identity(&self) -> Option<&Identity> {
+        self.extras.as_deref()?.identity.as_deref()
+    }
+
     /// The display name; may be empty.
     pub(crate) fn name(&self) -> &str {
-        self.identity.as_deref().map_or("", |identity| &identity.name)
+        self.identity().map_or("", |identity| &identity.name)
     }
 
     /// Who it is, if that is known.
     pub(crate) fn user(&self) -> Option<&str> {
-        self.identity.as_deref().and_then(|identity| identity.user.as_deref())
+        self.identity()?.user.as_deref()
+    }
+
+    /// Its client came without a token, and may do nothing but join by tickets that name a user.
+    #[inline]
+    pub(crate) fn is_tickets_only(&self) -> bool {
+        self.identity().is_some_and(|identity| identity.tickets_only)
     }
 
     /// What a token says of its user.
     pub(crate) fn claims(&self) -> Claims {
-        self.identity.as_deref().map_or_else(Claims::default, |identity| identity.claims.clone())
+        self.identity().map_or_else(Claims::default, |identity| identity.claims.clone())
+    }
+
+    /// What it has more than an idle guest, if anything.
+    pub(crate) fn extras(&self) -> Option<&Extras> {
+        self.extras.as_deref()
+    }
+
+    /// As [`extras`](Self::extras), to add something.
+    pub(crate) fn extras_mut(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
     }
 
     /// What it has left of its allowances.
     pub(crate) fn allowances(&self) -> Allowances {
-        self.allowances.as_deref().copied().unwrap_or_default()
+        self.extras().map_or_else(Allowances::default, |extras| extras.allowances)
     }
 
     /// As [`allowances`](Self::allowances), to take some.
     pub(crate) fn allowances_mut(&mut self) -> &mut Allowances {
-        self.allowances.get_or_insert_default()
+        &mut self.extras_mut().allowances
+    }
+
+    /// How many bytes of events rooms hold that it is entering.
+    pub(crate) fn entering_bytes(&self) -> usize {
+        self.extras().map_or(0, |extras| extras.entering_bytes)
+    }
+
+    /// Measures the round trip to its client, if a room of the session asks for it.
+    pub(crate) fn round_trips(&mut self) -> Option<&mut RoundTrips> {
+        self.extras.as_deref_mut()?.round_trips.as_deref_mut()
+    }
+
+    /// The channels that it has to do with, if there ever was one.
+    pub(crate) fn channels(&mut self) -> Option<&mut SessionChannels> {
+        self.extras.as_deref_mut()?.channels.as_deref_mut()
     }
 
     /// The seat in the room with this number, if the client has joined it and is not leaving.
@@ -194,7 +230,7 @@ impl Session {
 
     /// Whether a room had this number once.
     pub(crate) fn was_numbered(&self, number: RoomNumber) -> bool {
-        (1..=self.rooms_numbered).contains(&number.0)
+        self.extras().is_some_and(|extras| (1..=extras.rooms_numbered).contains(&number.0))
     }
 
     /// Whether it was in this room, and is not any more.
@@ -220,9 +256,11 @@ impl Session {
     pub(crate) fn remove(&mut self, number: RoomNumber) -> Option<SessionRoom> {
         let at = self.rooms.iter().position(|room| room.number == number)?;
         let room = self.rooms.swap_remove(at);
-        RoundTrips::remove(&mut self.round_trips, number);
-        if room.request.is_some() && number.0 == self.rooms_numbered {
-            self.rooms_numbered -= 1;
+        if let Some(extras) = self.extras.as_deref_mut() {
+            RoundTrips::remove(&mut extras.round_trips, number);
+            if room.request.is_some() && number.0 == extras.rooms_numbered {
+                extras.rooms_numbered -= 1;
+            }
         }
         Some(room)
     }

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use playfield_room::Error;
-use playfield_room::rate::{Limit, Limiter, Rate, Verdict};
+use playfield_room::rate::{Limit, Limiters, Rate, Verdict};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::config::Config;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::moment::Moment;
 
 /// An error answers each request that is refused. Other messages that are refused share one in this
 /// time, or the refusals would flood the client.
@@ -25,12 +24,10 @@ pub(crate) struct Rates {
 
 /// What a session has used.
 #[derive(Default)]
-pub(crate) struct Usage {
-    messages: Limiter,
-    bytes: Limiter,
-    /// Until then, messages other than requests are refused without an error.
-    quiet_until: Moment,
-}
+pub(crate) struct Usage(Limiters<2>);
+
+const MESSAGES: usize = 0;
+const BYTES: usize = 1;
 
 /// A message exceeds a rate.
 #[derive(Clone, Copy)]
@@ -79,10 +76,10 @@ impl Usage {
         bytes: usize,
     ) -> Result<(), Excess> {
         if let Some(limit) = &rates.messages {
-            within(self.messages.take(now, limit, 1), 0)?;
+            within(self.0.take_of::<MESSAGES>(now, limit, 1), MESSAGES)?;
         }
         if let Some(limit) = &rates.bytes {
-            within(self.bytes.take(now, limit, bytes as u64), 1)?;
+            within(self.0.take_of::<BYTES>(now, limit, bytes as u64), BYTES)?;
         }
         Ok(())
     }
@@ -91,8 +88,7 @@ impl Usage {
 impl Usage {
     /// The client could send nothing since `since`, and is back: what waited may come at once.
     pub(crate) fn credit(&mut self, since: Duration, now: Duration) {
-        self.messages.credit(since, now);
-        self.bytes.credit(since, now);
+        self.0.credit(since, now);
     }
 }
 
@@ -138,10 +134,11 @@ impl Shard {
         let now = self.now;
         let Some(session) = self.delivery.connections.session_mut(key) else { return false };
         if request.is_none() {
-            if now < session.usage.quiet_until.time() {
+            let extras = session.extras_mut();
+            if now < extras.quiet_until {
                 return false;
             }
-            session.usage.quiet_until = (now + ERROR_PERIOD).into();
+            extras.quiet_until = now + ERROR_PERIOD;
         }
         let room = match message {
             Some(ClientMessage::Send { room, .. }) => Some(*room),

@@ -118,7 +118,7 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else { return };
         let Identity { user, tickets_only, .. } = &opening.identity;
         let is_same_user =
-            session.user() == user.as_deref() && session.tickets_only == *tickets_only;
+            session.user() == user.as_deref() && session.is_tickets_only() == *tickets_only;
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         if !resumption.takes(token) {
             return self.open_instead(from, opening);
@@ -131,7 +131,7 @@ impl Shard {
             let text = format!("the session speaks {format}: resume it in the same format");
             return self.fail(from, ErrorCode::WrongFormat, &text);
         }
-        if at < resumption.returned_at {
+        if at < resumption.returned_at.time() {
             // It waited on its way to this shard. The client has given it up, and come back by
             // another connection since.
             let text = "a later connection has resumed the session";
@@ -157,14 +157,14 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else { return };
         let since = self.now.saturating_sub(away.min(self.delivery.node.config.session_grace()));
         session.credit(since, self.now);
+        let number = session.number;
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         resumption.renew(token);
-        resumption.returned_at = at;
+        resumption.returned_at = at.into();
         resumption.presence =
             Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new(), away }));
-        let number = resumption.number;
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
-        let token = resumption.signed_token(&self.delivery.node.tokens);
+        let token = resumption.signed_token(number, &self.delivery.node.tokens);
         self.delivery.counters.sessions_resumed += 1;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
@@ -254,8 +254,7 @@ impl Shard {
 
     /// This shard no longer has a session: it moves to `shard`, or has ended, and then `shard` is
     /// the one that opened it.
-    pub(in crate::shard) fn forget_session(&mut self, resumption: &Resumption, shard: u16) {
-        let &Resumption { number, home, .. } = resumption;
+    pub(in crate::shard) fn forget_session(&mut self, number: u64, home: u16, shard: u16) {
         self.by_session.remove(&number);
         shrink_map(&mut self.by_session);
         if shard != self.delivery.shard {
@@ -280,11 +279,11 @@ impl Shard {
         connection.owes_receipts = false;
         connection.pinged = false;
         if let Some(session) = connection.session.as_deref_mut() {
-            if let Some(round_trips) = session.round_trips.as_deref_mut() {
+            if let Some(round_trips) = session.round_trips() {
                 round_trips.restart(now);
             }
             if let Some(resumption) = session.resumption.as_deref_mut() {
-                resumption.presence = Presence::Away { since: now };
+                resumption.presence = Presence::Away { since: now.into() };
             }
         }
         // A join goes on by mail.

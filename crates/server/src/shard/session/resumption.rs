@@ -7,12 +7,11 @@ use playfield_wire::RoomNumber;
 use playfield_wire::client::{Resume, ResumeRoom};
 
 use crate::node::Node;
+use crate::shard::moment::Moment;
 use crate::shard::session::hello::Opening;
 
 /// The part of a session that can be resumed.
 pub(crate) struct Resumption {
-    /// The session's number.
-    pub(crate) number: u64,
     /// The shard that opened it.
     pub(crate) home: u16,
     /// The number of the client's last token.
@@ -20,7 +19,7 @@ pub(crate) struct Resumption {
     /// How often the client came back.
     pub(crate) returns: u32,
     /// When the hello was read by which it came back last.
-    pub(crate) returned_at: Duration,
+    pub(crate) returned_at: Moment,
     /// The client has spoken since the last `welcome`, so it has the last token.
     pub(crate) confirmed: bool,
     /// What was sent and is not confirmed.
@@ -35,7 +34,7 @@ pub(crate) enum Presence {
     Here,
     /// Its connection was lost.
     Away {
-        since: Duration,
+        since: Moment,
     },
     /// It has come back, and its rooms bring their copies up to date.
     Returning(Box<Returning>),
@@ -80,13 +79,12 @@ pub(crate) struct Comeback {
 }
 
 impl Resumption {
-    pub(crate) fn new(number: u64, home: u16) -> Self {
+    pub(crate) fn new(home: u16) -> Self {
         Self {
-            number,
             home,
             generation: 0,
             returns: 0,
-            returned_at: Duration::ZERO,
+            returned_at: Moment::default(),
             confirmed: true,
             log: Log::default(),
             received: Received::default(),
@@ -94,22 +92,22 @@ impl Resumption {
         }
     }
 
-    /// What the token of the session says now.
-    pub(crate) fn token(&self) -> Token {
-        Token { shard: self.home, session: self.number, generation: self.generation }
+    /// What the token of the session with this number says now.
+    pub(crate) fn token(&self, session: u64) -> Token {
+        Token { shard: self.home, session, generation: self.generation }
     }
 
     /// The token, as the client is sent it.
-    pub(crate) fn signed_token(&self, key: &TokenKey) -> Vec<u8> {
-        key.sign(self.token()).to_vec()
+    pub(crate) fn signed_token(&self, session: u64, key: &TokenKey) -> Vec<u8> {
+        key.sign(self.token(session)).to_vec()
     }
 
-    /// Whether a token is the last one, or the one before if the client may not have the last.
+    /// Whether a token of the session is the last one, or the one before if the client may not have
+    /// the last.
     pub(crate) fn takes(&self, token: Token) -> bool {
-        let Token { session, generation, .. } = token;
-        session == self.number
-            && (generation == self.generation
-                || (!self.confirmed && generation.wrapping_add(1) == self.generation))
+        let Token { generation, .. } = token;
+        generation == self.generation
+            || (!self.confirmed && generation.wrapping_add(1) == self.generation)
     }
 
     /// The session is resumed with this token, which it accepts. A client that never received the
@@ -126,7 +124,7 @@ impl Resumption {
     /// Since when the client is away.
     pub(crate) fn away_since(&self) -> Option<Duration> {
         match self.presence {
-            Presence::Away { since } => Some(since),
+            Presence::Away { since } => Some(since.time()),
             Presence::Here | Presence::Returning(_) => None,
         }
     }
@@ -146,18 +144,18 @@ mod tests {
 
     #[test]
     fn a_client_whose_answers_are_all_lost_comes_back_by_the_token_that_it_has() {
-        let mut resumption = Resumption::new(7, 0);
-        let first = resumption.token();
+        let mut resumption = Resumption::new(0);
+        let first = resumption.token(7);
         for _ in 0..5 {
             assert!(resumption.takes(first));
             resumption.renew(first);
         }
-        let second = resumption.token();
+        let second = resumption.token(7);
         assert!(resumption.takes(second) && second != first);
         // Once the client has shown that it has a token, the one before is of no use.
         resumption.renew(second);
         assert!(resumption.takes(second) && !resumption.takes(first));
         resumption.confirmed = true;
-        assert!(resumption.takes(resumption.token()) && !resumption.takes(second));
+        assert!(resumption.takes(resumption.token(7)) && !resumption.takes(second));
     }
 }

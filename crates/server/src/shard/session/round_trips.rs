@@ -10,6 +10,7 @@ use crate::shard::Shard;
 use crate::shard::connection::transport::Framing;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::ShardMail;
+use crate::shard::session::Session;
 
 /// The shortest time between two pings. A room type of the program's own making may have asked for
 /// less.
@@ -100,7 +101,7 @@ impl Shard {
     ) {
         let (Some(period), now) = (period(settings), self.now) else { return };
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
-        RoundTrips::add(&mut session.round_trips, room, period, now);
+        RoundTrips::add(&mut session.extras_mut().round_trips, room, period, now);
         self.look_by(key, now);
     }
 
@@ -115,8 +116,7 @@ impl Shard {
         let is_stuck = connection.blocked || connection.held;
         let framing = connection.dialect.framing;
         let session = connection.session.as_deref_mut();
-        let Some(round_trips) = session.and_then(|session| session.round_trips.as_deref_mut())
-        else {
+        let Some(round_trips) = session.and_then(Session::round_trips) else {
             return Duration::MAX;
         };
         if now < round_trips.due {
@@ -155,7 +155,8 @@ impl Shard {
     pub(in crate::shard) fn ponged(&mut self, key: ConnectionKey, nonce: u64) {
         let now = self.now;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
-        let Some(round_trips) = session.round_trips.as_deref_mut() else { return };
+        let Some(extras) = session.extras.as_deref_mut() else { return };
+        let Some(round_trips) = extras.round_trips.as_deref_mut() else { return };
         let Some(round_trip) = round_trips.answered(nonce, now) else { return };
         let wants = |number| round_trips.rooms.iter().any(|(room, _)| *room == number);
         let seats = session.rooms.iter().filter(|room| wants(room.number));

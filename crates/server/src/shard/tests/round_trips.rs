@@ -105,7 +105,7 @@ fn ping_of(world: &mut World, wanderer: &mut Wanderer) -> u64 {
 fn is_measured(world: &mut World, client: Client) -> bool {
     let (shard, key) = world.place_of(client);
     let session = world.shards[shard].delivery.connections.session_mut(key);
-    session.is_some_and(|session| session.round_trips.is_some())
+    session.is_some_and(|session| session.round_trips().is_some())
 }
 
 #[test]
