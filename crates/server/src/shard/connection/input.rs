@@ -1,7 +1,6 @@
 //! From bytes to messages: what a connection speaks, where its frames end, and what is refused.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use playfield_websocket::{Error as WebSocketError, Item, Opcode};
@@ -9,6 +8,7 @@ use playfield_wire::ErrorCode;
 use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
+use crate::proxy::Client;
 use crate::shard::Shard;
 use crate::shard::connection::Phase;
 use crate::shard::connection::http::{Http, period};
@@ -172,7 +172,7 @@ impl Shard {
     }
 
     /// Detects the protocol from the first bytes. Consumes a preamble at most.
-    fn open(&mut self, key: ConnectionKey, peer: SocketAddr, input: &[u8]) -> usize {
+    fn open(&mut self, key: ConnectionKey, peer: Client, input: &[u8]) -> usize {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
         match opening(input) {
             Opening::Partial => 0,
