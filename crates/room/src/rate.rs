@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn limits_of_one_sender_are_apart_and_so_is_what_it_could_not_send() {
         let limits =
-            [Limit::new(Rate::new(1, SECOND, 1), 2), Limit::new(Rate::new(9, SECOND, 9), 2)];
+            [Limit::new(Rate::new(1, SECOND, 1), 2), Limit::new(Rate::new(10, SECOND, 10), 2)];
         let mut limiters = Limiters::<2>::default();
         assert_eq!(size_of_val(&limiters), 24);
         limiters.credit(SECOND, SECOND);
@@ -327,13 +327,13 @@ mod tests {
         assert!(limiters.rest.is_none(), "it keeps to the limits");
         assert_eq!(limiters.take_of::<0>(SECOND, one, 1), Verdict::Exceeds(SECOND));
         assert_eq!(limiters.take_of::<0>(SECOND, one, 1), Verdict::Excessive);
-        assert_eq!(limiters.take_of::<1>(SECOND, other, 9), Verdict::Within);
+        assert_eq!(limiters.take_of::<1>(SECOND, other, 10), Verdict::Within);
         limiters.credit(SECOND, 4 * SECOND);
         // The bucket of the one was full again after 2 s, that of the other as well.
         let now = 4 * SECOND;
         let taken = (0..9).take_while(|_| limiters.take_of::<0>(now, one, 1) == Verdict::Within);
         assert_eq!(taken.count(), 3, "a burst, and two seconds' worth");
-        assert_eq!(limiters.take_of::<1>(now, other, 27), Verdict::Within);
+        assert_eq!(limiters.take_of::<1>(now, other, 30), Verdict::Within);
         assert_ne!(limiters.take_of::<1>(now, other, 1), Verdict::Within);
     }
 
