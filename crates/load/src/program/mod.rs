@@ -1,5 +1,7 @@
 //! Scripts, compiled with the schemas of their rooms: each step is checked before the load begins.
 
+mod compiler;
+
 use std::collections::BTreeMap;
 
 use playfield_client::Format;
@@ -8,6 +10,7 @@ use playfield_wire::schema::{RoomSchema, Type};
 use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
+use self::compiler::Compiler;
 use crate::generate::Generator;
 use crate::random::Random;
 use crate::settings::{Action, Enter, LoadError, MessageKind, Script, Step};
@@ -95,12 +98,9 @@ impl Programs {
         let mut programs =
             Self { programs: Vec::new(), rooms, messages: Vec::new(), format, weights: 0 };
         for script in scripts {
-            let mut compiler =
-                Compiler { all: &mut programs, ops: Vec::new(), joined: Vec::new(), waits: false };
-            compiler.steps(&script.steps)?;
-            let Compiler { ops, waits, .. } = compiler;
+            let program = Compiler::compile(&mut programs, script)?;
             programs.weights += u64::from(script.weight);
-            programs.programs.push(Program { ops, waits_for_all: waits, weight: script.weight });
+            programs.programs.push(program);
         }
         Ok(programs)
     }
@@ -206,139 +206,6 @@ impl Program {
     }
 }
 
-struct Compiler<'a> {
-    all: &'a mut Programs,
-    ops: Vec<Op>,
-    /// The room types that were joined, each with the step that joins, last joined last.
-    joined: Vec<(u32, u32)>,
-    waits: bool,
-}
-
-impl Compiler<'_> {
-    fn steps(&mut self, steps: &[Step]) -> Result<(), LoadError> {
-        for step in steps {
-            self.step(step).map_err(|error| match error {
-                Wrong::Here(why) => LoadError::Usage(format!("{}: {why}", step.place)),
-                Wrong::Within(error) => error,
-            })?;
-        }
-        Ok(())
-    }
-
-    fn step(&mut self, step: &Step) -> Result<(), Wrong> {
-        let here = self.ops.len() as u32;
-        let op = match &step.action {
-            Action::Join { room_type, enter, options } => {
-                let room = self.all.room(room_type);
-                let room =
-                    room.ok_or_else(|| format!("the node has no room type {room_type:?}"))?;
-                self.joined.retain(|(other, _)| *other != room);
-                self.joined.push((room, here));
-                let options = options.as_ref().map(|options| self.options(room, options));
-                let options = options.transpose()?.unwrap_or_default();
-                Op::Join { room, enter: enter.clone(), options }
-            }
-            Action::Leave { room_type } => {
-                let (room, _) = self.joined(room_type.as_deref())?;
-                self.joined.retain(|(other, _)| *other != room);
-                Op::Leave { room }
-            }
-            Action::Wait { least, most } => {
-                Op::Wait { least_ns: nanoseconds(*least), most_ns: nanoseconds(*most) }
-            }
-            Action::WaitForAll => {
-                self.waits = true;
-                Op::WaitForAll
-            }
-            Action::Message { room_type, name, value, kind } => {
-                let (room, join) = self.joined(room_type.as_deref())?;
-                let choices = self.choices(room, name.as_deref(), value.as_ref())?;
-                Op::Message { room, join, choices, kind: *kind }
-            }
-            Action::Ping => Op::Ping,
-            Action::Hold => Op::Hold,
-            Action::Repeat { times, every, steps } => {
-                if steps.is_empty() {
-                    return Err("repeat has no steps; give some".to_owned().into());
-                }
-                let every_ns = every.map_or(0, nanoseconds);
-                self.ops.push(Op::Hold);
-                self.steps(steps).map_err(Wrong::Within)?;
-                let end = self.ops.len() as u32;
-                self.ops.push(Op::End { begin: here });
-                let times = times.unwrap_or(u64::MAX);
-                self.ops[here as usize] = Op::Repeat { times, every_ns, end };
-                return Ok(());
-            }
-        };
-        self.ops.push(op);
-        Ok(())
-    }
-
-    /// The room type that a step means, and where it is joined.
-    fn joined(&self, name: Option<&str>) -> Result<(u32, u32), String> {
-        let known = self.joined.iter().rev();
-        let mut known = known.filter(|(room, _)| {
-            name.is_none_or(|name| self.all.rooms[*room as usize].name == name)
-        });
-        known.next().copied().ok_or_else(|| match name {
-            Some(name) => format!("no step before this one joins {name:?}; add one"),
-            None => "no step before this one joins a room; add one".into(),
-        })
-    }
-
-    fn options(&self, room: u32, options: &Value) -> Result<Vec<u8>, String> {
-        let room = &self.all.rooms[room as usize];
-        let checked = room.exchange.options(options);
-        let payload = checked
-            .map_err(|error| format!("{options} are no options of {:?}: {error}", room.name))?;
-        Ok(match self.all.format.tree() {
-            None => payload,
-            Some(format) => {
-                let mut out = Vec::new();
-                TreeWriter::new(format, &mut out).value(options);
-                out
-            }
-        })
-    }
-
-    fn choices(
-        &mut self,
-        room: u32,
-        name: Option<&str>,
-        value: Option<&Value>,
-    ) -> Result<Vec<Message>, String> {
-        let RoomType { name: room_type, schema, .. } = &self.all.rooms[room as usize];
-        let known: Vec<_> = schema.messages.iter().map(|message| message.name.as_ref()).collect();
-        if known.is_empty() {
-            return Err(format!("rooms of type {room_type:?} take no messages"));
-        }
-        let indices: Vec<usize> = match name {
-            None => (0..known.len()).collect(),
-            Some(name) => vec![known.iter().position(|known| *known == name).ok_or_else(|| {
-                format!(
-                    "rooms of type {room_type:?} take no message {name:?}; they take {}",
-                    known.join(", ")
-                )
-            })?],
-        };
-        indices.into_iter().map(|index| self.all.message(room, index, value)).collect()
-    }
-}
-
-enum Wrong {
-    /// In this step.
-    Here(String),
-    /// In a step within it.
-    Within(LoadError),
-}
-
-impl From<String> for Wrong {
-    fn from(why: String) -> Self {
-        Self::Here(why)
-    }
-}
-
 /// The room types that scripts join.
 pub(crate) fn room_types(scripts: &[Script]) -> Vec<String> {
     fn add(steps: &[Step], names: &mut Vec<String>) {
@@ -355,8 +222,4 @@ pub(crate) fn room_types(scripts: &[Script]) -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
-
-fn nanoseconds(time: std::time::Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
