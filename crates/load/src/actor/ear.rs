@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use playfield_client::core::{
-    ClientError, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind, Welcome,
+    ClientError, Failure, Handler, Joined, OutOfStep, Presence, Publication, RoomEvent, Subscribed,
+    SubscriptionNumber, Update, UpdateKind, Welcome,
 };
 use playfield_client::{ErrorCode, RequestNumber, RoomNumber};
 use playfield_wire::DecodeError;
 
-use super::{Actor, What};
+use super::{Actor, Asked, NOWHERE, Numbers, What};
 use crate::copies::Seat;
 use crate::engine::Shared;
 
@@ -17,6 +18,17 @@ pub(crate) struct Ear<'a> {
     pub(crate) actor: &'a mut Actor,
     pub(crate) shared: &'a mut Shared,
     pub(crate) now: u64,
+}
+
+impl Ear<'_> {
+    /// A message was answered.
+    fn replied(&mut self, timing: u32, asked: &Asked) {
+        self.shared.counts.replies += 1;
+        self.shared.replied(timing, self.now - asked.due);
+        if asked.is_awaited {
+            self.actor.go_on(self.now);
+        }
+    }
 }
 
 impl Handler for Ear<'_> {
@@ -37,7 +49,7 @@ impl Handler for Ear<'_> {
     }
 
     fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
-        let Some(asked) = self.actor.answered(request.0.into(), false) else { return };
+        let Some(asked) = self.actor.answered(request.0.into(), Numbers::Request) else { return };
         let What::Join { room } = asked.what else { return };
         self.shared.timings.join.record(self.now - asked.due);
         self.shared.counts.joined += 1;
@@ -62,7 +74,8 @@ impl Handler for Ear<'_> {
         let count = self.actor.rooms.len();
         self.actor.rooms.retain(|seat| seat.room != room);
         self.shared.counts.in_rooms -= (count - self.actor.rooms.len()) as u64;
-        let asked = request.and_then(|request| self.actor.answered(request.0.into(), false));
+        let asked =
+            request.and_then(|request| self.actor.answered(request.0.into(), Numbers::Request));
         if asked.is_some() {
             self.actor.go_on(self.now);
             self.actor.advance();
@@ -73,18 +86,14 @@ impl Handler for Ear<'_> {
     }
 
     fn reply(&mut self, request: RequestNumber, _: &[u8]) {
-        let Some(asked) = self.actor.answered(request.0.into(), false) else { return };
+        let Some(asked) = self.actor.answered(request.0.into(), Numbers::Request) else { return };
         if let What::Message { timing } = asked.what {
-            self.shared.counts.replies += 1;
-            self.shared.replied(timing, self.now - asked.due);
-        }
-        if asked.is_awaited {
-            self.actor.go_on(self.now);
+            self.replied(timing, &asked);
         }
     }
 
     fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
-        let Some(asked) = self.actor.answered(request.0.into(), false) else { return };
+        let Some(asked) = self.actor.answered(request.0.into(), Numbers::Request) else { return };
         match (asked.what, failure) {
             (What::Join { .. }, Failure::Refused { .. }) => {
                 self.shared.counts.joins_refused += 1;
@@ -92,15 +101,21 @@ impl Handler for Ear<'_> {
                 self.actor.end(self.shared);
                 return;
             }
-            (What::Join { .. }, _) => return self.actor.end(self.shared),
-            (What::Message { timing }, Failure::Refused { .. }) => {
+            (What::Register { .. }, Failure::Refused { .. }) => {
+                self.shared.counts.registrations_refused += 1;
+                self.shared.problem(format!("a registration was refused: {}", explained(failure)));
+                self.actor.end(self.shared);
+                return;
+            }
+            (What::Join { .. } | What::Register { .. }, _) => return self.actor.end(self.shared),
+            (What::Message { timing } | What::Publish { timing, .. }, Failure::Refused { .. }) => {
                 self.shared.counts.refused += 1;
                 self.shared.replied(timing, self.now - asked.due);
                 self.shared.problem(format!("a request was refused: {}", explained(failure)));
             }
-            (What::Message { .. }, _) => self.shared.counts.abandoned += 1,
+            (What::Message { .. } | What::Publish { .. }, _) => self.shared.counts.abandoned += 1,
             (What::Leave, _) => self.actor.at += 1,
-            (What::Ping, _) => {}
+            (What::Ping | What::Subscribe { .. }, _) => {}
         }
         if asked.is_awaited {
             self.actor.go_on(self.now);
@@ -137,12 +152,63 @@ impl Handler for Ear<'_> {
     }
 
     fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
-        self.shared.counts.sends_refused += u64::from(room.is_some());
+        // Without a room it is a publication or a report, or about the connection.
+        let is_device = self.actor.registered_at != NOWHERE;
+        let is_refusal = room.is_some() || is_device || self.actor.published > 0;
+        self.shared.counts.sends_refused += u64::from(is_refusal);
         self.shared.problem(format!("the node reported an error: {} {text}", code.name()));
     }
 
+    fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {
+        self.is_subscribed(subscription, subscribed);
+    }
+
+    fn unsubscribed(&mut self, subscription: SubscriptionNumber, code: ErrorCode, text: &str) {
+        self.is_unsubscribed(subscription, code, text);
+    }
+
+    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {
+        self.delivered(subscription, publication);
+    }
+
+    fn publications_missed(&mut self, _: SubscriptionNumber, publications: u64) {
+        self.shared.counts.deliveries_lost += publications;
+    }
+
+    fn publication_ignored(&mut self, subscription: SubscriptionNumber, offset: u64) {
+        self.delivered_again(subscription, offset);
+    }
+
+    fn presence(&mut self, _: SubscriptionNumber, _: &Presence<'_>) {
+        self.shared.counts.presences += 1;
+    }
+
+    fn published(&mut self, request: RequestNumber, offset: u64) {
+        let Some(asked) = self.actor.answered(request.0.into(), Numbers::Request) else { return };
+        if let What::Publish { timing, channel, epoch } = asked.what {
+            self.shared.deliveries.confirmed(channel, epoch, offset);
+            self.replied(timing, &asked);
+        }
+    }
+
+    fn registered(&mut self, request: Option<RequestNumber>, _: bool) {
+        let asked =
+            request.and_then(|number| self.actor.answered(number.0.into(), Numbers::Request));
+        let Some(asked) = asked else { return };
+        self.shared.counts.registered += 1;
+        if let What::Register { timing } = asked.what {
+            self.shared.replied(timing, self.now - asked.due);
+        }
+        self.actor.go_on(self.now);
+        self.actor.advance();
+    }
+
+    fn command(&mut self, command: Option<u64>, payload: &[u8]) {
+        self.commanded(command, payload);
+    }
+
     fn pong(&mut self, nonce: u64, _: Duration) {
-        let Some(asked) = self.actor.answered(nonce, true) else { return };
+        let Some(asked) = self.actor.answered(nonce, Numbers::Ping) else { return };
         self.shared.counts.pongs += 1;
         self.shared.timings.ping.record(self.now - asked.due);
     }

@@ -1,5 +1,7 @@
 //! What one connection does: it runs a program, and hears what the node answers.
 
+mod channels;
+mod devices;
 mod ear;
 mod steps;
 
@@ -8,6 +10,7 @@ use std::collections::VecDeque;
 use playfield_client::RoomNumber;
 
 use crate::copies::Seat;
+use crate::deliveries::{Deliveries, Subscription};
 use crate::engine::Shared;
 use crate::program::{Op, Programs};
 use crate::random::Random;
@@ -38,6 +41,13 @@ pub(crate) struct Actor {
     loops: Vec<Loop>,
     asked: VecDeque<Asked>,
     rooms: Vec<Seat>,
+    subscriptions: Vec<Subscription>,
+    /// How many publications it has sent.
+    published: u32,
+    /// The step that has registered it as a device.
+    registered_at: u32,
+    /// Answers to commands that were not sent yet.
+    answers: VecDeque<(u64, Vec<u8>)>,
     /// When the program began to wait for an answer.
     waits_since: u64,
     is_settled: bool,
@@ -60,6 +70,8 @@ enum State {
 
 #[derive(Debug)]
 struct Loop {
+    /// The step that repeats.
+    begin: u32,
     left: u64,
     /// When the present repetition was due.
     due: u64,
@@ -77,10 +89,44 @@ struct Asked {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    Join { room: u32 },
+    Join {
+        room: u32,
+    },
     Leave,
-    Message { timing: u32 },
+    Message {
+        timing: u32,
+    },
+    Publish {
+        timing: u32,
+        channel: u32,
+        epoch: u64,
+    },
+    /// It has the number of the subscription.
+    Subscribe {
+        timing: u32,
+    },
+    Register {
+        timing: u32,
+    },
     Ping,
+}
+
+/// Requests, pings and subscriptions are numbered apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Numbers {
+    Request,
+    Ping,
+    Subscription,
+}
+
+impl What {
+    fn numbers(self) -> Numbers {
+        match self {
+            Self::Ping => Numbers::Ping,
+            Self::Subscribe { .. } => Numbers::Subscription,
+            _ => Numbers::Request,
+        }
+    }
 }
 
 impl Actor {
@@ -98,6 +144,10 @@ impl Actor {
             loops: Vec::new(),
             asked: VecDeque::new(),
             rooms: Vec::new(),
+            subscriptions: Vec::new(),
+            published: 0,
+            registered_at: NOWHERE,
+            answers: VecDeque::new(),
             waits_since: 0,
             is_settled: false,
             is_welcomed: false,
@@ -114,9 +164,12 @@ impl Actor {
         self.state == State::Ended && self.asked.is_empty()
     }
 
-    /// Whether answers are waited for.
-    pub(crate) fn is_asking(&self) -> bool {
+    /// Whether answers or deliveries are waited for.
+    pub(crate) fn is_waiting(&self, deliveries: &Deliveries, now: u64) -> bool {
+        let is_complete = |of| deliveries.is_complete(of);
         !self.asked.is_empty()
+            || !self.subscriptions.is_empty()
+                && (!deliveries.is_quiet(now) || !self.subscriptions.iter().all(is_complete))
     }
 
     /// The connection has done all that comes before the load, or has failed.
@@ -142,22 +195,29 @@ impl Actor {
         self.wake_at = NEVER;
         self.ping_at = NEVER;
         let every_ns = self.every_ns(&shared.programs);
-        let mut due = match (self.state, self.loops.last(), every_ns) {
-            (State::Running, ..) => self.due,
+        let (mut due, at) = match (self.state, self.loops.last(), every_ns) {
+            (State::Running, ..) => (self.due, self.at),
             // The next repetition is due, though this one still waits for an answer.
-            (State::Waiting, Some(round), Some(every)) => round.due.saturating_add(every),
+            (State::Waiting, Some(round), Some(every)) => {
+                (round.due.saturating_add(every), round.begin)
+            }
             _ => return,
         };
         let ops = &shared.programs.programs[self.program as usize].ops;
-        let message = ops.iter().skip(self.at as usize).find_map(|op| match op {
-            Op::Message { choices, kind, .. } => Some((choices[0].timing, *kind)),
+        let message = ops.iter().skip(at as usize).find_map(|op| match op {
+            Op::Message { choices, kind, .. } => Some((choices[0].timing, *kind, false)),
+            Op::Publish { timing, kind, .. } => Some((*timing, *kind, true)),
+            Op::Report { timing, kind, .. } => Some((*timing, *kind, false)),
             _ => None,
         });
-        let Some((timing, kind)) = message else { return };
+        let Some((timing, kind, is_publication)) = message else { return };
         while due < now {
             shared.counts.unsent += 1;
             if kind != MessageKind::Send {
                 shared.replied(timing, now - due);
+            }
+            if is_publication {
+                shared.timings.delivery.record(now - due);
             }
             // Without a rate the step is due only once.
             due = due.saturating_add(every_ns.unwrap_or(u64::MAX));
@@ -168,9 +228,12 @@ impl Actor {
     pub(crate) fn close(&mut self, shared: &mut Shared) {
         self.settle(shared);
         shared.counts.in_rooms -= self.rooms.len() as u64;
-        let lost = self.asked.drain(..).filter(|asked| matches!(asked.what, What::Message { .. }));
+        let is_message = |what| matches!(what, What::Message { .. } | What::Publish { .. });
+        let lost = self.asked.drain(..).filter(|asked| is_message(asked.what));
         shared.counts.abandoned += lost.count() as u64;
         self.rooms.clear();
+        let open = self.subscriptions.drain(..).filter(|subscription| subscription.is_open);
+        shared.counts.in_channels -= open.count() as u64;
     }
 
     /// What was asked was not answered in time.
@@ -183,7 +246,10 @@ impl Actor {
     fn unanswered(asked: &Asked, shared: &mut Shared, now: u64) {
         match asked.what {
             What::Ping => return,
-            What::Message { timing } => shared.replied(timing, now - asked.due),
+            What::Message { timing }
+            | What::Publish { timing, .. }
+            | What::Subscribe { timing }
+            | What::Register { timing } => shared.replied(timing, now - asked.due),
             What::Join { .. } | What::Leave => {}
         }
         shared.counts.unanswered += 1;
@@ -203,12 +269,17 @@ impl Actor {
         let Some(asked) = self.asked.remove(index) else { return };
         Self::unanswered(&asked, shared, now);
         match asked.what {
-            What::Join { .. } => {
-                shared.problem("a join was not answered in time".into());
+            What::Join { .. } | What::Subscribe { .. } | What::Register { .. } => {
+                let what = match asked.what {
+                    What::Join { .. } => "join",
+                    What::Subscribe { .. } => "subscription",
+                    _ => "registration",
+                };
+                shared.problem(format!("a {what} was not answered in time"));
                 self.end(shared);
             }
             What::Leave => self.end(shared),
-            What::Message { .. } | What::Ping => self.go_on(now),
+            What::Message { .. } | What::Publish { .. } | What::Ping => self.go_on(now),
         }
     }
 
@@ -218,11 +289,10 @@ impl Actor {
         self.settle(shared);
     }
 
-    fn answered(&mut self, number: u64, is_ping: bool) -> Option<Asked> {
-        let index = self
-            .asked
-            .iter()
-            .position(|asked| asked.number == number && (asked.what == What::Ping) == is_ping)?;
+    /// Takes out what a number stands for: a request, a ping or a subscription.
+    fn answered(&mut self, number: u64, of: Numbers) -> Option<Asked> {
+        let is_it = |asked: &Asked| asked.number == number && asked.what.numbers() == of;
+        let index = self.asked.iter().position(is_it)?;
         self.asked.remove(index)
     }
 

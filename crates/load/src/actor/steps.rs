@@ -15,8 +15,11 @@ const IN_FLIGHT_MAX: usize = 1024;
 /// How many steps a connection runs before others get their turn.
 const STEPS_AT_ONCE: usize = 64;
 
+/// How many bytes a connection writes before they are sent.
+const OUTPUT_MAX: usize = 64 << 10;
+
 /// Why the program does not go on.
-enum Stop {
+pub(super) enum Stop {
     /// The step waits, or the connection takes nothing more now.
     Here,
     /// Others get their turn.
@@ -24,13 +27,13 @@ enum Stop {
 }
 
 impl Actor {
+    /// The time between two repetitions of the innermost loop, if it has one.
     pub(super) fn every_ns(&self, programs: &Programs) -> Option<u64> {
         let ops = &programs.programs[self.program as usize].ops;
-        let before = ops[..self.at as usize].iter().rev().find_map(|op| match op {
-            Op::Repeat { every_ns, .. } => Some(*every_ns),
+        match ops[self.loops.last()?.begin as usize] {
+            Op::Repeat { every_ns, .. } if every_ns > 0 => Some(every_ns),
             _ => None,
-        });
-        before.filter(|every| *every > 0)
+        }
     }
 
     pub(super) fn advance(&mut self) {
@@ -76,7 +79,7 @@ impl Actor {
         }
     }
 
-    fn ask(&mut self, number: u64, what: What, is_awaited: bool, due: u64) {
+    pub(super) fn ask(&mut self, number: u64, what: What, is_awaited: bool, due: u64) {
         self.asked.push_back(Asked { number, what, is_awaited, due });
         if is_awaited {
             self.state = State::Waiting;
@@ -134,7 +137,7 @@ impl Actor {
             Op::Repeat { times, every_ns, .. } => {
                 // Connections that begin together are spread over the first interval.
                 self.due += self.random.below(*every_ns);
-                self.loops.push(Loop { left: *times, due: self.due });
+                self.loops.push(Loop { begin: self.at, left: *times, due: self.due });
                 self.advance();
             }
             Op::End { begin } => self.repeat(ops, *begin),
@@ -165,19 +168,47 @@ impl Actor {
                 };
                 shared.payload = payload;
                 let request = self.taken(sent, shared)?;
-                shared.counts.sent += 1;
-                self.advance();
-                if let Some(request) = request {
-                    shared.counts.requests += 1;
-                    let what = What::Message { timing: message.timing };
-                    self.ask(request.0.into(), what, *kind == MessageKind::Request, self.due);
-                }
-                if client.output_bytes() > 64 << 10 {
-                    return Err(Stop::Yield);
-                }
+                let what = What::Message { timing: message.timing };
+                self.sent(request, what, *kind, client, shared)?;
+            }
+            Op::Publish { .. } | Op::Report { .. }
+                if self.asked.len() >= IN_FLIGHT_MAX || client.is_full() =>
+            {
+                return Err(Stop::Here);
+            }
+            Op::Subscribe { channel, presence, timing } => {
+                self.subscribe(channel, *presence, *timing, client, shared)?;
+            }
+            Op::Unsubscribe { channel } => self.unsubscribe(channel.as_ref(), client, shared),
+            Op::Publish { channel, payload, kind, timing } => {
+                self.publish(channel, payload, *kind, *timing, client, shared)?;
+            }
+            Op::Register { device, metadata, tags, timing, .. } => {
+                self.register(device, metadata, tags, *timing, client, shared)?;
+            }
+            Op::Report { payload, kind, timing } => {
+                self.report(payload, *kind, *timing, client, shared)?;
             }
         }
         Ok(())
+    }
+
+    /// A message was sent: goes on, or waits for the answer.
+    pub(super) fn sent(
+        &mut self,
+        request: Option<RequestNumber>,
+        what: What,
+        kind: MessageKind,
+        client: &Client,
+        shared: &mut Shared,
+    ) -> Result<(), Stop> {
+        shared.counts.sent += 1;
+        self.advance();
+        if let Some(request) = request {
+            shared.counts.requests += 1;
+            self.ask(request.0.into(), what, kind == MessageKind::Request, self.due);
+        }
+        if client.output_bytes() > OUTPUT_MAX { Err(Stop::Yield) } else { Ok(()) }
     }
 
     fn enter(
@@ -200,7 +231,7 @@ impl Actor {
     }
 
     /// The result of a command. One that the client takes later stops the program for now.
-    fn taken<T>(
+    pub(super) fn taken<T>(
         &mut self,
         result: Result<T, CommandError>,
         shared: &mut Shared,

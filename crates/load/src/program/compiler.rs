@@ -3,21 +3,27 @@
 use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
-use super::{Message, Op, Program, Programs, RoomType};
+use super::{Message, Op, Program, Programs, Reaction, RoomType};
 use crate::engine::nanoseconds;
-use crate::settings::{Action, LoadError, Script, Step};
+use crate::name::Name;
+use crate::payload::Payload;
+use crate::settings::{Action, Answer, Content, LoadError, Script, Step};
 
 pub(super) struct Compiler<'a> {
     all: &'a mut Programs,
     ops: Vec<Op>,
     /// The room types that were joined, each with the step that joins, last joined last.
     joined: Vec<(u32, u32)>,
+    /// The channels that were subscribed to.
+    subscribed: Vec<Name>,
+    registers: bool,
     waits: bool,
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn compile(all: &'a mut Programs, script: &Script) -> Result<Program, LoadError> {
-        let mut compiler = Self { all, ops: Vec::new(), joined: Vec::new(), waits: false };
+        let (ops, joined, subscribed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut compiler = Self { all, ops, joined, subscribed, registers: false, waits: false };
         compiler.steps(&script.steps)?;
         let Self { ops, waits, .. } = compiler;
         Ok(Program { ops, waits_for_all: waits, weight: script.weight })
@@ -62,6 +68,49 @@ impl<'a> Compiler<'a> {
                 let (room, join) = self.joined(room_type.as_deref())?;
                 let choices = self.choices(room, name.as_deref(), value.as_ref())?;
                 Op::Message { room, join, choices, kind: *kind }
+            }
+            Action::Subscribe { channel, presence } => {
+                self.subscribed.push(channel.clone());
+                let (channel, presence) = (channel.clone(), *presence);
+                Op::Subscribe { channel, presence, timing: self.all.timing("subscribe") }
+            }
+            Action::Unsubscribe { channel } => {
+                let is_known = match channel {
+                    None => !self.subscribed.is_empty(),
+                    Some(channel) => self.subscribed.contains(channel),
+                };
+                if !is_known {
+                    let what = "no step before this one subscribes to the channel; add one";
+                    return Err(what.to_owned().into());
+                }
+                Op::Unsubscribe { channel: channel.clone() }
+            }
+            Action::Publish { channel, content, kind } => {
+                let payload = Payload::new(content, self.all.format, true)?;
+                let (channel, timing) = (channel.clone(), self.all.timing("publish"));
+                Op::Publish { channel, payload, kind: *kind, timing }
+            }
+            Action::Register { device, metadata, tags, answer } => {
+                self.registers = true;
+                let answer = match answer {
+                    Answer::Echo => Reaction::Echo,
+                    Answer::Never => Reaction::Never,
+                    Answer::Value(value) => {
+                        let content = Content::Json(value.clone());
+                        Reaction::Answer(Payload::new(&content, self.all.format, false)?)
+                    }
+                };
+                let (device, metadata, tags) = (device.clone(), metadata.clone(), tags.clone());
+                let timing = self.all.timing("register");
+                Op::Register { device, metadata, tags, answer, timing }
+            }
+            Action::Report { .. } if !self.registers => {
+                let what = "no step before this one registers a device; add one";
+                return Err(what.to_owned().into());
+            }
+            Action::Report { content, kind } => {
+                let payload = Payload::new(content, self.all.format, false)?;
+                Op::Report { payload, kind: *kind, timing: self.all.timing("report") }
             }
             Action::Ping => Op::Ping,
             Action::Hold => Op::Hold,

@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use self::compiler::Compiler;
 use crate::generate::Generator;
+use crate::name::Name;
+use crate::payload::Payload;
 use crate::random::Random;
 use crate::settings::{Action, Enter, LoadError, MessageKind, Script, Step};
 
@@ -48,15 +50,69 @@ pub(crate) struct RoomType {
 
 #[derive(Debug)]
 pub(crate) enum Op {
-    Join { room: u32, enter: Enter, options: Vec<u8> },
-    Leave { room: u32 },
-    Wait { least_ns: u64, most_ns: u64 },
+    Join {
+        room: u32,
+        enter: Enter,
+        options: Vec<u8>,
+    },
+    Leave {
+        room: u32,
+    },
+    Wait {
+        least_ns: u64,
+        most_ns: u64,
+    },
     WaitForAll,
-    Message { room: u32, join: u32, choices: Vec<Message>, kind: MessageKind },
+    Message {
+        room: u32,
+        join: u32,
+        choices: Vec<Message>,
+        kind: MessageKind,
+    },
+    Subscribe {
+        channel: Name,
+        presence: bool,
+        timing: u32,
+    },
+    Unsubscribe {
+        channel: Option<Name>,
+    },
+    Publish {
+        channel: Name,
+        payload: Payload,
+        kind: MessageKind,
+        timing: u32,
+    },
+    Register {
+        device: Name,
+        metadata: Vec<(String, Name)>,
+        tags: Vec<Name>,
+        answer: Reaction,
+        timing: u32,
+    },
+    Report {
+        payload: Payload,
+        kind: MessageKind,
+        timing: u32,
+    },
     Ping,
-    Repeat { times: u64, every_ns: u64, end: u32 },
-    End { begin: u32 },
+    Repeat {
+        times: u64,
+        every_ns: u64,
+        end: u32,
+    },
+    End {
+        begin: u32,
+    },
     Hold,
+}
+
+/// How a device answers commands.
+#[derive(Debug)]
+pub(crate) enum Reaction {
+    Echo,
+    Never,
+    Answer(Payload),
 }
 
 /// A message that a step may send.
@@ -66,11 +122,11 @@ pub(crate) struct Message {
     pub(crate) name: String,
     /// The number of its timings.
     pub(crate) timing: u32,
-    payload: Payload,
+    payload: MessagePayload,
 }
 
 #[derive(Debug)]
-enum Payload {
+enum MessagePayload {
     /// The same each time.
     Fixed(Vec<u8>),
     Generated {
@@ -127,11 +183,11 @@ impl Programs {
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         let (of, given) = match &message.payload {
-            Payload::Fixed(payload) => {
+            MessagePayload::Fixed(payload) => {
                 out.extend_from_slice(payload);
                 return Ok(());
             }
-            Payload::Generated { of, given } => (of, given.as_ref()),
+            MessagePayload::Generated { of, given } => (of, given.as_ref()),
         };
         let value = Generator { random, player }.value(of, given)?;
         match self.format.tree() {
@@ -177,25 +233,33 @@ impl Programs {
         }
         let is_own_player = given.is_some_and(|given| given.to_string().contains("\"me\""));
         let payload = match same {
-            Some((value, true)) if !is_own_player => Payload::Fixed(match self.format.tree() {
-                Some(format) => {
-                    let mut out = Vec::new();
-                    TreeWriter::new(format, &mut out).value(&value);
-                    out
-                }
-                None => exchange.message(&name, &value).map_err(|error| error.to_string())?.1,
-            }),
-            _ => Payload::Generated { of, given: given.cloned() },
+            Some((value, true)) if !is_own_player => {
+                MessagePayload::Fixed(match self.format.tree() {
+                    Some(format) => {
+                        let mut out = Vec::new();
+                        TreeWriter::new(format, &mut out).value(&value);
+                        out
+                    }
+                    None => exchange.message(&name, &value).map_err(|error| error.to_string())?.1,
+                })
+            }
+            _ => MessagePayload::Generated { of, given: given.cloned() },
         };
         let shown = match &self.rooms[..] {
             [_] => name.clone(),
             rooms => format!("{}.{name}", rooms[room as usize].name),
         };
-        let timing = self.messages.iter().position(|known| *known == shown).unwrap_or_else(|| {
-            self.messages.push(shown);
+        let timing = self.timing(&shown);
+        Ok(Message { index: index as u32, name, timing, payload })
+    }
+
+    /// The number of the timings with this name.
+    fn timing(&mut self, name: &str) -> u32 {
+        let known = self.messages.iter().position(|known| *known == name);
+        known.unwrap_or_else(|| {
+            self.messages.push(name.to_owned());
             self.messages.len() - 1
-        });
-        Ok(Message { index: index as u32, name, timing: timing as u32, payload })
+        }) as u32
     }
 }
 

@@ -5,10 +5,12 @@ mod source;
 use std::fmt::Display;
 use std::path::Path;
 
+use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
 use self::source::{Item, Source, Table};
-use crate::settings::{Action, Enter, LoadError, MessageKind, Script, Step};
+use crate::generate::LENGTH_MAX;
+use crate::settings::{Action, Answer, Content, Enter, LoadError, MessageKind, Script, Step};
 
 /// The longest script file, in bytes.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
@@ -20,7 +22,8 @@ pub const SCRIPT_DEPTH_MAX: usize = 32;
 const WEIGHT_MAX: u64 = 1_000_000;
 
 /// The words that name a step.
-const STEPS: &str = "join, leave, wait, send, request, ping, repeat, hold";
+const STEPS: &str = "join, leave, wait, send, request, subscribe, unsubscribe, publish, \
+                     register, report, ping, repeat, hold";
 
 /// Reads the scripts of a file.
 ///
@@ -157,6 +160,39 @@ impl Source<'_> {
                 }
                 Action::Message { room_type: room_type()?, name, value, kind }
             }
+            "subscribe" => {
+                known(&["presence"])?;
+                let presence = table.get("presence").map(|item| self.switch(item, "presence"));
+                let presence = presence.transpose()?.unwrap_or(false);
+                Action::Subscribe { channel: self.name(what, "subscribe")?, presence }
+            }
+            "unsubscribe" => {
+                known(&[])?;
+                let channel = match what.get_ref() {
+                    DeValue::Boolean(true) => None,
+                    _ => Some(self.name(what, "unsubscribe")?),
+                };
+                Action::Unsubscribe { channel }
+            }
+            "publish" => {
+                known(&["value", "bytes", "confirm", "ahead"])?;
+                let content = self.content(table, || Value::Object(Map::new()))?;
+                let kind = self.kind(table, "confirm")?;
+                Action::Publish { channel: self.name(what, "publish")?, content, kind }
+            }
+            "register" => {
+                known(&["tags", "metadata", "answer"])?;
+                self.register(what, table)?
+            }
+            "report" => {
+                known(&["value", "bytes", "reply", "ahead"])?;
+                if !self.switch(what, word)? {
+                    return Err(self.wrong(what, word, "true"));
+                }
+                let any = || serde_json::json!({ "from": 0, "to": 100 });
+                let content = self.content(table, any)?;
+                Action::Report { content, kind: self.kind(table, "reply")? }
+            }
             "ping" | "hold" => {
                 known(&[])?;
                 if !self.switch(what, word)? {
@@ -180,6 +216,64 @@ impl Source<'_> {
                 Action::Repeat { times, every, steps: self.steps(steps, depth + 1)? }
             }
         })
+    }
+
+    fn register(&self, what: &Item<'_>, table: &Table<'_>) -> Result<Action, LoadError> {
+        let tags = match table.get("tags").map(|item| (item, item.get_ref())) {
+            None => Vec::new(),
+            Some((_, DeValue::Array(tags))) => {
+                tags.iter().map(|tag| self.name(tag, "a tag")).collect::<Result<_, _>>()?
+            }
+            Some((item, _)) => return Err(self.wrong(item, "tags", "a list of texts")),
+        };
+        let metadata = match table.get("metadata").map(|item| (item, item.get_ref())) {
+            None => Vec::new(),
+            Some((_, DeValue::Table(members))) => {
+                let members = members.iter().map(|(name, item)| {
+                    let name = name.get_ref().clone().into_owned();
+                    self.name(item, &name).map(|value| (name, value))
+                });
+                members.collect::<Result<_, _>>()?
+            }
+            Some((item, _)) => return Err(self.wrong(item, "metadata", "a table of texts")),
+        };
+        let answer = match table.get("answer").map(|item| (item, item.get_ref())) {
+            None => Answer::Echo,
+            Some((_, DeValue::Boolean(false))) => Answer::Never,
+            Some((item, _)) => Answer::Value(self.json(item, 0)?),
+        };
+        Ok(Action::Register { device: self.name(what, "register")?, metadata, tags, answer })
+    }
+
+    /// A payload without a schema: `value` or `bytes`.
+    fn content(
+        &self,
+        table: &Table<'_>,
+        otherwise: impl FnOnce() -> Value,
+    ) -> Result<Content, LoadError> {
+        Ok(match (table.get("value"), table.get("bytes")) {
+            (None, None) => Content::Json(otherwise()),
+            (Some(value), None) => Content::Json(self.json(value, 0)?),
+            (None, Some(item)) => Content::Bytes(self.whole(item, "bytes", LENGTH_MAX)? as usize),
+            (Some(_), Some(item)) => {
+                return Err(self.wrong(item, "bytes", "left out where value is given"));
+            }
+        })
+    }
+
+    /// Whether an answer is expected, as this word and `ahead` say.
+    fn kind(&self, table: &Table<'_>, word: &str) -> Result<MessageKind, LoadError> {
+        let switch = |name| table.get(name).map(|item| self.switch(item, name)).transpose();
+        let expects = switch(word)?.unwrap_or(false);
+        let ahead = switch("ahead")?.unwrap_or(false);
+        match (expects, ahead, table.get("ahead")) {
+            (false, true, Some(item)) => {
+                Err(self.wrong(item, "ahead", &format!("left out without {word} = true")))
+            }
+            (false, ..) => Ok(MessageKind::Send),
+            (true, true, _) => Ok(MessageKind::RequestAhead),
+            (true, false, _) => Ok(MessageKind::Request),
+        }
     }
 
     fn enter(&self, table: &Table<'_>) -> Result<Enter, LoadError> {

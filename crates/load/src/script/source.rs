@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::SCRIPT_DEPTH_MAX;
+use crate::name::Name;
 use crate::settings::LoadError;
 
 /// The longest time in a script: a month, in seconds.
@@ -57,6 +58,16 @@ impl Source<'_> {
             DeValue::String(text) if !text.is_empty() => Ok(text.clone().into_owned()),
             _ => Err(self.wrong(item, name, "a text that is not empty")),
         }
+    }
+
+    pub(super) fn name(&self, item: &Item<'_>, name: &str) -> Result<Name, LoadError> {
+        let parsed = match item.get_ref() {
+            DeValue::String(text) => Name::parse(text),
+            _ => None,
+        };
+        let wanted = "a text that is not empty, with {n}, {n/10} or {n%10} for the connection's \
+                      number";
+        parsed.ok_or_else(|| self.wrong(item, name, wanted))
     }
 
     pub(super) fn switch(&self, item: &Item<'_>, name: &str) -> Result<bool, LoadError> {
