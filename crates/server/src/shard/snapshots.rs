@@ -265,3 +265,97 @@ impl Shard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::{Budget, SNAPSHOTS, Snapshots, Waiting};
+    use crate::addresses::{Address, Addresses};
+    use crate::config::Config;
+    use crate::shard::connection::share::Taken;
+    use crate::shard::slab::Key;
+
+    const fn us(count: u64) -> Duration {
+        Duration::from_micros(count)
+    }
+
+    fn addresses<const N: usize>() -> [Arc<Address>; N] {
+        let addresses = Addresses::new(&Config::default());
+        std::array::from_fn(|at| addresses.at([10, 0, 0, at as u8].into(), Duration::ZERO))
+    }
+
+    fn session(number: u64) -> Waiting {
+        Waiting::Session(Key::from_bits(number))
+    }
+
+    #[test]
+    fn half_of_the_time_is_for_snapshots_and_2_ms_at_once() {
+        let mut budget = Budget::default();
+        budget.spend(us(0), SNAPSHOTS - us(1));
+        assert!(budget.is_open(us(0)));
+        budget.spend(us(0), us(1));
+        assert!(!budget.is_open(us(3999)) && budget.is_open(us(4000)));
+        // One of any size is paid for by a pause that fits.
+        budget.spend(us(4000), us(50_000));
+        assert!(!budget.is_open(us(103_999)) && budget.is_open(us(104_000)));
+        // Little at a time is never too much.
+        for turn in 0..1000 {
+            budget.spend(us(200_000 + 200 * turn), us(100));
+            assert!(budget.is_open(us(200_000 + 200 * turn)));
+        }
+    }
+
+    #[test]
+    fn the_address_that_took_least_comes_first_and_of_one_address_the_session() {
+        let mut queue = Snapshots::default();
+        let [fat, thin] = addresses();
+        let took = |time| {
+            let mut taken = Taken::default();
+            taken.add(us(0), us(time));
+            taken
+        };
+        queue.wrote(&fat, us(0), us(500));
+        queue.line_up(session(1), &fat, took(300), us(0));
+        queue.line_up(session(2), &fat, took(100), us(0));
+        queue.line_up(session(2), &fat, took(0), us(0));
+        queue.line_up(session(3), &thin, took(900), us(0));
+        queue.line_up(session(4), &thin, took(900), us(0));
+        let mut order = Vec::new();
+        while let Some((waiting, line)) = queue.next(us(0)) {
+            queue.took(line, us(0), us(300));
+            order.push(waiting);
+        }
+        assert_eq!(order, [3, 4, 2, 1].map(session), "each waits once");
+        assert!(queue.places.is_empty() && queue.order.is_empty());
+    }
+
+    #[test]
+    fn who_may_have_none_yet_does_not_stand_in_the_way() {
+        let mut queue = Snapshots::default();
+        let [address] = addresses();
+        queue.wait(session(1), us(500));
+        queue.wait(session(1), us(700));
+        assert_eq!((queue.next_due(us(699)), queue.deadline()), (None, Some(us(700))));
+        assert!(queue.is_free(us(0)));
+        // Another return does not wait for what the one before it waited for.
+        queue.line_up(session(1), &address, Taken::default(), us(0));
+        queue.wait(session(1), us(900));
+        assert_eq!((queue.deadline(), queue.is_free(us(0))), (Some(us(0)), false));
+        assert_eq!(queue.next(us(0)).map(|(waiting, _)| waiting), Some(session(1)));
+        assert_eq!((queue.next_due(us(1000)), queue.deadline()), (None, None));
+    }
+
+    #[test]
+    fn addresses_that_took_nothing_lately_are_forgotten() {
+        let mut queue = Snapshots::default();
+        let known = Addresses::new(&Config::default());
+        for at in 0..100_000_u32 {
+            let now = Duration::from_millis(u64::from(at));
+            let address = known.at(at.to_be_bytes().into(), now);
+            queue.wrote(&address, now, us(1));
+        }
+        assert!(queue.lines.len() < 10_000, "{}", queue.lines.len());
+    }
+}

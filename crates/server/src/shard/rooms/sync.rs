@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use playfield_room::{AnyRoom, PlayerId};
 use playfield_session::SyncHistory;
-use playfield_wire::server::{self, ServerMessage, Versions};
 use playfield_wire::RoomNumber;
+use playfield_wire::server::{self, ServerMessage, Versions};
 
 use crate::shard::Shard;
 use crate::shard::connection::Kind;

@@ -79,7 +79,7 @@ impl History {
         let shards = 1 + dice.index(3);
         let mut settings = vec![("outbox_bytes_max", "1000000000")];
         // In some histories those who come back wait for snapshots, and to be read.
-        if seed % 3 > 0 {
+        if !seed.is_multiple_of(3) {
             settings.push(("outbox_high_bytes", "100"));
         }
         if seed % 5 > 2 {
