@@ -45,6 +45,7 @@ use crate::founding::Founding;
 use crate::handle::NodeHandle;
 use crate::memory::release;
 use crate::node::Node;
+use crate::proxy::Client;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
@@ -247,7 +248,7 @@ impl Shard {
 
     /// A client connected.
     pub(crate) fn accepted(&mut self, address: SocketAddr, tally: Tally) -> ConnectionKey {
-        let connection = Connection::new(self.now, Input::Unknown(address), tally);
+        let connection = Connection::new(self.now, Input::Unknown(Client::named(address)), tally);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {

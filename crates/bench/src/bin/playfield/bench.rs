@@ -229,6 +229,7 @@ const ATTACKS: &[Opt] = &[
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
+    Opt { name: "shards", value: "", help: "" },
 ];
 
 const RESUME: &[Opt] = &[
@@ -639,7 +640,7 @@ fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
         match argument {
             Long("row") => options.row = Some(value(parser, "row")?),
             Long("connections") => {
-                options.connections = within(parser, "connections", 1..=10_000)?;
+                options.connections = within(parser, "connections", 0..=10_000)?;
             }
             Long("round-ms") => {
                 options.round = Duration::from_millis(within(parser, "round-ms", 10..=3_600_000)?);
@@ -647,6 +648,7 @@ fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
             Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
+            Long("shards") => options.shards = within(parser, "shards", 1..=2)?,
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             other => return Err(unknown(&other, ATTACKS)),
         }

@@ -39,5 +39,6 @@ mod share;
 mod strangers;
 mod tickets;
 mod timing;
+mod trickles;
 mod wanderer;
 mod world;
