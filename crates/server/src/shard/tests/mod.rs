@@ -6,6 +6,7 @@ mod room;
 mod speech;
 
 mod authentication;
+mod catching_up;
 mod channel_histories;
 mod channels;
 mod closing;
