@@ -74,8 +74,6 @@ struct Watched {
     intervals_ms: Vec<f64>,
     /// How long the slowest join took.
     join_ms: f64,
-    /// How long the attack lasted.
-    time: Duration,
     /// What was wrong.
     faults: Vec<String>,
 }
@@ -97,6 +95,7 @@ const COLUMNS: &[Column] = &[
     ("received MB/s", "answer_mb_per_second"),
     ("connections", "connections"),
     ("server CPU", "server_cpu"),
+    ("delayed", "server_delayed"),
     ("server MB", "server_mb"),
     ("verified", "verified"),
 ];
@@ -134,9 +133,11 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
             }
         };
         let before = hosted.stats()?;
+        let began = Instant::now();
         let flood = Flood::start(attack, options.connections, hosted.node, &hosted.places)?;
         let (watched, done) = watch(hosted, options, flood)?;
         let after = hosted.stats()?;
+        let seconds = began.elapsed().as_secs_f64();
         let effect = attack.effect();
         let least = effect.least(options.round);
         let count = done.effect(effect.count, &before, &after);
@@ -155,8 +156,8 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         let p99 = intervals.percentile(99.0);
         let late = after.lateness_ns.iter().map(|ns| *ns as f64 / 1e6);
         let late = Samples::new(late.collect());
-        let seconds = watched.time.as_secs_f64();
         let cpu = after.cpu.saturating_sub(before.cpu);
+        let delayed = after.delayed.saturating_sub(before.delayed);
         let record = Record::new()
             .with("suite", "attacks")
             .with("attack", name)
@@ -175,6 +176,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
             .measured("answer_mb_per_second", done.received as f64 / 1e6 / seconds)
             .with("connections", done.connections)
             .measured("server_cpu", cpu.as_secs_f64() / seconds)
+            .measured("server_delayed", delayed.as_secs_f64() / seconds)
             .with("server_mb", after.resident_mb)
             .with("verified", faults.is_empty());
         report.add(record, out)?;
@@ -187,7 +189,6 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
 
 /// Watches a player on each shard during the attack, and ends it. Each player must then catch up.
 fn watch(hosted: &Hosted, options: &Options, flood: Flood) -> io::Result<(Watched, Done)> {
-    let began = Instant::now();
     let players = thread::scope(|scope| {
         let watch = |room| {
             let mut player = Victim::join(hosted.node, room, options.corrupt_one)?;
@@ -201,9 +202,8 @@ fn watch(hosted: &Hosted, options: &Options, flood: Flood) -> io::Result<(Watche
         };
         threads.into_iter().map(join).collect::<io::Result<Vec<_>>>()
     });
-    let time = began.elapsed();
     let done = flood.stop()?;
-    let mut watched = Watched { intervals_ms: Vec::new(), join_ms: 0.0, time, faults: Vec::new() };
+    let mut watched = Watched { intervals_ms: Vec::new(), join_ms: 0.0, faults: Vec::new() };
     for mut player in players? {
         player.catch_up()?;
         watched.intervals_ms.extend(player.intervals_ms);

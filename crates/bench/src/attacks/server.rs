@@ -10,7 +10,7 @@ use playfield_server::{Config, Server};
 use playfield_state::Map;
 
 use super::SERVER_CORE;
-use crate::clock::{nanoseconds, pin, process_cpu};
+use crate::clock::{delayed, nanoseconds, pin, process_cpu};
 use crate::limits::{raise_descriptors, resident};
 use crate::server_process::{ServerProcess, report};
 use crate::ticks::AllTicks;
@@ -159,8 +159,10 @@ pub(super) fn host(shards: usize) -> io::Result<()> {
     report(format!("{} {}", running.local_addr().port(), ids.join(" ")), || {
         let stats = node.stats();
         let last = stats.shards.last().map_or(0, |shard| shard.bytes_out);
-        let (cpu, megabytes) = (nanoseconds(process_cpu()), resident() / 1_000_000);
-        [vec![cpu, megabytes, stats.total().messages_in, last], TICKS.report_ns()].concat()
+        let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
+        let megabytes = resident() / 1_000_000;
+        let counts = vec![cpu, delayed, megabytes, stats.total().messages_in, last];
+        [counts, TICKS.report_ns()].concat()
     })
 }
 
@@ -186,6 +188,8 @@ pub(super) struct Places {
 pub(super) struct Stats {
     /// CPU time since the start.
     pub(super) cpu: Duration,
+    /// How long it could have run but did not, since the start.
+    pub(super) delayed: Duration,
     pub(super) resident_mb: u64,
     /// How many messages it has read.
     pub(super) messages_in: u64,
@@ -211,8 +215,9 @@ impl Hosted {
     }
 
     pub(super) fn stats(&mut self) -> io::Result<Stats> {
-        let ([cpu, resident_mb, messages_in, last_bytes_out], lateness_ns) = self.process.ask()?;
-        let cpu = Duration::from_nanos(cpu);
-        Ok(Stats { cpu, resident_mb, messages_in, last_bytes_out, lateness_ns })
+        let ([cpu, delayed, resident_mb, messages_in, last_bytes_out], lateness_ns) =
+            self.process.ask()?;
+        let (cpu, delayed) = (Duration::from_nanos(cpu), Duration::from_nanos(delayed));
+        Ok(Stats { cpu, delayed, resident_mb, messages_in, last_bytes_out, lateness_ns })
     }
 }

@@ -26,6 +26,7 @@ pub(crate) mod rooms;
 mod services;
 pub(crate) mod session;
 mod slab;
+mod snapshots;
 
 #[cfg(test)]
 mod tests;
@@ -69,6 +70,7 @@ use rooms::schedule::Schedule;
 use services::HostedService;
 use session::rates::Rates;
 use session::round_trips;
+use snapshots::Snapshots;
 
 /// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
@@ -108,6 +110,7 @@ pub(crate) struct Shard {
     /// The connection that is served.
     visit: Visit,
     lateness: Lateness,
+    snapshots: Snapshots,
     /// How long the last turn took to write to sockets.
     writing: Duration,
     sessions: u64,
@@ -205,6 +208,7 @@ impl Shard {
             stopwatch,
             visit: Visit::default(),
             lateness: Lateness::default(),
+            snapshots: Snapshots::default(),
             writing: Duration::ZERO,
             sessions: 0,
             sessions_away: 0,
@@ -316,6 +320,7 @@ impl Shard {
         self.expire_commands();
         self.expire_connections();
         self.keep_to_budget();
+        self.write_snapshots();
         self.settle();
     }
 
@@ -335,6 +340,7 @@ impl Shard {
             soon(!self.coming_back.is_empty(), PARKED_RETRY),
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
+            self.snapshots.deadline(),
             self.next_service_wake(),
             self.delivery.channels.home.next(),
             self.delivery.devices.next(),
@@ -363,6 +369,9 @@ impl Shard {
     }
 
     fn catch_up_all(&mut self, key: ConnectionKey) {
+        if self.go_on_returning(key) {
+            return;
+        }
         self.delivery.catch_up_channels(key);
         let shard = self.delivery.shard;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
@@ -400,6 +409,12 @@ impl Shard {
     #[cfg(test)]
     pub(crate) fn entering_bytes(&self, key: ConnectionKey) -> usize {
         self.delivery.connections.entering_bytes(key)
+    }
+
+    /// Whether a snapshot that waits would be written now.
+    #[cfg(test)]
+    pub(crate) fn has_snapshots_due(&self) -> bool {
+        self.snapshots.deadline().is_some_and(|at| at <= self.now)
     }
 
     /// How many bytes of publications wait for a connection.

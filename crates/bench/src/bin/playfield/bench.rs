@@ -72,12 +72,14 @@ of the tokens alone. The server runs on one core, the clients on another.
 
 const ATTACKS_HELP: &str = "
 attacks: how evenly a player is served at 20 Hz while strangers attack the same shard. The node runs
-on one core with its default limits, everyone else on another.
+on one core with its default limits, everyone else on another. A row is verified if the player's copy
+was right throughout, and the attack had its effect.
 ";
 
 const RESUME_HELP: &str = "
 resume: many sessions lose their connections at once and come back while their rooms tick; and the
-cost of a resumable session while it is connected.
+cost of a resumable session while it is connected. A row is verified if every session has everything
+that its room did, also while it was away.
 ";
 
 const CONNECTIONS_HELP: &str = "

@@ -6,10 +6,12 @@ mod room;
 mod speech;
 
 mod authentication;
+mod catching_up;
 mod channel_histories;
 mod channels;
 mod closing;
 mod conversation;
+mod credit;
 mod cuts;
 mod deflated;
 mod device_services;

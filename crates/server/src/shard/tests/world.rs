@@ -16,6 +16,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::authentication;
+use super::credit;
 use super::gadget::{FleetLog, TestFleet};
 use super::law_room;
 use super::life_room;
@@ -55,6 +56,8 @@ pub(super) struct World {
     peers: Vec<Peer>,
     /// HTTP requests that were handed in and not looked at.
     orders: UnboundedReceiver<Order>,
+    /// By shard, connections whose last visit was too short for what they have sent.
+    unfinished: Vec<Vec<ConnectionKey>>,
     /// The shards' own measure of time, in nanoseconds.
     stopwatch: Arc<[AtomicU64; 2]>,
     /// Instead of running until nothing more happens, it takes a few turns, as this number says.
@@ -163,6 +166,7 @@ impl World {
         room_types.push(life_room::room_type());
         room_types.push(placed::room_type());
         room_types.push(authentication::room_type());
+        room_types.push(credit::room_type());
         room_types.extend(lobby::room_types());
         room_types.push(listener::room_type());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
@@ -201,6 +205,7 @@ impl World {
             parcels: (0..shards).map(|_| VecDeque::new()).collect(),
             peers: Vec::new(),
             orders,
+            unfinished: vec![Vec::new(); shards],
             stopwatch,
             pace: None,
         }
@@ -836,9 +841,14 @@ impl World {
                 }
             }
         }
-        while let Some(key) = self.shards[index].next_resumed() {
+        let mut unfinished = std::mem::take(&mut self.unfinished[index]);
+        unfinished.extend(std::iter::from_fn(|| self.shards[index].next_resumed()));
+        for key in unfinished {
             self.shards[index].visit(key);
             is_busy = true;
+            if self.shards[index].visited(key) {
+                self.unfinished[index].push(key);
+            }
         }
         for client in 0..self.peers.len() {
             let peer = &mut self.peers[client];
@@ -851,7 +861,9 @@ impl World {
                 let mut bytes = std::mem::take(&mut peer.unread);
                 self.shards[shard].visit(key);
                 self.shards[shard].received(key, &mut bytes);
-                self.shards[shard].visited(key);
+                if self.shards[shard].visited(key) {
+                    self.unfinished[shard].push(key);
+                }
             }
         }
         self.shards[index].advance();
@@ -891,7 +903,7 @@ impl World {
             self.shards[index].posted(target as u16, all);
         }
         self.change_places(index);
-        is_busy
+        is_busy | self.shards[index].has_snapshots_due()
     }
 
     /// A connection that moved has a place again. If its client is gone, the node notices now.
