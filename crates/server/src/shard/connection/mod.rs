@@ -53,6 +53,8 @@ pub(crate) struct Connection {
     pub(crate) owes_receipts: bool,
     /// It was asked for a sign of life.
     pub(crate) pinged: bool,
+    /// Its client came without a token, and may do nothing but join by tickets that name a user.
+    pub(crate) tickets_only: bool,
     /// It will be closed once the rooms have had their turn.
     pub(crate) doomed: bool,
     /// What it took of the shard's time lately.
@@ -180,6 +182,7 @@ impl Connection {
             held: false,
             owes_receipts: false,
             pinged: false,
+            tickets_only: false,
             doomed: false,
             taken: Taken::default(),
             heard: now.into(),

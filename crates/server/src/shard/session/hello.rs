@@ -105,6 +105,7 @@ impl Shard {
         connection.dialect.format = format;
         connection.heard = self.now.into();
         connection.resumable = resumable;
+        connection.tickets_only = tickets_only;
         connection.session = Some(Box::new(session));
         self.sessions += 1;
         if resumable {

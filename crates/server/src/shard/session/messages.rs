@@ -44,7 +44,7 @@ impl Shard {
             return self.handle_first(key, body, is_text);
         };
         let within = session.usage.take(self.now, &self.rates, body.len());
-        let tickets_only = session.is_tickets_only();
+        let tickets_only = connection.tickets_only;
         let is_counted = session.resumption.is_some();
         let format = connection.dialect.format;
         if connection.device.is_some() {

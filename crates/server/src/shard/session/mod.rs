@@ -148,8 +148,7 @@ impl Session {
         self.identity()?.user.as_deref()
     }
 
-    /// Its client came without a token, and may do nothing but join by tickets that name a user.
-    #[inline]
+    /// Whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) fn is_tickets_only(&self) -> bool {
         self.identity().is_some_and(|identity| identity.tickets_only)
     }
