@@ -10,7 +10,7 @@ use crate::{
     utf8::Utf8,
 };
 
-/// Limits on what a peer may send to a [`Decoder`]. More than 4 GiB counts as that.
+/// Limits on what a peer may send to a [`Decoder`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The longest message, in bytes, all fragments included (default 1 MiB). A longer message is
@@ -68,9 +68,7 @@ pub struct Decoder {
     inflate: Option<Box<Inflate>>,
     /// The text frame at the front of the input, while it is incomplete.
     early: Option<Box<Early>>,
-    /// As in [`Limits`], in half the space: a decoder lasts as long as its connection.
-    message_bytes_max: u32,
-    frame_bytes_max: u32,
+    limits: Limits,
     role: Role,
     phase: Phase,
 }
@@ -98,23 +96,10 @@ impl Inflate {
     }
 }
 
-fn narrowed(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
-}
-
 impl Decoder {
     /// Creates a decoder for our `role` on a connection that has completed its handshake.
     pub fn new(role: Role, limits: Limits) -> Self {
-        let Limits { message_bytes_max, frame_bytes_max } = limits;
-        Self {
-            message: None,
-            inflate: None,
-            early: None,
-            message_bytes_max: narrowed(message_bytes_max),
-            frame_bytes_max: narrowed(frame_bytes_max),
-            role,
-            phase: Phase::Open,
-        }
+        Self { message: None, inflate: None, early: None, limits, role, phase: Phase::Open }
     }
 
     /// Creates a decoder for a connection that negotiated permessage-deflate in its handshake.
@@ -135,7 +120,7 @@ impl Decoder {
 
     /// Changes [`Limits::message_bytes_max`], from the next frame on.
     pub fn set_message_bytes_max(&mut self, bytes_max: usize) {
-        self.message_bytes_max = narrowed(bytes_max);
+        self.limits.message_bytes_max = bytes_max;
     }
 
     /// Whether fragments of a message have come, and the last one has not.
@@ -257,8 +242,7 @@ impl Decoder {
         payload_bytes: u64,
         in_progress: Option<&Message>,
     ) -> Option<Error> {
-        let message_bytes_max = self.message_bytes_max as usize;
-        let frame_bytes_max = self.frame_bytes_max as usize;
+        let Limits { message_bytes_max, frame_bytes_max } = self.limits;
         if start.opcode.is_control() {
             return None;
         }
@@ -296,8 +280,7 @@ impl Decoder {
     }
 
     fn push_fragment(&mut self, start: Start, payload: &[u8]) -> Result<(), Error> {
-        let Self { message, inflate, message_bytes_max, .. } = self;
-        let bytes_max = *message_bytes_max as usize;
+        let Self { message, inflate, limits, .. } = self;
         let message = message.get_or_insert_with(|| {
             let inflate = inflate.as_deref_mut().filter(|_| start.rsv1);
             let compressed =
@@ -305,9 +288,9 @@ impl Decoder {
             Box::new(Message::new(start.opcode == Opcode::Text, compressed))
         });
         if !start.fin {
-            return message.push(payload, bytes_max);
+            return message.push(payload, limits.message_bytes_max);
         }
-        let kept = message.finish(payload, bytes_max)?;
+        let kept = message.finish(payload, limits.message_bytes_max)?;
         if let (Some(inflate), Some(kept)) = (inflate, kept) {
             inflate.kept = Some(kept);
         }
