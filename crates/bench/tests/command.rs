@@ -309,6 +309,11 @@ fn bench_resume_verifies_what_it_counts() {
         let lines = text(&output.stdout);
         assert_eq!(output.status.code(), Some(status), "{lines}{}", text(&output.stderr));
         assert_eq!(lines.lines().count(), 3, "{lines}");
+        let last = lines.lines().next_back().expect("a row");
+        let back: Value = serde_json::from_str(last).expect("an object");
+        assert_eq!(back["verified"], status == 0, "{back}");
+        // Each of 40 sessions missed an event at least, and received it after all.
+        assert!(status != 0 || back["events_since_cut"].as_u64() >= Some(40), "{back}");
     }
 }
 
@@ -396,12 +401,35 @@ fn bench_registry_verifies_what_it_counts() {
 
 #[test]
 fn bench_attacks_verifies_what_it_counts() {
-    let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=500"];
-    for (more, status) in [(&["--row=pings"][..], 0), (&["--row=pings", "--corrupt-one"], 1)] {
-        let output = playfield(&[&arguments[..], more].concat());
-        let lines = text(&output.stdout);
-        assert_eq!(output.status.code(), Some(status), "{lines}{}", text(&output.stderr));
-        assert_eq!(lines.lines().count(), 1, "{lines}");
+    let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=1000"];
+    let output = playfield(&arguments);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let rows: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
+    assert_eq!(rows.len(), 17, "{lines}");
+    for (at, row) in rows.iter().enumerate() {
+        let count = |name: &str| row[name].as_u64();
+        assert_eq!(row["verified"], true, "{row}");
+        assert!(count("patches") > Some(0), "{row}");
+        assert!(count("effect_count") >= count("effect_count_min"), "{row}");
+        // The first and the last row have no attack, and the others are compared with the first.
+        assert_eq!(count("effect_count") > Some(0), at > 0 && at < 16, "{row}");
+        assert_eq!(row["p99_ratio"].is_number(), at > 0, "{row}");
+    }
+}
+
+#[test]
+fn bench_attacks_notices_one_damaged_patch_and_an_attack_without_effect() {
+    let row = ["bench", "attacks", "--json", "--round-ms=500", "--row=pings"];
+    for (more, effect) in
+        [(&["--connections=5", "--corrupt-one"][..], true), (&["--connections=0"], false)]
+    {
+        let output = playfield(&[&row[..], more].concat());
+        let line = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{line}{}", text(&output.stderr));
+        assert!(line.contains(r#""verified":false"#), "{line}");
+        assert_eq!(text(&output.stderr).contains("had no effect"), !effect);
     }
     let unknown = playfield(&["bench", "attacks", "--row=nukes"]);
     assert!(text(&unknown.stderr).contains("hellos"), "{}", text(&unknown.stderr));

@@ -12,7 +12,7 @@ use lexopt::Arg::{Long, Short, Value as Word};
 use playfield_client::Format;
 use playfield_load::{
     Action, CONNECTIONS_MAX, Enter, LoadError, MessageKind, PROCESSES_MAX, Progress, Script,
-    Settings, Step,
+    Settings, Step, Worker,
 };
 
 use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
@@ -362,13 +362,15 @@ fn sources(text: &str) -> Result<Vec<IpAddr>, Failure> {
     Ok(sources)
 }
 
-/// The number of a process, and how many there are.
-fn worker(text: &str) -> Result<(usize, usize), Failure> {
-    let numbers = text.split_once('/').and_then(|(number, of)| {
-        let numbers: (usize, usize) = (number.parse().ok()?, of.parse().ok()?);
-        (numbers.0 < numbers.1).then_some(numbers)
-    });
-    numbers.ok_or_else(|| usage(format!("--worker {text} is for this program's own use")))
+/// The number of a process, how many there are, and what distinguishes their load from others.
+fn worker(text: &str) -> Result<Worker, Failure> {
+    let worker = || {
+        let mut words = text.split('/');
+        let (number, of) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let worker = Worker { number, of, run: words.next()?.parse().ok()? };
+        (worker.number < worker.of && words.next().is_none()).then_some(worker)
+    };
+    worker().ok_or_else(|| usage(format!("--worker {text} is for this program's own use")))
 }
 
 fn usage(what: impl ToString) -> Failure {

@@ -34,6 +34,15 @@ pub(crate) enum Stage {
     Leaving,
 }
 
+/// What the socket has for its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    None,
+    Some,
+    /// The end follows.
+    Last,
+}
+
 /// Buffers that all connections share.
 pub(crate) struct Buffers {
     pub(crate) input: Vec<u8>,
@@ -47,21 +56,26 @@ impl Connection {
         buffers: &mut Buffers,
         shared: &mut Shared,
         now: u64,
-        is_readable: bool,
+        input: Input,
     ) -> Option<String> {
         let time = Duration::from_nanos(now);
         if self.stage == Stage::Connecting {
             match self.stream.is_connected() {
                 Ok(true) => self.stage = Stage::Greeting,
                 // It was connected, and has ended already.
-                Ok(false) if is_readable => return Some("the node closed it at once".into()),
+                Ok(false) if input != Input::None => {
+                    return Some("the node closed it at once".into());
+                }
                 Ok(false) if now < self.deadline => return None,
                 Ok(false) => return Some("the connection was not answered in time".into()),
                 Err(error) => return Some(format!("can't connect: {error}")),
             }
         }
         self.client.advance(time, &mut Ear { actor: &mut self.actor, shared, now });
-        let failed = if is_readable { self.read(buffers, shared, now) } else { None };
+        let failed = match input {
+            Input::None => None,
+            _ => self.read(buffers, shared, now, input == Input::Last),
+        };
         if self.stage == Stage::Greeting && self.actor.is_welcomed {
             (self.stage, self.deadline) = (Stage::Open, NEVER);
         }
@@ -91,7 +105,13 @@ impl Connection {
     }
 
     /// Reads all there is. `Some` if the connection failed.
-    fn read(&mut self, buffers: &mut Buffers, shared: &mut Shared, now: u64) -> Option<String> {
+    fn read(
+        &mut self,
+        buffers: &mut Buffers,
+        shared: &mut Shared,
+        now: u64,
+        is_last: bool,
+    ) -> Option<String> {
         loop {
             let ear = &mut Ear { actor: &mut self.actor, shared, now };
             match self.stream.read(&mut buffers.input) {
@@ -102,7 +122,8 @@ impl Connection {
                 Ok(count) => {
                     ear.shared.counts.bytes_in += count as u64;
                     self.client.received(&mut buffers.input[..count], ear);
-                    if self.stream.is_drained(count, buffers.input.len()) {
+                    // The end comes with the event of the last bytes, or with one of its own.
+                    if !is_last && self.stream.is_drained(count, buffers.input.len()) {
                         return None;
                     }
                 }
@@ -119,6 +140,7 @@ impl Connection {
             let mut goes_on = false;
             if self.stage == Stage::Open && !self.stream.is_blocked() {
                 self.actor.ping_if_due(&mut self.client, shared, now);
+                self.actor.answer_commands(&mut self.client, shared);
                 goes_on = self.actor.run(&mut self.client, shared, now);
                 if self.actor.is_done() {
                     self.leave(now, shared);

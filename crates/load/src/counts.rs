@@ -69,6 +69,36 @@ counts! {
     sends_refused,
     /// Messages that were due and not sent.
     unsent,
+    /// Channels that were subscribed to.
+    subscribed,
+    /// Channels that this load subscribes to.
+    in_channels,
+    /// Subscriptions that were refused.
+    subscriptions_refused,
+    /// Subscriptions that the node has ended.
+    unsubscribed,
+    /// Publications that were sent. They count as messages, too.
+    publications,
+    /// Publications that were received.
+    deliveries,
+    /// Publications that a subscription should have received, and has not.
+    deliveries_lost,
+    /// Publications that came again.
+    deliveries_repeated,
+    /// Publications that came after a later one of the same channel or publisher.
+    deliveries_out_of_order,
+    /// Messages about others who subscribe, or no longer do.
+    presences,
+    /// Devices that were registered.
+    registered,
+    /// Registrations that were refused.
+    registrations_refused,
+    /// Reports that were sent. They count as messages, too.
+    reports,
+    /// Commands to devices.
+    commands,
+    /// Answers to commands.
+    answers,
     /// Events of rooms.
     events,
     /// Snapshots of a state.
@@ -106,6 +136,12 @@ impl Counts {
             of(self.joins_refused, "joins were refused"),
             of(self.unanswered, "requests were not answered"),
             of(self.pings.saturating_sub(self.pongs), "pings were not answered"),
+            of(self.subscriptions_refused, "subscriptions were refused"),
+            of(self.unsubscribed, "subscriptions were ended by the node"),
+            of(self.deliveries_lost, "deliveries were lost"),
+            of(self.deliveries_repeated, "deliveries were repeated"),
+            of(self.deliveries_out_of_order, "deliveries were out of order"),
+            of(self.registrations_refused, "registrations were refused"),
             of(self.wrong, "copies of the state were wrong"),
         ]
         .into_iter()

@@ -10,8 +10,9 @@ use playfield_client::core::{Client, ClientConfig};
 
 use crate::actor::Actor;
 use crate::alarm::{ALARM, Alarm};
-use crate::connection::{Buffers, Connection, Stage};
+use crate::connection::{Buffers, Connection, Input, Stage};
 use crate::counts::Counts;
+use crate::deliveries::{Deliveries, Endings, monotonic_ns};
 use crate::dial::Dial;
 use crate::program::Programs;
 use crate::progress::Progress;
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) copies: usize,
     pub(crate) ping_ns: Option<u64>,
     pub(crate) timeout_ns: u64,
+    /// What the subscriptions have received.
+    pub(crate) deliveries: Deliveries,
     /// A buffer for one payload.
     pub(crate) payload: Vec<u8>,
 }
@@ -93,6 +96,8 @@ pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     pub(crate) timings: AllTimings,
     pub(crate) problems: BTreeMap<String, u64>,
+    /// What was not delivered at the end.
+    pub(crate) endings: Endings,
     /// From the first connection until all were ready.
     pub(crate) connect_s: f64,
     /// From then until nothing more was sent.
@@ -134,7 +139,11 @@ impl<'a> Engine<'a> {
     ) -> Result<Self, LoadError> {
         let numbers = settings.numbers();
         let messages = programs.messages.clone();
+        let run = settings.worker.map_or_else(monotonic_ns, |worker| worker.run);
+        let began = Instant::now();
+        let deliveries = Deliveries::new(programs.format, run);
         let shared = Shared {
+            deliveries,
             programs,
             counts: Counts::default(),
             timings: AllTimings::new(messages),
@@ -155,7 +164,7 @@ impl<'a> Engine<'a> {
             dial,
             poll,
             alarm,
-            began: Instant::now(),
+            began,
             buffers: Buffers { input: vec![0; 64 << 10], output: Vec::new() },
             timers: Timers::default(),
             connections: numbers.clone().map(|_| None).collect(),
@@ -188,8 +197,14 @@ impl<'a> Engine<'a> {
             }
             for event in events.iter().filter(|event| event.token() != ALARM) {
                 let now = self.now();
-                let is_readable = event.is_readable() || event.is_read_closed() || event.is_error();
-                self.serve(event.token().0, now, is_readable);
+                let input = if event.is_read_closed() || event.is_error() {
+                    Input::Last
+                } else if event.is_readable() {
+                    Input::Some
+                } else {
+                    Input::None
+                };
+                self.serve(event.token().0, now, input);
             }
             let now = self.now();
             while let Some((at, place)) = self.timers.pop(now) {
@@ -198,7 +213,7 @@ impl<'a> Engine<'a> {
                 if let Some(connection) = connection.filter(|connection| connection.timer_at == at)
                 {
                     connection.timer_at = NEVER;
-                    self.serve(place, now, false);
+                    self.serve(place, now, Input::None);
                 }
             }
             let mut goes_on = true;
@@ -215,6 +230,7 @@ impl<'a> Engine<'a> {
                 self.outcome.counts = self.shared.counts;
                 self.outcome.timings = self.shared.timings;
                 self.outcome.problems = self.shared.problems;
+                self.outcome.endings = self.shared.deliveries.endings();
                 return Ok(self.outcome);
             }
         }
@@ -280,7 +296,7 @@ impl<'a> Engine<'a> {
                 for place in 0..all {
                     if let Some(connection) = &mut self.connections[place] {
                         connection.actor.go(&self.shared, now);
-                        self.serve(place, now, false);
+                        self.serve(place, now, Input::None);
                     }
                 }
                 let duration = self.settings.duration.map_or(NEVER, nanoseconds);
@@ -293,17 +309,17 @@ impl<'a> Engine<'a> {
                 Some(self.drain(now))
             }
             Phase::Draining { until } if is_tick => {
-                let mut open = self.connections.iter().flatten();
-                if now < until && open.any(|connection| connection.actor.is_asking()) {
+                if now < until && self.still_comes(now) {
                     return None;
                 }
                 for place in 0..all {
                     let Some(connection) = &mut self.connections[place] else { continue };
                     connection.actor.give_up(&mut self.shared, now);
+                    connection.actor.end_subscriptions(&mut self.shared);
                     match connection.stage {
                         Stage::Open => {
                             connection.leave(now, &self.shared);
-                            self.serve(place, now, false);
+                            self.serve(place, now, Input::None);
                         }
                         Stage::Leaving => {}
                         // The load ended before it was welcomed.
@@ -316,9 +332,17 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Whether answers or deliveries still come.
+    fn still_comes(&self, now: u64) -> bool {
+        let deliveries = &self.shared.deliveries;
+        let mut open = self.connections.iter().flatten();
+        open.any(|connection| connection.actor.is_waiting(deliveries, now))
+    }
+
     /// Nothing more is sent; what was sent may still be answered.
     fn drain(&mut self, now: u64) -> Phase {
         self.shared.is_over = true;
+        self.shared.deliveries.stop(now);
         for connection in self.connections.iter_mut().flatten() {
             connection.actor.stop(&mut self.shared, now);
         }
@@ -373,10 +397,10 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn serve(&mut self, place: usize, now: u64, is_readable: bool) {
+    fn serve(&mut self, place: usize, now: u64, input: Input) {
         let Some(connection) = &mut self.connections[place] else { return };
         let before = connection.stage;
-        let over = connection.serve(&mut self.buffers, &mut self.shared, now, is_readable);
+        let over = connection.serve(&mut self.buffers, &mut self.shared, now, input);
         let is_welcomed = is_opening(before) && !is_opening(connection.stage);
         self.opening -= usize::from(is_welcomed);
         match over {

@@ -10,7 +10,7 @@ const ELEMENTS_MAX: u64 = 4;
 const TEXT_CHARS_MAX: u64 = 16;
 
 /// The longest text, byte string or list that a script may ask for.
-const LENGTH_MAX: u64 = 1 << 20;
+pub(crate) const LENGTH_MAX: u64 = 1 << 20;
 
 /// Generates values for one connection.
 pub(crate) struct Generator<'a> {
@@ -226,11 +226,7 @@ impl Generator<'_> {
                     .bytes(&bytes);
                 serde_json::from_slice(&text).unwrap_or_default()
             }
-            _ => {
-                let letter = |random: &mut Random| (b'a' + random.below(26) as u8) as char;
-                let text: String = (0..length).map(|_| letter(self.random)).collect();
-                text.into()
-            }
+            _ => text_of_length(self.random, length).into(),
         }
     }
 
@@ -241,6 +237,10 @@ impl Generator<'_> {
             other => other.to_string(),
         }
     }
+}
+
+pub(crate) fn text_of_length(random: &mut Random, length: u64) -> String {
+    (0..length).map(|_| (b'a' + random.below(26) as u8) as char).collect()
 }
 
 fn is_number(of: &Type) -> bool {

@@ -18,10 +18,13 @@ mod alarm;
 mod connection;
 mod copies;
 mod counts;
+mod deliveries;
 mod descriptors;
 mod dial;
 mod engine;
 mod generate;
+mod name;
+mod payload;
 mod probe;
 mod processes;
 mod program;
@@ -30,15 +33,18 @@ mod random;
 mod report;
 pub mod script;
 mod settings;
+mod stamp;
 mod stream;
 mod timers;
 mod timings;
 
 pub use counts::Counts;
+pub use name::Name;
 pub use processes::{PROCESSES_MAX, run};
 pub use progress::Progress;
 pub use report::Report;
 pub use settings::{
-    Action, CONNECTIONS_MAX, Enter, LoadError, MessageKind, Script, Settings, Step,
+    Action, Answer, CONNECTIONS_MAX, Content, Enter, LoadError, MessageKind, Script, Settings,
+    Step, Worker,
 };
 pub use timings::Timings;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::counts::Counts;
+use crate::deliveries::{Ending, Endings, add_ending, missing, monotonic_ns};
 use crate::descriptors;
 use crate::dial::Dial;
 use crate::engine::{Control, Engine, Outcome};
@@ -68,7 +69,7 @@ pub fn run(
         settings.duration = Some(DURATION);
     }
     let engine = |settings| Engine::new(settings, &dial, Rc::new(programs));
-    let outcome = match settings.worker {
+    let mut outcome = match settings.worker {
         Some(_) => {
             let mut control = Worker::new(stop);
             let outcome = engine(&settings)?.run(&mut control)?;
@@ -80,6 +81,7 @@ pub fn run(
         }
         None => Crew::start(&settings, processes)?.run(&settings, stop, progress),
     };
+    outcome.counts.deliveries_lost += missing(&outcome.endings);
     Ok(Report::new(&settings, processes, outcome))
 }
 
@@ -185,10 +187,11 @@ impl Crew {
     fn start(settings: &Settings, processes: usize) -> Result<Self, LoadError> {
         let (sender, lines) = sync_channel(LINES_MAX);
         let mut crew = Self { members: Vec::new(), lines };
+        let run = monotonic_ns();
         for number in 0..processes {
             let mut child = Command::new(std::env::current_exe()?)
                 .args(&settings.worker_arguments)
-                .arg(format!("--worker={number}/{processes}"))
+                .arg(format!("--worker={number}/{processes}/{run}"))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .spawn()?;
@@ -278,6 +281,9 @@ impl Crew {
             for (problem, count) in &outcome.problems {
                 *all.problems.entry(problem.clone()).or_default() += count;
             }
+            for (channel, ending) in &outcome.endings {
+                add_ending(&mut all.endings, channel.clone(), *ending);
+            }
             all.connect_s = all.connect_s.max(outcome.connect_s);
             all.load_s = all.load_s.max(outcome.load_s);
         }
@@ -313,11 +319,19 @@ impl Member {
     }
 }
 
+/// The last line of one of several processes.
 fn to_json(outcome: &Outcome) -> Value {
     json!({
         "counts": outcome.counts.values(),
         "timings": outcome.timings.to_json(),
         "problems": outcome.problems,
+        "endings": outcome
+            .endings
+            .iter()
+            .map(|((name, epoch), end)| {
+                json!([name, epoch, end.latest, end.subscriptions, end.reached])
+            })
+            .collect::<Vec<_>>(),
         "connect_s": outcome.connect_s,
         "load_s": outcome.load_s,
     })
@@ -327,7 +341,17 @@ fn of_json(value: &Value) -> Outcome {
     let problems = value["problems"].as_object().into_iter().flatten();
     let problems: BTreeMap<_, _> =
         problems.map(|(text, count)| (text.clone(), count.as_u64().unwrap_or(0))).collect();
+    let endings = value["endings"].as_array().into_iter().flatten();
+    let endings: Endings = endings
+        .map(|ending| {
+            let number = |index: usize| ending[index].as_u64().unwrap_or(0);
+            let channel = (ending[0].as_str().unwrap_or_default().to_owned(), number(1));
+            let (latest, subscriptions, reached) = (number(2), number(3), number(4));
+            (channel, Ending { latest, subscriptions, reached })
+        })
+        .collect();
     Outcome {
+        endings,
         counts: Counts::of(
             value["counts"].as_array().into_iter().flatten().filter_map(Value::as_u64),
         ),
@@ -335,5 +359,21 @@ fn of_json(value: &Value) -> Outcome {
         problems,
         connect_s: value["connect_s"].as_f64().unwrap_or(0.0),
         load_s: value["load_s"].as_f64().unwrap_or(0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, add_ending, of_json, to_json};
+    use crate::deliveries::{Ending, missing};
+
+    #[test]
+    fn what_a_process_has_not_received_comes_back_from_json() {
+        let mut outcome = Outcome::default();
+        let end = Ending { latest: u64::MAX / 4, subscriptions: 2, reached: u64::MAX / 2 - 8 };
+        add_ending(&mut outcome.endings, ("a \"b\"".into(), u64::MAX), end);
+        let read = of_json(&to_json(&outcome));
+        assert_eq!(read.endings, outcome.endings);
+        assert_eq!(missing(&read.endings), (u64::MAX / 4) * 2 - end.reached);
     }
 }

@@ -46,6 +46,9 @@ impl Progress {
         if now.patches > 0 {
             let _ = write!(line, ", {:.0} patches/s", rate(now.patches, then.patches));
         }
+        if now.deliveries > 0 {
+            let _ = write!(line, ", {:.0} deliveries/s", rate(now.deliveries, then.deliveries));
+        }
         if self.reply_ms_p99 > 0.0 {
             let _ =
                 write!(line, ", p50 {:.2} ms, p99 {:.2} ms", self.reply_ms_p50, self.reply_ms_p99);
@@ -55,6 +58,7 @@ impl Progress {
             (now.joins_refused, "joins refused"),
             (now.failed, "failed"),
             (now.lost, "lost"),
+            (now.deliveries_lost, "deliveries lost"),
             (now.wrong, "wrong"),
         ] {
             if count > 0 {

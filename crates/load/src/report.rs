@@ -39,8 +39,8 @@ impl Report {
         &self.outcome.problems
     }
 
-    /// How long things took, by name: `connect`, `join`, `ping`, `lateness` of patches, `reply` to
-    /// any message. `None` if nothing has this name.
+    /// How long things took, by name: `connect`, `join`, `ping`, `lateness` of patches, `delivery`
+    /// of publications, `reply` to any message. `None` if nothing has this name.
     #[must_use]
     pub fn timings(&self, name: &str) -> Option<&Timings> {
         let index = AllTimings::NAMES.iter().position(|known| *known == name)?;
@@ -64,7 +64,7 @@ impl Report {
     /// # Errors
     /// If `out` fails.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Outcome { counts, timings, problems, connect_s, load_s } = &self.outcome;
+        let Outcome { counts, timings, problems, connect_s, load_s, .. } = &self.outcome;
         let Settings { url, format, connections, .. } = &self.settings;
         writeln!(out, "node         {} ({format})", url.authority)?;
         write!(
@@ -97,6 +97,37 @@ impl Report {
                 ],
             )?;
         }
+        if counts.subscribed + counts.subscriptions_refused + counts.publications > 0 {
+            let Counts { subscribed, publications, deliveries, .. } = counts;
+            write!(
+                out,
+                "channels     {subscribed} subscribed, {publications} publications ({:.0}/s), \
+                 {deliveries} deliveries ({:.0}/s)",
+                rate(*publications, *load_s),
+                rate(*deliveries, *load_s)
+            )?;
+            listed(
+                out,
+                &[
+                    (counts.presences, "of presence"),
+                    (counts.subscriptions_refused, "refused"),
+                    (counts.unsubscribed, "ended"),
+                    (counts.deliveries_lost, "LOST"),
+                    (counts.deliveries_repeated, "REPEATED"),
+                    (counts.deliveries_out_of_order, "OUT OF ORDER"),
+                ],
+            )?;
+        }
+        if counts.registered + counts.registrations_refused > 0 {
+            let Counts { registered, reports, commands, answers, .. } = counts;
+            write!(
+                out,
+                "devices      {registered} registered, {reports} reports ({:.0}/s), \
+                 {commands} commands, {answers} answers",
+                rate(*reports, *load_s)
+            )?;
+            listed(out, &[(counts.registrations_refused, "refused")])?;
+        }
         if counts.snapshots > 0 {
             write!(
                 out,
@@ -127,7 +158,7 @@ impl Report {
     /// One object, for programs. Times are in milliseconds, as in `reply_ms_p99`.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let Outcome { counts, timings, problems, connect_s, load_s } = &self.outcome;
+        let Outcome { counts, timings, problems, connect_s, load_s, .. } = &self.outcome;
         let mut object = Map::new();
         let mut add = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
         add("node", self.settings.url.authority.as_str().into());

@@ -11,6 +11,8 @@ use playfield_client::Format;
 use playfield_client::core::Url;
 use serde_json::Value;
 
+use crate::name::Name;
+
 /// The most connections of one load.
 pub const CONNECTIONS_MAX: usize = 10_000_000;
 
@@ -53,8 +55,19 @@ pub struct Settings {
     pub scripts: Vec<Script>,
     /// The arguments of this program that start one of several processes.
     pub worker_arguments: Vec<OsString>,
-    /// This is one of several processes: its number, from 0, and how many there are.
-    pub worker: Option<(usize, usize)>,
+    /// This is one of several processes.
+    pub worker: Option<Worker>,
+}
+
+/// One of several processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Its number, from 0.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+    /// What distinguishes the load from others.
+    pub run: u64,
 }
 
 /// What some of the connections do.
@@ -112,6 +125,45 @@ pub enum Action {
         /// Whether a reply is expected.
         kind: MessageKind,
     },
+    /// Subscribes to a channel, unless it does already.
+    Subscribe {
+        /// The channel.
+        channel: Name,
+        /// Whether to hear of others who subscribe.
+        presence: bool,
+    },
+    /// Ends the subscription to this channel, or the last one.
+    Unsubscribe {
+        /// The channel.
+        channel: Option<Name>,
+    },
+    /// Publishes to a channel.
+    Publish {
+        /// The channel.
+        channel: Name,
+        /// The payload, without what the load adds to it.
+        content: Content,
+        /// Whether a confirmation is expected.
+        kind: MessageKind,
+    },
+    /// Registers as a device.
+    Register {
+        /// The device's id.
+        device: Name,
+        /// Its metadata.
+        metadata: Vec<(String, Name)>,
+        /// Its tags.
+        tags: Vec<Name>,
+        /// How commands are answered.
+        answer: Answer,
+    },
+    /// Reports to the fleet, as a device.
+    Report {
+        /// The payload.
+        content: Content,
+        /// Whether a reply is expected.
+        kind: MessageKind,
+    },
     /// Sends a ping, and does not wait for the answer.
     Ping,
     /// Does steps several times.
@@ -145,6 +197,27 @@ pub enum Enter {
         /// How many connections share a room.
         connections: usize,
     },
+}
+
+/// A payload without a schema.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A JSON value, parts of which may be generated.
+    Json(Value),
+    /// So many bytes.
+    Bytes(usize),
+}
+
+/// How a device answers commands that want an answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Answer {
+    /// By the command itself.
+    #[default]
+    Echo,
+    /// Not at all.
+    Never,
+    /// By this value, parts of which may be generated.
+    Value(Value),
 }
 
 /// Whether a reply to a message is expected.
@@ -187,7 +260,7 @@ impl Settings {
 
     /// The numbers of this process's connections.
     pub(crate) fn numbers(&self) -> std::ops::Range<usize> {
-        let (index, of) = self.worker.unwrap_or((0, 1));
+        let (index, of) = self.worker.map_or((0, 1), |worker| (worker.number, worker.of));
         self.connections * index / of..self.connections * (index + 1) / of
     }
 }

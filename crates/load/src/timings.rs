@@ -91,6 +91,8 @@ pub(crate) struct AllTimings {
     pub(crate) ping: Timings,
     /// How late patches were.
     pub(crate) lateness: Timings,
+    /// Publications, from when they were due until a subscription received them.
+    pub(crate) delivery: Timings,
     /// Replies to all messages.
     pub(crate) reply: Timings,
     /// Replies to each message.
@@ -124,15 +126,17 @@ impl AllTimings {
     }
 
     /// Those that every run has: their names and values.
-    pub(crate) fn named(&self) -> [&Timings; 5] {
-        [&self.connect, &self.join, &self.ping, &self.lateness, &self.reply]
+    pub(crate) fn named(&self) -> [&Timings; 6] {
+        [&self.connect, &self.join, &self.ping, &self.lateness, &self.delivery, &self.reply]
     }
 
-    fn named_mut(&mut self) -> [&mut Timings; 5] {
-        [&mut self.connect, &mut self.join, &mut self.ping, &mut self.lateness, &mut self.reply]
+    fn named_mut(&mut self) -> [&mut Timings; 6] {
+        let Self { connect, join, ping, lateness, delivery, reply, .. } = self;
+        [connect, join, ping, lateness, delivery, reply]
     }
 
-    pub(crate) const NAMES: [&'static str; 5] = ["connect", "join", "ping", "lateness", "reply"];
+    pub(crate) const NAMES: [&'static str; 6] =
+        ["connect", "join", "ping", "lateness", "delivery", "reply"];
 
     pub(crate) fn to_json(&self) -> Value {
         let named: Vec<_> = self.named().into_iter().map(Timings::to_json).collect();

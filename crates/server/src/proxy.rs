@@ -11,8 +11,8 @@ pub(crate) enum Proxied {
     Partial,
     /// They are no PROXY header.
     Not,
-    /// A header of `bytes` bytes, which names this client; `None` if the proxy connected for
-    /// itself, or names no client.
+    /// A header of `bytes` bytes, which names this client; `None` if it names none: the proxy
+    /// connected for itself, or for a client without an IP address.
     Header { bytes: usize, client: Option<SocketAddr> },
     /// A header that can't be read, and why.
     Malformed(&'static str),
@@ -130,26 +130,38 @@ pub(crate) struct Client {
     pub(crate) is_unnamed: bool,
 }
 
+impl Client {
+    /// One whose address is known.
+    pub(crate) const fn named(address: SocketAddr) -> Self {
+        Self { address, is_unnamed: false }
+    }
+
+    /// One that the proxy at this address does not name.
+    pub(crate) const fn unnamed(proxy: SocketAddr) -> Self {
+        Self { address: proxy, is_unnamed: true }
+    }
+}
+
 /// The client that `X-Forwarded-For` headers from a trusted proxy at `peer` name. Each proxy
 /// appends the address that it was connected from, so the last address that is not a trusted
 /// proxy's is the client's. What is further left than an item that can't be read does not count: it
 /// may come from the client.
 pub(crate) fn forwarded<'a>(
-    peer: SocketAddr,
+    peer: Client,
     headers: impl DoubleEndedIterator<Item = &'a [u8]>,
     is_proxy: impl Fn(IpAddr) -> bool,
 ) -> Client {
     let mut client = peer;
     for item in headers.rev().flat_map(|header| header.rsplit(|&byte| byte == b',')) {
-        if !is_proxy(client.ip()) {
+        if !is_proxy(client.address.ip()) {
             break;
         }
         let Some(address) = std::str::from_utf8(item).ok().and_then(|text| hop(text.trim())) else {
-            return Client { address: client, is_unnamed: true };
+            return Client::unnamed(client.address);
         };
-        client = address;
+        client = Client::named(address);
     }
-    Client { address: client, is_unnamed: false }
+    client
 }
 
 /// An address, as `192.0.2.1`, `192.0.2.1:4711`, `2001:db8::1`, `[2001:db8::1]` or
@@ -297,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_last_address_that_is_not_a_proxy_is_the_client() {
-        let peer = "10.0.0.1:5000".parse().unwrap();
+        let peer = Client::named("10.0.0.1:5000".parse().unwrap());
         let is_proxy = |ip: IpAddr| matches!(ip, IpAddr::V4(ip) if ip.octets()[0] == 10);
         for (headers, expected) in [
             (&[][..], "10.0.0.1:5000"),
@@ -314,17 +326,22 @@ mod tests {
             (&["10.0.0.3"], "10.0.0.3:0"),
         ] {
             let headers = headers.iter().map(|header| header.as_bytes());
-            let named = Client { address: expected.parse().unwrap(), is_unnamed: false };
+            let named = Client::named(expected.parse().unwrap());
             assert_eq!(forwarded(peer, headers, is_proxy), named);
         }
-        let stranger = "203.0.113.9:1".parse().unwrap();
-        let named = Client { address: stranger, is_unnamed: false };
-        assert_eq!(forwarded(stranger, [&b"unknown"[..]].into_iter(), is_proxy), named);
+        let stranger = Client::named("203.0.113.9:1".parse().unwrap());
+        assert_eq!(forwarded(stranger, [&b"unknown"[..]].into_iter(), is_proxy), stranger);
+        // What names no client, before that, leaves it to the header.
+        let unnamed = Client::unnamed(peer.address);
+        assert_eq!(forwarded(unnamed, [].into_iter(), is_proxy), unnamed);
+        let headers = [&b"203.0.113.5"[..]].into_iter();
+        let named = Client::named("203.0.113.5:0".parse().unwrap());
+        assert_eq!(forwarded(unnamed, headers, is_proxy), named);
     }
 
     #[test]
     fn an_address_that_cannot_be_read_names_nobody_and_nor_does_what_stands_before_it() {
-        let peer = "10.0.0.1:5000".parse().unwrap();
+        let peer = Client::named("10.0.0.1:5000".parse().unwrap());
         let is_proxy = |ip: IpAddr| matches!(ip, IpAddr::V4(ip) if ip.octets()[0] == 10);
         for (header, last_proxy) in [
             (&b"unknown"[..], "10.0.0.1:5000"),
@@ -334,7 +351,7 @@ mod tests {
             (b"203.0.113.5,", "10.0.0.1:5000"),
             (b"203.0.113.5, _hidden, 10.0.0.7", "10.0.0.7:0"),
         ] {
-            let client = Client { address: last_proxy.parse().unwrap(), is_unnamed: true };
+            let client = Client::unnamed(last_proxy.parse().unwrap());
             assert_eq!(forwarded(peer, [header].into_iter(), is_proxy), client, "{header:x?}");
         }
     }

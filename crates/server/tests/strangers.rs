@@ -78,12 +78,62 @@ fn a_proxy_names_its_clients_before_anything_else() {
     assert!(is_welcome(&running, &version_2([203, 0, 113, 5])).is_none(), "in the other version");
     let _other = is_welcome(&running, &version_2([203, 0, 113, 6])).expect("another address");
     // The proxy itself has no limit, and need not speak for anyone.
-    for first in [&b""[..], b"PROXY UNKNOWN\r\n"] {
-        assert!((0..3).all(|_| is_welcome(&running, first).is_some()));
-    }
-    drop(held);
+    let own: Vec<_> = (0..3).map(|_| is_welcome(&running, b"")).collect();
+    assert!(own.iter().all(Option::is_some));
+    drop((held, own));
     until(&running, |running| running.stats().total().connections == 1);
     assert!(is_welcome(&running, line).is_some());
+}
+
+#[test]
+fn connections_for_which_a_proxy_names_no_client_share_the_limits_of_one_address() {
+    let running = start(&[PROXY, ("connections_per_address_max", "3")]);
+    let v2 = |command: u8, family: u8, rest: &[u8]| {
+        let begin = b"\r\n\r\n\0\r\nQUIT\n";
+        [&begin[..], &[command, family, 0, rest.len() as u8], rest].concat()
+    };
+    // Unknown, the proxy's own, of no family, and of a Unix socket.
+    let unnamed = [
+        b"PROXY UNKNOWN\r\n".to_vec(),
+        v2(0x20, 0, &[]),
+        v2(0x21, 0, &[]),
+        v2(0x21, 0x31, &[0; 216]),
+    ];
+    let mut held: Vec<_> = unnamed[..3].iter().map(|first| is_welcome(&running, first)).collect();
+    assert!(held.iter().all(Option::is_some));
+    for first in &unnamed {
+        assert!(is_welcome(&running, first).is_none(), "one past connections_per_address_max");
+    }
+    until(&running, |running| running.stats().total().connections_refused_by_address == 4);
+    // What a proxy opens without a header has no limits, and clients that are named have their own.
+    let others: Vec<_> = (0..4).map(|_| is_welcome(&running, b"")).collect();
+    assert!(others.iter().all(Option::is_some));
+    assert!(is_welcome(&running, &version_2([203, 0, 113, 5])).is_some());
+    drop((held.pop(), others));
+    until(&running, |running| running.stats().total().connections == 2);
+    assert!(is_welcome(&running, &unnamed[3]).is_some());
+}
+
+#[test]
+fn http_requests_for_which_a_proxy_names_no_client_share_the_limits_of_one_address() {
+    let running = start(&[PROXY, ("connections_per_address_max", "2")]);
+    let upgrade = |first: &str, named: &str| {
+        let mut socket = Client::connect(running.local_addr()).socket;
+        let request = format!(
+            "{first}GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{named}\r\n"
+        );
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        let came = socket.read_exact(&mut status).is_ok();
+        (came && status == *b"HTTP/1.1 101").then_some(socket)
+    };
+    let unknown = "PROXY UNKNOWN\r\n";
+    let _held = (upgrade(unknown, "").unwrap(), upgrade(unknown, "").unwrap());
+    // By whichever means the client is not named.
+    assert!(upgrade(unknown, "").is_none());
+    assert!(upgrade("", "X-Forwarded-For: unknown\r\n").is_none());
+    assert!(upgrade("", "").is_some(), "the proxy's own");
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! The server process: a node with one shard on one core, a room that is watched, and rooms to
-//! attack.
+//! The server process: a node on one core, rooms that are watched, and rooms to attack.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,33 +10,58 @@ use playfield_server::{Config, Server};
 use playfield_state::Map;
 
 use super::SERVER_CORE;
-use crate::clock::{nanoseconds, pin, process_cpu};
+use crate::clock::{delayed, nanoseconds, pin, process_cpu};
 use crate::limits::{raise_descriptors, resident};
 use crate::server_process::{ServerProcess, report};
 use crate::ticks::AllTicks;
 
-/// How many entries the large room has, and how long each is.
-const FAT_ENTRIES: u32 = 1000;
+/// How many entries a large room has, and how long each is: less than `outbox_bytes_max`.
+const FAT_ENTRIES: u32 = 900;
 const FAT_ENTRY_BYTES: usize = 1000;
+/// The bytes of the texts in a large room.
+pub(super) const FAT_BYTES: u64 = FAT_ENTRIES as u64 * FAT_ENTRY_BYTES as u64;
+/// How many large rooms there are.
+const FAT_ROOMS: usize = 12;
 /// How long the long reply is.
 const REPLY_BYTES: usize = 256 * 1024;
 /// How many rooms there are to list.
 const LISTED: usize = 200;
 
-/// The ticks of the watched room.
+/// The ticks of the watched rooms.
 static TICKS: AllTicks = AllTicks::new(20);
 
 /// Counts its ticks, which its player sees.
 #[derive(State, Default)]
-struct Watched {
-    ticks: u64,
+pub(super) struct Watched {
+    pub(super) ticks: u64,
+    /// Follows from `ticks`, so that a copy shows whether it is whole.
+    pub(super) mixed: u64,
 }
 
-#[room(tick_hz = 20, sync_hz = 20)]
+impl Watched {
+    /// What `mixed` is.
+    pub(super) fn mix(ticks: u64) -> u64 {
+        ticks.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
+/// Asks which tick is the last.
+#[derive(Message)]
+#[reply(u64)]
+struct Last;
+
+#[room(messages(Last), tick_hz = 20, sync_hz = 20, empty_ms = 600_000)]
 impl Room for Watched {
     fn tick(&mut self, cx: &mut Context<Self>) {
         self.ticks = cx.tick();
+        self.mixed = Self::mix(self.ticks);
         TICKS.note(cx.room_id(), cx.tick());
+    }
+}
+
+impl Handle<Last> for Watched {
+    fn handle(&mut self, _: Last, _: &Player, _: &mut Context<Self>) -> Result<u64> {
+        Ok(self.ticks)
     }
 }
 
@@ -65,7 +89,7 @@ struct Fat {
     texts: Map<u32, String>,
 }
 
-#[room(messages(Long), empty_ms = 600_000, capacity = 10_000)]
+#[room(messages(Long), empty_ms = 600_000, grace_ms = 60_000, capacity = 10_000)]
 impl Room for Fat {
     fn create((): (), _: &mut Context<Self>) -> Result<Self> {
         let mut fat = Self::default();
@@ -98,13 +122,18 @@ impl Room for Listed {
     }
 }
 
-/// Serves until standard input is closed: reports its port and the id of the large room, and then
+/// Serves until standard input is closed: reports its port and the ids of rooms, and then
 /// statistics.
-pub(super) fn host() -> io::Result<()> {
+pub(super) fn host(shards: usize) -> io::Result<()> {
     pin(SERVER_CORE)?;
     raise_descriptors();
-    let mut config =
-        Config { listen: (Ipv4Addr::LOCALHOST, 0).into(), shards: 1, ..Config::default() };
+    let mut config = Config {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        shards,
+        websocket_deflate: true,
+        tls_self_signed: true,
+        ..Config::default()
+    };
     // Strangers come from this machine, here.
     config.set("trusted_addresses", "").map_err(io::Error::other)?;
     let running = Server::new(config)
@@ -114,41 +143,81 @@ pub(super) fn host() -> io::Result<()> {
         .room_type(RoomType::of::<Listed>("listed"))
         .start()?;
     let node = running.handle();
-    let fat = node.create_room::<Fat>(&()).wait().map_err(io::Error::other)?;
+    // Each goes to the shard with the least load, the first of them if several have the same: a
+    // large room to the first, another to the second, and a watched one to each.
+    let mut ids = vec![node.create_room::<Fat>(&()).wait().map_err(io::Error::other)?];
+    ids.push(node.create_room::<Listed>(&()).wait().map_err(io::Error::other)?);
+    for _ in 0..2 {
+        ids.push(node.create_room::<Watched>(&()).wait().map_err(io::Error::other)?);
+    }
+    for _ in 1..FAT_ROOMS {
+        ids.push(node.create_room::<Fat>(&()).wait().map_err(io::Error::other)?);
+    }
     for _ in 0..LISTED {
         node.create_room::<Listed>(&()).wait().map_err(io::Error::other)?;
     }
-    report(format!("{} {fat}", running.local_addr().port()), || {
-        [vec![nanoseconds(process_cpu()), resident() / 1_000_000], TICKS.report_ns()].concat()
+    report(format!("{} {}", running.local_addr().port(), ids.join(" ")), || {
+        let stats = node.stats();
+        let last = stats.shards.last().map_or(0, |shard| shard.bytes_out);
+        let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
+        let megabytes = resident() / 1_000_000;
+        let counts = vec![cpu, delayed, megabytes, stats.total().messages_in, last];
+        [counts, TICKS.report_ns()].concat()
     })
 }
 
 /// The server in its process.
 pub(super) struct Hosted {
     process: ServerProcess,
+    pub(super) shards: usize,
     pub(super) node: SocketAddr,
-    /// The id of the large room.
-    pub(super) fat: String,
+    pub(super) places: Places,
+}
+
+/// The ids of its rooms.
+pub(super) struct Places {
+    /// The large rooms. The first is on the first shard.
+    pub(super) fat: Vec<String>,
+    /// A small room on the second shard, if there is one.
+    pub(super) other: String,
+    /// A room to watch on each shard.
+    pub(super) watched: Vec<String>,
 }
 
 /// What the server says of itself.
 pub(super) struct Stats {
     /// CPU time since the start.
     pub(super) cpu: Duration,
+    /// How long it could have run but did not, since the start.
+    pub(super) delayed: Duration,
     pub(super) resident_mb: u64,
-    /// How late each tick of the watched room was since the last call.
+    /// How many messages it has read.
+    pub(super) messages_in: u64,
+    /// How many bytes its last shard has written.
+    pub(super) last_bytes_out: u64,
+    /// How late each tick of the watched rooms was since the last call.
     pub(super) lateness_ns: Vec<u64>,
 }
 
 impl Hosted {
-    pub(super) fn start() -> io::Result<Self> {
-        let arguments = ["bench", "attacks", "--role", "server"];
+    pub(super) fn start(shards: usize) -> io::Result<Self> {
+        let shards_text = shards.to_string();
+        let arguments = ["bench", "attacks", "--role", "server", "--shards", &shards_text];
         let process = ServerProcess::start(&arguments, Some("off"))?;
-        Ok(Self { node: process.address(0)?, fat: process.word(1)?.to_owned(), process })
+        let word = |at: usize| process.word(at).map(str::to_owned);
+        let fat = [1].into_iter().chain(5..5 + FAT_ROOMS - 1).map(word);
+        let places = Places {
+            fat: fat.collect::<io::Result<_>>()?,
+            other: word(2)?,
+            watched: (3..3 + shards).map(word).collect::<io::Result<_>>()?,
+        };
+        Ok(Self { node: process.address(0)?, process, shards, places })
     }
 
     pub(super) fn stats(&mut self) -> io::Result<Stats> {
-        let ([cpu, resident_mb], lateness_ns) = self.process.ask()?;
-        Ok(Stats { cpu: Duration::from_nanos(cpu), resident_mb, lateness_ns })
+        let ([cpu, delayed, resident_mb, messages_in, last_bytes_out], lateness_ns) =
+            self.process.ask()?;
+        let (cpu, delayed) = (Duration::from_nanos(cpu), Duration::from_nanos(delayed));
+        Ok(Stats { cpu, delayed, resident_mb, messages_in, last_bytes_out, lateness_ns })
     }
 }

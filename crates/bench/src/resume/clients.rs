@@ -9,11 +9,14 @@ use mio::{Events, Interest, Poll, Token};
 use playfield_session::Received;
 use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
+use playfield_wire::message::MessageRef;
+use playfield_wire::reader::Reader;
 use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 use socket2::{Domain, Socket, Type};
 
-use super::Options;
+use super::history::History;
+use super::{Options, wrong};
 use crate::limits::raise_descriptors;
 use crate::source::PER_ADDRESS;
 
@@ -42,6 +45,16 @@ pub(super) struct Counts {
     pub(super) patches: u64,
     welcomed: usize,
     joined: usize,
+    settled: usize,
+}
+
+/// What the clients have received by the time that they are settled.
+#[derive(Clone, Copy)]
+pub(super) struct Settled {
+    /// Events that rooms sent since the cut, by their own count, summed over clients.
+    pub(super) events: u64,
+    /// The smallest number of those of one client.
+    pub(super) events_min: u64,
 }
 
 #[derive(Default)]
@@ -52,10 +65,13 @@ struct Client {
     received: Received,
     /// The room's number and epoch.
     room: Option<(RoomNumber, u64)>,
-    /// Of the copy.
-    version: u64,
-    /// Of the last event.
-    sequence: u64,
+    history: History,
+    /// How many counted messages it has sent.
+    sent: u32,
+    /// The room's hour, by the answer to the last request.
+    hour: Option<u64>,
+    /// It awaits that answer, and what happened until then.
+    settles: bool,
     /// It expects the welcome of a resumed session.
     resumes: bool,
 }
@@ -93,6 +109,7 @@ impl Clients {
         for client in &mut self.all {
             client.stream = None;
             client.input = Vec::new();
+            client.history.cut();
         }
     }
 
@@ -102,6 +119,21 @@ impl Clients {
         self.connect_all()?;
         self.until(|counts, all| counts.welcomed == all)?;
         Ok(self.counts.welcomed)
+    }
+
+    /// Asks each room which hour it is, and waits until each client has every event and every change
+    /// up to then.
+    pub(super) fn settle(&mut self) -> io::Result<Settled> {
+        self.counts.settled = 0;
+        self.all.iter_mut().try_for_each(Client::ask)?;
+        if let Err(error) = self.until(|counts, all| counts.settled == all) {
+            self.fault.get_or_insert(error.to_string());
+        }
+        let events = self
+            .all
+            .iter()
+            .map(|client| client.hour.map_or(0, |hour| client.history.events_since_cut(hour)));
+        Ok(Settled { events: events.clone().sum(), events_min: events.min().unwrap_or(0) })
     }
 
     /// Receives for so long.
@@ -144,9 +176,10 @@ impl Clients {
         let ends = Instant::now() + PATIENCE;
         while !is_done(&self.counts, self.all.len()) && self.fault.is_none() {
             if Instant::now() > ends {
-                let Counts { welcomed, joined, .. } = self.counts;
+                let Counts { welcomed, joined, settled, .. } = self.counts;
                 let text = format!(
-                    "after {PATIENCE:?}, {welcomed} of {} clients are welcomed, and {joined} joined",
+                    "after {PATIENCE:?}, of {} clients {welcomed} are welcomed, {joined} have \
+                     joined, and {settled} have all that happened",
                     self.all.len()
                 );
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
@@ -178,8 +211,11 @@ impl Client {
     /// The hello, and in a new session the request for a room.
     fn opening(&mut self, is_resumable: bool) -> Vec<u8> {
         let mut out = PREAMBLE.to_vec();
-        let rooms =
-            self.room.map(|(room, epoch)| ResumeRoom { room, epoch, version: self.version });
+        let rooms = self.room.map(|(room, epoch)| ResumeRoom {
+            room,
+            epoch,
+            version: self.history.version,
+        });
         let resume = (!self.token.is_empty()).then(|| Resume {
             token: self.token.clone().into(),
             received: self.received.count(),
@@ -189,8 +225,9 @@ impl Client {
         let hello = Hello { resumable: is_resumable, resume, ..Hello::new(FORMAT) };
         say(&mut out, &ClientMessage::Hello(hello));
         if !self.resumes {
+            self.sent += 1;
             let join = ClientMessage::JoinOrCreate {
-                request: RequestNumber(1),
+                request: RequestNumber(self.sent),
                 room_type: "clock".into(),
                 key: None,
                 options: &[],
@@ -223,7 +260,22 @@ impl Client {
             rest = &rest[frame.consumed..];
         }
         self.input = rest.to_vec();
+        if self.settles && self.hour.is_some_and(|hour| self.history.reaches(hour)) {
+            self.settles = false;
+            counts.settled += 1;
+        }
         if self.received.is_due() { self.acknowledge() } else { Ok(()) }
+    }
+
+    /// Asks the room which hour it is.
+    fn ask(&mut self) -> io::Result<()> {
+        let (Some(stream), Some((room, _))) = (&mut self.stream, self.room) else { return Ok(()) };
+        self.sent += 1;
+        (self.settles, self.hour) = (true, None);
+        let (request, message) = (RequestNumber(self.sent), MessageRef::Index(0));
+        let mut out = Vec::new();
+        say(&mut out, &ClientMessage::Request { room, request, message, payload: b"\0" });
+        stream.write_all(&out)
     }
 
     fn acknowledge(&mut self) -> io::Result<()> {
@@ -242,7 +294,7 @@ impl Client {
         }
         match message {
             ServerMessage::Welcome { resume, resumed, .. } => {
-                let is_whole = Resumed { lost: Vec::new(), received: 1 };
+                let is_whole = Resumed { lost: Vec::new(), received: self.sent.into() };
                 if self.resumes && resumed.as_ref() != Some(&is_whole) {
                     return Err(wrong(&format!("not resumed as it was: {resumed:?}")));
                 }
@@ -253,21 +305,21 @@ impl Client {
                 counts.joined += 1;
                 self.room = Some((room, epoch));
             }
-            ServerMessage::Snapshot { version, .. } => self.version = version,
-            ServerMessage::Patch { base, version, .. } => {
-                if base != self.version {
-                    return Err(wrong(&format!("a patch of {base} came to {}", self.version)));
-                }
-                self.version = version;
+            ServerMessage::Snapshot { version, body, .. } => {
+                self.history.snapshot(version, body)?;
+            }
+            ServerMessage::Patch { base, version, body, .. } => {
+                self.history.patch(base, version, body)?;
                 counts.patches += 1;
             }
-            ServerMessage::Event { sequence, .. } => {
+            ServerMessage::Check { version, digest, .. } => self.history.check(version, digest)?,
+            ServerMessage::Event { sequence, payload, .. } => {
                 let sequence = sequence + u64::from(std::mem::take(corrupt));
-                if sequence != self.sequence + 1 {
-                    return Err(wrong(&format!("event {sequence} came after {}", self.sequence)));
-                }
-                self.sequence = sequence;
+                self.history.event(sequence, payload)?;
                 counts.events += 1;
+            }
+            ServerMessage::Reply { request, payload } if request.0 == self.sent => {
+                self.hour = Some(Reader::new(payload).varint().map_err(io::Error::other)?);
             }
             ServerMessage::Error { code, text, .. } | ServerMessage::Goodbye { code, text } => {
                 return Err(wrong(&format!("{code}: {text}")));
@@ -280,8 +332,4 @@ impl Client {
 
 fn say(out: &mut Vec<u8>, message: &ClientMessage<'_>) {
     write_frame_with(out, |out| message.encode(FORMAT, out));
-}
-
-fn wrong(text: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, text)
 }

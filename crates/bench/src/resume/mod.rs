@@ -4,9 +4,12 @@
 //! The node runs with two shards in its own process, the clients in another. Each client joins a
 //! room of 30 that ticks at 20 Hz, and sends an event and changes its state every second. Then all
 //! connections are reset, and all clients come back with their tokens. Events must arrive without a
-//! gap, and each patch must start at the version of the copy.
+//! gap, and each patch must start at the version of the copy. At the end of each row every client
+//! asks its room for the time, and must have every event and every change up to then; after a cut,
+//! at least one event of the time without a connection.
 
 mod clients;
+mod history;
 mod server;
 
 use std::io::{self, Write};
@@ -60,8 +63,12 @@ const COLUMNS: &[Column] = &[
     ("server B/session", "server_bytes_per_session"),
     ("events", "events"),
     ("patches", "patches"),
+    ("missed, sent again", "events_since_cut"),
     ("verified", "verified"),
 ];
+
+/// The least time without a connection. Each room sends an event in it.
+const AWAY_MIN: Duration = Duration::from_millis(1500);
 
 /// Runs the suite. Returns whether every event and patch was as it should be.
 ///
@@ -84,17 +91,17 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         let mut phase = Phase::begin(&mut hosted, &mut clients)?;
         clients.run(options.calm)?;
         clients.acknowledge()?;
-        verified &= phase.end(name, &mut hosted, &mut clients, 0, &report, out)?;
+        verified &= phase.end(name, &mut hosted, &mut clients, None, &report, out)?;
         if !is_resumable {
             continue;
         }
         for round in 0..options.rounds {
             clients.cut();
             // The node notices every loss before the first client comes back.
-            clients.run(options.calm / 2)?;
+            clients.run(AWAY_MIN.max(options.calm / 2))?;
             phase = Phase::begin(&mut hosted, &mut clients)?;
             clients.corrupt(options.corrupt_one && round == 0);
-            let resumed = clients.come_back()?;
+            let resumed = Some(clients.come_back()?);
             verified &= phase.end("come back", &mut hosted, &mut clients, resumed, &report, out)?;
             clients.run(options.calm)?;
         }
@@ -122,26 +129,30 @@ impl Phase {
         row: &str,
         hosted: &mut server::Hosted,
         clients: &mut Clients,
-        resumed: usize,
+        resumed: Option<usize>,
         report: &Report,
         out: &mut dyn Write,
     ) -> io::Result<bool> {
         let seconds = self.began.elapsed().as_secs_f64();
         let after = hosted.stats()?;
-        let fault = clients.take_fault();
+        let events = clients.counts.events - self.counted.events;
+        let patches = clients.counts.patches - self.counted.patches;
+        let settled = clients.settle()?;
+        let mut fault = clients.take_fault();
+        if resumed.is_some() && settled.events_min == 0 {
+            fault.get_or_insert_with(|| "a room sent no event to a client that was away".into());
+        }
         if let Some(fault) = &fault {
             eprintln!("{row}: {fault}");
         }
         let late = Samples::new(after.lateness_ns.iter().map(|ns| *ns as f64 / 1e6).collect());
         let cpu = after.cpu.saturating_sub(self.before.cpu).as_secs_f64();
-        let events = clients.counts.events - self.counted.events;
-        let patches = clients.counts.patches - self.counted.patches;
         let record = Record::new()
             .with("suite", "resume")
             .with("row", row)
             .with("sessions", clients.len())
             .measured("seconds", seconds)
-            .measured("resumed_per_second", resumed as f64 / seconds)
+            .measured("resumed_per_second", resumed.unwrap_or(0) as f64 / seconds)
             .measured("tick_late_ms_p50", late.percentile(50.0))
             .measured("tick_late_ms_p99", late.percentile(99.0))
             .measured("tick_late_ms_max", late.percentile(100.0))
@@ -150,8 +161,13 @@ impl Phase {
             .with("server_bytes_per_session", after.resident / clients.len() as u64)
             .with("events", events)
             .with("patches", patches)
+            .with("events_since_cut", resumed.map(|_| settled.events))
             .with("verified", fault.is_none());
         report.add(record, out)?;
         Ok(fault.is_none())
     }
+}
+
+fn wrong(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
 }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use playfield_derive::State;
-use playfield_room::{Context, Message, Player, Result, Room, RoomType, room};
+use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_server::{Config, Server};
 
 use crate::clock::{nanoseconds, process_cpu};
@@ -21,17 +21,31 @@ static TICKS: AllTicks = AllTicks::new(TICK_HZ);
 
 /// Happens once a second, to everyone.
 #[derive(Message)]
-struct Struck {
-    hour: u64,
+pub(super) struct Struck {
+    pub(super) hour: u64,
 }
+
+/// Asks which hour it is.
+#[derive(Message)]
+#[reply(u64)]
+struct Now;
 
 /// A room whose players see and hear the time.
 #[derive(State, Default)]
-struct Clock {
-    hour: u64,
+pub(super) struct Clock {
+    pub(super) hour: u64,
+    /// Follows from `hour`, so that a copy shows whether it is whole.
+    pub(super) mixed: u64,
 }
 
-#[room(events(Struck), tick_hz = 20, sync_hz = 20, capacity = 30, grace_ms = 60_000)]
+impl Clock {
+    /// What `mixed` is.
+    pub(super) fn mix(hour: u64) -> u64 {
+        hour.wrapping_mul(0x9E37_79B9)
+    }
+}
+
+#[room(messages(Now), events(Struck), tick_hz = 20, sync_hz = 20, capacity = 30, grace_ms = 60_000)]
 impl Room for Clock {
     fn join(&mut self, _: &Player, _: &mut Context<Self>) -> Result<()> {
         Ok(())
@@ -39,10 +53,18 @@ impl Room for Clock {
 
     fn tick(&mut self, cx: &mut Context<Self>) {
         TICKS.note(cx.room_id(), cx.tick());
-        if cx.tick().is_multiple_of(TICK_HZ.into()) {
+        // No hour is left out, even if ticks are.
+        if cx.tick() >= (self.hour + 1) * u64::from(TICK_HZ) {
             self.hour += 1;
+            self.mixed = Self::mix(self.hour);
             cx.emit(&Struck { hour: self.hour });
         }
+    }
+}
+
+impl Handle<Now> for Clock {
+    fn handle(&mut self, _: Now, _: &Player, _: &mut Context<Self>) -> Result<u64> {
+        Ok(self.hour)
     }
 }
 

@@ -11,6 +11,9 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 #[cfg(feature = "tls")]
+use super::tls::RecordSize;
+
+#[cfg(feature = "tls")]
 type TlsStream = tokio_rustls::client::TlsStream<TcpStream>;
 
 /// A socket, with or without TLS.
@@ -31,7 +34,7 @@ impl Stream {
             #[cfg(feature = "tls")]
             Self::Tls(stream) => {
                 let (reader, writer) = tokio::io::split(&mut **stream);
-                (Reader::Tls(reader), Writer::Tls { writer, taken: 0 })
+                (Reader::Tls(reader), Writer::Tls { writer, taken: 0, records: RecordSize::FIRST })
             }
         }
     }
@@ -52,6 +55,7 @@ pub(super) enum Writer<'a> {
         writer: tokio::io::WriteHalf<&'a mut TlsStream>,
         /// How many bytes are encrypted, but not yet handed to the system.
         taken: usize,
+        records: RecordSize,
     },
 }
 
@@ -64,7 +68,13 @@ impl Writer<'_> {
             #[cfg(feature = "tls")]
             Self::Tls { .. } => {
                 let mut cx = Context::from_waker(Waker::noop());
-                drop(Pin::new(self).poll_write(&mut cx, bytes));
+                let mut left = bytes;
+                while !left.is_empty()
+                    && let Poll::Ready(Ok(written @ 1..)) =
+                        Pin::new(&mut *self).poll_write(&mut cx, left)
+                {
+                    left = &left[written..];
+                }
             }
         }
     }
@@ -98,12 +108,14 @@ impl AsyncWrite for Writer<'_> {
         match self.get_mut() {
             Self::Plain(writer) => Pin::new(writer).poll_write(cx, bytes),
             #[cfg(feature = "tls")]
-            Self::Tls { writer, taken } => {
+            Self::Tls { writer, taken, records } => {
                 if *taken == 0 {
-                    *taken = ready!(Pin::new(&mut *writer).poll_write(cx, bytes))?;
+                    let front = records.front(bytes);
+                    *taken = ready!(Pin::new(&mut *writer).poll_write(cx, front))?;
                 }
                 // Nothing else writes what is encrypted and did not fit.
                 ready!(Pin::new(writer).poll_flush(cx))?;
+                records.carried(*taken);
                 Poll::Ready(Ok(std::mem::take(taken)))
             }
         }

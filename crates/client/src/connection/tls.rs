@@ -15,6 +15,17 @@ use tokio_rustls::rustls::{
 
 use crate::Error;
 
+/// How much plaintext a record holds when a connection is new. A node can read nothing of a record
+/// that is cut, so a connection that is lost early must not lose all that it carried.
+const FIRST_RECORD_BYTES: usize = 512;
+
+/// A record holds at most this part of what the connection has carried before, until it may be of
+/// any size. The node's records grow alike.
+const RECORD_PART: usize = 4;
+
+/// The plaintext of a record (RFC 8446, 5.1).
+const RECORD_BYTES: usize = 16 << 10;
+
 /// TLS to one host.
 pub(super) struct Tls {
     connector: TlsConnector,
@@ -47,6 +58,31 @@ impl Tls {
 
     pub(super) async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.connector.connect(self.host.clone(), stream).await
+    }
+}
+
+/// How large the next record of a connection may be.
+#[derive(Debug)]
+pub(super) struct RecordSize {
+    bytes_max: usize,
+}
+
+impl RecordSize {
+    pub(super) const FIRST: Self = Self { bytes_max: FIRST_RECORD_BYTES };
+
+    /// What of these bytes is encrypted at once: one record, or any number of them when they have
+    /// grown.
+    pub(super) fn front<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        if self.bytes_max < RECORD_BYTES {
+            &bytes[..bytes.len().min(self.bytes_max)]
+        } else {
+            bytes
+        }
+    }
+
+    /// So many bytes were carried.
+    pub(super) fn carried(&mut self, bytes: usize) {
+        self.bytes_max = (self.bytes_max + bytes / RECORD_PART).min(RECORD_BYTES);
     }
 }
 
@@ -135,5 +171,26 @@ fn certificate(why: &CertificateError) -> String {
                                the issuer's certificate with root_certificate"
             .into(),
         _ => format!("its certificate is not accepted: {why}; give the node another (tls_cert)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST_RECORD_BYTES, RECORD_BYTES, RECORD_PART, RecordSize};
+
+    /// What a cut takes along is at most a part of what the connection has carried.
+    #[test]
+    fn records_grow_with_what_the_connection_has_carried() {
+        let bytes = [0; 1 << 20];
+        let (mut size, mut carried) = (RecordSize::FIRST, 0);
+        while size.front(&bytes).len() < RECORD_BYTES {
+            let record = size.front(&bytes).len();
+            assert!(record <= FIRST_RECORD_BYTES + carried / RECORD_PART);
+            assert_eq!(size.front(&bytes[..1]).len(), 1);
+            carried += record;
+            size.carried(record);
+        }
+        assert!(carried <= 5 * RECORD_BYTES, "large ones come soon: after {carried} bytes");
+        assert_eq!(size.front(&bytes).len(), bytes.len());
     }
 }

@@ -275,7 +275,7 @@ impl Session {
         let Some(reached) = entry.and_then(|entry| entry.reached.as_mut()) else { return };
         let Some(steps) = publication.offset.checked_sub(reached.offset).filter(|steps| *steps > 0)
         else {
-            return; // It is known.
+            return handler.publication_ignored(subscription, publication.offset);
         };
         reached.offset = publication.offset;
         if steps > 1 {

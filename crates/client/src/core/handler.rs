@@ -112,6 +112,9 @@ pub trait Handler {
     /// before the next publication.
     fn publications_missed(&mut self, subscription: SubscriptionNumber, publications: u64) {}
 
+    /// A publication came again, or after a later one. The client ignores it.
+    fn publication_ignored(&mut self, subscription: SubscriptionNumber, offset: u64) {}
+
     /// Another session subscribes to a channel, or does no longer.
     fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {}
 

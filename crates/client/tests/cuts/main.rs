@@ -5,6 +5,7 @@
 
 mod channels;
 mod proxy;
+mod short_lives;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

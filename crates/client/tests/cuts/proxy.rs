@@ -49,8 +49,23 @@ impl Cuts {
     }
 }
 
-/// Starts a proxy before a node.
+/// Starts a proxy before a node, which cuts connections at random.
 pub(crate) async fn start(node: SocketAddr, seed: u64, cuts: Arc<Cuts>) -> SocketAddr {
+    // From within the hello to after much of the game: every size is as likely.
+    start_with(node, seed, cuts, |random| {
+        let bits = 4 + random.below(12);
+        usize::try_from(random.below(1 << bits)).unwrap()
+    })
+    .await
+}
+
+/// Starts a proxy that cuts each connection when so many bytes have passed in a direction.
+pub(crate) async fn start_with(
+    node: SocketAddr,
+    seed: u64,
+    cuts: Arc<Cuts>,
+    bytes: fn(&mut Random) -> usize,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut random = Random(seed);
@@ -58,7 +73,7 @@ pub(crate) async fn start(node: SocketAddr, seed: u64, cuts: Arc<Cuts>) -> Socke
         loop {
             let (client, _) = listener.accept().await.unwrap();
             let random = Random(random.next());
-            tokio::spawn(pass(client, node, random, Arc::clone(&cuts)));
+            tokio::spawn(pass(client, node, random, Arc::clone(&cuts), bytes));
         }
     });
     address
@@ -66,16 +81,17 @@ pub(crate) async fn start(node: SocketAddr, seed: u64, cuts: Arc<Cuts>) -> Socke
 
 /// Passes bytes in both directions, until one of them is cut: what was read before it is passed on,
 /// and the rest is lost.
-async fn pass(mut client: TcpStream, node: SocketAddr, mut random: Random, cuts: Arc<Cuts>) {
+async fn pass(
+    mut client: TcpStream,
+    node: SocketAddr,
+    mut random: Random,
+    cuts: Arc<Cuts>,
+    bytes: fn(&mut Random) -> usize,
+) {
     let Ok(mut node) = TcpStream::connect(node).await else { return };
     client.set_nodelay(true).unwrap();
     node.set_nodelay(true).unwrap();
-    // From within the hello to after much of the game: every size is as likely.
-    let mut bytes = || {
-        let bits = 4 + random.below(12);
-        usize::try_from(random.below(1 << bits)).unwrap()
-    };
-    let limits = [bytes(), bytes()];
+    let limits = [bytes(&mut random), bytes(&mut random)];
     let resets = random.below(2) == 0;
     {
         let (mut from_client, mut to_client) = client.split();

@@ -1,6 +1,8 @@
 //! Loads of a real node in the same process, and of servers that misbehave.
 
 mod bad_servers;
+mod channels;
+mod devices;
 mod loads;
 mod rooms;
 mod scripts;

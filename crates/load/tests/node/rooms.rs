@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use playfield_channel::{Access, ChannelRule};
 use playfield_load::{LoadError, Report, Settings, run, script};
 use playfield_room::{Context, Error, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
@@ -124,12 +125,18 @@ pub(crate) fn node() -> Running {
 }
 
 pub(crate) fn start(config: Config) -> Running {
+    server(config).start().expect("the node starts")
+}
+
+pub(crate) fn server(config: Config) -> Server {
+    let open = |pattern| ChannelRule::new(pattern).publish(Access::Anyone);
     Server::new(config)
+        .channel(open("open:**").presence(Access::Anyone))
+        .channel(open("bytes:*").bytes())
+        .channel(ChannelRule::new("closed:*").subscribe(Access::Nobody))
         .room_type(RoomType::of::<Counter>("counter"))
         .room_type(RoomType::of::<Odd>("odd"))
         .room_type(RoomType::of::<Tally>("tally"))
-        .start()
-        .expect("the node starts")
 }
 
 /// Settings for this server: no duration, and little patience.

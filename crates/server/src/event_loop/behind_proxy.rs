@@ -40,9 +40,7 @@ impl Tls {
             Proxied::Not => 0,
             Proxied::Malformed(why) => return shard.refuse_proxy(socket.key, why),
             Proxied::Header { bytes, client } => {
-                if let Some(client) = client {
-                    shard.named_by_proxy(socket.key, client);
-                }
+                shard.named_by_proxy(socket.key, client);
                 bytes
             }
         };

@@ -170,7 +170,7 @@ mod tests {
     use crate::proxy::Client;
 
     fn client(text: &str) -> Client {
-        Client { address: SocketAddr::new(text.parse().unwrap(), 1), is_unnamed: false }
+        Client::named(SocketAddr::new(text.parse().unwrap(), 1))
     }
 
     #[test]

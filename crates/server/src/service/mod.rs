@@ -155,8 +155,10 @@ pub enum Closed {
     Panicked,
     /// More than `outbox_bytes_max` bytes would have been queued for the client.
     TooSlow,
-    /// Nothing was received from the client for twice `heartbeat_ms`.
+    /// No whole frame was received from the client for twice `heartbeat_ms`.
     Silent,
+    /// The client did not send a frame to its end within `message_timeout_ms`.
+    Unfinished,
     /// Another has registered as the device that was registered for the connection.
     TakenOver,
     /// The program has ended the connection of the device: see
@@ -176,6 +178,7 @@ impl fmt::Display for Closed {
             Self::Panicked => f.write_str("the service panicked"),
             Self::TooSlow => f.write_str("outbox_bytes_max: too many bytes are queued"),
             Self::Silent => f.write_str("heartbeat_ms: nothing was received for twice that time"),
+            Self::Unfinished => f.write_str("message_timeout_ms: a frame was not complete in time"),
             Self::TakenOver => f.write_str("another has registered as its device"),
             Self::Disconnected => f.write_str("the program has disconnected its device"),
             Self::ShuttingDown => f.write_str("the node is shutting down"),

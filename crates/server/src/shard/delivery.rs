@@ -11,6 +11,7 @@ use playfield_room::{
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
+use crate::addresses::Address;
 use crate::background::{Background, Origin};
 use crate::founding::Founding;
 use crate::node::Node;
@@ -143,10 +144,22 @@ impl Delivery {
     }
 
     /// Charges a member's client for work that was done for it alone.
-    pub(crate) fn charge(&mut self, output: &mut MemberOutput, now: Duration, time: Duration) {
+    pub(crate) fn charge(
+        &mut self,
+        place: (RoomKey, MemberKey),
+        output: &mut MemberOutput,
+        now: Duration,
+        time: Duration,
+    ) {
         match output {
             MemberOutput::Here(connection) => self.charge_connection(*connection, now, time),
-            MemberOutput::Elsewhere(session) => session.took += time,
+            MemberOutput::Elsewhere(session) => {
+                if session.took == Duration::ZERO {
+                    self.remote_dirty.push(place);
+                }
+                session.took += time;
+                session.taken.add(now, time);
+            }
         }
     }
 
@@ -239,6 +252,16 @@ impl Delivery {
             MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
         };
         waiting == 0 || waiting + bytes <= self.node.config.outbox_bytes_max
+    }
+
+    /// Where a member's client connects from.
+    pub(crate) fn address(&self, output: &MemberOutput) -> Option<Arc<Address>> {
+        match output {
+            MemberOutput::Here(key) => {
+                self.connections.get(*key).map(|connection| Arc::clone(connection.tally.address()))
+            }
+            MemberOutput::Elsewhere(session) => Some(Arc::clone(&session.address)),
+        }
     }
 
     /// Whether a member's session takes only what is counted.

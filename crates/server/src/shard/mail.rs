@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use playfield_channel::Publication;
 use playfield_room::{Error, LeaveReason, Mail, SeatFor};
-use playfield_wire::client::ResumeRoom;
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
@@ -18,7 +17,7 @@ use crate::shard::channels::ChannelMail;
 use crate::shard::devices::DeviceMail;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::rooms::join::{JoinRequest, Joiner};
-use crate::shard::rooms::member::Farewell;
+use crate::shard::rooms::member::{Farewell, Renewal};
 use crate::shard::session::allowance::Allowance;
 
 /// A message from one shard to another, or from the background to a shard.
@@ -33,16 +32,11 @@ pub(crate) enum ShardMail {
     Lost { room: RoomKey, member: MemberKey },
     /// To the room's shard: a ping to the client of a member was answered.
     Measured { room: RoomKey, member: MemberKey, round_trip: Duration },
-    /// To the room's shard: the session has a connection again, and its client has this copy. The
-    /// answer repeats the number.
-    Return {
-        room: RoomKey,
-        member: MemberKey,
-        number: u32,
-        /// How long the client was not heard.
-        away: Duration,
-        copy: Option<ResumeRoom>,
-    },
+    /// To the room's shard: the session has a connection again, from this address. Its client was
+    /// not heard for `away`.
+    Return { room: RoomKey, member: MemberKey, away: Duration, address: Arc<Address> },
+    /// To the room's shard: its copy is the next to be brought up to date.
+    Renew { room: RoomKey, member: MemberKey, renewal: Renewal },
     /// To the session's shard: the message that brings the copy up to date; empty if it is.
     Returned { connection: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8> },
     /// To the room's shard: the session takes output again.

@@ -25,6 +25,7 @@ pub(crate) mod rooms;
 mod services;
 pub(crate) mod session;
 mod slab;
+mod snapshots;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ use crate::founding::Founding;
 use crate::handle::NodeHandle;
 use crate::memory::release;
 use crate::node::Node;
+use crate::proxy::Client;
 use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
@@ -67,6 +69,7 @@ use rooms::schedule::Schedule;
 use services::HostedService;
 use session::rates::Rates;
 use session::round_trips;
+use snapshots::Snapshots;
 
 /// How often to look for a room that a waiting join needs.
 const PARKED_RETRY: Duration = Duration::from_millis(5);
@@ -106,6 +109,7 @@ pub(crate) struct Shard {
     /// The connection that is served.
     visit: Visit,
     lateness: Lateness,
+    snapshots: Snapshots,
     /// How long the last turn took to write to sockets.
     writing: Duration,
     sessions: u64,
@@ -203,6 +207,7 @@ impl Shard {
             stopwatch,
             visit: Visit::default(),
             lateness: Lateness::default(),
+            snapshots: Snapshots::default(),
             writing: Duration::ZERO,
             sessions: 0,
             sessions_away: 0,
@@ -243,7 +248,7 @@ impl Shard {
 
     /// A client connected.
     pub(crate) fn accepted(&mut self, address: SocketAddr, tally: Tally) -> ConnectionKey {
-        let connection = Connection::new(self.now, Input::Unknown(address), tally);
+        let connection = Connection::new(self.now, Input::Unknown(Client::named(address)), tally);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.hello_timeout());
         if self.is_shutting_down {
@@ -313,6 +318,7 @@ impl Shard {
         self.expire_commands();
         self.expire_connections();
         self.keep_to_budget();
+        self.write_snapshots();
         self.settle();
     }
 
@@ -332,6 +338,7 @@ impl Shard {
             soon(!self.coming_back.is_empty(), PARKED_RETRY),
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
+            self.snapshots.deadline(),
             self.next_service_wake(),
             self.delivery.channels.home.next(),
             self.delivery.devices.next(),
@@ -360,6 +367,9 @@ impl Shard {
     }
 
     fn catch_up_all(&mut self, key: ConnectionKey) {
+        if self.go_on_returning(key) {
+            return;
+        }
         self.delivery.catch_up_channels(key);
         let shard = self.delivery.shard;
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
@@ -397,6 +407,12 @@ impl Shard {
     #[cfg(test)]
     pub(crate) fn entering_bytes(&self, key: ConnectionKey) -> usize {
         self.delivery.connections.entering_bytes(key)
+    }
+
+    /// Whether a snapshot that waits would be written now.
+    #[cfg(test)]
+    pub(crate) fn has_snapshots_due(&self) -> bool {
+        self.snapshots.deadline().is_some_and(|at| at <= self.now)
     }
 
     /// How many bytes of publications wait for a connection.

@@ -1,21 +1,23 @@
 //! Rooms of other shards: mail, from both ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{AskId, Mail};
-use playfield_wire::client::ResumeRoom;
 use playfield_wire::{ErrorCode, RoomNumber};
 
+use crate::addresses::Address;
 use crate::service::Answered;
 use crate::shard::connection::{Kind, Moving};
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::mail::{Act, ShardMail};
 use crate::shard::parcels::{Parcel, unpack};
 use crate::shard::rooms::join::{Departure, Purpose};
-use crate::shard::rooms::member::{MemberOutput, RemoteSession};
+use crate::shard::rooms::member::{MemberOutput, RemoteSession, Renewal};
 use crate::shard::rooms::sync::mark_joined;
 use crate::shard::session::Session;
 use crate::shard::session::messages::not_joined;
+use crate::shard::snapshots::Waiting;
 use crate::shard::{SHUTTING_DOWN, Shard};
 
 impl Shard {
@@ -31,11 +33,14 @@ impl Shard {
             ShardMail::Measured { room, member, round_trip } => {
                 self.measured(room, member, round_trip);
             }
-            ShardMail::Return { room, member, number, away, copy } => {
-                self.returned_elsewhere(room, member, (number, away), copy);
+            ShardMail::Return { room, member, away, address } => {
+                self.returned_elsewhere(room, member, away, address);
+            }
+            ShardMail::Renew { room, member, renewal } => {
+                self.renew_elsewhere(room, member, renewal);
             }
             ShardMail::Returned { connection, room, number, body } => {
-                self.renewed(connection, room, number, body);
+                self.renewed_elsewhere(connection, room, number, &body);
             }
             ShardMail::Live { room, member } => self.live_elsewhere(room, member),
             ShardMail::Receive { room, member, bytes } => self.receive(room, member, bytes),
@@ -62,6 +67,7 @@ impl Shard {
                     self.send_error(connection, Some(request), None, &not_joined(number));
                 }
                 self.read_again(connection);
+                // It may wait for this room.
                 self.go_on_returning(connection);
             }
             ShardMail::Relieve(address) => self.relieve(&address),
@@ -138,7 +144,7 @@ impl Shard {
     /// On the room's shard: the session of a member has lost its connection.
     fn lost_elsewhere(&mut self, room: RoomKey, member: MemberKey) {
         let Some(session) = self.elsewhere(room, member) else { return };
-        (session.held, session.doomed) = (true, false);
+        (session.held, session.doomed, session.renewal) = (true, false, None);
         self.lost(Seat { shard: self.delivery.shard, room, member });
     }
 
@@ -147,36 +153,21 @@ impl Shard {
         &mut self,
         room: RoomKey,
         member: MemberKey,
-        (number, away): (u32, Duration),
-        copy: Option<ResumeRoom>,
+        away: Duration,
+        address: Arc<Address>,
     ) {
         let Some(session) = self.elsewhere(room, member) else { return };
-        (session.held, session.doomed) = (true, false);
-        let (shard, connection) = (session.shard, session.connection);
+        (session.held, session.doomed, session.renewal) = (true, false, None);
+        session.address = address;
         self.returned(Seat { shard: self.delivery.shard, room, member }, away);
-        // What it was sent comes before the answer.
-        let began = self.stopwatch.read();
-        let body = self.renew_copy(room, member, copy);
-        let took = self.stopwatch.read().saturating_sub(began);
-        let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let Some(member) = hosted.members.get_mut(member) else { return };
-        self.delivery.charge(&mut member.output, self.now, took);
-        self.delivery.ship(member);
-        let answer = ShardMail::Returned { connection, room: member.number, number, body };
-        self.delivery.post(shard, answer);
     }
 
-    /// On the session's shard: a room elsewhere has sent what brings the client's copy up to date.
-    fn renewed(&mut self, key: ConnectionKey, room: RoomNumber, number: u32, body: Vec<u8>) {
-        let Some(resumption) = self.resumption(key) else { return };
-        // The answer to a connection that was lost since says nothing of this one.
-        if resumption.returns == number
-            && let Some(returning) = resumption.returning()
-            && let Some((_, answer)) = returning.asked.iter_mut().find(|(asked, _)| *asked == room)
-        {
-            *answer = Some(body);
-            self.go_on_returning(key);
-        }
+    /// On the room's shard: the copy of a client that has come back is the next to be renewed. What
+    /// the member is sent until it is live again would not arrive.
+    fn renew_elsewhere(&mut self, room: RoomKey, member: MemberKey, renewal: Renewal) {
+        let Some(session) = self.elsewhere(room, member) else { return };
+        (session.held, session.renewal) = (true, Some(renewal));
+        self.queue_snapshot(Waiting::Member(room, member), self.now);
     }
 
     /// On the room's shard: the session of a member takes output again.
@@ -363,6 +354,7 @@ impl Shard {
                 .map(|resumption| (resumption.number, resumption.home));
         }
         let key = self.delivery.connections.insert(*connection);
+        self.go_on_returning(key);
         if let Some((number, home)) = resumed {
             self.by_session.insert(number, key);
             self.delivery.node.away.moved(number, home, self.delivery.shard);

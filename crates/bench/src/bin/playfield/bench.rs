@@ -72,12 +72,14 @@ of the tokens alone. The server runs on one core, the clients on another.
 
 const ATTACKS_HELP: &str = "
 attacks: how evenly a player is served at 20 Hz while strangers attack the same shard. The node runs
-on one core with its default limits, everyone else on another.
+on one core with its default limits, everyone else on another. A row is verified if the player's copy
+was right throughout, and the attack had its effect.
 ";
 
 const RESUME_HELP: &str = "
 resume: many sessions lose their connections at once and come back while their rooms tick; and the
-cost of a resumable session while it is connected.
+cost of a resumable session while it is connected. A row is verified if every session has everything
+that its room did, also while it was away.
 ";
 
 const CONNECTIONS_HELP: &str = "
@@ -234,6 +236,7 @@ const ATTACKS: &[Opt] = &[
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
+    Opt { name: "shards", value: "", help: "" },
 ];
 
 const RESUME: &[Opt] = &[
@@ -660,7 +663,7 @@ fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
         match argument {
             Long("row") => options.row = Some(value(parser, "row")?),
             Long("connections") => {
-                options.connections = within(parser, "connections", 1..=10_000)?;
+                options.connections = within(parser, "connections", 0..=10_000)?;
             }
             Long("round-ms") => {
                 options.round = Duration::from_millis(within(parser, "round-ms", 10..=3_600_000)?);
@@ -668,6 +671,7 @@ fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
             Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
+            Long("shards") => options.shards = within(parser, "shards", 1..=2)?,
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             other => return Err(unknown(&other, ATTACKS)),
         }

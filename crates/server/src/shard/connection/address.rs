@@ -78,13 +78,12 @@ impl Shard {
         self.fail(key, ErrorCode::BadPreamble, &format!("the PROXY header can't be read: {why}"));
     }
 
-    /// A proxy has said that a new connection comes from this address.
-    pub(crate) fn named_by_proxy(&mut self, key: ConnectionKey, client: SocketAddr) {
-        let address = self.delivery.node.addresses.at(client.ip(), self.now);
+    /// The PROXY header of a new connection has named the client that it comes from, or none.
+    pub(crate) fn named_by_proxy(&mut self, key: ConnectionKey, named: Option<SocketAddr>) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if let Input::Unknown(peer) = &mut connection.input {
-            *peer = client;
-        }
+        let Input::Unknown(peer) = &mut connection.input else { return };
+        *peer = named.map_or(Client::unnamed(peer.address), Client::named);
+        let address = self.delivery.node.addresses.of(*peer, self.now);
         if let Err(why) = connection.tally.come_from(address) {
             self.note_crowded(why);
             self.drop_connection(key);

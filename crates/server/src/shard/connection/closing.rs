@@ -334,6 +334,9 @@ impl Shard {
             let ms = config.message_timeout_ms;
             let text = format!("message_timeout_ms: a message was not complete within {ms} ms");
             self.delivery.counters.closed_unfinished += 1;
+            if is_service {
+                return self.close_service(key, &Closed::Unfinished);
+            }
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         self.acknowledge_late(key);

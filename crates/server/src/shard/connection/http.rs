@@ -2,7 +2,6 @@
 //! handed to the worker. Answers leave in the order of the requests.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ use crate::shard::keys::ConnectionKey;
 /// An HTTP connection.
 pub(crate) struct Http {
     parser: Parser,
-    peer: SocketAddr,
+    peer: Client,
     /// Requests that are not answered to their end, oldest first.
     pub(super) exchanges: VecDeque<Exchange>,
     /// How many requests there were.
@@ -60,7 +59,7 @@ pub(super) struct Exchange {
 }
 
 impl Http {
-    pub(crate) fn new(config: &Config, peer: SocketAddr, now: Duration) -> Self {
+    pub(crate) fn new(config: &Config, peer: Client, now: Duration) -> Self {
         let limits = Limits {
             head_bytes_max: config.http_head_bytes_max,
             body_bytes_max: config.http_body_bytes_max,
@@ -210,9 +209,9 @@ pub(crate) fn period(config: &Config) -> Duration {
 }
 
 /// The client that sent a request: the one that a trusted proxy names, or else the peer.
-fn client_of(node: &Node, peer: SocketAddr, head: &Head) -> Client {
-    if !node.addresses.is_proxy(peer.ip()) {
-        return Client { address: peer, is_unnamed: false };
+fn client_of(node: &Node, peer: Client, head: &Head) -> Client {
+    if !node.addresses.is_proxy(peer.address.ip()) {
+        return peer;
     }
     let is_named = |(name, _): &(&str, &[u8])| name.eq_ignore_ascii_case("x-forwarded-for");
     let headers: Vec<&[u8]> = head.headers().filter(is_named).map(|(_, value)| value).collect();
@@ -307,7 +306,9 @@ impl Shard {
         http.ends |= !sending.keeps_alive;
         connection.tally.settle();
         let client = client_of(&node, http.peer, head);
-        self.unnamed.note(client, now);
+        if client != http.peer {
+            self.unnamed.note(client, now);
+        }
         let exchange = http.push(sending, now + node.config.http_answer_timeout());
         let (work, hold, params) = match node.site.find(request.method(), request.path()) {
             Found::Route { number, params } => {
@@ -477,10 +478,12 @@ impl Shard {
             HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
         let mut response = Vec::new();
         let client = client_of(&node, http.peer, head);
-        self.unnamed.note(client, now);
+        if client != http.peer {
+            self.unnamed.note(client, now);
+        }
         let is_first = http.begun == 0;
         let (mut tally, mut is_crowded) = (Ok(()), None);
-        if client.address != http.peer || client.is_unnamed {
+        if client != http.peer {
             tally = connection.tally.come_from(node.addresses.of(client, now));
         }
         let tally = tally.and_then(|()| connection.tally.begin_handshake());

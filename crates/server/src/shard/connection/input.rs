@@ -1,7 +1,6 @@
 //! From bytes to messages: what a connection speaks, where its frames end, and what is refused.
 
 use std::fmt::Display;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use playfield_websocket::{Error as WebSocketError, Item, Opcode};
@@ -9,12 +8,18 @@ use playfield_wire::ErrorCode;
 use playfield_wire::framing::FrameError;
 use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 
+use crate::proxy::Client;
 use crate::shard::Shard;
 use crate::shard::connection::Phase;
 use crate::shard::connection::http::{Http, period};
 use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, Opening, opening};
 use crate::shard::keys::ConnectionKey;
+
+/// A client that sends so many bytes of a message within the time that it may be silent is not
+/// silent. A message of a million bytes may take as long as its own timeout, over a slow link too;
+/// one that comes byte by byte hides no silence.
+const PROGRESS_BYTES: u32 = 256;
 
 /// A buffer that held this many times what is left in it is replaced by a smaller one.
 const SLACK: usize = 4;
@@ -28,14 +33,8 @@ impl Shard {
         if connection.is_closing() {
             return self.skip(key, bytes);
         }
-        if connection.session.is_some() || matches!(connection.input, Input::Service(_)) {
-            connection.heard = self.now;
-            connection.pinged = false;
-        }
+        connection.unheard_bytes = connection.unheard_bytes.saturating_add(bytes.len() as u32);
         let has_partial = !connection.partial.is_empty();
-        if connection.device.is_some() {
-            self.heard_device(key);
-        }
         if !has_partial {
             let handled = self.handle_input(key, bytes);
             let rest = &bytes[handled..];
@@ -50,14 +49,42 @@ impl Shard {
     }
 
     /// Starts the timeout of a message that is not complete. What arrives of it later, or between
-    /// its fragments, does not extend it.
+    /// its fragments, does not extend it. A client that makes progress with it is not silent.
     fn note_unfinished(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if !connection.is_unfinished() {
             connection.unfinished_since = Duration::MAX;
-        } else if connection.unfinished_since == Duration::MAX {
+            return;
+        }
+        let makes_progress = connection.unheard_bytes >= PROGRESS_BYTES;
+        if connection.unfinished_since == Duration::MAX {
             connection.unfinished_since = self.now;
             self.look_by(key, self.now + self.delivery.node.config.message_timeout());
+        }
+        if makes_progress {
+            self.note_life(key);
+        }
+    }
+
+    /// A service was given whole frames.
+    fn note_whole_frames(&mut self, key: ConnectionKey) {
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.unfinished_since = Duration::MAX;
+            self.note_life(key);
+        }
+    }
+
+    /// A client has shown that it lives: by a whole message, by a control frame of its transport,
+    /// or by progress with a message.
+    #[inline]
+    pub(in crate::shard) fn note_life(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.session.is_none() && !matches!(connection.input, Input::Service(_)) {
+            return; // It has to say hello in time, whatever else it says.
+        }
+        connection.lives(self.now);
+        if connection.device.is_some() {
+            self.heard_device(key);
         }
     }
 
@@ -118,7 +145,11 @@ impl Shard {
                 Input::WebSocket(_) => self.handle_websocket(key, left),
                 &mut Input::Service(service) => {
                     self.visit.read(left.len());
-                    self.handle_service(key, service, left)
+                    let handled = self.handle_service(key, service, left);
+                    if handled > 0 {
+                        self.note_whole_frames(key);
+                    }
+                    handled
                 }
                 Input::Closing(_) | Input::InUse => 0,
             };
@@ -141,7 +172,7 @@ impl Shard {
     }
 
     /// Detects the protocol from the first bytes. Consumes a preamble at most.
-    fn open(&mut self, key: ConnectionKey, peer: SocketAddr, input: &[u8]) -> usize {
+    fn open(&mut self, key: ConnectionKey, peer: Client, input: &[u8]) -> usize {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
         match opening(input) {
             Opening::Partial => 0,
@@ -232,6 +263,9 @@ impl Shard {
                 break;
             }
             handled += decoded.consumed;
+            if matches!(decoded.item, Some(Item::Ping(_) | Item::Pong(_))) {
+                self.note_life(key);
+            }
             match decoded.item {
                 None => {}
                 Some(Item::Pong(payload)) => self.ponged_by_transport(key, payload),

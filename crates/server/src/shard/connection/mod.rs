@@ -56,8 +56,10 @@ pub(crate) struct Connection {
     pub(crate) doomed: bool,
     /// What it took of the shard's time lately.
     pub(crate) taken: Taken,
-    /// When it was last heard.
+    /// When it last gave a sign of life.
     pub(crate) heard: Duration,
+    /// How many bytes came since, at most.
+    unheard_bytes: u32,
     /// Since when a message of its session is incomplete; `Duration::MAX` if none is.
     pub(crate) unfinished_since: Duration,
     /// When it is next looked at. An earlier deadline may replace a later one, which then means
@@ -157,6 +159,7 @@ impl Connection {
             doomed: false,
             taken: Taken::default(),
             heard: now,
+            unheard_bytes: 0,
             unfinished_since: Duration::MAX,
             look_at: Duration::MAX,
             partial: Vec::new(),
@@ -178,6 +181,14 @@ impl Connection {
     /// Whether it was lost, and only its session is left.
     pub(crate) fn is_away(&self) -> bool {
         self.phase == Phase::Away
+    }
+
+    /// It gives a sign of life.
+    #[inline]
+    pub(crate) fn lives(&mut self, now: Duration) {
+        self.heard = now;
+        self.unheard_bytes = 0;
+        self.pinged = false;
     }
 
     /// Takes over the transport of another connection: what waits to be read and to be written, and
@@ -210,7 +221,7 @@ impl Connection {
     /// Whether its client has yet to send the rest of a message.
     fn is_unfinished(&self) -> bool {
         let is_begun = match &self.input {
-            Input::Native => !self.partial.is_empty(),
+            Input::Native | Input::Service(_) => !self.partial.is_empty(),
             Input::WebSocket(decoder) => !self.partial.is_empty() || decoder.is_unfinished(),
             _ => false,
         };

@@ -79,9 +79,14 @@ impl Taken {
     }
 
     /// Whether that is much.
-    pub(crate) fn is_much(mut self, now: Duration) -> bool {
+    pub(crate) fn is_much(self, now: Duration) -> bool {
+        self.us(now) > MUCH_US
+    }
+
+    /// How much it is now, in microseconds.
+    pub(crate) fn us(mut self, now: Duration) -> u32 {
         self.leak(now);
-        self.us > MUCH_US
+        self.us
     }
 
     fn leak(&mut self, now: Duration) {

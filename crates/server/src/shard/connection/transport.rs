@@ -1,18 +1,17 @@
 //! The protocol of a connection: how it is detected, and how messages are framed.
 
-use std::net::SocketAddr;
-
 use playfield_websocket::{CloseFinder, Decoder, Opcode};
 use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
 
+use crate::proxy::Client;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::http::Http;
 
 /// How a connection's input is read.
 pub(crate) enum Input {
-    /// Too few bytes came from this address to detect the protocol.
-    Unknown(SocketAddr),
+    /// Too few bytes came from this client to detect the protocol.
+    Unknown(Client),
     /// HTTP requests.
     Http(Box<Http>),
     /// Native framing.

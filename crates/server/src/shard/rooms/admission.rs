@@ -250,6 +250,7 @@ impl Shard {
             claims: session.claims.clone(),
             snapshots: session.snapshots,
             is_resumable: connection.resumable,
+            address: Arc::clone(connection.tally.address()),
         })
     }
 
@@ -325,7 +326,8 @@ impl Shard {
         let output = if shard == self.delivery.shard {
             MemberOutput::Here(connection)
         } else {
-            MemberOutput::Elsewhere(Box::new(RemoteSession::new(shard, connection)))
+            let address = Arc::clone(&joiner.address);
+            MemberOutput::Elsewhere(Box::new(RemoteSession::new(shard, connection, address)))
         };
         let number = join.number;
         let member = Member::entering(

@@ -1,10 +1,12 @@
 //! A request to join a room, and whose it is, on the way from the session to the room.
 
 use std::mem;
+use std::sync::Arc;
 
 use playfield_room::{Claims, Error, KeyOrigin, split_reservation};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
+use crate::addresses::Address;
 use crate::directory::Directory;
 use crate::directory::keys::{Key, code};
 use crate::room_id::RoomId;
@@ -203,6 +205,8 @@ pub(crate) struct Joiner {
     pub(crate) snapshots: Allowance,
     /// The session outlives its connection.
     pub(crate) is_resumable: bool,
+    /// Where its client connects from.
+    pub(crate) address: Arc<Address>,
 }
 
 /// A connection's way to another shard, or to another connection of this one.

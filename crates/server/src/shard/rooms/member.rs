@@ -2,13 +2,17 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{EventHeader, PlayerId};
 use playfield_session::{SentHistory, SyncHistory};
+use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
+use crate::addresses::Address;
+use crate::shard::connection::share::Taken;
 use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
 use crate::shard::rooms::join::JoinRequest;
@@ -110,8 +114,23 @@ pub(crate) struct RemoteSession {
     pub(crate) done: u32,
     /// How long snapshots for it took since its shard was last informed.
     pub(crate) took: Duration,
+    /// What they took lately.
+    pub(crate) taken: Taken,
+    /// Where its client connects from.
+    pub(crate) address: Arc<Address>,
+    /// It has come back, and waits for what brings the client's copy up to date.
+    pub(crate) renewal: Option<Renewal>,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
+}
+
+/// A session of another shard has come back.
+#[derive(Clone, Copy)]
+pub(crate) struct Renewal {
+    /// Which of its returns that is. The answer repeats it.
+    pub(crate) number: u32,
+    /// What its client has.
+    pub(crate) copy: Option<ResumeRoom>,
 }
 
 /// What a member hears when it leaves its room.
@@ -159,7 +178,7 @@ impl Farewell {
 }
 
 impl RemoteSession {
-    pub(crate) fn new(shard: u16, connection: ConnectionKey) -> Self {
+    pub(crate) fn new(shard: u16, connection: ConnectionKey, address: Arc<Address>) -> Self {
         Self {
             shard,
             connection,
@@ -172,6 +191,9 @@ impl RemoteSession {
             held: false,
             done: 0,
             took: Duration::ZERO,
+            taken: Taken::default(),
+            address,
+            renewal: None,
             waiting: VecDeque::new(),
         }
     }

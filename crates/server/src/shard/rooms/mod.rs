@@ -6,11 +6,11 @@ pub(crate) mod join;
 pub(crate) mod lateness;
 pub(crate) mod member;
 pub(crate) mod schedule;
+mod snapshots;
 pub(crate) mod sync;
 mod ticket;
 mod turn;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, RoomSummary};
@@ -18,7 +18,7 @@ use playfield_session::SyncHistory;
 
 use crate::founding::Founding;
 use crate::room_id::RoomId;
-use crate::shard::keys::{MemberKey, OfRoom};
+use crate::shard::keys::OfRoom;
 use crate::shard::slab::Slab;
 use lateness::Cost;
 use member::Members;
@@ -61,11 +61,6 @@ pub(crate) struct Hosted {
     pub(crate) sync_awaited: bool,
     /// The turn of the last sync that it asked for.
     pub(super) synced_on_demand: u64,
-    /// Members whose snapshot, for a join or a `resync`, had to be delayed, and until when: once
-    /// for each member.
-    pub(crate) resyncs: BTreeSet<(Duration, MemberKey)>,
-    /// Not before this: the ones before them took long enough.
-    pub(crate) snapshots_at: Duration,
 }
 
 impl Hosted {
@@ -78,7 +73,6 @@ impl Hosted {
         let beats =
             [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
         let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
-        let resync = self.resyncs.first().map(|&(at, _)| at.max(self.snapshots_at));
-        beats.into_iter().chain([wake, resync]).flatten().min()
+        beats.into_iter().chain([wake]).flatten().min()
     }
 }

@@ -1,26 +1,24 @@
 //! The way of a sync to the players: the one path that is walked for every player, twenty times a
 //! second.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, PlayerId};
 use playfield_session::SyncHistory;
-use playfield_wire::client::ResumeRoom;
+use playfield_wire::RoomNumber;
 use playfield_wire::server::{self, ServerMessage, Versions};
-use playfield_wire::{Format, RoomNumber};
 
-use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::connection::Kind;
-use crate::shard::connection::patience::Patience;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::parcels::pack;
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::member::{Member, MemberOutput, Standing};
+use crate::shard::rooms::snapshots::{enter, write_snapshot};
 use crate::shard::session::allowance::Rate;
+use crate::shard::snapshots::Waiting;
 
 /// Why a room is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +35,12 @@ pub(crate) enum Cause {
 /// What the versions of a room without a rate count, beside what is sent.
 const STEP_MS: u128 = 50;
 
-/// How long a room writes snapshots at a time, for players who join or ask for one. One of a large
-/// state may take a millisecond, and a thousand may be asked for at once.
-const SNAPSHOTS: Duration = Duration::from_millis(2);
-/// How long the next ones wait then. Other rooms and input come first.
-const SNAPSHOTS_PAUSE: Duration = Duration::from_millis(2);
-
 impl Hosted {
     /// What versions on the wire count by: nothing but the clock moves it. A sync that only some
     /// players can notice must not show in the versions of the others, so a room's own version
     /// stays inside the node. As long as a room syncs by its rate alone, this counts as the room
     /// does, and players who are sent the same are sent the same bytes.
-    fn clock(&self, now: Duration) -> u64 {
+    pub(super) fn clock(&self, now: Duration) -> u64 {
         if self.room.sync_hz() > 0 {
             return 1 + self.regular_syncs;
         }
@@ -58,10 +50,10 @@ impl Hosted {
 
 /// What versions are made of.
 #[derive(Clone, Copy)]
-struct Versioned<'a> {
-    epoch: u64,
-    clock: u64,
-    history: &'a SyncHistory,
+pub(super) struct Versioned<'a> {
+    pub(super) epoch: u64,
+    pub(super) clock: u64,
+    pub(super) history: &'a SyncHistory,
 }
 
 impl Shard {
@@ -85,10 +77,10 @@ impl Shard {
         let is_check_due = has_passed(every, regular_before, hosted.regular_syncs);
         let rate = snapshot_rate(&self.delivery);
         hosted.history.synced(clock, hosted.room.version());
-        let Hosted { room, members, id, room_type, epoch, resyncs, snapshots_at, history, .. } =
-            hosted;
+        let Hosted { room, members, id, room_type, epoch, history, .. } = hosted;
         let named = (*id, *room_type);
-        let mut snapshots_took = Duration::ZERO;
+        // Members whose snapshot has to wait, and until when.
+        let mut waiting = Vec::new();
         let now = Versioned { epoch: *epoch, clock, history };
         let has_rate = room.sync_hz() > 0;
         for (member_key, member) in members.iter_mut() {
@@ -102,7 +94,9 @@ impl Shard {
                 Standing::Live => {
                     let before = member.sent;
                     let force = cause == Cause::Last;
-                    patch(&mut self.delivery, place, member, &mut **room, now, force);
+                    if patch(&mut self.delivery, place, member, &mut **room, now, force) {
+                        waiting.push((member_key, member.snapshots.ready_at(rate)));
+                    }
                     if is_check_due || (!has_rate && has_passed(every, before, member.sent)) {
                         check(&mut self.delivery, place, member, &mut **room);
                     }
@@ -114,7 +108,7 @@ impl Shard {
                         && member.snapshots.ready_at(rate) > self.now
                         && cause != Cause::Last =>
                 {
-                    resyncs.insert((member.snapshots.ready_at(rate), member_key));
+                    waiting.push((member_key, member.snapshots.ready_at(rate)));
                 }
                 // Its client has much to read first, or does not read at all.
                 Standing::Entering(entering)
@@ -127,11 +121,12 @@ impl Shard {
                     self.delivery.doom(member, false);
                 }
                 Standing::Entering(entering)
-                    if entering.seated && snapshots_took >= SNAPSHOTS && cause != Cause::Last =>
+                    if entering.seated
+                        && cause != Cause::Last
+                        && !self.snapshots.is_free(self.now) =>
                 {
                     entering.synced = true;
-                    resyncs.insert((self.now, member_key));
-                    *snapshots_at = self.now + SNAPSHOTS_PAUSE;
+                    waiting.push((member_key, self.now));
                 }
                 Standing::Entering(entering) if entering.seated => {
                     if member.snapshots.ready_at(rate) <= self.now {
@@ -140,8 +135,10 @@ impl Shard {
                     let began = self.stopwatch.read();
                     enter(&mut self.delivery, place, member, &mut **room, named, now);
                     let took = self.stopwatch.read().saturating_sub(began);
-                    self.delivery.charge(&mut member.output, self.now, took);
-                    snapshots_took += took;
+                    self.delivery.charge(place, &mut member.output, self.now, took);
+                    if let Some(address) = self.delivery.address(&member.output) {
+                        self.snapshots.wrote(&address, self.now, took);
+                    }
                 }
                 // Only while its own join is being asked for, and no sync runs then.
                 Standing::Entering(_) => {}
@@ -159,6 +156,9 @@ impl Shard {
                 sync: synced.saturating_sub(began),
                 patches: self.stopwatch.read().saturating_sub(synced),
             };
+        }
+        for (member, at) in waiting {
+            self.queue_snapshot(Waiting::Member(key, member), at);
         }
     }
 
@@ -180,109 +180,11 @@ impl Shard {
         }
         if std::mem::take(&mut member.lagging) && matches!(member.standing, Standing::Live) {
             let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
-            let (room, place) = (&mut *hosted.room, (room, key));
-            patch(&mut self.delivery, place, member, room, now, false);
-        }
-    }
-
-    /// Sends a member a snapshot because it asked for one: once it has read what it was sent
-    /// before, no more often than may be, and one for all that it asked for until then. What it
-    /// asked for is never forgotten: it could not go on without.
-    pub(in crate::shard) fn resync(&mut self, room: RoomKey, key: MemberKey) {
-        let rate = snapshot_rate(&self.delivery);
-        let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let clock = hosted.clock(self.now);
-        let Some(member) = hosted.members.get_mut(key) else { return };
-        let is_behind =
-            is_behind(&mut self.delivery, member) || is_loaded(&mut self.delivery, &member.output);
-        member.wants_snapshot = is_behind;
-        if is_behind || !matches!(member.standing, Standing::Live) {
-            return;
-        }
-        let ready_at = member.snapshots.ready_at(rate);
-        if ready_at > self.now {
-            member.wants_snapshot = true;
-            hosted.resyncs.insert((ready_at, key));
-            return self.touch(room);
-        }
-        member.snapshots.take(self.now, rate);
-        let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
-        let (room, place) = (&mut *hosted.room, (room, key));
-        let began = self.stopwatch.read();
-        snapshot(&mut self.delivery, place, member, room, now);
-        let took = self.stopwatch.read().saturating_sub(began);
-        self.delivery.charge(&mut member.output, self.now, took);
-    }
-
-    /// Sends `joined` to a member that was there at the last sync, and had to wait for its turn.
-    fn enter_late(&mut self, room: RoomKey, key: MemberKey) {
-        let rate = snapshot_rate(&self.delivery);
-        let Some(hosted) = self.rooms.get_mut(room) else { return };
-        let clock = hosted.clock(self.now);
-        let named = (hosted.id, hosted.room_type);
-        let Some(member) = hosted.members.get_mut(key) else { return };
-        // The next sync is for these, or what ends their wait.
-        if self.delivery.is_held(member) || is_loaded(&mut self.delivery, &member.output) {
-            return;
-        }
-        if !self.delivery.has_space(&member.output, 0) {
-            return self.delivery.doom(member, false);
-        }
-        member.snapshots.take(self.now, rate);
-        let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
-        let (room, place) = (&mut *hosted.room, (room, key));
-        let began = self.stopwatch.read();
-        enter(&mut self.delivery, place, member, room, named, now);
-        let took = self.stopwatch.read().saturating_sub(began);
-        self.delivery.charge(&mut member.output, self.now, took);
-    }
-
-    /// The message that brings the copy of a client that has come back up to date: a patch from the
-    /// version that it has, or a snapshot if no patch reaches back that far; empty if it is up to
-    /// date, or if the client has not joined yet.
-    pub(in crate::shard) fn renew_copy(
-        &mut self,
-        room: RoomKey,
-        key: MemberKey,
-        copy: Option<ResumeRoom>,
-    ) -> Vec<u8> {
-        let mut body = Vec::new();
-        let Some(hosted) = self.rooms.get_mut(room) else { return body };
-        let clock = hosted.clock(self.now);
-        let Hosted { room, members, epoch, history, .. } = hosted;
-        let Some(member) = members.get_mut(key) else { return body };
-        if !matches!(member.standing, Standing::Live) {
-            return body;
-        }
-        let (synced, latest) = (room.version(), member.latest());
-        let (format, number, player) = (member.format, member.number, member.player);
-        member.wants_snapshot = false;
-        let base = copy.filter(|copy| copy.epoch == *epoch).map_or(0, |copy| copy.version);
-        if let Some(clean) = member.room_version(base, history)
-            && room.reaches(clean)
-        {
-            // Versions that were sent and did not arrive are not given again.
-            let versions = Versions { base, version: clock.max(latest).max(base + 1) };
-            let mut changed = false;
-            server::write_patch(format, &mut body, number, versions, |out| {
-                changed = room.patch(player, clean, format, out);
-            });
-            if changed {
-                member.has_again(base);
-                member.is_now_at(versions.version, synced, history);
-                self.delivery.counters.patches += 1;
-                return body;
-            }
-            body.clear();
-            if base == latest {
-                member.clean = synced;
-                return body;
+            let any = &mut *hosted.room;
+            if patch(&mut self.delivery, (room, key), member, any, now, false) {
+                self.resync(room, key);
             }
         }
-        let version = clock.max(latest);
-        member.is_now_at(version, synced, history);
-        write_snapshot(&mut **room, player, format, number, (*epoch, version), &mut body);
-        body
     }
 
     /// The session of a member takes output: if the player has not been sent `joined`, that
@@ -306,78 +208,10 @@ impl Shard {
     ) -> Option<PlayerId> {
         Some(self.rooms.get(room)?.members.get(key)?.player)
     }
-
-    /// Sends the snapshots that had to wait until now, as many as fit into the time for them;
-    /// players who are joining get theirs by a sync, if none has shown them to the room yet.
-    pub(in crate::shard) fn resync_due(&mut self, room: RoomKey) {
-        let mut began = None;
-        while let Some(hosted) = self.rooms.get_mut(room)
-            && hosted.snapshots_at <= self.now
-            && let Some(&first) = hosted.resyncs.first()
-            && first.0 <= self.now
-        {
-            let read = self.stopwatch.read();
-            if read.saturating_sub(*began.get_or_insert(read)) >= SNAPSHOTS {
-                hosted.snapshots_at = self.now + SNAPSHOTS_PAUSE;
-                return self.touch(room);
-            }
-            let (_, key) = first;
-            hosted.resyncs.remove(&first);
-            // It may have gone since, or got one when it had read enough.
-            let Some(member) = hosted.members.get_mut(key) else { continue };
-            match &member.standing {
-                _ if member.wants_snapshot => self.resync(room, key),
-                Standing::Entering(entering) if entering.synced => self.enter_late(room, key),
-                Standing::Entering(_) if hosted.room.sync_hz() == 0 => {
-                    hosted.sync_awaited = true;
-                    self.touch(room);
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
-/// Sends a member that is seated `joined`, a snapshot and the events since it came.
-fn enter(
-    delivery: &mut Delivery,
-    place: (RoomKey, MemberKey),
-    member: &mut Member,
-    room: &mut dyn AnyRoom,
-    (id, room_type): (RoomId, u16),
-    now: Versioned<'_>,
-) {
-    let events = delivery.take_held(place, member);
-    let Standing::Entering(entering) = &mut member.standing else { return };
-    let request = entering.request;
-    member.standing = Standing::Live;
-    let room_type = &delivery.node.room_types[usize::from(room_type)];
-    let joined = ServerMessage::Joined {
-        request,
-        room: member.number,
-        id: id.as_str().into(),
-        room_type: room_type.name.clone().into(),
-        key: room.summary().key.as_deref().map(Cow::Borrowed),
-        player: member.player.0,
-        epoch: now.epoch,
-        tick_hz: room.tick_hz(),
-        sync_hz: room.sync_hz(),
-        fingerprint: room_type.fingerprint,
-        silence_ms: Patience::of(room_type.settings).silence_ms(),
-        grace_ms: u32::try_from(room_type.settings.grace_ms).unwrap_or(u32::MAX),
-    };
-    delivery.send(place, member, &joined);
-    if let MemberOutput::Here(connection) = member.output {
-        mark_joined(delivery, connection, member.number);
-    }
-    snapshot(delivery, place, member, room, now);
-    for event in events {
-        delivery.event(place, member, event.header, &event.payload);
-    }
 }
 
 /// Whether earlier output is still on its way to a member's client.
-fn is_behind(delivery: &mut Delivery, member: &Member) -> bool {
+pub(super) fn is_behind(delivery: &mut Delivery, member: &Member) -> bool {
     match &member.output {
         MemberOutput::Here(connection) => delivery.connections.lags(*connection),
         MemberOutput::Elsewhere(session) => session.in_flight > 0 || session.held,
@@ -386,7 +220,7 @@ fn is_behind(delivery: &mut Delivery, member: &Member) -> bool {
 
 /// Whether too much waits for a member's client for a snapshot to follow it. When the client has
 /// read it, the member [catches up](Shard::catch_up).
-fn is_loaded(delivery: &mut Delivery, output: &MemberOutput) -> bool {
+pub(super) fn is_loaded(delivery: &mut Delivery, output: &MemberOutput) -> bool {
     match output {
         MemberOutput::Here(connection) => delivery.connections.is_loaded(*connection),
         MemberOutput::Elsewhere(session) => {
@@ -396,13 +230,14 @@ fn is_loaded(delivery: &mut Delivery, output: &MemberOutput) -> bool {
 }
 
 /// How often a member is sent a snapshot because it came in or asked.
-fn snapshot_rate(delivery: &Delivery) -> Rate {
+pub(super) fn snapshot_rate(delivery: &Delivery) -> Rate {
     Rate::per_second("resyncs_per_second_max", delivery.node.config.resyncs_per_second_max)
 }
 
-/// Sends the patch from what the member has to now, if anything changed that it sees, or a snapshot
-/// if no patch reaches that far. While earlier output is on its way nothing is sent, and later
+/// Sends the patch from what the member has to now, if anything changed that it sees. While earlier output is on its way nothing is sent, and later
 /// there will be one patch instead of many; `force` sends it all the same if the outbox has space.
+/// Where no patch reaches that far, `force` sends a snapshot; without, the answer is whether the
+/// member has to be given a place in the queue for one.
 #[inline]
 fn patch(
     delivery: &mut Delivery,
@@ -411,10 +246,14 @@ fn patch(
     room: &mut dyn AnyRoom,
     now: Versioned<'_>,
     force: bool,
-) {
+) -> bool {
     let synced = room.version();
     if member.clean >= synced {
-        return;
+        return false;
+    }
+    let reaches = room.reaches(member.clean);
+    if !reaches && !force {
+        return needs_snapshot(delivery, member);
     }
     let version = now.clock.max(member.sent + 1);
     let (format, number) = (member.format, member.number);
@@ -422,7 +261,7 @@ fn patch(
     let (player, clean) = (member.player, member.clean);
     let mut write = |out: &mut Vec<u8>| {
         let mut changed = true;
-        if room.reaches(clean) {
+        if reaches {
             server::write_patch(format, out, number, versions, |out| {
                 changed = room.patch(player, clean, format, out);
             });
@@ -467,12 +306,26 @@ fn patch(
         None => {
             if !member.lagging && !is_changed(delivery, member, room) {
                 member.clean = synced;
-                return;
+                return false;
             }
             member.lagging = true;
             delivery.counters.conflated += 1;
         }
     }
+    false
+}
+
+/// No patch reaches what the member has. Whether it needs a place in the queue: not if it has one,
+/// or has much to read before.
+#[cold]
+fn needs_snapshot(delivery: &mut Delivery, member: &mut Member) -> bool {
+    if !std::mem::replace(&mut member.lagging, true) {
+        delivery.counters.conflated += 1;
+    }
+    if is_behind(delivery, member) || is_loaded(delivery, &member.output) {
+        return false;
+    }
+    !std::mem::replace(&mut member.wants_snapshot, true)
 }
 
 /// Whether a patch that is skipped would have held something. Asked until one would: what a member
@@ -508,34 +361,6 @@ fn check(
         let message = ServerMessage::Check { room: member.number, version: member.sent, digest };
         delivery.send(place, member, &message);
     }
-}
-
-fn snapshot(
-    delivery: &mut Delivery,
-    place: (RoomKey, MemberKey),
-    member: &mut Member,
-    room: &mut dyn AnyRoom,
-    now: Versioned<'_>,
-) {
-    let (number, player) = (member.number, member.player);
-    let version = now.clock.max(member.latest());
-    member.is_now_at(version, room.version(), now.history);
-    delivery.write(place, member, Kind::Fleeting, |format, out| {
-        write_snapshot(room, player, format, number, (now.epoch, version), out);
-    });
-}
-
-fn write_snapshot(
-    room: &mut dyn AnyRoom,
-    player: PlayerId,
-    format: Format,
-    number: RoomNumber,
-    (epoch, version): (u64, u64),
-    out: &mut Vec<u8>,
-) {
-    server::write_snapshot(format, out, number, epoch, version, |out| {
-        room.snapshot(player, format, out);
-    });
 }
 
 /// From here on the session may speak to the room.

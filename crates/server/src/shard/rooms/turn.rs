@@ -1,6 +1,5 @@
 //! The turn of a shard's rooms: they are created, called, followed up, and dropped when they end.
 
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,8 +83,6 @@ impl Shard {
             admitted: 0,
             sync_awaited: false,
             synced_on_demand: 0,
-            resyncs: BTreeSet::new(),
-            snapshots_at: Duration::ZERO,
             room,
         });
         self.by_id.insert(id, key);
@@ -128,8 +125,7 @@ impl Shard {
         }
     }
 
-    /// Runs every room that is due: ticks, then what it has timers for, then its sync, then
-    /// snapshots that had to wait.
+    /// Runs every room that is due: ticks, then what it has timers for, then its sync.
     pub(in crate::shard) fn run_due_rooms(&mut self) {
         let turn_began = self.stopwatch.read();
         while self.stopwatch.read().saturating_sub(turn_began) < ROOMS_PER_TURN
@@ -172,7 +168,6 @@ impl Shard {
             if syncs_due > 0 {
                 self.sync_room(key, Cause::Clock { due: syncs_due });
             }
-            self.resync_due(key);
         }
     }
 

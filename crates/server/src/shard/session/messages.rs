@@ -36,19 +36,26 @@ impl Shard {
             return self.echo(key, body, is_text);
         }
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        if connection.session.is_some() {
+            connection.unfinished_since = Duration::MAX;
+            connection.lives(self.now);
+        }
         let Some(session) = connection.session.as_deref_mut() else {
             return self.handle_first(key, body, is_text);
         };
-        connection.unfinished_since = Duration::MAX;
         let within = session.usage.take(self.now, &self.rates, body.len());
         let tickets_only = session.tickets_only;
+        let is_counted = session.resumption.is_some();
         let format = connection.dialect.format;
+        if connection.device.is_some() {
+            self.heard_device(key);
+        }
         if is_text.is_some_and(|is_text| is_text != format.is_text()) {
             return self.fail(key, ErrorCode::WrongFormat, wrong_format(format));
         }
         match ClientMessage::decode(format, body) {
             Ok(message) => {
-                if session.resumption.is_some() {
+                if is_counted {
                     self.count_received(key, &message, body.len());
                 }
                 if let Err(excess) = within

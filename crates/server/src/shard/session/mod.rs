@@ -2,6 +2,7 @@
 
 mod acknowledging;
 pub(crate) mod allowance;
+mod catch_up;
 #[cfg(feature = "echo")]
 mod echo;
 pub(crate) mod greeting;

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use playfield_room::LeaveReason;
 use playfield_session::Token;
-use playfield_wire::client::ResumeRoom;
-use playfield_wire::server::{Resumed, ServerMessage};
-use playfield_wire::{ErrorCode, RoomNumber};
+use playfield_wire::ErrorCode;
+use playfield_wire::server::Resumed;
 
 use crate::addresses::{Address, Pace};
 use crate::auth::Identity;
@@ -29,7 +28,8 @@ use crate::shard::{Shard, SocketChange};
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
 
-/// How long sessions are resumed in one turn, each with what its client missed.
+/// How long sessions are resumed in one turn. What their clients missed comes later, in a turn of
+/// their own.
 const RESUMPTION_PER_TURN: Duration = Duration::from_millis(5);
 
 /// How often to look whether a session that is over has left its rooms.
@@ -155,11 +155,21 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else { return };
         let since = self.now.saturating_sub(away.min(self.delivery.node.config.session_grace()));
         session.credit(since, self.now);
+        let left =
+            copies.iter().map(|copy| copy.room).filter(|room| session.has_left(*room)).collect();
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         resumption.renew(token);
         resumption.returned_at = at;
-        resumption.presence =
-            Presence::Returning(Box::new(Returning { received, copies, asked: Vec::new(), away }));
+        let gone = resumption.log.gone();
+        resumption.presence = Presence::Returning(Box::new(Returning {
+            received,
+            began: gone + 1,
+            sent: gone,
+            copies,
+            renewed: Vec::new(),
+            asked: None,
+            left,
+        }));
         let number = resumption.number;
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
         let token = resumption.signed_token(&self.delivery.node.tokens);
@@ -169,8 +179,12 @@ impl Shard {
         self.heard_device(key);
         self.await_subscriptions(key);
         for seat in self.seats(key) {
-            if seat.shard == self.delivery.shard {
+            let Seat { shard, room, member } = seat;
+            if shard == self.delivery.shard {
                 self.returned(seat, away);
+            } else if let Some(connection) = self.delivery.connections.get(key) {
+                let address = Arc::clone(connection.tally.address());
+                self.delivery.post(shard, ShardMail::Return { room, member, away, address });
             }
         }
         self.go_on_returning(key);
@@ -178,7 +192,7 @@ impl Shard {
     }
 
     /// The seats of a session.
-    fn seats(&mut self, key: ConnectionKey) -> Vec<Seat> {
+    pub(super) fn seats(&mut self, key: ConnectionKey) -> Vec<Seat> {
         let session = self.delivery.connections.session_mut(key);
         session.map_or(Vec::new(), |session| {
             session.rooms.iter().filter_map(|room| room.seat).collect()
@@ -324,8 +338,6 @@ impl Shard {
             self.lost(seat);
             self.expire_away(key);
         }
-        // Or it is coming back, and the room is to send its copy.
-        self.go_on_returning(key);
     }
 
     /// Takes a session that is away out of rooms whose grace is over, and ends it if it is over
@@ -370,128 +382,5 @@ impl Shard {
     pub(in crate::shard) fn end_away(&mut self, key: ConnectionKey) {
         self.end_session(key, LeaveReason::ConnectionLost);
         self.delivery.connections.remove(key);
-    }
-
-    /// Asks rooms of other shards for what brings the copies of a client that came back up to date.
-    /// Once all have answered, the session goes on.
-    pub(in crate::shard) fn go_on_returning(&mut self, key: ConnectionKey) {
-        let shard = self.delivery.shard;
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
-        let number = resumption.returns;
-        let Some(returning) = resumption.returning() else { return };
-        let away = returning.away;
-        let mut waits = false;
-        let mut asks = Vec::new();
-        for room in &session.rooms {
-            let Some(seat) = room.seat.filter(|seat| seat.shard != shard) else { continue };
-            match returning.asked.iter().find(|(number, _)| *number == room.number) {
-                Some((_, answer)) => waits |= answer.is_none(),
-                None => {
-                    returning.asked.push((room.number, None));
-                    let copy = returning.copies.iter().find(|copy| copy.room == room.number);
-                    asks.push((seat, copy.copied()));
-                }
-            }
-        }
-        waits |= !asks.is_empty();
-        for (Seat { shard, room, member }, copy) in asks {
-            let mail = ShardMail::Return { room, member, number, away, copy };
-            self.delivery.post(shard, mail);
-        }
-        if !waits {
-            self.go_on(key);
-        }
-    }
-
-    /// The client of a session is back, and all its rooms know: it is sent what it missed, and then
-    /// what is new.
-    fn go_on(&mut self, key: ConnectionKey) {
-        let began = self.stopwatch.read();
-        self.catch_up_returned(key);
-        let took = self.stopwatch.read().saturating_sub(began);
-        self.delivery.charge_connection(key, self.now, took);
-    }
-
-    fn catch_up_returned(&mut self, key: ConnectionKey) {
-        let shard = self.delivery.shard;
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let format = connection.dialect.format;
-        let Some(session) = connection.session.as_deref_mut() else { return };
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
-        let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
-        let Presence::Returning(returning) = presence else { return };
-        let Returning { received, copies, mut asked, away: _ } = *returning;
-        // Nothing is added to it meanwhile.
-        let log = std::mem::take(&mut resumption.log);
-        let has_left = |room: &RoomNumber| session.has_left(*room);
-        let mut gone: Vec<_> = copies.iter().map(|copy| copy.room).filter(has_left).collect();
-        let mut rooms: Vec<_> = session
-            .rooms
-            .iter()
-            .filter(|room| room.request.is_none())
-            .filter_map(|room| Some((room.number, room.joined_at, room.seat?)))
-            .collect();
-        let mut renew = |this: &mut Self, number, seat: Seat, copy: Option<ResumeRoom>| {
-            let body = if seat.shard == shard {
-                this.renew_copy(seat.room, seat.member, copy)
-            } else {
-                let answer = asked.iter_mut().find(|(asked, _)| *asked == number);
-                answer.and_then(|(_, body)| body.take()).unwrap_or_default()
-            };
-            if !body.is_empty() {
-                this.delivery.connections.write_again(key, &body);
-            }
-        };
-        for copy in copies {
-            if let Some(at) = rooms.iter().position(|(number, ..)| *number == copy.room) {
-                let (number, _, seat) = rooms.swap_remove(at);
-                renew(self, number, seat, Some(copy));
-            }
-        }
-        rooms.retain(|&(number, joined_at, seat)| {
-            let is_known = joined_at <= received;
-            if is_known {
-                renew(self, number, seat, None);
-            }
-            !is_known
-        });
-        for (count, (_, body)) in (log.gone() + 1..).zip(log.unacknowledged()) {
-            self.delivery.connections.write_again(key, body);
-            if !gone.is_empty()
-                && let Ok(ServerMessage::Left { room, .. }) = ServerMessage::decode(format, body)
-            {
-                gone.retain(|&other| other != room);
-            }
-            if let Some(at) = rooms.iter().position(|&(_, joined_at, _)| joined_at == count) {
-                let (number, _, seat) = rooms.swap_remove(at);
-                renew(self, number, seat, None);
-            }
-        }
-        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        connection.held = false;
-        connection.lagging = false;
-        let Some(session) = connection.session.as_deref_mut() else { return };
-        if let Some(resumption) = session.resumption.as_deref_mut() {
-            resumption.log = log;
-        }
-        // Why it left these was forgotten, but it must know that it did.
-        for room in gone {
-            let (code, text) = (ErrorCode::ConnectionLost, "the player left the room meanwhile");
-            let left = ServerMessage::Left { request: None, room, code, text: text.into() };
-            self.delivery.connections.send(key, &left);
-        }
-        self.delivery.catch_up_channels(key);
-        for seat in self.seats(key) {
-            let Seat { shard: to, room, member } = seat;
-            if rooms.iter().any(|(_, _, unknown)| *unknown == seat) {
-                // The client will never learn that it has joined this: nothing more may come of it.
-                self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
-            } else if to == shard {
-                self.announce_join(room, member);
-            } else {
-                self.delivery.post(to, ShardMail::Live { room, member });
-            }
-        }
     }
 }

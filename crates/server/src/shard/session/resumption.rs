@@ -41,16 +41,23 @@ pub(crate) enum Presence {
     Returning(Box<Returning>),
 }
 
-/// A session on the way back: what its client has, and what its rooms give it.
+/// A session on the way back: what its client has, and how far it is.
 pub(crate) struct Returning {
     /// How many counted messages the client has handled.
     pub(crate) received: u64,
+    /// The first counted message that it can still be sent.
+    pub(crate) began: u64,
+    /// How many counted messages it has handled, or was sent again.
+    pub(crate) sent: u64,
     /// The copies that the client has, in the order that it names them.
     pub(crate) copies: Vec<ResumeRoom>,
-    /// What rooms of other shards were asked for, and have sent.
-    pub(crate) asked: Vec<(RoomNumber, Option<Vec<u8>>)>,
-    /// How long the client was not heard.
-    pub(crate) away: Duration,
+    /// The rooms whose copies are up to date.
+    pub(crate) renewed: Vec<RoomNumber>,
+    /// A room of another shard that was asked for what brings its copy up to date.
+    pub(crate) asked: Option<RoomNumber>,
+    /// Rooms that the client knows and the session had left before it came back, until the client
+    /// is sent that.
+    pub(crate) left: Vec<RoomNumber>,
 }
 
 /// The session that a client wants back, and what the client has received of it.

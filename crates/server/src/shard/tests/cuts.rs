@@ -8,6 +8,7 @@
 //! `PLAYFIELD_LAW_CASES` sets the number of histories, for a longer run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use playfield_wire::client::ClientMessage;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
@@ -76,7 +77,18 @@ impl History {
     fn new(seed: u64) -> Self {
         let mut dice = Dice(seed);
         let shards = 1 + dice.index(3);
-        let mut world = World::new(shards, &[("outbox_bytes_max", "1000000000")]);
+        let mut settings = vec![("outbox_bytes_max", "1000000000")];
+        // In some histories those who come back wait for snapshots, and to be read.
+        if !seed.is_multiple_of(3) {
+            settings.push(("outbox_high_bytes", "100"));
+        }
+        if seed % 5 > 2 {
+            settings.push(("resyncs_per_second_max", "1"));
+        }
+        let mut world = World::new(shards, &settings);
+        if seed % 3 == 1 {
+            world.each_look_takes(Duration::from_millis(1));
+        }
         let mut witnesses = Vec::new();
         for room in 0..ROOMS {
             let client = world.client(room % shards);
@@ -174,6 +186,7 @@ impl History {
     fn end(&mut self) {
         let world = &mut self.world;
         world.pace = None;
+        world.each_look_takes(Duration::ZERO);
         world.space.fill(usize::MAX);
         world.run();
         for client in &mut self.clients {

@@ -6,6 +6,7 @@ mod room;
 mod speech;
 
 mod authentication;
+mod catching_up;
 mod channel_histories;
 mod channels;
 mod closing;
@@ -38,5 +39,6 @@ mod share;
 mod strangers;
 mod tickets;
 mod timing;
+mod trickles;
 mod wanderer;
 mod world;

@@ -519,3 +519,27 @@ fn every_end_is_reported_once_and_why() {
     assert_eq!(heard(&mut world, last), ["b"]);
     assert!(world.is_over(last) && world.is_over(player));
 }
+
+#[test]
+fn a_frame_has_to_come_to_its_end_and_its_bytes_alone_hide_no_silence() {
+    let long = frame(&"x".repeat(10_000));
+    // One byte every 100 ms is silence; 300 bytes are not, but the frame then takes too long.
+    for (heartbeat_ms, bytes, why) in [
+        ("1000", 1, "heartbeat_ms: nothing was received for twice that time"),
+        ("1000", 300, "message_timeout_ms: a frame was not complete in time"),
+        ("60000", 1, "message_timeout_ms: a frame was not complete in time"),
+    ] {
+        let settings = [("heartbeat_ms", heartbeat_ms), ("message_timeout_ms", "3000")];
+        let (mut world, log) = world(&settings);
+        let (slow, fast) = (world.connect_to(0, 0), world.connect_to(0, 0));
+        world.bytes(fast, &frame("echo x")[..4]);
+        for piece in long.chunks(bytes).take(33) {
+            world.bytes(slow, piece);
+            // Each of its frames ends, though the next has begun.
+            world.bytes(fast, &frames(&["echo x", "echo x"])[4..][..frame("echo x").len()]);
+            world.wait(100);
+        }
+        assert_eq!(taken(&log)[..1], [format!("closed: {why}")]);
+        assert!(world.is_over(slow));
+    }
+}

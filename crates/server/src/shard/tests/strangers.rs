@@ -221,7 +221,7 @@ fn an_unfinished_message_has_a_deadline_that_nothing_extends() {
     world.bytes(native, &long[..10]);
     world.bytes(websocket, b"\x02\x81\0\0\0\0a");
     for at in 0..45 {
-        world.bytes(native, &long[10 + at..][..1]);
+        world.bytes(native, &long[10 + 300 * at..][..300]);
         world.bytes(websocket, b"\x89\x80\0\0\0\0");
         world.bytes(websocket, b"\0\x81\0\0\0\0a");
         // Each of these is whole, though the next has begun.

@@ -76,7 +76,7 @@ fn a_client_that_speaks_is_not_asked() {
 }
 
 /// Enters a new room of a type.
-fn enter(world: &mut World, client: Client, room_type: &str) -> RoomNumber {
+pub(super) fn enter(world: &mut World, client: Client, room_type: &str) -> RoomNumber {
     let (request, room_type) = (RequestNumber(1), room_type.into());
     let create = ClientMessage::Create {
         request,

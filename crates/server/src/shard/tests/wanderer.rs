@@ -14,6 +14,9 @@ use super::world::{CLOSE, Client, World};
 /// One client, over as many connections as it takes.
 pub(super) struct Wanderer {
     pub(super) client: Client,
+    pub(super) address: [u8; 4],
+    /// How many bytes it reads of each connection that it opens.
+    pub(super) takes: usize,
     pub(super) format: Format,
     pub(super) is_websocket: bool,
     pub(super) user: String,
@@ -69,6 +72,8 @@ impl Wanderer {
     pub(super) fn new(world: &mut World, shard: usize, is_websocket: bool, format: Format) -> Self {
         let mut wanderer = Self {
             client: 0,
+            address: [10, 0, 0, 1],
+            takes: usize::MAX,
             format,
             is_websocket,
             user: String::new(),
@@ -131,7 +136,7 @@ impl Wanderer {
     }
 
     fn connect(&mut self, world: &mut World, shard: usize) {
-        self.client = world.connect(shard);
+        self.client = world.connect_from(self.address, shard);
         self.goodbye = None;
         self.returned = Return::Unknown;
         if self.is_websocket {
@@ -140,6 +145,7 @@ impl Wanderer {
             world.bytes(self.client, &PREAMBLE);
             world.speaks(self.client, self.format);
         }
+        world.takes(self.client, self.takes);
     }
 
     /// Handles what the node answers to the hello.

@@ -55,6 +55,8 @@ pub(super) struct World {
     peers: Vec<Peer>,
     /// HTTP requests that were handed in and not looked at.
     orders: UnboundedReceiver<Order>,
+    /// By shard, connections whose last visit was too short for what they have sent.
+    unfinished: Vec<Vec<ConnectionKey>>,
     /// The shards' own measure of time, in nanoseconds.
     stopwatch: Arc<[AtomicU64; 2]>,
     /// Instead of running until nothing more happens, it takes a few turns, as this number says.
@@ -201,6 +203,7 @@ impl World {
             parcels: (0..shards).map(|_| VecDeque::new()).collect(),
             peers: Vec::new(),
             orders,
+            unfinished: vec![Vec::new(); shards],
             stopwatch,
             pace: None,
         }
@@ -836,9 +839,14 @@ impl World {
                 }
             }
         }
-        while let Some(key) = self.shards[index].next_resumed() {
+        let mut unfinished = std::mem::take(&mut self.unfinished[index]);
+        unfinished.extend(std::iter::from_fn(|| self.shards[index].next_resumed()));
+        for key in unfinished {
             self.shards[index].visit(key);
             is_busy = true;
+            if self.shards[index].visited(key) {
+                self.unfinished[index].push(key);
+            }
         }
         for client in 0..self.peers.len() {
             let peer = &mut self.peers[client];
@@ -851,7 +859,9 @@ impl World {
                 let mut bytes = std::mem::take(&mut peer.unread);
                 self.shards[shard].visit(key);
                 self.shards[shard].received(key, &mut bytes);
-                self.shards[shard].visited(key);
+                if self.shards[shard].visited(key) {
+                    self.unfinished[shard].push(key);
+                }
             }
         }
         self.shards[index].advance();
@@ -891,7 +901,7 @@ impl World {
             self.shards[index].posted(target as u16, all);
         }
         self.change_places(index);
-        is_busy
+        is_busy | self.shards[index].has_snapshots_due()
     }
 
     /// A connection that moved has a place again. If its client is gone, the node notices now.

@@ -1,14 +1,16 @@
 //! Scripts in TOML: each error names the file, the line and the value.
 
+mod source;
+
 use std::fmt::Display;
 use std::path::Path;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::settings::{Action, Enter, LoadError, MessageKind, Script, Step};
+use self::source::{Item, Source, Table};
+use crate::generate::LENGTH_MAX;
+use crate::settings::{Action, Answer, Content, Enter, LoadError, MessageKind, Script, Step};
 
 /// The longest script file, in bytes.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
@@ -16,14 +18,12 @@ pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 /// How deep repetitions, and values, may be nested.
 pub const SCRIPT_DEPTH_MAX: usize = 32;
 
-/// The longest time in a script: a month, in seconds.
-const SECONDS_MAX: f64 = 30.0 * 24.0 * 3600.0;
-
 /// The greatest weight of a script.
 const WEIGHT_MAX: u64 = 1_000_000;
 
 /// The words that name a step.
-const STEPS: &str = "join, leave, wait, send, request, ping, repeat, hold";
+const STEPS: &str = "join, leave, wait, send, request, subscribe, unsubscribe, publish, \
+                     register, report, ping, repeat, hold";
 
 /// Reads the scripts of a file.
 ///
@@ -56,29 +56,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Script>, LoadError> {
     Ok(scripts)
 }
 
-struct Source<'t> {
-    file: &'t str,
-    text: &'t str,
-}
-
-type Table<'t> = DeTable<'t>;
-type Item<'t> = Spanned<DeValue<'t>>;
-
 impl Source<'_> {
-    fn place(&self, at: usize) -> String {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        format!("{}:{}", self.file, before.matches('\n').count() + 1)
-    }
-
-    fn refuse(&self, at: usize, why: &dyn Display) -> LoadError {
-        LoadError::Usage(format!("{}: {why}", self.place(at)))
-    }
-
-    fn wrong(&self, item: &Item<'_>, name: &str, wanted: &str) -> LoadError {
-        let shown = self.text.get(item.span()).unwrap_or_default();
-        self.refuse(item.span().start, &format!("{name} = {shown} must be {wanted}"))
-    }
-
     /// The file: one list of steps, or several scripts.
     fn scripts(&self, table: &Table<'_>) -> Result<Vec<Script>, LoadError> {
         if table.contains_key("steps") {
@@ -182,6 +160,39 @@ impl Source<'_> {
                 }
                 Action::Message { room_type: room_type()?, name, value, kind }
             }
+            "subscribe" => {
+                known(&["presence"])?;
+                let presence = table.get("presence").map(|item| self.switch(item, "presence"));
+                let presence = presence.transpose()?.unwrap_or(false);
+                Action::Subscribe { channel: self.name(what, "subscribe")?, presence }
+            }
+            "unsubscribe" => {
+                known(&[])?;
+                let channel = match what.get_ref() {
+                    DeValue::Boolean(true) => None,
+                    _ => Some(self.name(what, "unsubscribe")?),
+                };
+                Action::Unsubscribe { channel }
+            }
+            "publish" => {
+                known(&["value", "bytes", "confirm", "ahead"])?;
+                let content = self.content(table, || Value::Object(Map::new()))?;
+                let kind = self.kind(table, "confirm")?;
+                Action::Publish { channel: self.name(what, "publish")?, content, kind }
+            }
+            "register" => {
+                known(&["tags", "metadata", "answer"])?;
+                self.register(what, table)?
+            }
+            "report" => {
+                known(&["value", "bytes", "reply", "ahead"])?;
+                if !self.switch(what, word)? {
+                    return Err(self.wrong(what, word, "true"));
+                }
+                let any = || serde_json::json!({ "from": 0, "to": 100 });
+                let content = self.content(table, any)?;
+                Action::Report { content, kind: self.kind(table, "reply")? }
+            }
             "ping" | "hold" => {
                 known(&[])?;
                 if !self.switch(what, word)? {
@@ -205,6 +216,64 @@ impl Source<'_> {
                 Action::Repeat { times, every, steps: self.steps(steps, depth + 1)? }
             }
         })
+    }
+
+    fn register(&self, what: &Item<'_>, table: &Table<'_>) -> Result<Action, LoadError> {
+        let tags = match table.get("tags").map(|item| (item, item.get_ref())) {
+            None => Vec::new(),
+            Some((_, DeValue::Array(tags))) => {
+                tags.iter().map(|tag| self.name(tag, "a tag")).collect::<Result<_, _>>()?
+            }
+            Some((item, _)) => return Err(self.wrong(item, "tags", "a list of texts")),
+        };
+        let metadata = match table.get("metadata").map(|item| (item, item.get_ref())) {
+            None => Vec::new(),
+            Some((_, DeValue::Table(members))) => {
+                let members = members.iter().map(|(name, item)| {
+                    let name = name.get_ref().clone().into_owned();
+                    self.name(item, &name).map(|value| (name, value))
+                });
+                members.collect::<Result<_, _>>()?
+            }
+            Some((item, _)) => return Err(self.wrong(item, "metadata", "a table of texts")),
+        };
+        let answer = match table.get("answer").map(|item| (item, item.get_ref())) {
+            None => Answer::Echo,
+            Some((_, DeValue::Boolean(false))) => Answer::Never,
+            Some((item, _)) => Answer::Value(self.json(item, 0)?),
+        };
+        Ok(Action::Register { device: self.name(what, "register")?, metadata, tags, answer })
+    }
+
+    /// A payload without a schema: `value` or `bytes`.
+    fn content(
+        &self,
+        table: &Table<'_>,
+        otherwise: impl FnOnce() -> Value,
+    ) -> Result<Content, LoadError> {
+        Ok(match (table.get("value"), table.get("bytes")) {
+            (None, None) => Content::Json(otherwise()),
+            (Some(value), None) => Content::Json(self.json(value, 0)?),
+            (None, Some(item)) => Content::Bytes(self.whole(item, "bytes", LENGTH_MAX)? as usize),
+            (Some(_), Some(item)) => {
+                return Err(self.wrong(item, "bytes", "left out where value is given"));
+            }
+        })
+    }
+
+    /// Whether an answer is expected, as this word and `ahead` say.
+    fn kind(&self, table: &Table<'_>, word: &str) -> Result<MessageKind, LoadError> {
+        let switch = |name| table.get(name).map(|item| self.switch(item, name)).transpose();
+        let expects = switch(word)?.unwrap_or(false);
+        let ahead = switch("ahead")?.unwrap_or(false);
+        match (expects, ahead, table.get("ahead")) {
+            (false, true, Some(item)) => {
+                Err(self.wrong(item, "ahead", &format!("left out without {word} = true")))
+            }
+            (false, ..) => Ok(MessageKind::Send),
+            (true, true, _) => Ok(MessageKind::RequestAhead),
+            (true, false, _) => Ok(MessageKind::Request),
+        }
     }
 
     fn enter(&self, table: &Table<'_>) -> Result<Enter, LoadError> {
@@ -257,87 +326,6 @@ impl Source<'_> {
             }
             _ => Err(self.wrong(item, "wait", "seconds, [shortest, longest] or \"all\"")),
         }
-    }
-
-    /// Refuses what a table must not have.
-    fn known(&self, table: &Table<'_>, names: &[&str], takes: &str) -> Result<(), LoadError> {
-        match table.keys().find(|name| !names.contains(&name.get_ref().as_ref())) {
-            None => Ok(()),
-            Some(name) => {
-                let why = format!("{:?} is unknown here: {takes}", name.get_ref());
-                Err(self.refuse(name.span().start, &why))
-            }
-        }
-    }
-
-    fn text(&self, item: &Item<'_>, name: &str) -> Result<String, LoadError> {
-        match item.get_ref() {
-            DeValue::String(text) if !text.is_empty() => Ok(text.clone().into_owned()),
-            _ => Err(self.wrong(item, name, "a text that is not empty")),
-        }
-    }
-
-    fn switch(&self, item: &Item<'_>, name: &str) -> Result<bool, LoadError> {
-        match item.get_ref() {
-            DeValue::Boolean(on) => Ok(*on),
-            _ => Err(self.wrong(item, name, "true or false")),
-        }
-    }
-
-    fn whole(&self, item: &Item<'_>, name: &str, max: u64) -> Result<u64, LoadError> {
-        let number = match item.get_ref() {
-            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
-            _ => None,
-        };
-        let number = number.filter(|number| *number <= max);
-        number.ok_or_else(|| self.wrong(item, name, &format!("a whole number from 0 to {max}")))
-    }
-
-    fn seconds(&self, item: &Item<'_>, name: &str) -> Result<Duration, LoadError> {
-        let seconds = match item.get_ref() {
-            DeValue::Integer(number) => number.as_str().parse::<f64>().ok(),
-            DeValue::Float(number) => number.as_str().parse::<f64>().ok(),
-            _ => None,
-        };
-        let seconds = seconds.filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
-        let wanted = || self.wrong(item, name, &format!("seconds, from 0 to {SECONDS_MAX}"));
-        seconds.map(Duration::from_secs_f64).ok_or_else(wanted)
-    }
-
-    /// A value of TOML as JSON.
-    fn json(&self, item: &Item<'_>, depth: usize) -> Result<Value, LoadError> {
-        if depth >= SCRIPT_DEPTH_MAX {
-            let why = format!("the value is nested deeper than {SCRIPT_DEPTH_MAX}");
-            return Err(self.refuse(item.span().start, &why));
-        }
-        Ok(match item.get_ref() {
-            DeValue::String(text) => Value::from(text.as_ref()),
-            DeValue::Boolean(on) => Value::from(*on),
-            DeValue::Integer(number) => {
-                let (digits, radix) = (number.as_str(), number.radix());
-                let signed = i64::from_str_radix(digits, radix).map(Value::from);
-                let value = signed.or_else(|_| u64::from_str_radix(digits, radix).map(Value::from));
-                value.map_err(|_| self.wrong(item, "a number", "from -2^63 to 2^64 - 1"))?
-            }
-            DeValue::Float(number) => {
-                let number = number.as_str().parse::<f64>().ok();
-                let number = number.and_then(serde_json::Number::from_f64);
-                number.map(Value::Number).ok_or_else(|| self.wrong(item, "a number", "finite"))?
-            }
-            DeValue::Array(elements) => {
-                let elements = elements.iter().map(|element| self.json(element, depth + 1));
-                Value::Array(elements.collect::<Result<_, _>>()?)
-            }
-            DeValue::Table(table) => {
-                let members = table.iter().map(|(name, item)| {
-                    Ok((name.get_ref().clone().into_owned(), self.json(item, depth + 1)?))
-                });
-                Value::Object(members.collect::<Result<Map<_, _>, LoadError>>()?)
-            }
-            DeValue::Datetime(_) => {
-                return Err(self.wrong(item, "a value", "in quotes: rooms have no dates"));
-            }
-        })
     }
 }
 

@@ -1,0 +1,74 @@
+//! Names that depend on a connection's number.
+
+/// A name in which `{n}` is the connection's number, from 0; `{n/10}` is the same for every 10
+/// connections in a row, and `{n%10}` is one of 10 numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Number,
+    Quotient(usize),
+    Rest(usize),
+}
+
+impl Name {
+    /// Reads a name. In it, only `{n}`, `{n/N}` and `{n%N}` may stand between braces. `None` if it
+    /// is empty or has others.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        while let Some((before, after)) = rest.split_once('{') {
+            let (number, after) = after.split_once('}')?;
+            if !before.is_empty() {
+                parts.push(Part::Text(before.into()));
+            }
+            let number = number.strip_prefix('n')?;
+            let parse = |digits: &str| digits.parse().ok().filter(|number| *number > 0);
+            parts.push(match number.split_at_checked(1) {
+                None if number.is_empty() => Part::Number,
+                Some(("/", digits)) => Part::Quotient(parse(digits)?),
+                Some(("%", digits)) => Part::Rest(parse(digits)?),
+                _ => return None,
+            });
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest.into()));
+        }
+        (!parts.is_empty() && !rest.contains('}')).then_some(Self(parts))
+    }
+
+    /// The name for the connection with this number.
+    pub(crate) fn of(&self, number: usize) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Number => number.to_string(),
+            Part::Quotient(by) => (number / by).to_string(),
+            Part::Rest(by) => (number % by).to_string(),
+        };
+        self.0.iter().map(part).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Name;
+
+    #[test]
+    fn a_name_has_the_number_of_its_connection() {
+        for (text, expected) in [
+            ("news", "news"),
+            ("pump-{n}", "pump-1234"),
+            ("chat:{n/100}:{n%100}!", "chat:12:34!"),
+            ("{n}", "1234"),
+        ] {
+            let name = Name::parse(text).map(|name| name.of(1234));
+            assert_eq!(name.as_deref(), Some(expected));
+        }
+        for text in ["", "{}", "{m}", "{n", "n}", "{n/0}", "{n/}", "{n%x}", "{n*2}", "{né}"] {
+            assert_eq!(Name::parse(text), None, "{text:?}");
+        }
+    }
+}

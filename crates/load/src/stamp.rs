@@ -1,0 +1,54 @@
+//! What makes a publication of the load known where it is received.
+
+use playfield_client::Format;
+use playfield_state::{Bytes, Data};
+use std::borrow::Cow;
+
+const MARK: &str = "load:";
+
+/// The length of a stamp: the mark, and numbers in 16, 8, 8 and 16 hexadecimal digits.
+pub(crate) const STAMP_BYTES: usize = MARK.len() + 48;
+
+/// Which publication of which connection it is, and when it was due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// The load.
+    pub(crate) run: u64,
+    /// The connection.
+    pub(crate) publisher: u32,
+    /// Counts the publications of the connection.
+    pub(crate) sequence: u32,
+    /// In nanoseconds of the machine's monotonic clock, which all processes share.
+    pub(crate) due: u64,
+}
+
+impl Stamp {
+    pub(crate) fn text(&self) -> String {
+        let Self { run, publisher, sequence, due } = self;
+        format!("{MARK}{run:016x}{publisher:08x}{sequence:08x}{due:016x}")
+    }
+
+    /// The stamp of a payload in this format, if it has one.
+    pub(crate) fn find(format: Format, is_bytes: bool, payload: &[u8]) -> Option<Self> {
+        let payload = match format {
+            Format::Json | Format::Msgpack if is_bytes => {
+                Cow::Owned(Bytes::read(format, payload).ok()?.0)
+            }
+            _ => Cow::Borrowed(payload),
+        };
+        let mark = MARK.as_bytes();
+        let mut starts = payload.windows(STAMP_BYTES).filter(|bytes| bytes.starts_with(mark));
+        starts.find_map(|bytes| {
+            let digits = std::str::from_utf8(&bytes[mark.len()..]).ok()?;
+            let number = |from: usize, length: usize| {
+                u64::from_str_radix(digits.get(from..from + length)?, 16).ok()
+            };
+            Some(Self {
+                run: number(0, 16)?,
+                publisher: number(16, 8)? as u32,
+                sequence: number(24, 8)? as u32,
+                due: number(32, 16)?,
+            })
+        })
+    }
+}

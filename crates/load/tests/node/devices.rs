@@ -1,0 +1,131 @@
+//! Scripts that register devices.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use playfield_client::Format;
+use playfield_device::Device;
+use playfield_load::script;
+use playfield_room::Result;
+use playfield_server::{Fleet, FleetSettings, NodeHandle, Pending};
+use serde_json::json;
+
+use crate::rooms::{config, load, server, settings};
+
+/// Sends two commands to each device that reports: a push, and a request.
+#[derive(Clone, Default)]
+struct Drivers(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    node: OnceLock<NodeHandle>,
+    /// What was reported, and the tags of who reported.
+    reports: Mutex<Vec<(String, String)>>,
+    answers: Mutex<Vec<Pending<f64>>>,
+}
+
+impl Fleet for Drivers {
+    fn started(&self, node: &NodeHandle) {
+        self.0.node.get_or_init(|| node.clone());
+    }
+
+    fn report(&self, device: &Device, report: &[u8]) -> Result<Vec<u8>> {
+        let report = String::from_utf8_lossy(report).into_owned();
+        let tags = format!(
+            "{} {}",
+            device.tags().join(" "),
+            device.metadata_of("model").unwrap_or_default()
+        );
+        self.0.reports.lock().unwrap().push((report, tags));
+        let devices = self.0.node.get().expect("it has started").devices();
+        devices.push(device.id(), &"go".to_owned())?;
+        let answer = devices.request(device.id(), &2.5, Duration::from_secs(30));
+        self.0.answers.lock().unwrap().push(answer);
+        Ok(b"7".to_vec())
+    }
+}
+
+impl Drivers {
+    fn answers(&self) -> Vec<Result<f64>> {
+        let answers = std::mem::take(&mut *self.0.answers.lock().unwrap());
+        answers.into_iter().map(Pending::wait).collect()
+    }
+}
+
+#[test]
+fn devices_register_report_and_answer_commands() {
+    for (format, scheme) in
+        [(Format::Packed, "tcp"), (Format::Json, "ws"), (Format::Msgpack, "tcp")]
+    {
+        let drivers = Drivers::default();
+        let settings_of_fleet = FleetSettings::new().ids("pump:*");
+        let node = server(config()).fleet(drivers.clone(), settings_of_fleet).start().unwrap();
+        let text = r#"steps = [
+            { register = "pump:{n}", tags = ["pump", "zone-{n%2}"], metadata = { model = "x{n/4}" } },
+            { wait = "all" },
+            { repeat = 3, every = 0.01, steps = [
+                { report = true, value = { celsius = { from = -10, to = 40 } }, reply = true },
+            ] },
+            { report = true },
+            { wait = 0.2 },
+        ]"#;
+        let mut settings = settings(scheme, node.local_addr(), 8);
+        settings.format = format;
+        let report = load(settings, text).unwrap();
+        let counts = report.counts();
+        assert_eq!(report.trouble(), None, "{:?}", report.problems());
+        assert_eq!((counts.registered, counts.reports, counts.finished), (8, 32, 8));
+        assert_eq!((counts.requests, counts.replies), (24, 24));
+        assert_eq!((counts.commands, counts.answers), (64, 32), "a push wants no answer");
+        let answers = drivers.answers();
+        assert!(answers.len() == 32 && answers.iter().all(|answer| *answer == Ok(2.5)));
+        let reports = std::mem::take(&mut *drivers.0.reports.lock().unwrap());
+        assert!(reports.iter().any(|(_, tags)| tags == "pump zone-1 x1"), "{reports:?}");
+        assert!(reports.iter().filter(|(text, _)| text.contains("celsius")).count() == 24);
+        let json = report.to_json();
+        assert_eq!(json["messages"]["report"]["replies"], json!(24));
+        assert_eq!(json["messages"]["register"]["replies"], json!(8));
+        let mut table = Vec::new();
+        report.print(&mut table).unwrap();
+        let table = String::from_utf8(table).unwrap();
+        assert!(table.contains("devices      8 registered, 32 reports"), "{table}");
+        node.shutdown();
+    }
+}
+
+#[test]
+fn a_device_answers_with_a_generated_value_or_not_at_all() {
+    for (answer, is_answered) in [("{ from = 3, to = 5 }", true), ("false", false)] {
+        let drivers = Drivers::default();
+        let node = server(config()).fleet(drivers.clone(), FleetSettings::new()).start().unwrap();
+        let text = format!(
+            "steps = [{{ register = \"{{n}}\", answer = {answer} }}, \
+             {{ report = true, reply = true }}, {{ wait = 0.1 }}]"
+        );
+        let report = load(settings("tcp", node.local_addr(), 2), &text).unwrap();
+        let counts = report.counts();
+        assert_eq!((report.trouble(), counts.commands), (None, 4));
+        assert_eq!(counts.answers, if is_answered { 2 } else { 0 });
+        for answer in drivers.answers() {
+            match answer {
+                Ok(value) => assert!(is_answered && (3.0..=5.0).contains(&value)),
+                Err(error) => assert!(!is_answered, "{error}"),
+            }
+        }
+        node.shutdown();
+    }
+}
+
+#[test]
+fn a_refused_registration_is_trouble() {
+    let node = server(config())
+        .fleet(Drivers::default(), FleetSettings::new().ids("pump:*"))
+        .start()
+        .unwrap();
+    let text = r#"steps = [{ register = "valve-{n}" }, { report = true }]"#;
+    let report = load(settings("tcp", node.local_addr(), 3), text).unwrap();
+    assert_eq!(report.trouble().as_deref(), Some("3 registrations were refused"));
+    assert_eq!((report.counts().registered, report.counts().reports), (0, 0));
+    assert!(script::parse("load.toml", text).is_ok());
+    node.shutdown();
+}

@@ -1,0 +1,248 @@
+//! Snapshots that peers cause: by joining, by asking, and by coming back with copies that no patch
+//! reaches. They wait for their turn in the [queue of the shard](crate::shard::snapshots).
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use playfield_room::{AnyRoom, PlayerId};
+use playfield_wire::client::ResumeRoom;
+use playfield_wire::server::{self, ServerMessage, Versions};
+use playfield_wire::{Format, RoomNumber};
+
+use crate::room_id::RoomId;
+use crate::shard::Shard;
+use crate::shard::connection::Kind;
+use crate::shard::connection::patience::Patience;
+use crate::shard::delivery::Delivery;
+use crate::shard::keys::{MemberKey, RoomKey};
+use crate::shard::mail::ShardMail;
+use crate::shard::rooms::Hosted;
+use crate::shard::rooms::member::{Member, MemberOutput, Renewal, Standing};
+use crate::shard::rooms::sync::{Versioned, is_behind, is_loaded, mark_joined, snapshot_rate};
+use crate::shard::snapshots::Waiting;
+
+impl Shard {
+    /// A member needs a snapshot, because it asked for one or no patch reaches what it has: it is
+    /// sent one when it has read what it was sent before, no more often than may be, and one for all
+    /// that it asked for until then. What it asked for is never forgotten: it could not go on
+    /// without.
+    pub(in crate::shard) fn resync(&mut self, room: RoomKey, key: MemberKey) {
+        let rate = snapshot_rate(&self.delivery);
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Some(member) = hosted.members.get_mut(key) else { return };
+        let is_behind =
+            is_behind(&mut self.delivery, member) || is_loaded(&mut self.delivery, &member.output);
+        let is_live = matches!(member.standing, Standing::Live);
+        member.wants_snapshot = is_behind || is_live;
+        let ready_at = member.snapshots.ready_at(rate);
+        if is_live && !is_behind {
+            self.queue_snapshot(Waiting::Member(room, key), ready_at);
+        }
+    }
+
+    /// It is the turn of a member that waits for a snapshot. It may have gone since, or have got
+    /// one in another way.
+    pub(in crate::shard) fn serve_member(&mut self, room: RoomKey, key: MemberKey) {
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Some(member) = hosted.members.get_mut(key) else { return };
+        if let MemberOutput::Elsewhere(session) = &member.output
+            && let Some(renewal) = session.renewal
+        {
+            return self.renew_for_other(room, key, renewal);
+        }
+        match &member.standing {
+            _ if member.wants_snapshot => self.send_snapshot(room, key),
+            Standing::Entering(entering) if entering.synced => self.enter_late(room, key),
+            // A sync that shows the player to the room may send the snapshot too.
+            Standing::Entering(_) if hosted.room.sync_hz() == 0 => {
+                hosted.sync_awaited = true;
+                self.touch(room);
+            }
+            _ => {}
+        }
+    }
+
+    fn send_snapshot(&mut self, room: RoomKey, key: MemberKey) {
+        let rate = snapshot_rate(&self.delivery);
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let clock = hosted.clock(self.now);
+        let Some(member) = hosted.members.get_mut(key) else { return };
+        let is_behind =
+            is_behind(&mut self.delivery, member) || is_loaded(&mut self.delivery, &member.output);
+        if is_behind || !matches!(member.standing, Standing::Live) {
+            // It is asked for again when the client has read that.
+            return;
+        }
+        let ready_at = member.snapshots.ready_at(rate);
+        if ready_at > self.now {
+            return self.queue_snapshot(Waiting::Member(room, key), ready_at);
+        }
+        member.wants_snapshot = false;
+        member.snapshots.take(self.now, rate);
+        let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
+        let (room, place) = (&mut *hosted.room, (room, key));
+        snapshot(&mut self.delivery, place, member, room, now);
+    }
+
+    /// Sends `joined` to a member that was there at the last sync, and had to wait for its turn.
+    fn enter_late(&mut self, room: RoomKey, key: MemberKey) {
+        let rate = snapshot_rate(&self.delivery);
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let clock = hosted.clock(self.now);
+        let named = (hosted.id, hosted.room_type);
+        let Some(member) = hosted.members.get_mut(key) else { return };
+        // The next sync is for these, or what ends their wait.
+        if self.delivery.is_held(member) || is_loaded(&mut self.delivery, &member.output) {
+            return;
+        }
+        if !self.delivery.has_space(&member.output, 0) {
+            return self.delivery.doom(member, false);
+        }
+        member.snapshots.take(self.now, rate);
+        let now = Versioned { epoch: hosted.epoch, clock, history: &hosted.history };
+        let (room, place) = (&mut *hosted.room, (room, key));
+        enter(&mut self.delivery, place, member, room, named, now);
+    }
+
+    /// Sends a session of another shard that has come back what brings the copy up to date.
+    fn renew_for_other(&mut self, room: RoomKey, key: MemberKey, renewal: Renewal) {
+        let body = match self.renew_copy(room, key, renewal.copy) {
+            Ok(body) => body,
+            Err(ready_at) => {
+                return self.queue_snapshot(Waiting::Member(room, key), ready_at);
+            }
+        };
+        let Some(hosted) = self.rooms.get_mut(room) else { return };
+        let Some(member) = hosted.members.get_mut(key) else { return };
+        // What it was sent comes before the answer.
+        self.delivery.ship(member);
+        let MemberOutput::Elsewhere(session) = &mut member.output else { return };
+        session.renewal = None;
+        let (shard, connection, number) = (session.shard, session.connection, renewal.number);
+        let answer = ShardMail::Returned { connection, room: member.number, number, body };
+        self.delivery.post(shard, answer);
+    }
+
+    /// The message that brings the copy of a client that has come back up to date: a patch from the
+    /// version that it has, or a snapshot if no patch reaches back that far; empty if it is up to
+    /// date, or if the client has not joined yet.
+    ///
+    /// # Errors
+    /// If it needs a snapshot sooner after others than may be: when it may have it.
+    pub(in crate::shard) fn renew_copy(
+        &mut self,
+        room: RoomKey,
+        key: MemberKey,
+        copy: Option<ResumeRoom>,
+    ) -> Result<Vec<u8>, Duration> {
+        let mut body = Vec::new();
+        let rate = snapshot_rate(&self.delivery);
+        let Some(hosted) = self.rooms.get_mut(room) else { return Ok(body) };
+        let clock = hosted.clock(self.now);
+        let Hosted { room, members, epoch, history, .. } = hosted;
+        let Some(member) = members.get_mut(key) else { return Ok(body) };
+        if !matches!(member.standing, Standing::Live) {
+            return Ok(body);
+        }
+        let (synced, latest) = (room.version(), member.latest());
+        let (format, number, player) = (member.format, member.number, member.player);
+        let base = copy.filter(|copy| copy.epoch == *epoch).map_or(0, |copy| copy.version);
+        if let Some(clean) = member.room_version(base, history)
+            && room.reaches(clean)
+        {
+            // Versions that were sent and did not arrive are not given again.
+            let versions = Versions { base, version: clock.max(latest).max(base + 1) };
+            let mut changed = false;
+            server::write_patch(format, &mut body, number, versions, |out| {
+                changed = room.patch(player, clean, format, out);
+            });
+            if changed {
+                member.has_again(base);
+                member.is_now_at(versions.version, synced, history);
+                self.delivery.counters.patches += 1;
+                return Ok(body);
+            }
+            body.clear();
+            if base == latest {
+                member.clean = synced;
+                return Ok(body);
+            }
+        }
+        let ready_at = member.snapshots.ready_at(rate);
+        if ready_at > self.now {
+            return Err(ready_at);
+        }
+        member.snapshots.take(self.now, rate);
+        member.wants_snapshot = false;
+        let version = clock.max(latest);
+        member.is_now_at(version, synced, history);
+        write_snapshot(&mut **room, player, format, number, (*epoch, version), &mut body);
+        Ok(body)
+    }
+}
+
+/// Sends a member that is seated `joined`, a snapshot and the events since it came.
+pub(super) fn enter(
+    delivery: &mut Delivery,
+    place: (RoomKey, MemberKey),
+    member: &mut Member,
+    room: &mut dyn AnyRoom,
+    (id, room_type): (RoomId, u16),
+    now: Versioned<'_>,
+) {
+    let events = delivery.take_held(place, member);
+    let Standing::Entering(entering) = &mut member.standing else { return };
+    let request = entering.request;
+    member.standing = Standing::Live;
+    let room_type = &delivery.node.room_types[usize::from(room_type)];
+    let joined = ServerMessage::Joined {
+        request,
+        room: member.number,
+        id: id.as_str().into(),
+        room_type: room_type.name.clone().into(),
+        key: room.summary().key.as_deref().map(Cow::Borrowed),
+        player: member.player.0,
+        epoch: now.epoch,
+        tick_hz: room.tick_hz(),
+        sync_hz: room.sync_hz(),
+        fingerprint: room_type.fingerprint,
+        silence_ms: Patience::of(room_type.settings).silence_ms(),
+        grace_ms: u32::try_from(room_type.settings.grace_ms).unwrap_or(u32::MAX),
+    };
+    delivery.send(place, member, &joined);
+    if let MemberOutput::Here(connection) = member.output {
+        mark_joined(delivery, connection, member.number);
+    }
+    snapshot(delivery, place, member, room, now);
+    for event in events {
+        delivery.event(place, member, event.header, &event.payload);
+    }
+}
+
+fn snapshot(
+    delivery: &mut Delivery,
+    place: (RoomKey, MemberKey),
+    member: &mut Member,
+    room: &mut dyn AnyRoom,
+    now: Versioned<'_>,
+) {
+    let (number, player) = (member.number, member.player);
+    let version = now.clock.max(member.latest());
+    member.is_now_at(version, room.version(), now.history);
+    delivery.write(place, member, Kind::Fleeting, |format, out| {
+        write_snapshot(room, player, format, number, (now.epoch, version), out);
+    });
+}
+
+pub(super) fn write_snapshot(
+    room: &mut dyn AnyRoom,
+    player: PlayerId,
+    format: Format,
+    number: RoomNumber,
+    (epoch, version): (u64, u64),
+    out: &mut Vec<u8>,
+) {
+    server::write_snapshot(format, out, number, epoch, version, |out| {
+        room.snapshot(player, format, out);
+    });
+}

@@ -1,0 +1,256 @@
+//! A session whose client has come back: step by step it is sent what it missed, and then takes
+//! part again.
+//!
+//! Its rooms bring their copies up to date one after the other: first those that the client knows,
+//! then, among the counted messages that it has not handled, each that it joined by one of them.
+//! Until all is sent, the session is held: what is counted goes into its log, and is sent in its
+//! turn. Between two rooms it waits in the [queue for snapshots](crate::shard::snapshots); where
+//! the client has much to read, until it has read that; and for rooms of other shards.
+
+use playfield_room::LeaveReason;
+use playfield_wire::client::ResumeRoom;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{ErrorCode, RoomNumber};
+
+use crate::shard::Shard;
+use crate::shard::connection::Phase;
+use crate::shard::keys::{ConnectionKey, Seat};
+use crate::shard::mail::ShardMail;
+use crate::shard::rooms::member::{Farewell, Renewal};
+use crate::shard::session::resumption::{Presence, Returning};
+use crate::shard::session::{Session, SessionRoom};
+use crate::shard::snapshots::Waiting;
+
+/// What comes next.
+enum Step {
+    /// A room brings the client's copy up to date.
+    Renew(RoomNumber, Seat, Option<ResumeRoom>),
+    /// Counted messages are sent again, up to this one.
+    SendAgain(u64),
+    /// Nothing is missing any more.
+    GoLive,
+    /// Rooms had more to say meanwhile than is kept: the client has to come back once more, to
+    /// learn what is lost.
+    StartOver,
+}
+
+impl Returning {
+    /// The next step of the session; `None` while a room of another shard has not answered.
+    fn next(&mut self, session: &Session, gone: u64, sent: u64) -> Option<Step> {
+        let joined = |room: &&SessionRoom| room.request.is_none() && room.seat.is_some();
+        let rooms = || session.rooms.iter().filter(joined);
+        if let Some(asked) = self.asked.take_if(|asked| rooms().all(|room| room.number != *asked)) {
+            // It has left that room meanwhile.
+            self.renewed.push(asked);
+        }
+        if self.asked.is_some() {
+            return None;
+        }
+        let due = || rooms().filter(|room| !self.renewed.contains(&room.number));
+        let known = |room: &&SessionRoom| room.joined_at <= self.received;
+        let named = self.copies.iter().find_map(|copy| {
+            let room = due().filter(known).find(|room| room.number == copy.room)?;
+            Some((room, Some(*copy)))
+        });
+        let new = |room: &&SessionRoom| (self.began..=self.sent).contains(&room.joined_at);
+        let next = named
+            .or_else(|| due().find(known).map(|room| (room, None)))
+            .or_else(|| due().find(new).map(|room| (room, None)));
+        if let Some((room, copy)) = next
+            && let Some(seat) = room.seat
+        {
+            return Some(Step::Renew(room.number, seat, copy));
+        }
+        if gone > self.sent {
+            return Some(Step::StartOver);
+        }
+        let joined = due().map(|room| room.joined_at).filter(|at| *at > self.sent);
+        let next = joined.min().unwrap_or(sent);
+        Some(if self.sent < sent { Step::SendAgain(next) } else { Step::GoLive })
+    }
+}
+
+impl Shard {
+    /// Goes on with a session that is on its way back, if it is one.
+    pub(in crate::shard) fn go_on_returning(&mut self, key: ConnectionKey) -> bool {
+        let is_returning =
+            self.resumption(key).is_some_and(|resumption| resumption.returning().is_some());
+        if is_returning {
+            self.queue_snapshot(Waiting::Session(key), self.now);
+        }
+        is_returning
+    }
+
+    /// It is the turn of a session on its way back: at most one room brings its copy up to date.
+    pub(in crate::shard) fn catch_up_session(&mut self, key: ConnectionKey) {
+        let mut has_renewed = false;
+        while let Some(step) = self.next_step(key) {
+            match step {
+                Step::Renew(..) if has_renewed => {
+                    return self.queue_snapshot(Waiting::Session(key), self.now);
+                }
+                Step::Renew(room, seat, copy) => {
+                    if !self.renew(key, room, seat, copy) {
+                        return;
+                    }
+                    has_renewed = true;
+                }
+                Step::SendAgain(last) => self.send_again(key, last),
+                Step::GoLive => return self.go_live(key),
+                Step::StartOver => return self.drop_connection(key),
+            }
+        }
+    }
+
+    fn next_step(&mut self, key: ConnectionKey) -> Option<Step> {
+        let connection = self.delivery.connections.get_mut(key)?;
+        if connection.phase != Phase::Open || connection.doomed {
+            return None;
+        }
+        let session = connection.session.as_deref_mut()?;
+        let resumption = session.resumption.as_deref_mut()?;
+        let (gone, sent) = (resumption.log.gone(), resumption.log.sent());
+        let mut presence = std::mem::replace(&mut resumption.presence, Presence::Here);
+        let step = match &mut presence {
+            Presence::Returning(returning) => returning.next(session, gone, sent),
+            Presence::Here | Presence::Away { .. } => None,
+        };
+        if let Some(resumption) = session.resumption.as_deref_mut() {
+            resumption.presence = presence;
+        }
+        step
+    }
+
+    /// Brings the client's copy of a room up to date. If that is not done yet, the session goes on
+    /// when it can be.
+    fn renew(
+        &mut self,
+        key: ConnectionKey,
+        number: RoomNumber,
+        seat: Seat,
+        copy: Option<ResumeRoom>,
+    ) -> bool {
+        if self.delivery.connections.is_loaded(key) {
+            // It goes on when the client has read that.
+            return false;
+        }
+        let Seat { shard, room, member } = seat;
+        if shard != self.delivery.shard {
+            let Some(resumption) = self.resumption(key) else { return false };
+            let renewal = Renewal { number: resumption.returns, copy };
+            let Some(returning) = resumption.returning() else { return false };
+            returning.asked = Some(number);
+            self.delivery.post(shard, ShardMail::Renew { room, member, renewal });
+            return false;
+        }
+        match self.renew_copy(room, member, copy) {
+            Ok(body) => self.renewed(key, number, &body),
+            Err(ready_at) => {
+                self.queue_snapshot(Waiting::Session(key), ready_at);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// On the session's shard: a room elsewhere has sent what brings the client's copy up to date.
+    pub(in crate::shard) fn renewed_elsewhere(
+        &mut self,
+        key: ConnectionKey,
+        room: RoomNumber,
+        number: u32,
+        body: &[u8],
+    ) {
+        let Some(resumption) = self.resumption(key) else { return };
+        // The answer to a connection that was lost since says nothing of this one.
+        if resumption.returns == number
+            && let Some(returning) = resumption.returning()
+            && returning.asked.take_if(|asked| *asked == room).is_some()
+        {
+            self.renewed(key, room, body);
+            self.go_on_returning(key);
+        }
+    }
+
+    fn renewed(&mut self, key: ConnectionKey, room: RoomNumber, body: &[u8]) {
+        if let Some(resumption) = self.resumption(key)
+            && let Some(returning) = resumption.returning()
+        {
+            returning.renewed.push(room);
+        }
+        if !body.is_empty() {
+            self.delivery.connections.write_again(key, body);
+        }
+    }
+
+    /// Sends counted messages that the client has not handled, up to the one with the number
+    /// `last`.
+    fn send_again(&mut self, key: ConnectionKey, last: u64) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let format = connection.dialect.format;
+        let Some(resumption) = self.resumption(key) else { return };
+        // Nothing is added to it meanwhile.
+        let log = std::mem::take(&mut resumption.log);
+        let Some(returning) = resumption.returning() else { return };
+        let mut missing = std::mem::take(&mut returning.left);
+        let first = std::mem::replace(&mut returning.sent, last) + 1;
+        for (count, (_, body)) in (log.gone() + 1..).zip(log.unacknowledged()) {
+            if count < first {
+                continue;
+            }
+            if count > last {
+                break;
+            }
+            self.delivery.connections.write_again(key, body);
+            if !missing.is_empty()
+                && let Ok(ServerMessage::Left { room, .. }) = ServerMessage::decode(format, body)
+            {
+                missing.retain(|&other| other != room);
+            }
+        }
+        let Some(resumption) = self.resumption(key) else { return };
+        resumption.log = log;
+        if let Some(returning) = resumption.returning() {
+            returning.left = missing;
+        }
+    }
+
+    /// The client has all that it missed, and is sent what is new.
+    fn go_live(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.held = false;
+        connection.lagging = false;
+        let Some(session) = connection.session.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
+        let Presence::Returning(returning) = presence else { return };
+        let seats: Vec<_> = session
+            .rooms
+            .iter()
+            .filter_map(|room| {
+                let is_told = room.request.is_some() || returning.renewed.contains(&room.number);
+                Some((room.seat?, is_told))
+            })
+            .collect();
+        // Why it left these was forgotten, but it must know that it did.
+        for room in returning.left {
+            let (code, text) = (ErrorCode::ConnectionLost, "the player left the room meanwhile");
+            let left = ServerMessage::Left { request: None, room, code, text: text.into() };
+            self.delivery.connections.send(key, &left);
+        }
+        self.delivery.catch_up_channels(key);
+        for (seat, is_told) in seats {
+            let Seat { shard, room, member } = seat;
+            if !is_told {
+                // The client will never learn that it has joined this: nothing more may come of it.
+                self.go(seat, LeaveReason::ConnectionLost, Farewell::None);
+            } else if shard == self.delivery.shard {
+                // What changed since its copy was brought up to date.
+                self.catch_up(room, member);
+                self.announce_join(room, member);
+            } else {
+                self.delivery.post(shard, ShardMail::Live { room, member });
+            }
+        }
+    }
+}
