@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use playfield::client::{self, Connection, Creation, Dynamic, Error, Room};
+use playfield::client::{self, ChannelEvent, Connection, Creation, Dynamic, Error, Room};
 use playfield::identity::Signer;
 use playfield::{ErrorCode, SelfSigned};
 use serde_json::{Value, json};
@@ -431,6 +431,91 @@ impl Frames {
     fn until(&mut self, is_it: impl Fn(&Value) -> bool) {
         while !is_it(&self.hear_of("publication")["payload"]) {}
     }
+}
+
+/// The next publication of a subscription: who published it, and its text.
+async fn said(channel: &client::Channel) -> (Option<String>, String) {
+    loop {
+        match channel.next().await.expect("the subscription goes on") {
+            ChannelEvent::Publication(said) => {
+                let value = said.payload.value().expect("JSON");
+                return (said.user, value["text"].as_str().expect("a text").to_owned());
+            }
+            ChannelEvent::Unsubscribed { text, .. } => panic!("it has ended: {text}"),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn talk_lets_guests_read_and_users_write_as_the_rules_say() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_talk"));
+    let url = format!("tcp://{}", example.address);
+    let log_in = |name: &str, word: &str| client::connect(&url).name(name).token(word.as_bytes());
+    assert!(log_in("ann", "guess").await.is_err());
+    let (guest, ann) = (example.connect("Gus").await, log_in("ann", "apple").await?);
+    let bob = log_in("bob", "banana").await?;
+    let refused = |error: Option<Error>| error.and_then(|error| error.code());
+
+    let lobby = guest.subscribe("talk:lobby").presence().await?;
+    let forbidden = guest.publish("talk:lobby", json!({ "text": "me too" })).await;
+    assert_eq!(refused(forbidden.err()), Some(ErrorCode::Forbidden));
+    let anns = ann.subscribe("talk:lobby").await?;
+    let joined = loop {
+        if let Some(ChannelEvent::Joined { member, .. }) = lobby.next().await {
+            break member;
+        }
+    };
+    assert_eq!((joined.user.as_deref(), &*joined.name), (Some("ann"), "ann"));
+    assert_eq!(lobby.members().await?.count, 2);
+    ann.publish("talk:lobby", json!({ "text": "hi" })).await?;
+    assert_eq!(said(&lobby).await, (Some("ann".into()), "hi".into()));
+    anns.unsubscribe();
+
+    // Only Ann writes the news. Who comes later reads them.
+    let denied = bob.publish("talk:news", json!({ "text": "no" })).await;
+    assert_eq!(refused(denied.err()), Some(ErrorCode::Forbidden));
+    ann.publish("talk:news", json!({ "text": "news" })).await?;
+    let history = guest.history("talk:news", None, 0, false).await?;
+    assert_eq!(history.publications[0].payload.value()?["text"], "news");
+
+    // Bob alone reads what is for Bob, and notes are everyone's own.
+    ann.publish("inbox:bob", json!({ "text": "psst" })).await?;
+    let others = ann.subscribe("inbox:bob").await;
+    assert_eq!(refused(others.err()), Some(ErrorCode::Forbidden));
+    let own = bob.subscribe("inbox:bob").await?;
+    ann.publish("inbox:bob", json!({ "text": "it's me" })).await?;
+    assert_eq!(said(&own).await.1, "it's me");
+    let notes = ann.publish("notes:bob", json!({ "text": "no" })).await;
+    assert_eq!(refused(notes.err()), Some(ErrorCode::Forbidden));
+    bob.publish("notes:bob", json!({ "text": "mine" })).await?;
+    assert!(example.http("GET / HTTP/1.1", "").contains("<h1>Talk</h1>"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn talk_brings_what_was_said_while_the_connection_was_lost() -> Result<(), Error> {
+    let example = Example::rooms(env!("CARGO_BIN_EXE_talk"));
+    let line = Line::to(&example.address);
+    let ann = client::connect(&format!("tcp://{}", example.address)).name("ann").token(b"apple");
+    let ann = ann.await?;
+    let guest = client::connect(&format!("tcp://{}", line.address)).name("Gus").await?;
+    let lobby = guest.subscribe("talk:lobby").await?;
+    line.cut();
+    for text in ["one", "two"] {
+        ann.publish("talk:lobby", json!({ "text": text })).await?;
+    }
+    line.mend();
+    loop {
+        if let Some(ChannelEvent::Subscribed { recovered, missed, .. }) = lobby.next().await
+            && recovered
+        {
+            assert_eq!(missed, 0);
+            break;
+        }
+    }
+    assert_eq!((said(&lobby).await.1, said(&lobby).await.1), ("one".into(), "two".into()));
+    Ok(())
 }
 
 #[test]
