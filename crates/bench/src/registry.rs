@@ -1,6 +1,12 @@
 //! `bench registry`: what devices, channels and heartbeats cost a shard without its sockets, in one
 //! process and thread.
 //!
+//! Four rows do the work of the published benchmark that they are compared with, whose numbers are
+//! those of objects in memory: a channel's queues, which nothing is encoded for; a channel that is
+//! made, found by its number and closed, beside 100 others; a device that registers, is heard and
+//! goes. Two more do what a node does besides: a publication that is also framed, encoded and
+//! decoded, and a channel that also keeps and announces its members.
+//!
 //! Each row has two forms: *same* only does the work, *verified* also compares every result.
 
 use std::hint::black_box;
@@ -9,7 +15,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use playfield_channel::{
-    Access, ChannelRule, Channels, Member, Payload, Published, Subscribing, Totals, TotalsMax,
+    Access, Backlog, ChannelRule, Channels, Member, Payload, Publication, Published, Pushed,
+    Subscribing, Totals, TotalsMax, Waiting,
 };
 use playfield_device::{Limits, Place, Registration, Registry};
 use playfield_wire::Format;
@@ -24,6 +31,8 @@ const FORMAT: Format = Format::Packed;
 const FRAMING: Framing = Framing { message_bytes_max: 1 << 16 };
 /// How many other devices there are.
 const OTHERS: usize = 100_000;
+/// How many other channels there are.
+const OTHER_CHANNELS: usize = 100;
 /// How many ids and names take turns.
 const NAMES: usize = 1_024;
 /// The payload of a publication.
@@ -51,10 +60,12 @@ impl Body for Row {
     }
 }
 
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 6] = [
     Row { name: "heartbeat, encode and decode", body: heartbeat },
     Row { name: "channel, send and receive", body: send_and_receive },
+    Row { name: "channel, send, encode, decode", body: send_encode_decode },
     Row { name: "channel, create, get and close", body: create_get_close },
+    Row { name: "channel with members, the same", body: create_get_close_with_members },
     Row { name: "device, register, beat and unregister", body: register_beat_unregister },
 ];
 
@@ -99,9 +110,38 @@ fn heartbeat(form: Form, times: u64) -> Run {
     })
 }
 
-/// A client publishes bytes, and the one that subscribes gets them: the channel's part, the frame,
-/// and reading it.
+/// A publication of bytes is put in order by its channel, which is found by name, waits for a
+/// subscriber in a bounded queue, and is taken out of it.
 fn send_and_receive(form: Form, times: u64) -> Run {
+    let rule = Arc::new(ChannelRule::new("room:*").publish(Access::Anyone).bytes());
+    let (mut channels, name) = (channels(), Arc::<str>::from("room:1"));
+    let now = Duration::from_secs(1);
+    let Ok((start, _)) = channels.subscribe(&name, &rule, subscribing(1), now) else {
+        return failed();
+    };
+    let mut queue = Backlog::default();
+    let (slow, queue_max) = (rule.when_slow(), rule.queue_max());
+    repeat(times, PAYLOAD.len(), |time| {
+        let Some((channel, publication)) = publish(&mut channels, &name, &rule, now) else {
+            return false;
+        };
+        let pushed = queue.push(publication, slow, queue_max, 1 << 20);
+        let Some(Waiting::Publication(publication)) = queue.first() else { return false };
+        let Publication { offset, user, payload } = black_box(publication);
+        let is_right = form == Form::Same
+            || (channel == start.channel
+                && pushed == Pushed::Waits { dropped: 0 }
+                && *offset == start.offset + time + 1
+                && user.is_none()
+                && payload.as_slice() == PAYLOAD);
+        queue.pop();
+        is_right && queue.is_empty()
+    })
+}
+
+/// A publication of bytes as a node sends it: put in order by its channel, encoded and framed; and
+/// as the subscriber reads it.
+fn send_encode_decode(form: Form, times: u64) -> Run {
     let rule = Arc::new(ChannelRule::new("room:*").publish(Access::Anyone).bytes());
     let (mut channels, name) = (channels(), Arc::<str>::from("room:1"));
     let now = Duration::from_secs(1);
@@ -110,9 +150,9 @@ fn send_and_receive(form: Form, times: u64) -> Run {
     };
     let mut out = Vec::with_capacity(256);
     repeat(times, PAYLOAD.len(), |time| {
-        let payload = Payload::Bytes(black_box(PAYLOAD).into());
-        let published = channels.publish(&name, &rule, (None, payload), now);
-        let Ok(Published::To(channel, publication)) = published else { return false };
+        let Some((channel, publication)) = publish(&mut channels, &name, &rule, now) else {
+            return false;
+        };
         out.clear();
         write_frame_with(&mut out, |out| publication.write(channel, FORMAT, out));
         let Ok(Some(frame)) = FRAMING.decode(black_box(&out)) else { return false };
@@ -130,23 +170,53 @@ fn send_and_receive(form: Form, times: u64) -> Run {
     })
 }
 
-/// The first subscribes to a channel, it is found, and the last leaves.
+#[inline]
+fn publish(
+    channels: &mut Channels,
+    name: &str,
+    rule: &Arc<ChannelRule>,
+    now: Duration,
+) -> Option<(u64, Publication)> {
+    let payload = Payload::Bytes(black_box(PAYLOAD).into());
+    match channels.publish(name, rule, (None, payload), now) {
+        Ok(Published::To(channel, publication)) => Some((channel, publication)),
+        Ok(Published::ToNobody) | Err(_) => None,
+    }
+}
+
 fn create_get_close(form: Form, times: u64) -> Run {
+    create_get_close_by(ChannelRule::new("room:*"), form, times)
+}
+
+fn create_get_close_with_members(form: Form, times: u64) -> Run {
+    create_get_close_by(ChannelRule::new("room:*").presence(Access::Anyone), form, times)
+}
+
+/// The first subscribes to a channel, it is found, and the last leaves. There are others.
+fn create_get_close_by(rule: ChannelRule, form: Form, times: u64) -> Run {
     static TEXTS: LazyLock<Vec<String>> =
         LazyLock::new(|| (0..NAMES).map(|number| format!("room:{number}")).collect());
-    let rule = Arc::new(ChannelRule::new("room:*").presence(Access::Anyone));
+    let rule = Arc::new(rule);
     let mut channels = channels();
     let now = Duration::from_secs(1);
+    for number in 0..OTHER_CHANNELS {
+        let name: Arc<str> = format!("other:{number}").into();
+        if channels.subscribe(&name, &rule, subscribing(0), now).is_err() {
+            return failed();
+        }
+    }
+    let members = u64::from(rule.keeps_members());
     repeat(times, 0, |time| {
         let name: Arc<str> = TEXTS[time as usize % NAMES].as_str().into();
         let Ok((start, _)) = channels.subscribe(&name, &rule, subscribing(time), now) else {
             return false;
         };
         let shards = black_box(channels.shards(start.channel).len());
-        let there = form == Form::Same || (shards, channels.len(), start.members) == (1, 1, 1);
+        let there = form == Form::Same
+            || (shards, channels.len(), start.members) == (1, OTHER_CHANNELS + 1, members);
         black_box(channels.unsubscribe(start.channel, (0, time), (true, true), now));
         channels.expire(now);
-        there && channels.is_empty()
+        there && channels.len() == OTHER_CHANNELS
     })
 }
 

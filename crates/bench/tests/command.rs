@@ -338,7 +338,7 @@ fn bench_connections_verifies_what_it_counts() {
 
 #[test]
 fn bench_channel_verifies_what_it_counts() {
-    let arguments = ["bench", "channel", "--json", "--subscribers=50", "--seconds=1"];
+    let arguments = ["bench", "channel", "--json", "--subscribers=50", "--seconds=1", "--rounds=4"];
     let output = playfield(&arguments);
     let lines = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
@@ -374,11 +374,28 @@ fn bench_messages_verifies_what_it_counts() {
 }
 
 #[test]
+fn bench_requests_verifies_what_it_counts() {
+    let arguments = ["bench", "requests", "--json", "--requests=30", "--rounds=2"];
+    let output = playfield(&arguments);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let rows = lines.lines().map(|line| serde_json::from_str(line).expect("an object"));
+    let rows: Vec<Value> = rows.collect();
+    let shards: Vec<_> = rows.iter().map(|row| row["shards"].as_u64()).collect();
+    assert_eq!(shards, [Some(1), Some(2), Some(4), Some(8)], "{lines}");
+    assert!(rows.iter().all(|row| row["compared"] == 60 && row["verified"] == true), "{lines}");
+    let output = playfield(&[&arguments[..], &["--shards=1", "--corrupt-one"]].concat());
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{lines}");
+    assert!(lines.contains(r#""verified":false"#), "{lines}");
+}
+
+#[test]
 fn bench_registry_verifies_what_it_counts() {
     let output = playfield(&["bench", "registry", "--json", "--rounds=1", "--round-ms=1"]);
     let lines = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
-    assert_eq!(lines.lines().count(), 8, "{lines}");
+    assert_eq!(lines.lines().count(), 12, "{lines}");
     assert!(lines.lines().all(|line| line.contains(r#""verified":true"#)), "{lines}");
 }
 

@@ -8,7 +8,7 @@ use crate::{Change, Publication, Slow};
 /// Publications and a change of the members that wait for one subscriber, in order.
 #[derive(Debug, Default)]
 pub struct Backlog {
-    publications: VecDeque<Arc<Publication>>,
+    publications: VecDeque<Publication>,
     /// So many at the front were promised, and are not dropped.
     promised: usize,
     change: Option<Arc<Change>>,
@@ -30,18 +30,18 @@ pub enum Pushed {
 
 /// What comes next.
 #[derive(Debug)]
-pub enum Waiting {
+pub enum Waiting<'a> {
     /// A publication.
-    Publication(Arc<Publication>),
+    Publication(&'a Publication),
     /// A change of the members.
-    Change(Arc<Change>),
+    Change(&'a Change),
 }
 
 impl Backlog {
     /// What a subscriber was promised when it came back.
     #[must_use]
-    pub fn promised(publications: Vec<Arc<Publication>>) -> Self {
-        let bytes = publications.iter().map(|publication| publication.memory()).sum();
+    pub fn promised(publications: Vec<Publication>) -> Self {
+        let bytes = publications.iter().map(Publication::memory).sum();
         let promised = publications.len();
         Self { publications: publications.into(), promised, change: None, bytes }
     }
@@ -50,7 +50,7 @@ impl Backlog {
     /// does in any case.
     pub fn push(
         &mut self,
-        publication: &Arc<Publication>,
+        publication: Publication,
         slow: Slow,
         queue_max: usize,
         bytes_max: usize,
@@ -72,7 +72,7 @@ impl Backlog {
             }
         }
         self.bytes += more;
-        self.publications.push_back(Arc::clone(publication));
+        self.publications.push_back(publication);
         Pushed::Waits { dropped }
     }
 
@@ -84,9 +84,9 @@ impl Backlog {
 
     /// What comes next.
     #[must_use]
-    pub fn first(&self) -> Option<Waiting> {
-        let publication = self.publications.front().cloned().map(Waiting::Publication);
-        publication.or_else(|| self.change.clone().map(Waiting::Change))
+    pub fn first(&self) -> Option<Waiting<'_>> {
+        let publication = self.publications.front().map(Waiting::Publication);
+        publication.or_else(|| self.change.as_deref().map(Waiting::Change))
     }
 
     /// Takes out what [comes next](Self::first).
@@ -114,20 +114,18 @@ impl Backlog {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::{Backlog, Pushed, Waiting};
     use crate::{Payload, Publication, Slow};
 
-    fn publication(offset: u64) -> Arc<Publication> {
-        Arc::new(Publication { offset, user: None, payload: Payload::Bytes((*b"").into()) })
+    fn publication(offset: u64) -> Publication {
+        Publication { offset, user: None, payload: Payload::Bytes((*b"").into()) }
     }
 
     fn offsets(mut backlog: Backlog) -> Vec<u64> {
         let next = || match backlog.first()? {
-            Waiting::Publication(publication) => {
+            Waiting::Publication(&Publication { offset, .. }) => {
                 backlog.pop();
-                Some(publication.offset)
+                Some(offset)
             }
             Waiting::Change(_) => None,
         };
@@ -139,7 +137,7 @@ mod tests {
         let pushed = |slow, count: u64| {
             let mut backlog = Backlog::default();
             let last = (1..=count)
-                .map(|offset| backlog.push(&publication(offset), slow, 3, 1 << 20))
+                .map(|offset| backlog.push(publication(offset), slow, 3, 1 << 20))
                 .last();
             (last.unwrap(), offsets(backlog))
         };
@@ -159,21 +157,21 @@ mod tests {
         let bytes = publication(1).memory();
         let mut backlog = Backlog::default();
         for offset in 1..=4 {
-            backlog.push(&publication(offset), Slow::DropOldest, 10, 3 * bytes);
+            backlog.push(publication(offset), Slow::DropOldest, 10, 3 * bytes);
         }
         assert_eq!((backlog.bytes(), offsets(backlog)), (3 * bytes, vec![2, 3, 4]));
         let mut backlog = Backlog::default();
         let waits = |dropped| Pushed::Waits { dropped };
-        assert_eq!(backlog.push(&publication(1), Slow::Unsubscribe, 10, 0), waits(0));
-        assert_eq!(backlog.push(&publication(2), Slow::Unsubscribe, 10, 0), Pushed::Full);
-        assert_eq!(backlog.push(&publication(2), Slow::DropOldest, 10, 0), waits(1));
+        assert_eq!(backlog.push(publication(1), Slow::Unsubscribe, 10, 0), waits(0));
+        assert_eq!(backlog.push(publication(2), Slow::Unsubscribe, 10, 0), Pushed::Full);
+        assert_eq!(backlog.push(publication(2), Slow::DropOldest, 10, 0), waits(1));
     }
 
     #[test]
     fn what_was_promised_is_not_dropped() {
         let mut backlog = Backlog::promised((1..=5).map(publication).collect());
         for offset in 6..=9 {
-            backlog.push(&publication(offset), Slow::DropOldest, 2, 1 << 20);
+            backlog.push(publication(offset), Slow::DropOldest, 2, 1 << 20);
         }
         assert_eq!(offsets(backlog), [1, 2, 3, 4, 5, 8, 9]);
     }

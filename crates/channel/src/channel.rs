@@ -43,7 +43,7 @@ pub struct Start {
     /// Whether all that the subscriber has missed follows.
     pub recovered: bool,
     /// What it has missed, as far as it is known.
-    pub publications: Vec<Arc<Publication>>,
+    pub publications: Vec<Publication>,
     /// How many sessions are members, this one included.
     pub members: u64,
 }
@@ -67,7 +67,7 @@ pub struct Past {
     /// The offset of the last publication.
     pub offset: u64,
     /// Publications that are kept, the oldest first.
-    pub publications: Vec<Arc<Publication>>,
+    pub publications: Vec<Publication>,
 }
 
 /// A channel: the order of its publications, its history, its members, and the shards that
@@ -138,7 +138,7 @@ impl Channel {
     }
 
     /// What someone at this position has missed, and whether that is all.
-    fn missed(&mut self, since: Option<Position>, now: Duration) -> (bool, Vec<Arc<Publication>>) {
+    fn missed(&mut self, since: Option<Position>, now: Duration) -> (bool, Vec<Publication>) {
         let Some(since) = since else { return (false, Vec::new()) };
         self.history.expire(now);
         let is_known = since.epoch == self.epoch && since.offset <= self.offset;
@@ -182,11 +182,11 @@ impl Channel {
         user: Option<Arc<str>>,
         payload: Payload,
         now: Duration,
-    ) -> Arc<Publication> {
+    ) -> Publication {
         self.offset += 1;
-        let publication = Arc::new(Publication { offset: self.offset, user, payload });
+        let publication = Publication { offset: self.offset, user, payload };
         if self.rule.keeps_history() {
-            self.history.push(now, &self.rule, Arc::clone(&publication));
+            self.history.push(now, &self.rule, publication.clone());
         }
         publication
     }
@@ -209,7 +209,7 @@ impl Channel {
         self.history.expire(now);
         let after = since.filter(|since| since.epoch == self.epoch).map_or(0, |since| since.offset);
         let mut bytes = 0;
-        let fits = |publication: &&Arc<Publication>| {
+        let fits = |publication: &&Publication| {
             bytes += publication.memory();
             bytes <= bytes_max || bytes == publication.memory()
         };
@@ -238,7 +238,7 @@ impl Channel {
             return self.idle_since.saturating_add(linger);
         }
         // Not for each publication, as they come.
-        let soon = now.saturating_add(self.rule.history_age / 4);
-        self.history.expires_at().map_or(Duration::MAX, |at| at.max(soon))
+        let soon = || now.saturating_add(self.rule.history_age / 4);
+        self.history.expires_at().map_or(Duration::MAX, |at| at.max(soon()))
     }
 }

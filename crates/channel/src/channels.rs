@@ -1,11 +1,13 @@
 //! All channels whose home is one shard.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
+use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use playfield_wire::client::Position;
 
 use crate::channel::Channel;
@@ -55,7 +57,7 @@ pub struct Subscribing {
 #[derive(Debug)]
 pub enum Published {
     /// It goes to all who subscribe to the channel with this number.
-    To(u64, Arc<Publication>),
+    To(u64, Publication),
     /// Nobody subscribes, and nothing is kept.
     ToNobody,
 }
@@ -63,16 +65,14 @@ pub enum Published {
 /// The channels whose home is one shard.
 #[derive(Debug)]
 pub struct Channels {
-    by_name: HashMap<Arc<str>, u64>,
-    by_number: HashMap<u64, Channel>,
-    due: BinaryHeap<Reverse<(Duration, u64)>>,
+    /// Strangers choose the names, but not the seed of the hash.
+    by_name: HashMap<Arc<str>, u64, RandomState>,
+    by_number: HashMap<u64, Channel, RandomState>,
     /// The number of the next channel, and the distance to the one after that.
     next: u64,
     step: u64,
     seed: u64,
-    linger: Duration,
-    totals: Arc<Totals>,
-    max: TotalsMax,
+    upkeep: Upkeep,
 }
 
 impl Channels {
@@ -87,15 +87,12 @@ impl Channels {
         max: TotalsMax,
     ) -> Self {
         Self {
-            by_name: HashMap::new(),
-            by_number: HashMap::new(),
-            due: BinaryHeap::new(),
+            by_name: HashMap::default(),
+            by_number: HashMap::default(),
             next: u64::from(shard) + 1,
             step: shards as u64,
             seed,
-            linger,
-            totals,
-            max,
+            upkeep: Upkeep { due: BinaryHeap::new(), linger, totals, max },
         }
     }
 
@@ -190,21 +187,22 @@ impl Channels {
 
     /// Forgets what is too old, and ends channels that nobody needs.
     pub fn expire(&mut self, now: Duration) {
-        while let Some(&Reverse((at, number))) = self.due.peek()
-            && at <= now
-        {
-            self.due.pop();
-            let Some(channel) = self.by_number.get_mut(&number) else { continue };
-            if channel.look_at != at {
+        while let Some(number) = self.upkeep.due(now) {
+            let Entry::Occupied(mut entry) = self.by_number.entry(number) else { continue };
+            let channel = entry.get_mut();
+            if channel.look_at > now {
                 continue; // Another deadline has replaced this one.
             }
             channel.look_at = Duration::MAX;
-            self.with(number, now, |channel| channel.history.expire(now));
-            if self.by_number.get(&number).is_some_and(|channel| channel.is_over(self.linger, now))
-                && let Some(channel) = self.by_number.remove(&number)
-            {
+            let before = channel.history.bytes();
+            channel.history.expire(now);
+            self.upkeep.count(channel, before);
+            if channel.is_over(self.upkeep.linger, now) {
                 self.by_name.remove(&channel.name);
-                self.totals.channels.fetch_sub(1, Ordering::Relaxed);
+                self.upkeep.totals.channels.fetch_sub(1, Ordering::Relaxed);
+                entry.remove();
+            } else {
+                self.upkeep.schedule(channel, number, now);
             }
         }
     }
@@ -212,7 +210,7 @@ impl Channels {
     /// When [`expire`](Self::expire) has something to do.
     #[must_use]
     pub fn next(&self) -> Option<Duration> {
-        self.due.peek().map(|Reverse((at, _))| *at)
+        self.upkeep.due.peek().map(|Reverse((at, _))| *at)
     }
 
     /// The number of the channel of this name, which is created if there is none.
@@ -225,8 +223,9 @@ impl Channels {
         if let Some(&number) = self.by_name.get(name) {
             return Ok(number);
         }
-        if self.totals.channels.fetch_add(1, Ordering::Relaxed) >= self.max.channels {
-            self.totals.channels.fetch_sub(1, Ordering::Relaxed);
+        let Upkeep { totals, max, .. } = &self.upkeep;
+        if totals.channels.fetch_add(1, Ordering::Relaxed) >= max.channels {
+            totals.channels.fetch_sub(1, Ordering::Relaxed);
             return Err(Full);
         }
         let number = self.next;
@@ -248,6 +247,34 @@ impl Channels {
         let channel = self.by_number.get_mut(&number)?;
         let before = channel.history.bytes();
         let result = change(channel);
+        self.upkeep.count(channel, before);
+        self.upkeep.schedule(channel, number, now);
+        Some(result)
+    }
+}
+
+/// What all channels keep, and when each is looked at again.
+#[derive(Debug)]
+struct Upkeep {
+    due: BinaryHeap<Reverse<(Duration, u64)>>,
+    linger: Duration,
+    totals: Arc<Totals>,
+    max: TotalsMax,
+}
+
+impl Upkeep {
+    /// The number of a channel that may have to be looked at now. Its deadline is forgotten.
+    fn due(&mut self, now: Duration) -> Option<u64> {
+        let Reverse((at, number)) = *self.due.peek()?;
+        if at > now {
+            return None;
+        }
+        self.due.pop();
+        Some(number)
+    }
+
+    /// Counts what a channel keeps, whose history had `before` bytes.
+    fn count(&self, channel: &mut Channel, before: usize) {
         let total = &self.totals.history_bytes;
         let after = channel.history.bytes();
         if after > before {
@@ -259,23 +286,27 @@ impl Channels {
                 let freed = bytes - channel.history.bytes();
                 all = total.fetch_sub(freed, Ordering::Relaxed) - freed;
             }
-        } else {
+        } else if after < before {
             total.fetch_sub(before - after, Ordering::Relaxed);
         }
+    }
+
+    /// Notes when a channel has to be looked at again.
+    fn schedule(&mut self, channel: &mut Channel, number: u64, now: Duration) {
         let next = channel.next(self.linger, now);
         if next < channel.look_at {
             channel.look_at = next;
             self.due.push(Reverse((next, number)));
         }
-        Some(result)
     }
 }
 
 impl Drop for Channels {
     fn drop(&mut self) {
         let bytes: usize = self.by_number.values().map(|channel| channel.history.bytes()).sum();
-        self.totals.channels.fetch_sub(self.by_number.len(), Ordering::Relaxed);
-        self.totals.history_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let totals = &self.upkeep.totals;
+        totals.channels.fetch_sub(self.by_number.len(), Ordering::Relaxed);
+        totals.history_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 

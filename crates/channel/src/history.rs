@@ -1,7 +1,6 @@
 //! The publications that a channel keeps.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{ChannelRule, Publication};
@@ -10,19 +9,14 @@ use crate::{ChannelRule, Publication};
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// With the time at which each is forgotten.
-    kept: VecDeque<(Duration, Arc<Publication>)>,
+    kept: VecDeque<(Duration, Publication)>,
     bytes: usize,
 }
 
 impl History {
     /// Keeps one more, by the limits of a rule. It is the latest, so if it is too large, nothing is
     /// kept.
-    pub(crate) fn push(
-        &mut self,
-        now: Duration,
-        rule: &ChannelRule,
-        publication: Arc<Publication>,
-    ) {
+    pub(crate) fn push(&mut self, now: Duration, rule: &ChannelRule, publication: Publication) {
         self.expire(now);
         self.bytes += publication.memory();
         self.kept.push_back((now.saturating_add(rule.history_age), publication));
@@ -63,7 +57,7 @@ impl History {
     }
 
     /// Those after this offset, the oldest first.
-    pub(crate) fn after(&self, offset: u64) -> impl Iterator<Item = &Arc<Publication>> {
+    pub(crate) fn after(&self, offset: u64) -> impl Iterator<Item = &Publication> {
         let start = self.kept.partition_point(|(_, publication)| publication.offset <= offset);
         self.kept.range(start..).map(|(_, publication)| publication)
     }
@@ -76,15 +70,14 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use super::History;
     use crate::{ChannelRule, Payload, Publication};
 
-    fn publication(offset: u64, bytes: usize) -> Arc<Publication> {
+    fn publication(offset: u64, bytes: usize) -> Publication {
         let payload = Payload::Bytes(vec![0; bytes].into());
-        Arc::new(Publication { offset, user: None, payload })
+        Publication { offset, user: None, payload }
     }
 
     fn offsets(history: &History, after: u64) -> Vec<u64> {

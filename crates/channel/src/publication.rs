@@ -15,13 +15,13 @@ use crate::PayloadKind;
 /// What a publication takes in memory beside its payload, about.
 const HEADER_BYTES: usize = 96;
 
-/// The payload of a publication, in no particular format.
+/// The payload of a publication, in no particular format. A clone shares its bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Payload {
     /// The text of a JSON value.
-    Json(Box<[u8]>),
+    Json(Arc<[u8]>),
     /// Any bytes.
-    Bytes(Box<[u8]>),
+    Bytes(Arc<[u8]>),
 }
 
 impl Payload {
@@ -107,8 +107,8 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// A publication of a channel.
-#[derive(Debug, PartialEq, Eq)]
+/// A publication of a channel. A clone shares its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
     /// Its place in the channel, from 1.
     pub offset: u64,

@@ -1,11 +1,13 @@
 //! All devices of a node.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use foldhash::quality::RandomState;
 
 use crate::device::Stage;
 use crate::stripe::Stripe;
@@ -104,6 +106,7 @@ pub struct Page {
 /// The devices of a node.
 pub struct Registry {
     stripes: Box<[Mutex<Stripe>]>,
+    /// Strangers choose the ids, but not its seed.
     hasher: RandomState,
     tags: Tags,
     count: AtomicUsize,
@@ -117,7 +120,7 @@ impl Registry {
     pub fn new(limits: Limits) -> Self {
         Self {
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             tags: Tags::default(),
             count: AtomicUsize::new(0),
             numbers: AtomicU64::new(1),

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
+use hashbrown::HashTable;
+
 /// How many places a table keeps in any case.
 const PLACES_KEPT: usize = 64;
 
@@ -10,6 +12,13 @@ const PLACES_KEPT: usize = 64;
 pub(crate) fn shrink_map<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
     if map.capacity() > PLACES_KEPT && map.len() < map.capacity() / 8 {
         map.shrink_to(map.len() * 2);
+    }
+}
+
+/// The same for a table, whose values have these hashes.
+pub(crate) fn shrink_table<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
+    if table.capacity() > PLACES_KEPT && table.len() < table.capacity() / 8 {
+        table.shrink_to(table.len() * 2, hash);
     }
 }
 
@@ -35,15 +44,24 @@ impl<T> Slots<T> {
         (self.places.len() - 1) as u32
     }
 
-    pub(crate) fn replace(&mut self, place: u32, value: T) {
-        self.places[place as usize] = Some(value);
+    #[inline]
+    pub(crate) fn get(&self, place: u32) -> Option<&T> {
+        self.places.get(place as usize)?.as_ref()
+    }
+
+    /// Puts a value in the place of another.
+    pub(crate) fn replace(&mut self, place: u32, value: T) -> Option<T> {
+        self.places[place as usize].replace(value)
     }
 
     pub(crate) fn remove(&mut self, place: u32) {
         self.places[place as usize] = None;
         self.vacant.push(place);
         if self.len() == 0 {
-            *self = Self::default();
+            self.places.clear();
+            self.places.shrink_to(PLACES_KEPT);
+            self.vacant.clear();
+            self.vacant.shrink_to(PLACES_KEPT);
         } else if self.places.len() > PLACES_KEPT && self.len() < self.places.len() / 8 {
             self.trim();
         }

@@ -1,8 +1,10 @@
 //! Devices by tag.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use foldhash::quality::RandomState;
 
 use crate::Device;
 use crate::shrink::{Slots, shrink_map};
@@ -22,7 +24,7 @@ impl TagSlot {
     }
 }
 
-type Tagged = HashMap<Arc<str>, Slots<Arc<Device>>>;
+type Tagged = HashMap<Arc<str>, Slots<Arc<Device>>, RandomState>;
 
 pub(crate) struct Tags {
     stripes: Box<[Mutex<Tagged>]>,
@@ -32,7 +34,7 @@ pub(crate) struct Tags {
 impl Default for Tags {
     fn default() -> Self {
         let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
-        Self { stripes, hasher: RandomState::new() }
+        Self { stripes, hasher: RandomState::default() }
     }
 }
 

@@ -170,6 +170,11 @@ impl Ticket {
                 return Err(Refused::new(RefusedKind::Malformed, text));
             }
         };
+        // It was meant for someone, so it is not for anyone.
+        if claims.get("sub").and_then(Value::as_str) == Some("") {
+            let text = "\"sub\" is empty: name the user, or leave it out for a ticket for anyone";
+            return Err(Refused::new(RefusedKind::Malformed, text));
+        }
         Ok(Self {
             place,
             user: get("sub", USER_BYTES_MAX)?,

@@ -69,6 +69,10 @@ fn a_ticket_is_for_its_user_and_its_audience() {
     let anns = signer.ticket(&ticket().user("u7")).unwrap();
     assert_eq!(redeem(&tickets, &anns, Some("u8")), Err(RefusedKind::Foreign));
     assert!(redeem(&tickets, &anns, Some("u7")).is_ok(), "the thief has not used it up");
+    let nobodys = signer.ticket(&ticket().user("")).unwrap();
+    for user in [None, Some("u8")] {
+        assert_eq!(redeem(&tickets, &nobodys, user), Err(RefusedKind::Malformed), "not for anyone");
+    }
 
     let here = Tickets::new(keys).audience("node-1");
     let elsewhere = signer.ticket(&ticket().audience("node-2")).unwrap();

@@ -1,6 +1,6 @@
 //! What each client address uses of the node: connections, handshakes, HTTP requests, memory, and
-//! how fast it opens sessions, joins and creates rooms. Shards ask when a connection comes or goes,
-//! and before work that costs the whole node something, but not for each message.
+//! how fast it opens sessions, joins, creates rooms and uses channels. Shards ask when a connection
+//! comes or goes, and before work that costs the whole node something, but not for each message.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -18,6 +18,8 @@ use crate::shard::session::allowance::{Allowance, Rate};
 
 /// Rates by address are per minute: after a quiet minute an address has its full burst again.
 const MEMORY: Duration = Duration::from_secs(60);
+/// How many rates an address has: one for each [`Pace`].
+const PACES: usize = 6;
 /// With fewer addresses, none is forgotten.
 const SWEEP_MIN: usize = 1024;
 
@@ -49,7 +51,7 @@ struct Shared {
     away_of_one_max: usize,
     bytes_max: usize,
     bytes_of_one_max: usize,
-    rates: [Rate; 5],
+    rates: [Rate; PACES],
     handshakes: AtomicUsize,
     bytes: AtomicUsize,
 }
@@ -65,7 +67,7 @@ pub(crate) struct Address {
     bytes: AtomicUsize,
     away: AtomicUsize,
     /// By [`Pace`].
-    allowances: Mutex<[Allowance; 5]>,
+    allowances: Mutex<[Allowance; PACES]>,
     /// When an allowance was last drawn on, in milliseconds.
     drawn_at_ms: AtomicU64,
 }
@@ -83,6 +85,8 @@ pub(crate) enum Pace {
     Room,
     /// Ask for a key that no room has.
     MissedKey,
+    /// Use a channel that may have to be created.
+    Channel,
 }
 
 /// Why a connection is refused.
@@ -125,6 +129,10 @@ impl Addresses {
             rate(
                 "keys_missed_per_address_per_minute_max",
                 config.keys_missed_per_address_per_minute_max,
+            ),
+            rate(
+                "channels_opened_per_address_per_minute_max",
+                config.channels_opened_per_address_per_minute_max,
             ),
         ];
         let shared = Shared {
@@ -322,7 +330,7 @@ impl Address {
         if bytes > 0 && is_over { Err(Full::Memory) } else { Ok(under_way) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, [Allowance; 5]> {
+    fn lock(&self) -> MutexGuard<'_, [Allowance; PACES]> {
         self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -532,6 +540,7 @@ mod tests {
             ("joins_per_address_per_minute_max", "4"),
             ("rooms_created_per_address_per_minute_max", "5"),
             ("keys_missed_per_address_per_minute_max", "6"),
+            ("channels_opened_per_address_per_minute_max", "2"),
         ]);
         for (pace, max, setting) in [
             (Pace::Session, 3, "sessions_per_address_per_minute_max"),
@@ -539,6 +548,7 @@ mod tests {
             (Pace::Join, 4, "joins_per_address_per_minute_max"),
             (Pace::Room, 5, "rooms_created_per_address_per_minute_max"),
             (Pace::MissedKey, 6, "keys_missed_per_address_per_minute_max"),
+            (Pace::Channel, 2, "channels_opened_per_address_per_minute_max"),
         ] {
             let take = |ip: &str, now| addresses.at(ip.parse().unwrap(), now).take(pace, now);
             for _ in 0..max {

@@ -466,6 +466,9 @@ impl EventLoop {
 
     /// Whether it is time for rooms again, after output was written since `began`.
     fn is_output_over(&self, began: Duration) -> bool {
+        if self.shard.room_due_at().is_none() {
+            return false; // Without asking for the time after each write.
+        }
         let now = self.now();
         self.is_room_late(now, ROOM_BEFORE_OUTPUT) && now.saturating_sub(began) >= OUTPUT_PER_TURN
     }

@@ -10,7 +10,7 @@ mod bare;
 mod clients;
 pub(crate) mod dialogue;
 mod server;
-mod tables;
+pub(crate) mod tables;
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};

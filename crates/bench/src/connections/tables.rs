@@ -13,7 +13,7 @@ pub(super) fn needed(connections: usize) -> usize {
 }
 
 /// Starts a thread whose descriptor table is its own.
-pub(super) fn spawn<T: Send + 'static>(
+pub(crate) fn spawn<T: Send + 'static>(
     name: String,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<JoinHandle<io::Result<T>>> {

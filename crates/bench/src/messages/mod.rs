@@ -7,6 +7,7 @@
 
 mod clients;
 mod server;
+mod shards;
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use clients::Clients;
 use server::Hosted;
 
 pub use crate::connections::Transport;
+pub use shards::{ShardsOptions, run_by_shards};
 
 /// The server's core, and the clients'.
 const SERVER_CORE: usize = 0;
@@ -44,6 +46,8 @@ pub struct Options {
     pub corrupt_one: bool,
     /// Which server this process is, if any.
     pub role: Option<Side>,
+    /// How many shards the node has. They share all cores; without, it has one on a core of its own.
+    pub shards: Option<usize>,
 }
 
 /// The smallest message: what is in its answer.
@@ -63,6 +67,7 @@ impl Default for Options {
             json: false,
             corrupt_one: false,
             role: None,
+            shards: None,
         }
     }
 }

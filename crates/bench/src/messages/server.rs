@@ -46,13 +46,15 @@ impl Handle<Report> for Desk {
 
 /// Serves until standard input is closed.
 pub(super) fn host(options: &Options, case: Case, side: Side) -> io::Result<()> {
-    pin(SERVER_CORE)?;
+    if options.shards.is_none() {
+        pin(SERVER_CORE)?;
+    }
     raise_descriptors();
     if side == Side::Bare {
         return host_bare(options, case);
     }
-    let mut config =
-        Config { listen: (Ipv4Addr::LOCALHOST, 0).into(), shards: 1, ..Config::default() };
+    let (listen, shards) = ((Ipv4Addr::LOCALHOST, 0).into(), options.shards.unwrap_or(1));
+    let mut config = Config { listen, shards, ..Config::default() };
     for (name, value) in [
         ("connections_max", (options.count + 1_000).to_string()),
         ("handshakes_max", "1000000".into()),
@@ -145,7 +147,7 @@ pub(super) struct Hosted {
 
 impl Hosted {
     pub(super) fn start(options: &Options, case: Case, side: Side) -> io::Result<Self> {
-        let arguments = [
+        let mut arguments = vec![
             "bench".to_owned(),
             "messages".to_owned(),
             format!("--role={}", side.name()),
@@ -154,6 +156,7 @@ impl Hosted {
             format!("--bytes={}", case.bytes),
             format!("--window={}", case.window),
         ];
+        arguments.extend(options.shards.map(|shards| format!("--shards={shards}")));
         let process = ServerProcess::start(&arguments, Some("error"))?;
         Ok(Self { address: process.address(0)?, process })
     }

@@ -90,7 +90,7 @@ pub(crate) enum ShardMail {
     /// Between the home of a channel and a shard whose sessions use it.
     Channel(Box<ChannelMail>),
     /// To shards with subscribers: a publication of the channel with this number.
-    Publication { channel: u64, publication: Arc<Publication> },
+    Publication { channel: u64, publication: Publication },
     /// To the shard of devices' connections.
     Device(DeviceMail),
     /// To the room's shard: its background work ended.

@@ -26,7 +26,7 @@ exit status is 1 if any differs.
 
 /// In execution order.
 const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, http, tls, jwt, attacks, \
-     resume, connections, heartbeat, soak, channel, messages, registry, rooms";
+     resume, connections, heartbeat, soak, channel, messages, requests, registry, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -98,6 +98,11 @@ connections were cut. The server runs on one core, the subscribers on another.
 const MESSAGES_HELP: &str = "
 messages: many clients send requests to rooms, compared with a bare server that reads and answers as
 many bytes. The server runs on one core, the clients on another.
+";
+
+const REQUESTS_HELP: &str = "
+requests: how long a node with 1, 2, 4 and 8 shards takes to answer 10,000 requests that are sent at
+once, each by a client of its own. The node and the clients share all cores.
 ";
 
 const REGISTRY_HELP: &str = "
@@ -271,10 +276,23 @@ const CONNECTIONS: &[Opt] = &[
 const CHANNEL: &[Opt] = &[
     Opt { name: "subscribers", value: "N", help: "number of subscribers (default 10000)" },
     Opt { name: "bytes", value: "N", help: "size of a payload (default 100)" },
-    Opt { name: "seconds", value: "S", help: "how long publications are measured (default 5)" },
+    Opt {
+        name: "seconds",
+        value: "S",
+        help: "how long publications of each server are measured (default 10)",
+    },
+    Opt { name: "rounds", value: "N", help: "in how many turns (default 20)" },
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
+];
+
+const REQUESTS: &[Opt] = &[
+    Opt { name: "requests", value: "N", help: "number of requests (default 10000)" },
+    Opt { name: "rounds", value: "N", help: "how often they are sent (default 20)" },
+    Opt { name: "shards", value: "N", help: "only with this many shards" },
+    JSON,
+    CORRUPT_ONE,
 ];
 
 const MESSAGES: &[Opt] = &[
@@ -290,6 +308,7 @@ const MESSAGES: &[Opt] = &[
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
+    Opt { name: "shards", value: "", help: "" },
 ];
 
 const REGISTRY: &[Opt] = &[ROW, FORM, JSON, ROUNDS, ROUND_MS];
@@ -338,6 +357,7 @@ fn help() -> String {
         (CONNECTIONS_HELP, CONNECTIONS),
         (CHANNEL_HELP, CHANNEL),
         (MESSAGES_HELP, MESSAGES),
+        (REQUESTS_HELP, REQUESTS),
         (REGISTRY_HELP, REGISTRY),
         (ROOMS_HELP, ROOMS),
     ];
@@ -362,6 +382,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "soak" => run_connections(Suite::Soak, parser, out),
             "channel" => run_channel(parser, out),
             "messages" => run_messages(parser, out),
+            "requests" => run_requests(parser, out),
             "registry" => run_registry(parser, out),
             "resume" => run_resume(parser, out),
             "store" => run_store(parser, out),
@@ -720,6 +741,7 @@ fn run_channel(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
             Long("seconds") => {
                 options.time = Duration::from_secs(within(parser, "seconds", 1..=86_400)?);
             }
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=10_000)?,
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
             Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),
@@ -749,12 +771,29 @@ fn run_messages(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), 
             }
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
+            Long("shards") => options.shards = Some(within(parser, "shards", 1..=256)?),
             Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             other => return Err(unknown(&other, MESSAGES)),
         }
     }
     done(messages::run(&options, out)?)
+}
+
+fn run_requests(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = messages::ShardsOptions::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("requests") => options.requests = within(parser, "requests", 1..=19_000)?,
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=10_000)?,
+            Long("shards") => options.shards = Some(within(parser, "shards", 1..=256)?),
+            Long("json") => options.json = true,
+            Long("corrupt-one") => options.corrupt_one = true,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            other => return Err(unknown(&other, REQUESTS)),
+        }
+    }
+    done(messages::run_by_shards(&options, out)?)
 }
 
 fn run_registry(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

@@ -154,13 +154,13 @@ impl Delivery {
 
     /// Sends a publication once to each shard with subscribers. One whose mailbox has been full for
     /// long misses it, which its subscribers see by the offsets.
-    fn send_to_shards(&mut self, channel: u64, publication: &Arc<Publication>) {
+    fn send_to_shards(&mut self, channel: u64, publication: &Publication) {
         for at in 0..self.channels.home.shards(channel).len() {
             let (shard, subscribers) = self.channels.home.shards(channel)[at];
             if shard == self.shard {
                 self.deliver_publication(channel, publication);
             } else if self.outgoing[usize::from(shard)].len() < self.node.config.mailbox_max {
-                let publication = Arc::clone(publication);
+                let publication = publication.clone();
                 self.post(shard, ShardMail::Publication { channel, publication });
             } else {
                 self.counters.publications_dropped += u64::from(subscribers);

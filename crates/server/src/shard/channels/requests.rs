@@ -8,6 +8,7 @@ use playfield_room::Error;
 use playfield_wire::client::Position;
 use playfield_wire::{ErrorCode, RequestNumber, excerpt};
 
+use crate::addresses::Pace;
 use crate::node::Node;
 use crate::panics::guard;
 use crate::shard::Shard;
@@ -83,9 +84,15 @@ impl Session {
 }
 
 impl SessionChannels {
-    /// The session names a channel that may have to be created for it. Those that it subscribes to,
-    /// and the last that it published in, do not count.
-    fn open(&mut self, name: &str, now: Duration, per_minute_max: u64) -> Result<(), Error> {
+    /// The session names a channel that may have to be created for it, if it and its address may.
+    /// Those that it subscribes to, and the last that it published in, do not count.
+    fn open(
+        &mut self,
+        name: &str,
+        now: Duration,
+        per_minute_max: u64,
+        address_may: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         if self.subscriptions.iter().any(|subscription| *subscription.name == *name)
             || self.named.iter().any(|known| **known == *name)
         {
@@ -93,6 +100,7 @@ impl SessionChannels {
         }
         let rate = Rate::per_minute("channels_opened_per_minute_max", per_minute_max);
         self.opened.check(now, rate)?;
+        address_may()?;
         self.opened.take(now, rate);
         if self.named.len() >= NAMED_MAX {
             self.named.pop_front();
@@ -265,7 +273,9 @@ impl Shard {
         let node = Arc::clone(&self.delivery.node);
         let now = self.now;
         let gone = || Error::new(ErrorCode::Internal, "the session has ended");
-        let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
+        let connection = self.delivery.connections.get_mut(key).ok_or_else(gone)?;
+        let address = connection.tally.address();
+        let session = connection.session.as_deref_mut().ok_or_else(gone)?;
         let own: &mut SessionChannels = session.channels.get_or_insert_default();
         let config = &node.config;
         let (allowance, setting, count) = match wish {
@@ -295,7 +305,12 @@ impl Shard {
         if may {
             let rule = Arc::clone(rule);
             if let (Wish::Subscribe | Wish::Publish, Some(own)) = (wish, &mut session.channels) {
-                own.open(name, now, config.channels_opened_per_minute_max)?;
+                let counters = &mut self.delivery.counters;
+                own.open(name, now, config.channels_opened_per_minute_max, || {
+                    let may = address.take(Pace::Channel, now);
+                    counters.channels_refused_by_address += u64::from(may.is_err());
+                    may
+                })?;
             }
             return Ok(rule);
         }

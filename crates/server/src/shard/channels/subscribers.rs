@@ -17,7 +17,7 @@ use crate::shard::keys::ConnectionKey;
 
 impl Delivery {
     /// A publication for all subscribers of this shard.
-    pub(crate) fn deliver_publication(&mut self, channel: u64, publication: &Arc<Publication>) {
+    pub(crate) fn deliver_publication(&mut self, channel: u64, publication: &Publication) {
         let outbox_bytes_max = self.node.config.outbox_bytes_max;
         let Self { channels, connections, counters, .. } = self;
         let frames = &mut channels.frames;
@@ -47,7 +47,7 @@ impl Delivery {
             // All subscriptions of a connection share a limit.
             let others = connections.waiting_bytes(key).saturating_sub(before);
             let bytes_max = outbox_bytes_max.saturating_sub(others);
-            match backlog.push(publication, slow, queue_max, bytes_max) {
+            match backlog.push(publication.clone(), slow, queue_max, bytes_max) {
                 Pushed::Waits { dropped } => counters.publications_dropped += dropped as u64,
                 Pushed::Full => full.push(key),
             }

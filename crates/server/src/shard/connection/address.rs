@@ -106,6 +106,7 @@ impl Shard {
                 Pace::Join => &mut counters.joins_refused_by_address,
                 Pace::Room => &mut counters.rooms_refused_by_address,
                 Pace::MissedKey => &mut counters.keys_refused_by_address,
+                Pace::Channel => &mut counters.channels_refused_by_address,
             } += 1;
         }
         taken

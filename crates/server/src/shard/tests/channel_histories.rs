@@ -104,7 +104,12 @@ struct History {
 
 impl History {
     fn new() -> Self {
-        let settings = [("outbox_high_bytes", "200"), ("session_grace_ms", "10000")];
+        let settings = [
+            ("outbox_high_bytes", "200"),
+            ("session_grace_ms", "10000"),
+            // A hello waits for as long as the mailbox is full of the shard that it is for.
+            ("hello_timeout_ms", "86400000"),
+        ];
         let mut world = World::new(SHARDS, &settings);
         let clients = CLIENTS.iter().enumerate().map(|(at, &(name, is_websocket, format))| {
             Listener::new(&mut world, at % SHARDS, name, is_websocket, format)

@@ -320,6 +320,8 @@ fn what_waits_for_a_slow_subscriber_is_as_the_rule_says() {
     let told = ann.told(&mut world);
     assert_eq!(told[0], subscribed("strict:a", 1, true, 0));
     assert_eq!(told.len(), 5, "the history has them all");
+    let (mut world, mut ann, _, dropped) = slow("hard", 0);
+    assert_eq!((ann.offsets(&mut world), dropped), (vec![1, 2, 3, 4], 0));
     let (mut world, mut ann, _, _) = slow("hard", 1);
     let told = ann.told(&mut world);
     assert!(told.contains(&Told::Goodbye { code: ErrorCode::TooSlow }), "{told:?}");
@@ -525,6 +527,22 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     ann.subscribe(&mut world, "plain:d");
     assert!(ann.told(&mut world).contains(&subscribed("plain:d", 0, false, 0)));
 
+    let settings = [("channels_opened_per_address_per_minute_max", "3"), ("trusted_addresses", "")];
+    let mut world = World::new(SHARDS, &settings);
+    let mut ann = Listener::packed(&mut world, 0, "ann");
+    let mut bob = Listener::packed(&mut world, 1, "bob");
+    for name in ["plain:a", "plain:b", "plain:a"] {
+        ann.publish(&mut world, name, "1");
+        assert_eq!(ann.told(&mut world), [Told::Published { offset: 0 }]);
+    }
+    bob.subscribe(&mut world, "plain:a");
+    assert_eq!(bob.told(&mut world), [subscribed("plain:a", 0, false, 0)]);
+    bob.subscribe(&mut world, "plain:b");
+    assert_eq!(bob.told(&mut world), refused, "channels_opened_per_address_per_minute_max");
+    assert_eq!(world.counters(1).channels_refused_by_address, 1);
+    ann.publish(&mut world, "plain:a", "1");
+    assert_eq!(ann.told(&mut world), [Told::Published { offset: 1 }], "it has used it before");
+
     let mut world = World::new(SHARDS, &[("channel_history_bytes_max", "250")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     for value in ["1", "2", "3"] {
@@ -533,6 +551,45 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     ann.told(&mut world);
     ann.subscribe_from(&mut world, "chat:a", Some(Position { epoch: 0, offset: 0 }));
     assert_eq!(ann.offsets(&mut world), [2, 3], "channel_history_bytes_max");
+}
+
+#[test]
+fn a_client_that_names_100_000_channels_gets_few_and_leaves_none() {
+    const STEPS: usize = 100;
+    const PER_STEP: usize = 1000;
+    let mut world = World::new(SHARDS, &[("publishes_per_second_max", "1000")]);
+    let count =
+        |world: &mut World| (0..SHARDS).map(|shard| world.counters(shard).channels).sum::<u64>();
+    let mut ann = Listener::packed(&mut world, 0, "ann");
+    let mut bob = Listener::packed(&mut world, 1, "bob");
+    let (mut most, mut opened) = (0, 0);
+    for step in 0..STEPS {
+        let mut bytes = Vec::new();
+        for number in 0..PER_STEP {
+            let channel = format!("chat:{}", step * PER_STEP + number).into();
+            let message =
+                ClientMessage::Publish { request: Some(RequestNumber(1)), channel, payload: b"1" };
+            let body = super::speech::encoded(Format::Packed, &message);
+            bytes.extend(world.framed(ann.client, &body));
+        }
+        world.bytes(ann.client, &bytes);
+        let told = ann.told(&mut world);
+        assert_eq!(told.len(), PER_STEP, "each is answered");
+        opened += told.iter().filter(|told| matches!(told, Told::Published { .. })).count();
+        most = most.max(count(&mut world));
+        if step % 5 == 0 {
+            bob.publish(&mut world, &format!("chat:bob{step}"), "1");
+            assert_eq!(bob.told(&mut world), [Told::Published { offset: 1 }], "{step}");
+        }
+        world.wait(1000);
+    }
+    // `channels_opened_per_minute_max` at once, and as many each minute.
+    assert!((600..=600 + STEPS * 10 + 1).contains(&opened), "{opened}");
+    // They are kept for a minute, and looked at once in a while.
+    assert!((600..=1400).contains(&most), "{most}");
+    ann.say(&mut world, &ClientMessage::Goodbye);
+    world.wait(120_000);
+    assert_eq!(count(&mut world), 0);
 }
 
 #[test]

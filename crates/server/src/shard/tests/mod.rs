@@ -11,6 +11,7 @@ mod channel_histories;
 mod channels;
 mod closing;
 mod conversation;
+mod credit;
 mod cuts;
 mod deflated;
 mod device_services;

@@ -16,6 +16,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::authentication;
+use super::credit;
 use super::gadget::{FleetLog, TestFleet};
 use super::law_room;
 use super::life_room;
@@ -165,6 +166,7 @@ impl World {
         room_types.push(life_room::room_type());
         room_types.push(placed::room_type());
         room_types.push(authentication::room_type());
+        room_types.push(credit::room_type());
         room_types.extend(lobby::room_types());
         room_types.push(listener::room_type());
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
