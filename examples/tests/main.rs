@@ -559,6 +559,40 @@ fn fleet_shows_what_devices_report_and_commands_one_and_those_with_a_tag() {
 }
 
 #[tokio::test]
+async fn fleet_reads_frames_that_arrive_byte_by_byte_from_both_kinds_of_devices()
+-> Result<(), Error> {
+    let (example, wire) = Example::start_with_service(env!("CARGO_BIN_EXE_fleet"), "FLEET_LISTEN");
+    let page = client::connect(&format!("ws://{}", example.address)).await?;
+    let changes = page.subscribe("fleet").await?;
+    let valve = client::connect(&format!("ws://{}", example.address)).await?;
+    let valve = valve.register("valve", &[], &["east"]).await?;
+    let mut pump = Frames::to(&wire, b"");
+    pump.0.set_nodelay(true).expect("an option");
+    let frame = |text: &str| [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
+    for byte in [frame("pump east"), frame("1.5"), frame("2.5")].concat() {
+        pump.0.write_all(&[byte]).expect("it reads");
+        valve.report(json!(7)).await?;
+    }
+    let (mut values, mut reports) = (Vec::new(), 0);
+    while values.last() != Some(&json!(2.5)) || reports < 27 {
+        if let Some(ChannelEvent::Publication(change)) = changes.next().await {
+            let change = change.payload.value()?;
+            reports += u32::from(change["id"] == "valve" && change["value"] == 7.0);
+            if change["id"] == "pump" && !change["value"].is_null() {
+                values.push(change["value"].clone());
+            }
+        }
+    }
+    assert_eq!((values, reports), (vec![json!(1.5), json!(2.5)], 27));
+    let head = "POST /tags/east HTTP/1.1\r\nContent-Length: 2";
+    assert!(example.http(head, "40").ends_with("2 devices\n"));
+    assert_eq!(pump.hear().parse(), Ok(40.0));
+    let command = valve.next_command().await.expect("it is registered");
+    assert_eq!(command.payload().value()?.as_f64(), Some(40.0));
+    Ok(())
+}
+
+#[tokio::test]
 async fn lobby_makes_a_match_for_two_and_sends_them_there() -> Result<(), Error> {
     let example = Example::rooms(env!("CARGO_BIN_EXE_lobby"));
     let (ann, bob) = (example.connect("Ann").await, example.connect("Bob").await);

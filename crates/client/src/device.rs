@@ -53,8 +53,8 @@ impl Connection {
                 answer,
             })
         };
-        let is_new = self.line.ask(register).await?;
-        Ok(Device { id, is_new, commands, line: self.line.clone() })
+        let (is_new, bytes) = self.line.ask(register).await?;
+        Ok(Device { id, is_new, bytes, commands, line: self.line.clone() })
     }
 }
 
@@ -63,6 +63,7 @@ impl Connection {
 pub struct Device {
     id: String,
     is_new: bool,
+    bytes: bool,
     commands: Arc<Queue<Incoming>>,
     line: Line,
 }
@@ -78,6 +79,12 @@ impl Device {
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.is_new
+    }
+
+    /// Whether the payloads of the fleet are bytes, and not JSON.
+    #[must_use]
+    pub fn bytes(&self) -> bool {
+        self.bytes
     }
 
     /// Waits for the next command. `None` once the connection has ended, another call has taken the
@@ -107,7 +114,7 @@ impl Device {
     pub async fn request(&self, report: impl Into<Payload>) -> Result<Payload, Error> {
         let payload = report.into().into_format(self.line.format)?;
         let reply = self.line.ask(|answer| Command::ReportAnswered { payload, answer }).await?;
-        Ok(Payload::received(self.line.format, false, &reply))
+        Ok(Payload::received(self.line.format, self.bytes, &reply))
     }
 
     /// Sends a report without a reply. If it is refused, nobody hears of it.

@@ -165,7 +165,7 @@ async function registered(command) {
   assert.deepEqual(message, { type: "register", device: "d1", metadata: { model: "x" }, tags: ["north"] });
   game.socket().says({ type: "registered", request, is_new: true });
   assert.equal(await device.registered, device);
-  assert.deepEqual(game.heard.splice(0), [["registered", { isNew: true }]]);
+  assert.deepEqual(game.heard.splice(0), [["registered", { isNew: true, bytes: false }]]);
   return { ...game, device };
 }
 
@@ -196,10 +196,10 @@ test("a device registers again in a new session, and reports are answered", asyn
   socket().says({ type: "error", request: last("register").request, code: "limit", text: "no", retry_after_ms: 200 });
   await world.advance(200);
   assert.equal(sent("register").length, 2);
-  socket().says({ type: "registered", request: last("register").request, is_new: false });
+  socket().says({ type: "registered", request: last("register").request, is_new: false, bytes: true });
   await comesBack();
   socket().says({ type: "error", request: last("register").request, code: "device_taken", text: "no" });
-  assert.deepEqual(heard, [["registered", { isNew: false }], ["unregistered", "device_taken", "no"]]);
+  assert.deepEqual(heard, [["registered", { isNew: false, bytes: true }], ["unregistered", "device_taken", "no"]]);
 });
 
 test("an answer to a command of an earlier session is dropped", async () => {

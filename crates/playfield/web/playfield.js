@@ -133,8 +133,9 @@
  * @typedef {object} DeviceCallbacks
  * @property {(payload: any) => any} [command] For each command. What it returns, or its promise
  *   resolves to, is the answer, if one is wanted; what it throws is the reason why there is none.
- * @property {(how: { isNew: boolean }) => void} [registered] The device is registered; `isNew` says
- *   whether no other was registered under the id.
+ * @property {(how: { isNew: boolean, bytes: boolean }) => void} [registered] The device is
+ *   registered. `isNew` says whether no other was under the id, `bytes` that commands, reports and
+ *   their replies are base64.
  * @property {(code: string, text: string) => void} [unregistered] The node refused, now or in a new
  *   session, or the connection has ended.
  */
@@ -728,7 +729,7 @@ export function connect(name, on = {}, how = {}) {
       device = null;
       call(inside.on, "unregistered", code, text);
     };
-    const resolve = (isNew) => call(inside.on, "registered", { isNew });
+    const resolve = (how) => call(inside.on, "registered", how);
     if (!ask(inside.message, { resolve, reject })) inside.timer = setTimeout(renew, RETRY_MS);
   };
   const obey = async ({ command, payload }) => {
@@ -798,7 +799,8 @@ export function connect(name, on = {}, how = {}) {
     published: ({ request, offset }) => waiting.get(request)?.resolve?.(offset),
     members: ({ request, type, ...answer }) => waiting.get(request)?.resolve?.(answer),
     history: ({ request, type, ...answer }) => waiting.get(request)?.resolve?.(answer),
-    registered: ({ request, is_new }) => waiting.get(request)?.resolve?.(is_new),
+    registered: ({ request, is_new, bytes = false }) =>
+      waiting.get(request)?.resolve?.({ isNew: is_new, bytes }),
     command: obey,
     error: ({ request, room, code, text, retry_after_ms: retryMs }) => {
       // A goodbye follows.
@@ -947,10 +949,10 @@ export function connect(name, on = {}, how = {}) {
     handle.report = (payload) => request({ type: "report", payload });
     handle.reportUnanswered = (payload) => post({ type: "report", payload }) > 0;
     handle.registered = request(inside.message).then(
-      (isNew) => {
+      (how) => {
         clearTimeout(device?.timer);
         device = inside;
-        call(onDevice, "registered", { isNew });
+        call(onDevice, "registered", how);
         return handle;
       },
       (error) => {

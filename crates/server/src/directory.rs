@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, slice};
 
-use playfield_room::{Error, METADATA_MAX, RoomSummary, room_full};
+use playfield_room::{Error, METADATA_BYTES_MAX, METADATA_MAX, RoomSummary, room_full};
 use playfield_wire::{ErrorCode, excerpt};
 
 use crate::memory::shrink_map;
@@ -266,10 +266,14 @@ impl Directory {
         filter: &[(&str, &str)],
         limit: usize,
     ) -> Vec<Listing> {
+        // No room has these. A client that asks for them must not hold the lock for long.
+        let is_too_long = |text: &str| text.len() > METADATA_BYTES_MAX;
+        if filter.iter().any(|(name, value)| is_too_long(name) || is_too_long(value)) {
+            return Vec::new();
+        }
         let mut filter = filter.to_vec();
         filter.sort_unstable();
         filter.dedup();
-        // No room has more. A client that asks for more must not hold the lock for long.
         if filter.len() > METADATA_MAX {
             return Vec::new();
         }
@@ -457,7 +461,7 @@ impl Listed {
 
 #[cfg(test)]
 mod tests {
-    use playfield_room::{Error, RoomSummary};
+    use playfield_room::{Error, METADATA_BYTES_MAX, RoomSummary};
     use playfield_wire::ErrorCode;
 
     use super::{Choice, Directory, Plan};
@@ -581,6 +585,21 @@ mod tests {
         assert_eq!(list(None, &[("mode", "duel"), ("map", "x")], 10), []);
         assert_eq!(list(None, &[("mode", "duel"); 1000], 10), [id(2)]);
         assert_eq!(list(None, &[("mode", "duel"), ("mode", "race")], 10), []);
+    }
+
+    #[test]
+    fn filters_are_as_long_as_metadata_may_be() {
+        let directory = Directory::new(1, 1, 1);
+        directory.plan(&plan(1)).unwrap();
+        let longest = "x".repeat(METADATA_BYTES_MAX);
+        let metadata = [(longest.clone(), longest.clone())].into();
+        let summary = RoomSummary { capacity: 2, metadata, ..RoomSummary::default() };
+        directory.publish(id(1), &summary);
+        let count = |name: &str, value: &str| directory.list(None, &[(name, value)], 9).len();
+        let longer = longest.clone() + "x";
+        assert_eq!(count(&longest, &longest), 1);
+        assert_eq!(count(&longer, &longest), 0);
+        assert_eq!(count(&longest, &longer), 0);
     }
 
     #[test]

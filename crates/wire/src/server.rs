@@ -266,6 +266,8 @@ messages! {
             request: RequestNumber,
             /// Whether no device was registered under this id.
             is_new: bool,
+            /// Whether the payloads of the fleet are bytes, and not JSON.
+            bytes: bool,
         },
         /// A message to a device.
         0x58 command Command {

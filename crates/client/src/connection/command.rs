@@ -190,8 +190,8 @@ pub(crate) struct Register {
     pub(crate) metadata: Vec<(String, String)>,
     pub(crate) tags: Vec<String>,
     pub(crate) commands: Arc<Queue<Incoming>>,
-    /// Whether the device is new.
-    pub(crate) answer: Answer<bool>,
+    /// Whether the device is new, and whether the payloads of the fleet are bytes.
+    pub(crate) answer: Answer<(bool, bool)>,
 }
 
 /// A room that was entered, whose first snapshot was applied.

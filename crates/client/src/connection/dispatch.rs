@@ -33,6 +33,8 @@ pub(super) struct Dispatch {
     pub(super) subscriptions: HashMap<SubscriptionNumber, Subscribed>,
     /// Where commands to this device go. Its handle may be gone.
     pub(super) device: Weak<Queue<Incoming>>,
+    /// Whether they are bytes.
+    pub(super) device_has_bytes: bool,
     pub(super) format: Format,
     /// Rooms to leave once this many commands were taken, because their handles were dropped.
     pub(super) forsaken: Vec<(RoomNumber, u64)>,
@@ -89,7 +91,7 @@ pub(super) enum Waiting {
     },
     Register {
         commands: Arc<Queue<Incoming>>,
-        answer: Answer<bool>,
+        answer: Answer<(bool, bool)>,
     },
 }
 
@@ -151,6 +153,7 @@ impl Dispatch {
             rooms: NumberMap::default(),
             subscriptions: HashMap::new(),
             device: Weak::new(),
+            device_has_bytes: false,
             format,
             forsaken: Vec::new(),
             schemas: Schemas::new(named.iter().cloned()),

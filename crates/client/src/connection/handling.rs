@@ -269,11 +269,12 @@ impl Handler for Dispatch {
         }
     }
 
-    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool) {
+    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool, bytes: bool) {
+        self.device_has_bytes = bytes;
         let request = request.and_then(|request| self.waiting.remove(&request));
         if let Some(Waiting::Register { commands, answer }) = request {
             self.replace_device(Arc::downgrade(&commands));
-            let _ = answer.send(Ok(is_new));
+            let _ = answer.send(Ok((is_new, bytes)));
         }
     }
 
@@ -291,7 +292,7 @@ impl Handler for Dispatch {
         });
         // Without a handle, or if too many wait, the one that is dropped is answered by an error.
         if let Some(commands) = self.device.upgrade() {
-            let payload = Payload::received(self.format, false, payload);
+            let payload = Payload::received(self.format, self.device_has_bytes, payload);
             commands.put(Incoming { payload, obligation }, |_| 1);
         }
     }

@@ -82,17 +82,18 @@ impl Session {
         &mut self,
         request: RequestNumber,
         is_new: bool,
+        bytes: bool,
         handler: &mut H,
     ) -> Result<(), ClientError> {
         if !self.requests.answered(request, "a registration", |asked| asked == Asked::Register)? {
             return Ok(());
         }
         if self.registrations.renewal.take_if(|renewal| *renewal == request).is_some() {
-            handler.registered(None, is_new);
+            handler.registered(None, is_new, bytes);
         } else {
             self.registrations.present = self.registrations.waiting.remove(&request);
             (self.registrations.renewal, self.registrations.retry_at) = (None, None);
-            handler.registered(Some(request), is_new);
+            handler.registered(Some(request), is_new, bytes);
         }
         Ok(())
     }

@@ -179,6 +179,8 @@ pub enum Event {
         request: Option<RequestNumber>,
         /// Whether no device was registered under the id.
         is_new: bool,
+        /// Whether the payloads of the fleet are bytes, and not JSON.
+        bytes: bool,
     },
     /// [`Handler::unregistered`].
     Unregistered {
@@ -361,8 +363,8 @@ impl Handler for EventQueue {
         self.events.push_back(Event::History { request, last, publications });
     }
 
-    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool) {
-        self.events.push_back(Event::Registered { request, is_new });
+    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool, bytes: bool) {
+        self.events.push_back(Event::Registered { request, is_new, bytes });
     }
 
     fn unregistered(&mut self, code: ErrorCode, text: &str) {

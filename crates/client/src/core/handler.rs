@@ -143,8 +143,9 @@ pub trait Handler {
     }
 
     /// This session is registered as a device: the answer to a request, or, without one, because
-    /// the client has registered again in a new session.
-    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool) {}
+    /// the client has registered again in a new session. `bytes` says that commands, reports and
+    /// their replies are bytes, and not JSON.
+    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool, bytes: bool) {}
 
     /// The node refused to register the device again in a new session.
     fn unregistered(&mut self, code: ErrorCode, text: &str) {}

@@ -188,8 +188,8 @@ impl Session {
                 }
                 Ok(())
             }
-            ServerMessage::Registered { request, is_new } => {
-                self.registered(request, is_new, handler)
+            ServerMessage::Registered { request, is_new, bytes } => {
+                self.registered(request, is_new, bytes, handler)
             }
             ServerMessage::Command { command, payload } => {
                 handler.command(command, payload);

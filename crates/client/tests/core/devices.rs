@@ -13,8 +13,11 @@ fn registered(format: Format, web_socket: bool) -> Talk {
     let mut talk = Talk::kept(format, web_socket);
     talk.all_events();
     let request = talk.client.register("d1", &[("model", "x")], &["north"]).unwrap();
-    talk.says(&ServerMessage::Registered { request, is_new: true });
-    assert_eq!(talk.all_events(), [Event::Registered { request: Some(request), is_new: true }]);
+    talk.says(&ServerMessage::Registered { request, is_new: true, bytes: false });
+    assert_eq!(
+        talk.all_events(),
+        [Event::Registered { request: Some(request), is_new: true, bytes: false }]
+    );
     talk.heard();
     talk
 }
@@ -43,8 +46,15 @@ fn a_device_registers_again_in_a_new_session_and_not_in_a_resumed_one() {
     }
     let mut talk = registered(Format::Packed, false);
     new_session(&mut talk);
-    talk.says(&ServerMessage::Registered { request: RequestNumber(2), is_new: false });
-    assert_eq!(talk.all_events(), [Event::Registered { request: None, is_new: false }]);
+    talk.says(&ServerMessage::Registered {
+        request: RequestNumber(2),
+        is_new: false,
+        bytes: false,
+    });
+    assert_eq!(
+        talk.all_events(),
+        [Event::Registered { request: None, is_new: false, bytes: false }]
+    );
 }
 
 #[test]

@@ -180,7 +180,13 @@ async fn a_device_is_registered_commanded_and_heard() {
     let node = async {
         let said = hear(&mut script).await;
         assert!(said.starts_with("Register { request: 1, device: \"d1\""), "{said}");
-        script.say(&ServerMessage::Registered { request: RequestNumber(1), is_new: true }).await;
+        script
+            .say(&ServerMessage::Registered {
+                request: RequestNumber(1),
+                is_new: true,
+                bytes: false,
+            })
+            .await;
         script
     };
     let (device, mut script) = tokio::join!(connection.register("d1", &[], &["north"]), node);

@@ -10,6 +10,7 @@ mod connection;
 mod deflate;
 mod dynamic_rooms;
 mod late;
+mod real_channels;
 mod real_server;
 mod reconnecting;
 mod server;

@@ -191,7 +191,7 @@ impl Handler for Ear<'_> {
         }
     }
 
-    fn registered(&mut self, request: Option<RequestNumber>, _: bool) {
+    fn registered(&mut self, request: Option<RequestNumber>, _: bool, _: bool) {
         let asked =
             request.and_then(|number| self.actor.answered(number.0.into(), Numbers::Request));
         let Some(asked) = asked else { return };

@@ -149,7 +149,7 @@ impl TlsConnection {
         let mut consumed = 0;
         let received = contained(|| self.decrypt(input, plaintext, &mut consumed));
         if received.is_err() {
-            contained(|| self.encode_waiting(&mut input[consumed..]))?;
+            contained(|| self.encode_alert(&mut input[consumed..]))?;
         }
         Ok((consumed, received?))
     }
@@ -196,18 +196,17 @@ impl TlsConnection {
         Ok(received)
     }
 
-    /// Encodes what waits to be sent. `input` is what was received and is not done with: parts of
-    /// a handshake message lie in it, to which the state refers.
-    fn encode_waiting(&mut self, input: &mut [u8]) -> Result<(), Error> {
-        loop {
-            match self.state.process_tls_records(input).state? {
-                ConnectionState::EncodeTlsData(mut data) => {
-                    encode(&mut self.unsent, |out| data.encode(out))?;
-                }
-                ConnectionState::TransmitTlsData(data) => data.done(),
-                _ => return Ok(()),
-            }
+    /// Encodes the alert that an error has left. `input` is what was received and is not done
+    /// with: parts of a handshake message lie in it, to which the state refers.
+    fn encode_alert(&mut self, input: &mut [u8]) -> Result<(), Error> {
+        // Once: whatever else was to be sent is encoded before more is read, and to go on would
+        // read the input that is wrong once more.
+        if let ConnectionState::EncodeTlsData(mut data) =
+            self.state.process_tls_records(input).state?
+        {
+            encode(&mut self.unsent, |out| data.encode(out))?;
         }
+        Ok(())
     }
 
     /// Encrypted bytes for the socket.
@@ -361,7 +360,22 @@ fn encode(
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST_RECORD_BYTES, RECORD_BYTES, RECORD_PART, grown};
+    use super::{FIRST_RECORD_BYTES, RECORD_BYTES, RECORD_PART, TlsConnection, grown};
+    use crate::config::Config;
+    use crate::tls::TlsContext;
+
+    #[test]
+    fn bytes_that_are_no_tls_are_answered_by_one_alert() {
+        let config = Config { tls_self_signed: true, ..Config::default() };
+        let context = TlsContext::new(&config).unwrap().unwrap();
+        let mut connection = TlsConnection::new(&context).unwrap();
+        let received = connection.receive(&mut [0x2a, 0x1a, 0x0a, 0x5b, 0, 0], &mut Vec::new());
+        let error = received.unwrap_err();
+        assert!(matches!(error, rustls::Error::InvalidMessage(_)), "{error}");
+        // Its type, the version, the length, and what it says (RFC 8446, 5.1 and 6).
+        let alert = connection.unsent();
+        assert!(alert[0] == 21 && alert.len() == 7, "{alert:?}");
+    }
 
     /// Who loses a connection loses at most a part of what it has carried.
     #[test]

@@ -424,8 +424,9 @@ fn server_message_of_channels(format: Format) -> impl Strategy<Value = ServerMes
 
 fn server_message_of_devices(format: Format) -> impl Strategy<Value = ServerMessage<'static>> {
     prop_oneof![
-        (request(), any::<bool>())
-            .prop_map(|(request, is_new)| ServerMessage::Registered { request, is_new }),
+        (request(), any::<bool>(), any::<bool>()).prop_map(|(request, is_new, bytes)| {
+            ServerMessage::Registered { request, is_new, bytes }
+        }),
         (option::of(number()), raw(format))
             .prop_map(|(command, payload)| ServerMessage::Command { command, payload }),
     ]

@@ -590,7 +590,10 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 }],
             },
         ),
-        ("registered", ServerMessage::Registered { request: RequestNumber(12), is_new: true }),
+        (
+            "registered",
+            ServerMessage::Registered { request: RequestNumber(12), is_new: true, bytes: true },
+        ),
         ("command", ServerMessage::Command { command: Some(5), payload: value(format) }),
         (
             "command, without an answer",

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::Payload;
+use playfield_channel::{Payload, PayloadKind};
 use playfield_device::{Place, Registration};
 use playfield_room::Error;
 use playfield_wire::server::{self, ServerMessage};
@@ -86,7 +86,9 @@ impl Shard {
     ) {
         match self.try_register(key, id, metadata, tags) {
             Ok(is_new) => {
-                let registered = ServerMessage::Registered { request, is_new };
+                let fleet = self.delivery.node.fleet.as_ref();
+                let bytes = fleet.is_some_and(|fleet| fleet.payload == PayloadKind::Bytes);
+                let registered = ServerMessage::Registered { request, is_new, bytes };
                 self.delivery.connections.send(key, &registered);
             }
             Err(error) => self.send_error(key, Some(request), None, &error),
