@@ -126,8 +126,8 @@ async function followsAChannel() {
   await post(jsonPort, "/publish/chat:lobby", "of the program");
   assert.deepEqual(await annHears.next(), said(3, undefined, "of the program"));
   await bobHears.next();
-  const { epoch, offset, publications } = await ann.history("chat:lobby", { limit: 2 });
-  assert.deepEqual([epoch, offset], [lobby.position.epoch, 3]);
+  const { epoch, offset, bytes, publications } = await ann.history("chat:lobby", { limit: 2 });
+  assert.deepEqual([epoch, offset, bytes], [lobby.position.epoch, 3, false]);
   assert.deepEqual(publications.map(({ offset }) => offset), [1, 2]);
   const rest = await bob.history("chat:lobby", { since: { epoch, offset: 2 } });
   assert.deepEqual(rest.publications, [{ offset: 3, payload: "of the program" }]);
@@ -198,6 +198,7 @@ async function followsAChannel() {
   await ann.publish("raw", "AP8=");
   assert.deepEqual(await raw.next(), said(1, "ann", "AP8="));
   const kept = await bob.history("raw");
+  assert.equal(kept.bytes, true);
   assert.deepEqual(kept.publications, [{ offset: 1, user: "ann", payload: "AP8=" }]);
   await assert.rejects(ann.publish("raw", { not: "bytes" }), { code: "bad_payload" });
   ann.close();
