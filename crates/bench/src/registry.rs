@@ -231,7 +231,7 @@ fn register_beat_unregister(form: Form, times: u64) -> Run {
             metadata_bytes_max: 1_024,
             id_bytes_max: 64,
         };
-        let registry = Registry::new(limits);
+        let registry = Registry::new(limits, Default::default());
         for number in 0..OTHERS {
             let other = Registration::new(format!("other-{number}")).tag("other");
             if let Ok(prepared) = registry.prepare(other, PLACE, Duration::ZERO) {
@@ -263,7 +263,7 @@ fn register_beat_unregister(form: Form, times: u64) -> Run {
 /// Of one shard, where channels that nobody subscribes to end at once.
 fn channels() -> Channels {
     let max = TotalsMax { channels: 1_000, history_bytes: 1 << 20 };
-    Channels::new((0, 1), 7, Duration::ZERO, Arc::new(Totals::default()), max)
+    Channels::new((0, 1), (7, Default::default()), Duration::ZERO, Arc::new(Totals::default()), max)
 }
 
 fn subscribing(session: u64) -> Subscribing {

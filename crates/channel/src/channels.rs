@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use foldhash::quality::SeedableRandomState;
 use playfield_wire::client::Position;
 
 use crate::channel::Channel;
@@ -66,7 +67,7 @@ pub enum Published {
 #[derive(Debug)]
 pub struct Channels {
     /// Strangers choose the names, but not the seed of the hash.
-    by_name: HashMap<Arc<str>, u64, RandomState>,
+    by_name: HashMap<Arc<str>, u64, SeedableRandomState>,
     by_number: HashMap<u64, Channel, RandomState>,
     /// The number of the next channel, and the distance to the one after that.
     next: u64,
@@ -78,16 +79,19 @@ pub struct Channels {
 impl Channels {
     /// No channels yet, on one of this many shards. `linger` is how long a channel without
     /// subscribers is kept, so that those who come back soon know that they missed nothing.
+    ///
+    /// The seed is of the channels' epochs. Strangers, who choose names and learn epochs, must not
+    /// be able to guess the state of the hash from it, or otherwise.
     #[must_use]
     pub fn new(
         (shard, shards): (u16, usize),
-        seed: u64,
+        (seed, hasher): (u64, SeedableRandomState),
         linger: Duration,
         totals: Arc<Totals>,
         max: TotalsMax,
     ) -> Self {
         Self {
-            by_name: HashMap::default(),
+            by_name: HashMap::with_hasher(hasher),
             by_number: HashMap::default(),
             next: u64::from(shard) + 1,
             step: shards as u64,

@@ -55,7 +55,7 @@ proptest! {
         let rule = Arc::new(rule.presence(playfield_channel::Access::Anyone));
         let totals = Arc::new(Totals::default());
         let max = TotalsMax { channels: 1, history_bytes: 800 };
-        let mut channels = Channels::new((1, 3), 7, LINGER, totals, max);
+        let mut channels = Channels::new((1, 3), (7, Default::default()), LINGER, totals, max);
         let name: Arc<str> = "a".into();
         let mut now = Duration::ZERO;
         let mut all: Vec<u64> = Vec::new();

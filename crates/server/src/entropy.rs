@@ -1,5 +1,13 @@
 //! Random numbers: from the system, or, where a run must repeat, from a seed.
 
+use std::sync::OnceLock;
+
+use foldhash::SharedSeed;
+use foldhash::quality::SeedableRandomState;
+
+/// A part of the hashes of names, which foldhash wants to live as long as the process.
+static SHARED_SEED: OnceLock<SharedSeed> = OnceLock::new();
+
 /// A source of random bytes.
 pub(crate) enum Entropy {
     /// The system's, unguessable.
@@ -53,6 +61,17 @@ impl Entropy {
     /// A random number in 1..2^53, which JavaScript reads exactly.
     fn exact(&mut self) -> u64 {
         (self.number() >> 11).max(1)
+    }
+
+    /// A hash of names that strangers choose, and whose collisions they can't guess. What foldhash
+    /// takes otherwise is made of addresses and the time.
+    pub(crate) fn hasher(&mut self) -> SeedableRandomState {
+        // Both are drawn each time, so that what is drawn later does not depend on other nodes.
+        let (own, shared) = (self.number(), self.number());
+        SeedableRandomState::with_seed(
+            own,
+            SHARED_SEED.get_or_init(|| SharedSeed::from_u64(shared)),
+        )
     }
 
     /// A random number.

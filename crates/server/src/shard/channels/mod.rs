@@ -16,6 +16,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::quality::SeedableRandomState;
 use playfield_channel::{
     Backlog, Change, ChannelRule, Channels, Member, Members, Past, Payload, PayloadKind, Start,
     TotalsMax,
@@ -149,7 +150,7 @@ pub(crate) fn payload_of(payload: playfield_room::Payload) -> Payload {
 }
 
 impl ShardChannels {
-    pub(crate) fn new(node: &Node, shard: u16, seed: u64) -> Self {
+    pub(crate) fn new(node: &Node, shard: u16, seed: u64, hasher: SeedableRandomState) -> Self {
         let max = TotalsMax {
             channels: node.config.channels_max,
             history_bytes: node.config.channel_history_bytes_max,
@@ -157,7 +158,7 @@ impl ShardChannels {
         let totals = Arc::clone(&node.channel_totals);
         let linger = node.config.channel_linger();
         Self {
-            home: Channels::new((shard, node.shards), seed, linger, totals, max),
+            home: Channels::new((shard, node.shards), (seed, hasher), linger, totals, max),
             local: HashMap::new(),
             now: Duration::ZERO,
             subscriptions: 0,
