@@ -178,7 +178,7 @@ fn publish(
     now: Duration,
 ) -> Option<(u64, Publication)> {
     let payload = Payload::Bytes(black_box(PAYLOAD).into());
-    match channels.publish(name, rule, (None, payload), now) {
+    match channels.publish(name, rule, None, (None, payload), now) {
         Ok(Published::To(channel, publication)) => Some((channel, publication)),
         Ok(Published::ToNobody) | Err(_) => None,
     }
@@ -269,7 +269,7 @@ fn channels() -> Channels {
 fn subscribing(session: u64) -> Subscribing {
     static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "guest".into());
     let member = Member { session, user: None, name: Arc::clone(&NAME) };
-    Subscribing { shard: 0, member, since: None }
+    Subscribing { shard: 0, member, since: None, creator: None }
 }
 
 /// Nothing was measured, and that is wrong.

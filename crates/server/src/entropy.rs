@@ -79,3 +79,18 @@ impl Entropy {
         u64::from_le_bytes(self.bytes())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use super::Entropy;
+
+    #[test]
+    fn hashes_of_names_follow_from_the_source_alone() {
+        let hash = |mut entropy: Entropy| entropy.hasher().hash_one("chat:lobby");
+        assert_eq!(hash(Entropy::Seeded(1)), hash(Entropy::Seeded(1)));
+        assert_ne!(hash(Entropy::Seeded(1)), hash(Entropy::Seeded(2)));
+        assert_ne!(hash(Entropy::System), hash(Entropy::System));
+    }
+}

@@ -25,6 +25,7 @@ use playfield_room::Error;
 use playfield_wire::RequestNumber;
 use playfield_wire::client::Position;
 
+use crate::addresses::Address;
 use crate::node::Node;
 use crate::shard::channels::frames::Frames;
 use crate::shard::keys::ConnectionKey;
@@ -100,6 +101,7 @@ pub(crate) enum ChannelMail {
         name: Arc<str>,
         member: Member,
         since: Option<Position>,
+        creator: Arc<Address>,
     },
     /// To the session's shard: how it begins. What is published from here on follows.
     Subscribed {
@@ -117,6 +119,8 @@ pub(crate) enum ChannelMail {
         name: Arc<str>,
         user: Option<Arc<str>>,
         payload: Payload,
+        /// The client's address, if one publishes.
+        creator: Option<Arc<Address>>,
         answers: Option<(u16, ConnectionKey, RequestNumber)>,
     },
     /// To the session's shard: what became of its publication.
