@@ -58,10 +58,10 @@ CUTS ?= 10000
 cuts: ## cut 10,000 connections of each client, and check that nothing is lost (CUTS=10000)
 	$(CHECK)
 	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield-client --test cuts -- --nocapture
-	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield --test browser_cuts -- --nocapture
+	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield --test browser_cuts --test browser_channels -- --nocapture
 
 # The crates with features that a default build leaves out.
-FEATURED = playfield playfield-cli playfield-identity playfield-server
+FEATURED = playfield playfield-bench playfield-cli playfield-identity playfield-server
 
 lint: ## check format, clippy, documentation, dependencies and spelling; a warning is an error
 	$(CHECK) fmt clippy

@@ -476,7 +476,7 @@ async fn talk_lets_guests_read_and_users_write_as_the_rules_say() -> Result<(), 
     let denied = bob.publish("talk:news", json!({ "text": "no" })).await;
     assert_eq!(refused(denied.err()), Some(ErrorCode::Forbidden));
     ann.publish("talk:news", json!({ "text": "news" })).await?;
-    let history = guest.history("talk:news", None, 0, false).await?;
+    let history = guest.history("talk:news", None, 0).await?;
     assert_eq!(history.publications[0].payload.value()?["text"], "news");
 
     // Bob alone reads what is for Bob, and notes are everyone's own.

@@ -113,6 +113,8 @@ counts! {
     pings,
     /// Their answers.
     pongs,
+    /// Steps and answers to commands that could not be done, past a limit of the client.
+    undone,
     /// Bytes that were received, without the headers of TCP and TLS.
     bytes_in,
     /// Bytes that were sent.
@@ -143,6 +145,7 @@ impl Counts {
             of(self.deliveries_out_of_order, "deliveries were out of order"),
             of(self.registrations_refused, "registrations were refused"),
             of(self.wrong, "copies of the state were wrong"),
+            of(self.undone, "steps could not be done"),
         ]
         .into_iter()
         .flatten()

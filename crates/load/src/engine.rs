@@ -68,6 +68,8 @@ pub(crate) struct Shared {
     pub(crate) timeout_ns: u64,
     /// What the subscriptions have received.
     pub(crate) deliveries: Deliveries,
+    /// Why the script does not fit the node. It ends the load.
+    pub(crate) misfit: Option<String>,
     /// A buffer for one payload.
     pub(crate) payload: Vec<u8>,
 }
@@ -82,6 +84,12 @@ impl Shared {
             text = "other".into();
         }
         *self.problems.entry(text).or_default() += 1;
+    }
+
+    /// A step could not be done.
+    pub(crate) fn undone(&mut self, text: String) {
+        self.counts.undone += 1;
+        self.problem(text);
     }
 
     pub(crate) fn replied(&mut self, timing: u32, ns: u64) {
@@ -155,6 +163,7 @@ impl<'a> Engine<'a> {
             copies: settings.copies,
             ping_ns: settings.ping.map(nanoseconds),
             timeout_ns: nanoseconds(settings.timeout),
+            misfit: None,
             payload: Vec::new(),
         };
         let poll = Poll::new()?;
@@ -215,6 +224,9 @@ impl<'a> Engine<'a> {
                     connection.timer_at = NEVER;
                     self.serve(place, now, Input::None);
                 }
+            }
+            if let Some(why) = self.shared.misfit.take() {
+                return Err(LoadError::Usage(why));
             }
             let mut goes_on = true;
             let is_tick = now >= tick_at;

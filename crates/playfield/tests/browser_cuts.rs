@@ -5,8 +5,7 @@
 //! Node.js runs it. If it is missing, or has no WebSocket, the test reports that and is skipped.
 //! `PLAYFIELD_CUTS` sets how often the connection is cut.
 
-use std::io::{ErrorKind, Write as _, stderr};
-use std::process::{Command, Output};
+mod node_js;
 
 use playfield::prelude::*;
 use playfield::{Config, Data};
@@ -104,22 +103,6 @@ impl Handle<Stop> for Ledger {
     }
 }
 
-fn node_js(port: u16, cuts: u32) -> std::io::Result<Output> {
-    Command::new("node")
-        .args(["--no-warnings", "--experimental-websocket"])
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/web/cuts.mjs"))
-        .args([port.to_string(), cuts.to_string(), "1".to_owned()])
-        .output()
-}
-
-fn skip(why: &str) {
-    // This bypasses the test harness, which hides the output of passing tests.
-    let text = format!(
-        "playfield: {why}, so the test of cut connections (tests/browser_cuts.rs) is skipped."
-    );
-    writeln!(stderr(), "{text}").expect("stderr can be written");
-}
-
 #[test]
 fn a_page_whose_connections_are_cut_misses_nothing_and_does_nothing_twice() {
     let cuts =
@@ -133,18 +116,13 @@ fn a_page_whose_connections_are_cut_misses_nothing_and_does_nothing_twice() {
         ..Config::default()
     };
     let running = Server::new().room::<Ledger>("ledger").start(config).expect("it starts");
-    let output = match node_js(running.local_addr().port(), cuts) {
-        Ok(output) => output,
-        Err(error) if error.kind() == ErrorKind::NotFound => return skip("node is missing"),
-        Err(error) => panic!("node can't be started: {error}"),
+    let port = running.local_addr().port();
+    let Some(said) =
+        node_js::run("cuts.mjs", &[u32::from(port), cuts, 1].map(|number| number.to_string()))
+    else {
+        return;
     };
-    let said = String::from_utf8_lossy(&output.stdout);
-    let wrote = String::from_utf8_lossy(&output.stderr);
-    if said == "no WebSocket\n" || wrote.contains("bad option") {
-        return skip("node has no WebSocket");
-    }
-    assert!(output.status.success(), "{said}{wrote}");
-    assert_eq!(said, format!("{cuts} cuts\n"), "{wrote}");
+    assert_eq!(said, format!("{cuts} cuts\n"));
     let rooms: Vec<u64> = running.stats().shards.iter().map(|shard| shard.rooms).collect();
     assert!(rooms.iter().all(|rooms| *rooms > 0), "rooms are on both shards: {rooms:?}");
     running.shutdown();

@@ -146,7 +146,7 @@ test("publish, members and history are answered, over a lost connection too", as
   socket().says({ type: "history", request: of("history"), epoch: 9, offset: 6, publications: [] });
   assert.equal(await published, 6);
   assert.deepEqual(await members, { sequence: 1, count: 1, members: [{ session: 7, name: "Ann" }] });
-  assert.deepEqual(await history, { epoch: 9, offset: 6, publications: [] });
+  assert.deepEqual(await history, { epoch: 9, offset: 6, bytes: false, publications: [] });
   const lost = connection.publish("chat", 1);
   await comesBack({ received: 5, lost: [{ messages: 1 }] });
   await assert.rejects(lost, { code: "connection_lost" });

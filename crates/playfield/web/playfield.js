@@ -94,7 +94,12 @@
 /** @typedef {{ epoch: number | string, offset: number }} Position A place in a channel. */
 /** @typedef {{ session: number | string, user?: string, name: string }} Member */
 /** @typedef {{ offset: number, user?: string, payload: any }} Publication */
-/** @typedef {Position & { publications: Publication[] }} History The last publication, and some. */
+/**
+ * The place of a channel's last publication, and some publications. With `bytes`, their payloads are
+ * base64.
+ *
+ * @typedef {Position & { bytes: boolean, publications: Publication[] }} History
+ */
 
 /**
  * The callbacks of a subscription. All are optional.
@@ -798,7 +803,8 @@ export function connect(name, on = {}, how = {}) {
     reply: ({ request, payload }) => waiting.get(request)?.resolve?.(payload),
     published: ({ request, offset }) => waiting.get(request)?.resolve?.(offset),
     members: ({ request, type, ...answer }) => waiting.get(request)?.resolve?.(answer),
-    history: ({ request, type, ...answer }) => waiting.get(request)?.resolve?.(answer),
+    history: ({ request, type, bytes = false, ...answer }) =>
+      waiting.get(request)?.resolve?.({ ...answer, bytes }),
     registered: ({ request, is_new, bytes = false }) =>
       waiting.get(request)?.resolve?.({ isNew: is_new, bytes }),
     command: obey,

@@ -257,6 +257,8 @@ messages! {
             epoch: u64,
             /// The offset of the channel's last publication.
             offset: u64,
+            /// Whether the payloads of the channel are bytes, and not JSON.
+            bytes: bool,
             /// Past publications, the oldest first.
             publications: Vec<PastPublication<'a>>,
         },

@@ -16,7 +16,7 @@ mod audience;
 mod server;
 
 use std::io::{self, Write};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -151,7 +151,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
 /// A server with its subscribers. They are on a thread that has a table of descriptors of its own,
 /// since one table may be too small for the subscribers of both servers.
 struct Measured {
-    rounds: Sender<()>,
+    rounds: SyncSender<()>,
     done: Receiver<()>,
     thread: JoinHandle<io::Result<Outcome>>,
 }
@@ -159,7 +159,7 @@ struct Measured {
 impl Measured {
     /// Starts the server and connects everyone.
     fn begin(options: &Options, side: Side) -> io::Result<Self> {
-        let ((rounds, asked), (is_done, done)) = (mpsc::channel(), mpsc::channel());
+        let ((rounds, asked), (is_done, done)) = (mpsc::sync_channel(1), mpsc::sync_channel(1));
         let options = options.clone();
         let thread = tables::spawn(side.name().to_owned(), move || {
             measure(&options, side, &asked, &is_done)
@@ -192,7 +192,7 @@ fn measure(
     options: &Options,
     side: Side,
     asked: &Receiver<()>,
-    is_done: &Sender<()>,
+    is_done: &SyncSender<()>,
 ) -> io::Result<Outcome> {
     let mut hosted = Hosted::start(options, side)?;
     let mut audience = Audience::new(options, hosted.address, side)?;

@@ -90,6 +90,8 @@ pub struct Members {
 pub struct History {
     /// The place of the channel's last publication.
     pub last: Position,
+    /// Whether the channel's payloads are bytes, and not JSON.
+    pub bytes: bool,
     /// The oldest first.
     pub publications: Vec<Publication>,
 }
@@ -156,8 +158,8 @@ impl Connection {
         self.line.ask(|answer| Command::Members { channel, answer }).await
     }
 
-    /// At most `limit` publications of a channel after `since`; 0 means the node's limit. `bytes`
-    /// says that the channel's payloads are bytes, and not JSON.
+    /// At most `limit` publications of a channel after `since`, the oldest first; 0 means the node's
+    /// limit.
     ///
     /// # Errors
     /// If the node refuses, or the connection has ended.
@@ -166,10 +168,9 @@ impl Connection {
         channel: &str,
         since: Option<Position>,
         limit: u32,
-        bytes: bool,
     ) -> Result<History, Error> {
         let channel = channel.to_owned();
-        self.line.ask(|answer| Command::History { channel, since, limit, bytes, answer }).await
+        self.line.ask(|answer| Command::History { channel, since, limit, answer }).await
     }
 }
 

@@ -129,8 +129,8 @@ impl Task {
             Command::Members { channel, answer } => {
                 (client.members(&channel), Waiting::Members(answer))
             }
-            Command::History { channel, since, limit, bytes, answer } => {
-                (client.history(&channel, since, limit), Waiting::History { bytes, answer })
+            Command::History { channel, since, limit, answer } => {
+                (client.history(&channel, since, limit), Waiting::History(answer))
             }
             Command::ReportAnswered { payload, answer } => {
                 (asked(client.report(&payload, true)), Waiting::Reply(answer))

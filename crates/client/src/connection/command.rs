@@ -75,7 +75,6 @@ pub(crate) enum Command {
         channel: String,
         since: Option<Position>,
         limit: u32,
-        bytes: bool,
         answer: Answer<History>,
     },
     Register(Register),

@@ -85,10 +85,7 @@ pub(super) enum Waiting {
     Reply(Answer<Vec<u8>>),
     Published(Answer<u64>),
     Members(Answer<Members>),
-    History {
-        bytes: bool,
-        answer: Answer<History>,
-    },
+    History(Answer<History>),
     Register {
         commands: Arc<Queue<Incoming>>,
         answer: Answer<(bool, bool)>,
@@ -106,7 +103,7 @@ impl Waiting {
             Self::Reply(answer) => drop(answer.send(Err(error))),
             Self::Published(answer) => drop(answer.send(Err(error))),
             Self::Members(answer) => drop(answer.send(Err(error))),
-            Self::History { answer, .. } => drop(answer.send(Err(error))),
+            Self::History(answer) => drop(answer.send(Err(error))),
             Self::Register { answer, .. } => drop(answer.send(Err(error))),
             Self::Schema(_) => {}
         }

@@ -258,14 +258,15 @@ impl Handler for Dispatch {
         &mut self,
         request: RequestNumber,
         last: Position,
+        bytes: bool,
         publications: &[PastPublication<'_>],
     ) {
-        if let Some(Waiting::History { bytes, answer }) = self.waiting.remove(&request) {
+        if let Some(Waiting::History(answer)) = self.waiting.remove(&request) {
             let publications = publications
                 .iter()
                 .map(|past| received(&past_publication(past), self.format, bytes))
                 .collect();
-            let _ = answer.send(Ok(History { last, publications }));
+            let _ = answer.send(Ok(History { last, bytes, publications }));
         }
     }
 

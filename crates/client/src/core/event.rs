@@ -170,6 +170,8 @@ pub enum Event {
         request: RequestNumber,
         /// The place of the channel's last publication.
         last: Position,
+        /// Whether the payloads are bytes, and not JSON.
+        bytes: bool,
         /// Past publications.
         publications: Vec<Publication<'static>>,
     },
@@ -356,11 +358,12 @@ impl Handler for EventQueue {
         &mut self,
         request: RequestNumber,
         last: Position,
+        bytes: bool,
         publications: &[PastPublication<'_>],
     ) {
         let publications = publications.iter().map(|past| past_publication(past).to_static());
         let publications = publications.collect();
-        self.events.push_back(Event::History { request, last, publications });
+        self.events.push_back(Event::History { request, last, bytes, publications });
     }
 
     fn registered(&mut self, request: Option<RequestNumber>, is_new: bool, bytes: bool) {

@@ -133,11 +133,12 @@ pub trait Handler {
     }
 
     /// The answer to `history`: the place of the channel's last publication, and past publications.
-    /// Payloads are in the connection's format.
+    /// Payloads are in the connection's format. `bytes` says that they are bytes, and not JSON.
     fn history(
         &mut self,
         request: RequestNumber,
         last: Position,
+        bytes: bool,
         publications: &[PastPublication<'_>],
     ) {
     }

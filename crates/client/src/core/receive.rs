@@ -182,9 +182,10 @@ impl Session {
                 }
                 Ok(())
             }
-            ServerMessage::History { request, epoch, offset, publications } => {
+            ServerMessage::History { request, epoch, offset, bytes, publications } => {
                 if self.requests.answered(request, "a history", |asked| asked == Asked::History)? {
-                    handler.history(request, Position { epoch, offset }, &publications);
+                    let last = Position { epoch, offset };
+                    handler.history(request, last, bytes, &publications);
                 }
                 Ok(())
             }

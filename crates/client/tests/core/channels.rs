@@ -242,6 +242,7 @@ fn publications_are_confirmed_once_and_members_and_history_answered() {
             request: history,
             epoch: 9,
             offset: 3,
+            bytes: true,
             publications: vec![PastPublication { offset: 3, user: None, payload: b"1" }],
         });
         let past = Publication { offset: 3, user: None, payload: b"1"[..].into() };
@@ -251,6 +252,7 @@ fn publications_are_confirmed_once_and_members_and_history_answered() {
             Event::History {
                 request: history,
                 last: Position { epoch: 9, offset: 3 },
+                bytes: true,
                 publications: vec![past],
             },
         ];

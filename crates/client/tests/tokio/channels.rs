@@ -79,9 +79,11 @@ async fn a_publication_reaches_subscribers_in_every_format() {
             assert_eq!(published(raw).await.payload, Payload::from(vec![0xff, 0]));
             assert_eq!(chat.position().unwrap().offset, number);
         }
-        let history = connection.history("chat:lobby", None, 1, false).await.unwrap();
+        let history = connection.history("chat:lobby", None, 1).await.unwrap();
         assert_eq!((history.last.offset, history.publications.len()), (number, 1));
-        let history = connection.history("raw", None, 0, true).await.unwrap();
+        assert!(!history.bytes);
+        let history = connection.history("raw", None, 0).await.unwrap();
+        assert!(history.bytes);
         assert_eq!(history.publications.last().unwrap().payload.bytes(), [0xff, 0]);
     }
     connections[0].publish_unconfirmed("chat:lobby", Payload::of(&7_u32)).await.unwrap();

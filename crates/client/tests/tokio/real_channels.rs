@@ -146,7 +146,7 @@ async fn a_subscriber_sees_members_and_history_and_recovers_after_a_cut() {
         assert_eq!(resubscribed(&brief).await, (false, 1));
         assert_eq!((said(&brief).await, said(&brief).await), ("three".into(), "four".into()));
 
-        let history = bob.history(&name, None, 2, false).await.unwrap();
+        let history = bob.history(&name, None, 2).await.unwrap();
         assert_eq!(history.publications.len(), 2);
         assert_eq!(history.publications[0].payload.value().unwrap(), "one");
         bobs.unsubscribe();

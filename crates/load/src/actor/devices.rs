@@ -62,7 +62,7 @@ impl Actor {
             }
             match client.answer(*command, Ok(payload)) {
                 Ok(()) => shared.counts.answers += 1,
-                Err(error) => shared.problem(format!("a command could not be answered: {error}")),
+                Err(error) => shared.undone(format!("a command could not be answered: {error}")),
             }
             self.answers.pop_front();
         }
@@ -70,6 +70,19 @@ impl Actor {
 }
 
 impl Ear<'_> {
+    /// Generated answers are JSON: they do not fit a fleet of bytes, which only `registered` tells.
+    pub(super) fn check_answers(&mut self, has_bytes: bool) {
+        let ops = &self.shared.programs.programs[self.actor.program as usize].ops;
+        let op = ops.get(self.actor.registered_at as usize);
+        if let (true, Some(Op::Register { answer: Reaction::Answer { shown, .. }, .. })) =
+            (has_bytes, op)
+        {
+            let why = "the payloads of this fleet are bytes; leave answer out, which sends the \
+                       command back, or write answer = false";
+            self.shared.misfit = Some(format!("{shown}: {why}"));
+        }
+    }
+
     pub(super) fn commanded(&mut self, command: Option<u64>, payload: &[u8]) {
         self.shared.counts.commands += 1;
         let Some(command) = command else { return };
@@ -82,11 +95,13 @@ impl Ear<'_> {
         match answer {
             Reaction::Never => return,
             Reaction::Echo => written.extend_from_slice(payload),
-            Reaction::Answer(answer) => answer.write(&mut actor.random, None, &mut written),
+            Reaction::Answer { payload, .. } => {
+                payload.write(&mut actor.random, None, &mut written);
+            }
         }
         if actor.answers.len() >= ANSWERS_WAITING_MAX {
             let text = format!("{ANSWERS_WAITING_MAX} answers wait: a command is not answered");
-            return self.shared.problem(text);
+            return self.shared.undone(text);
         }
         actor.answers.push_back((command, written));
     }

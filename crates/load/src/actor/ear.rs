@@ -191,7 +191,8 @@ impl Handler for Ear<'_> {
         }
     }
 
-    fn registered(&mut self, request: Option<RequestNumber>, _: bool, _: bool) {
+    fn registered(&mut self, request: Option<RequestNumber>, _: bool, bytes: bool) {
+        self.check_answers(bytes);
         let asked =
             request.and_then(|number| self.actor.answered(number.0.into(), Numbers::Request));
         let Some(asked) = asked else { return };

@@ -156,7 +156,7 @@ impl Actor {
                 payload.clear();
                 let random = &mut self.random;
                 if let Err(why) = programs.payload(*room, message, random, player, &mut payload) {
-                    shared.problem(format!("a value could not be generated: {why}"));
+                    shared.undone(format!("a value could not be generated: {why}"));
                 }
                 let sent = match kind {
                     MessageKind::Send => {
@@ -238,7 +238,7 @@ impl Actor {
     ) -> Result<T, Stop> {
         result.map_err(|error| {
             if !matches!(error, CommandError::Busy { .. } | CommandError::Unconfirmed { .. }) {
-                shared.problem(format!("a message could not be sent: {error}"));
+                shared.undone(format!("a step could not be done: {error}"));
                 self.end(shared);
             }
             Stop::Here

@@ -16,14 +16,15 @@ pub(super) struct Compiler<'a> {
     joined: Vec<(u32, u32)>,
     /// The channels that were subscribed to.
     subscribed: Vec<Name>,
-    registers: bool,
+    /// The last step that registers a device; within, its answer to commands if that is a value.
+    registers: Option<Option<Box<str>>>,
     waits: bool,
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn compile(all: &'a mut Programs, script: &Script) -> Result<Program, LoadError> {
         let (ops, joined, subscribed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut compiler = Self { all, ops, joined, subscribed, registers: false, waits: false };
+        let mut compiler = Self { all, ops, joined, subscribed, registers: None, waits: false };
         compiler.steps(&script.steps)?;
         let Self { ops, waits, .. } = compiler;
         Ok(Program { ops, waits_for_all: waits, weight: script.weight })
@@ -91,24 +92,33 @@ impl<'a> Compiler<'a> {
                 Op::Publish { channel, payload, kind: *kind, timing }
             }
             Action::Register { device, metadata, tags, answer } => {
-                self.registers = true;
                 let answer = match answer {
                     Answer::Echo => Reaction::Echo,
                     Answer::Never => Reaction::Never,
                     Answer::Value(value) => {
                         let content = Content::Json(value.clone());
-                        Reaction::Answer(Payload::new(&content, self.all.format, false)?)
+                        let payload = Payload::new(&content, self.all.format, false)?;
+                        let shown = format!("{}: answer = {value}", step.place).into();
+                        Reaction::Answer { payload, shown }
                     }
                 };
+                self.registers = Some(match &answer {
+                    Reaction::Answer { shown, .. } => Some(shown.clone()),
+                    Reaction::Echo | Reaction::Never => None,
+                });
                 let (device, metadata, tags) = (device.clone(), metadata.clone(), tags.clone());
                 let timing = self.all.timing("register");
                 Op::Register { device, metadata, tags, answer, timing }
             }
-            Action::Report { .. } if !self.registers => {
-                let what = "no step before this one registers a device; add one";
-                return Err(what.to_owned().into());
-            }
             Action::Report { content, kind } => {
+                let Some(answer) = &self.registers else {
+                    let what = "no step before this one registers a device; add one";
+                    return Err(what.to_owned().into());
+                };
+                if let (Content::Bytes(_), Some(shown)) = (content, answer) {
+                    let why = format!("it reports bytes, but answers by a value ({shown})");
+                    return Err(format!("{why}; a fleet has one kind of payloads").into());
+                }
                 let payload = Payload::new(content, self.all.format, false)?;
                 Op::Report { payload, kind: *kind, timing: self.all.timing("report") }
             }

@@ -112,7 +112,11 @@ pub(crate) enum Op {
 pub(crate) enum Reaction {
     Echo,
     Never,
-    Answer(Payload),
+    Answer {
+        payload: Payload,
+        /// The step's place and the value.
+        shown: Box<str>,
+    },
 }
 
 /// A message that a step may send.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use playfield_channel::ChannelRule;
 use playfield_client::Format;
+use playfield_client::core::SUBSCRIPTIONS_MAX;
 use playfield_load::{Report, script};
 
-use crate::rooms::{load, node, settings};
+use crate::rooms::{config, load, node, server, settings};
 
 /// One of ten connections publishes 20 times; the others subscribe.
 const NEWS: &str = r#"
@@ -149,6 +151,30 @@ fn a_refused_subscription_is_trouble_and_a_refused_publication_an_answer() {
     let report = load(settings("tcp", node.local_addr(), 2), text).unwrap();
     let counts = report.counts();
     assert_eq!((report.trouble(), counts.refused, counts.replies), (None, 2, 0));
+    node.shutdown();
+}
+
+#[test]
+fn a_subscription_past_what_a_client_may_have_is_trouble() {
+    let mut config = config();
+    for (name, value) in [
+        ("subscriptions_per_session_max", "2000"),
+        ("subscribes_per_second_max", "10000"),
+        ("channels_opened_per_minute_max", "10000"),
+        ("channels_opened_per_address_per_minute_max", "10000"),
+    ] {
+        config.set(name, value).unwrap();
+    }
+    let node = server(config).channel(ChannelRule::new("open:*")).start().unwrap();
+    for (count, trouble) in
+        [(SUBSCRIPTIONS_MAX, None), (SUBSCRIPTIONS_MAX + 1, Some("1 steps could not be done"))]
+    {
+        let steps = (0..count).map(|at| format!("{{ subscribe = \"open:{at}\" }},\n"));
+        let text = format!("steps = [\n{}]", steps.collect::<String>());
+        let report = load(settings("tcp", node.local_addr(), 1), &text).unwrap();
+        assert_eq!(report.trouble().as_deref(), trouble, "{count}: {:?}", report.problems());
+        assert_eq!(report.counts().subscribed, SUBSCRIPTIONS_MAX as u64);
+    }
     node.shutdown();
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_client::Format;
 use playfield_device::Device;
-use playfield_load::script;
+use playfield_load::{LoadError, script};
 use playfield_room::Result;
 use playfield_server::{Fleet, FleetSettings, NodeHandle, Pending};
 use serde_json::json;
@@ -127,5 +127,33 @@ fn a_refused_registration_is_trouble() {
     assert_eq!(report.trouble().as_deref(), Some("3 registrations were refused"));
     assert_eq!((report.counts().registered, report.counts().reports), (0, 0));
     assert!(script::parse("load.toml", text).is_ok());
+    node.shutdown();
+}
+
+#[test]
+fn a_value_as_the_answer_does_not_fit_a_fleet_of_bytes() {
+    let fleet = FleetSettings::new().bytes();
+    let node = server(config()).fleet(Drivers::default(), fleet).start().unwrap();
+    let text =
+        "steps = [\n{ register = \"{n}\", answer = { from = 3, to = 5 } },\n{ hold = true }]";
+    let error = load(settings("tcp", node.local_addr(), 2), text).expect_err("a fleet of bytes");
+    let (LoadError::Usage(why), place) = (&error, "load.toml:2: answer = {\"from\":3,\"to\":5}: ")
+    else {
+        panic!("{error}")
+    };
+    assert!(why.starts_with(place) && why.contains("this fleet are bytes"), "{why}");
+
+    // A script that shows it is refused before anything is sent.
+    let text = "steps = [\n{ register = \"{n}\", answer = 7 },\n{ report = true, bytes = 9 }]";
+    let error = load(settings("tcp", node.local_addr(), 1), text).expect_err("bytes and a value");
+    let why = "load.toml:3: it reports bytes, but answers by a value (load.toml:2: answer = 7)";
+    assert!(matches!(&error, LoadError::Usage(text) if text.starts_with(why)), "{error}");
+
+    for answer in ["", ", answer = false"] {
+        let text =
+            format!("steps = [{{ register = \"{{n}}\"{answer} }}, {{ report = true, bytes = 9 }}]");
+        let report = load(settings("tcp", node.local_addr(), 1), &text).unwrap();
+        assert_eq!((report.trouble(), report.counts().registered), (None, 1));
+    }
     node.shutdown();
 }

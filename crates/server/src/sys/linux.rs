@@ -7,13 +7,33 @@ use std::net::{SocketAddr, TcpListener};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+/// How often to look for a port that is free for all shards, if any port will do.
+const PORTS_TRIED: usize = 16;
+
 /// A listener for each shard, all at one address.
 pub(crate) fn listen(address: SocketAddr, shards: usize) -> io::Result<Vec<Option<TcpListener>>> {
     // With a shared port the system would let another server listen there as well, and deal out
     // connections to both.
     if address.port() != 0 {
         super::check_free(address)?;
+        return listen_once(address, shards);
     }
+    // The system picks a port for the first shard. Someone else may take it before the others.
+    until_free(|| listen_once(address, shards))
+}
+
+/// Tries again while the port that the system picked is taken.
+fn until_free<T>(mut listen: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..PORTS_TRIED {
+        match listen() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            result => return result,
+        }
+    }
+    listen()
+}
+
+fn listen_once(address: SocketAddr, shards: usize) -> io::Result<Vec<Option<TcpListener>>> {
     let first = super::bind(address, true)?;
     let address = first.local_addr()?;
     let mut listeners = vec![Some(first)];
@@ -55,4 +75,32 @@ pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     let mut cores = CpuSet::new();
     cores.set(core);
     Ok(sched_setaffinity(None, &cores)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::{PORTS_TRIED, until_free};
+
+    #[test]
+    fn another_port_is_tried_when_one_is_taken_meanwhile() {
+        let tried = |free_at: usize| {
+            let mut count = 0;
+            let result = until_free(|| {
+                count += 1;
+                if count == free_at { Ok(()) } else { Err(io::ErrorKind::AddrInUse.into()) }
+            });
+            (result.is_ok(), count)
+        };
+        assert_eq!(tried(1), (true, 1));
+        assert_eq!(tried(PORTS_TRIED), (true, PORTS_TRIED));
+        assert_eq!(tried(PORTS_TRIED + 1), (false, PORTS_TRIED));
+        let mut count = 0;
+        let result: io::Result<()> = until_free(|| {
+            count += 1;
+            Err(io::ErrorKind::PermissionDenied.into())
+        });
+        assert_eq!((result.is_err(), count), (true, 1), "other errors are not");
+    }
 }

@@ -411,11 +411,12 @@ fn server_message_of_channels(format: Format) -> impl Strategy<Value = ServerMes
                 members
             }
         ),
-        (request(), number(), number(), vec(publication, 0..4)).prop_map(
-            |(request, epoch, offset, publications)| ServerMessage::History {
+        (request(), number(), number(), any::<bool>(), vec(publication, 0..4)).prop_map(
+            |(request, epoch, offset, bytes, publications)| ServerMessage::History {
                 request,
                 epoch,
                 offset,
+                bytes,
                 publications
             }
         ),

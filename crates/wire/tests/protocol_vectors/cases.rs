@@ -567,6 +567,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 request: RequestNumber(11),
                 epoch: 7,
                 offset: 43,
+                bytes: false,
                 publications: vec![
                     PastPublication {
                         offset: 42,
@@ -583,6 +584,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 request: RequestNumber(11),
                 epoch: 7,
                 offset: 42,
+                bytes: true,
                 publications: vec![PastPublication {
                     offset: 42,
                     user: None,

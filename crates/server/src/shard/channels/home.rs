@@ -49,10 +49,18 @@ impl Delivery {
                 let members = self.channels.home.members(&name, members_max);
                 self.mail_channel(shard, ChannelMail::Members { connection, request, members });
             }
-            ChannelMail::ReadHistory { shard, connection, request, name, since, count_max } => {
+            ChannelMail::ReadHistory {
+                shard,
+                connection,
+                request,
+                name,
+                kind,
+                since,
+                count_max,
+            } => {
                 let max = (count_max, self.node.config.history_listed_bytes_max);
                 let past = self.channels.home.past(&name, since, max, self.channels.now);
-                self.mail_channel(shard, ChannelMail::History { connection, request, past });
+                self.mail_channel(shard, ChannelMail::History { connection, request, kind, past });
             }
             ChannelMail::Subscribed { connection, serial, name, session, start } => {
                 self.subscribed(connection, serial, &name, session, start);
@@ -64,8 +72,8 @@ impl Delivery {
             ChannelMail::Members { connection, request, members } => {
                 self.list_members(connection, request, &members);
             }
-            ChannelMail::History { connection, request, past } => {
-                self.list_history(connection, request, &past);
+            ChannelMail::History { connection, request, kind, past } => {
+                self.list_history(connection, request, kind, &past);
             }
         }
     }

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_channel::{
-    Backlog, Change, ChannelRule, Channels, Member, Members, Past, Payload, Start, TotalsMax,
+    Backlog, Change, ChannelRule, Channels, Member, Members, Past, Payload, PayloadKind, Start,
+    TotalsMax,
 };
 use playfield_room::Error;
 use playfield_wire::RequestNumber;
@@ -131,11 +132,12 @@ pub(crate) enum ChannelMail {
         connection: ConnectionKey,
         request: RequestNumber,
         name: Arc<str>,
+        kind: PayloadKind,
         since: Option<Position>,
         count_max: usize,
     },
     /// To the session's shard: past publications.
-    History { connection: ConnectionKey, request: RequestNumber, past: Past },
+    History { connection: ConnectionKey, request: RequestNumber, kind: PayloadKind, past: Past },
 }
 
 /// What a room or the program publishes.

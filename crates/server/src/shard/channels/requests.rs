@@ -252,11 +252,17 @@ impl Shard {
         let listed_max = self.delivery.node.config.history_listed_max;
         let count_max = if limit == 0 { listed_max } else { listed_max.min(limit as usize) };
         match self.admit_to_channel(key, name, Wish::History) {
-            Ok(_) => {
+            Ok(rule) => {
                 let home = self.delivery.home_of(name);
-                let (shard, connection, name) = (self.delivery.shard, key, name.into());
-                let mail =
-                    ChannelMail::ReadHistory { shard, connection, request, name, since, count_max };
+                let mail = ChannelMail::ReadHistory {
+                    shard: self.delivery.shard,
+                    connection: key,
+                    request,
+                    name: name.into(),
+                    kind: rule.payload_kind(),
+                    since,
+                    count_max,
+                };
                 self.mail_home(key, home, mail);
             }
             Err(error) => self.send_error(key, Some(request), None, &error),

@@ -254,7 +254,13 @@ impl Delivery {
     }
 
     /// Answers a session that asked for past publications.
-    pub(super) fn list_history(&mut self, key: ConnectionKey, request: RequestNumber, past: &Past) {
+    pub(super) fn list_history(
+        &mut self,
+        key: ConnectionKey,
+        request: RequestNumber,
+        kind: PayloadKind,
+        past: &Past,
+    ) {
         let Some(format) = self.connections.get(key).map(|connection| connection.dialect.format)
         else {
             return;
@@ -269,8 +275,8 @@ impl Delivery {
                 payload,
             })
             .collect();
-        let (epoch, offset) = (past.epoch, past.offset);
-        let message = ServerMessage::History { request, epoch, offset, publications };
+        let (epoch, offset, bytes) = (past.epoch, past.offset, kind == PayloadKind::Bytes);
+        let message = ServerMessage::History { request, epoch, offset, bytes, publications };
         self.connections.send(key, &message);
     }
 
