@@ -1,7 +1,7 @@
 //! The extension module `playfield._playfield`: the parts of the Python package that are on the
 //! path of every message.
 //!
-//! The protocol is in [`playfield_websocket`]. A [`link`] joins its two halves without any I/O.
+//! The protocol is in [`playfield_websocket`]. A `link` joins its two halves without any I/O.
 //! [`SyncConnection`] reads and writes a blocking socket, without the interpreter's lock where it
 //! waits. [`AsyncConnection`] is called by an event loop when its socket is ready, and wakes the
 //! waiting task itself. Everything done once per connection is in Python: names, proxies, TLS
