@@ -151,10 +151,13 @@ fn is_code(line: &str, fence: &mut Option<&'static str>) -> bool {
     }
 }
 
-/// The text of every document by its path: those at the root, and all under `docs`.
+/// The text of every document by its path: those at the root, all under `docs`, and those that an
+/// SDK begins with.
 fn documents() -> BTreeMap<PathBuf, String> {
     let mut folders = vec![root().join("docs")];
     let mut paths = markdown(&root());
+    let sdks = entries(&root().join("sdk")).into_iter().filter(|path| path.is_dir());
+    paths.extend(sdks.flat_map(|sdk| markdown(&sdk)));
     while let Some(folder) = folders.pop() {
         paths.extend(markdown(&folder));
         folders.extend(entries(&folder).into_iter().filter(|path| path.is_dir()));
