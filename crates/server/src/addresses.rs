@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use playfield_channel::Creator;
 use playfield_room::Error;
 
 use crate::config::{Config, Network, masked};
@@ -50,6 +51,7 @@ struct Shared {
     handshakes_of_one_max: usize,
     requests_of_one_max: usize,
     away_of_one_max: usize,
+    channels_of_one_max: usize,
     bytes_max: usize,
     bytes_of_one_max: usize,
     rates: [Rate; PACES],
@@ -67,6 +69,8 @@ pub(crate) struct Address {
     requests: AtomicUsize,
     bytes: AtomicUsize,
     away: AtomicUsize,
+    /// Those that its clients have created.
+    channels: AtomicUsize,
     /// By [`Pace`].
     allowances: Mutex<[Allowance; PACES]>,
     /// When an allowance was last drawn on, in milliseconds.
@@ -95,9 +99,21 @@ pub(crate) enum Pace {
 pub(crate) enum Crowded {
     /// `connections_per_address_max` connections of the address are open.
     Connections,
-    /// `handshakes_max` connections have not said hello, or `handshakes_per_address_max` of the
-    /// address.
+    /// `handshakes_per_address_max` connections of the address have not said hello.
     Handshakes,
+    /// `handshakes_max` connections of all addresses have not said hello.
+    AllHandshakes,
+}
+
+impl Crowded {
+    /// The setting that is reached.
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Self::Connections => "connections_per_address_max",
+            Self::Handshakes => "handshakes_per_address_max",
+            Self::AllHandshakes => "handshakes_max",
+        }
+    }
 }
 
 /// A connection, counted where it comes from. It counts as in handshake until it is
@@ -142,6 +158,7 @@ impl Addresses {
             handshakes_of_one_max: config.handshakes_per_address_max,
             requests_of_one_max: config.http_requests_per_address_max,
             away_of_one_max: config.sessions_away_per_address_max,
+            channels_of_one_max: config.channels_per_address_max,
             bytes_max: config.peer_bytes_max,
             bytes_of_one_max: config.peer_bytes_per_address_max,
             rates,
@@ -246,6 +263,7 @@ impl Address {
             requests: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             away: AtomicUsize::new(0),
+            channels: AtomicUsize::new(0),
             allowances: Mutex::default(),
             drawn_at_ms: AtomicU64::new(0),
         }
@@ -336,6 +354,16 @@ impl Address {
     }
 }
 
+impl Creator for Address {
+    fn creates(&self) -> bool {
+        add_below(&self.channels, self.limit(self.shared.channels_of_one_max))
+    }
+
+    fn ended(&self) {
+        self.channels.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Drop for RequestUnderWay {
     fn drop(&mut self) {
         self.address.requests.fetch_sub(1, Ordering::Relaxed);
@@ -375,7 +403,7 @@ impl Tally {
         }
         if !add_below(&shared.handshakes, shared.handshakes_max) {
             handshakes.fetch_sub(1, Ordering::Relaxed);
-            return Err(Crowded::Handshakes);
+            return Err(Crowded::AllHandshakes);
         }
         self.in_handshake = true;
         Ok(())
@@ -503,8 +531,8 @@ mod tests {
         let _two = admit(&addresses, "10.0.0.1").unwrap();
         assert_eq!(admit(&addresses, "10.0.0.1").err(), Some(Crowded::Handshakes));
         let _three = admit(&addresses, "10.0.0.2").unwrap();
-        assert_eq!(admit(&addresses, "10.0.0.3").err(), Some(Crowded::Handshakes));
-        assert_eq!(admit(&addresses, "127.0.0.1").err(), Some(Crowded::Handshakes), "in all");
+        assert_eq!(admit(&addresses, "10.0.0.3").err(), Some(Crowded::AllHandshakes));
+        assert_eq!(admit(&addresses, "127.0.0.1").err(), Some(Crowded::AllHandshakes));
         one.settle();
         one.settle();
         let _four = admit(&addresses, "10.0.0.1").unwrap();

@@ -51,7 +51,7 @@ use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
 use channels::ShardChannels;
-use connection::address::Unnamed;
+use connection::address::{TurnedAway, Unnamed};
 use connection::http::period;
 use connection::patience::Patience;
 use connection::share::Visit;
@@ -145,6 +145,7 @@ pub(crate) struct Shard {
     /// An address that holds more memory than it may, or that took more when all together did.
     over_budget: Option<Arc<Address>>,
     unnamed: Unnamed,
+    turned_away: TurnedAway,
     /// Kept for its memory.
     due: Vec<Timeout>,
 }
@@ -172,7 +173,7 @@ impl Shard {
         let rates = Rates::new(&node.config);
         let config = &node.config;
         let connections = Connections::new(config.resume_bytes_max, config.outbox_high_bytes);
-        let channels = ShardChannels::new(&node, index, entropy.number());
+        let channels = ShardChannels::new(&node, index, entropy.number(), entropy.hasher());
         let delivery = Delivery {
             node,
             shard: index,
@@ -228,6 +229,7 @@ impl Shard {
             replies_bytes: 0,
             over_budget: None,
             unnamed: Unnamed::default(),
+            turned_away: TurnedAway::default(),
             due: Vec::new(),
         }
     }
