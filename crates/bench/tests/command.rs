@@ -403,7 +403,7 @@ fn bench_registry_verifies_what_it_counts() {
 
 #[test]
 fn bench_attacks_verifies_what_it_counts() {
-    let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=1000"];
+    let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=2000"];
     let output = playfield(&[&arguments[..], &["--missed-percent-max=100"]].concat());
     let lines = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));

@@ -231,6 +231,8 @@ fn watch(hosted: &mut Hosted, options: &Options, flood: Flood) -> io::Result<Wat
             let player = Victim::join(node, room, false, options.corrupt_one);
             all_joined.wait();
             let mut player = player?;
+            // The node has read what it sent before.
+            player.sent = 0;
             player.watch(options.round)?;
             Ok(player)
         };
@@ -279,13 +281,13 @@ fn watch(hosted: &mut Hosted, options: &Options, flood: Flood) -> io::Result<Wat
 /// Loses the connection and comes back, until the attack is over. How long each return took, in ms.
 fn return_until(is_over: &AtomicBool, mut player: Victim) -> io::Result<(Victim, Vec<f64>)> {
     let mut returns_ms = Vec::new();
+    player.sent = 0;
     while player.fault.is_none() && (returns_ms.is_empty() || !is_over.load(Ordering::Relaxed)) {
         let began = Instant::now();
         returns_ms.push(player.come_back()?.as_secs_f64() * 1e3);
         player.catch_up()?;
-        let next = RETURN_EVERY.saturating_sub(began.elapsed());
         if !is_over.load(Ordering::Relaxed) {
-            thread::sleep(next);
+            player.watch(RETURN_EVERY.saturating_sub(began.elapsed()))?;
         }
     }
     Ok((player, returns_ms))
