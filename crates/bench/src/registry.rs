@@ -178,7 +178,7 @@ fn publish(
     now: Duration,
 ) -> Option<(u64, Publication)> {
     let payload = Payload::Bytes(black_box(PAYLOAD).into());
-    match channels.publish(name, rule, (None, payload), now) {
+    match channels.publish(name, rule, None, (None, payload), now) {
         Ok(Published::To(channel, publication)) => Some((channel, publication)),
         Ok(Published::ToNobody) | Err(_) => None,
     }
@@ -231,7 +231,7 @@ fn register_beat_unregister(form: Form, times: u64) -> Run {
             metadata_bytes_max: 1_024,
             id_bytes_max: 64,
         };
-        let registry = Registry::new(limits);
+        let registry = Registry::new(limits, Default::default());
         for number in 0..OTHERS {
             let other = Registration::new(format!("other-{number}")).tag("other");
             if let Ok(prepared) = registry.prepare(other, PLACE, Duration::ZERO) {
@@ -263,13 +263,13 @@ fn register_beat_unregister(form: Form, times: u64) -> Run {
 /// Of one shard, where channels that nobody subscribes to end at once.
 fn channels() -> Channels {
     let max = TotalsMax { channels: 1_000, history_bytes: 1 << 20 };
-    Channels::new((0, 1), 7, Duration::ZERO, Arc::new(Totals::default()), max)
+    Channels::new((0, 1), (7, Default::default()), Duration::ZERO, Arc::new(Totals::default()), max)
 }
 
 fn subscribing(session: u64) -> Subscribing {
     static NAME: LazyLock<Arc<str>> = LazyLock::new(|| "guest".into());
     let member = Member { session, user: None, name: Arc::clone(&NAME) };
-    Subscribing { shard: 0, member, since: None }
+    Subscribing { shard: 0, member, since: None, creator: None }
 }
 
 /// Nothing was measured, and that is wrong.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use playfield_wire::client::Position;
 
+use crate::creator::Charge;
 use crate::history::History;
 use crate::{ChannelRule, Payload, Publication};
 
@@ -76,6 +77,8 @@ pub struct Past {
 pub(crate) struct Channel {
     pub(crate) name: Arc<str>,
     pub(crate) rule: Arc<ChannelRule>,
+    /// It is counted with its creator until it is dropped.
+    _charge: Charge,
     epoch: u64,
     offset: u64,
     pub(crate) history: History,
@@ -90,10 +93,17 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn new(name: Arc<str>, rule: Arc<ChannelRule>, epoch: u64, now: Duration) -> Self {
+    pub(crate) fn new(
+        name: Arc<str>,
+        rule: Arc<ChannelRule>,
+        charge: Charge,
+        epoch: u64,
+        now: Duration,
+    ) -> Self {
         Self {
             name,
             rule,
+            _charge: charge,
             epoch,
             offset: 0,
             history: History::default(),

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
+use foldhash::quality::SeedableRandomState;
 use playfield_wire::client::Position;
 
 use crate::channel::Channel;
+use crate::creator::{Charge, Creator};
 use crate::{Change, ChannelRule, Member, Members, Past, Payload, Publication, Start};
 
 /// The shard that is the home of the channel of this name.
@@ -40,10 +42,14 @@ pub struct TotalsMax {
 
 /// There are as many channels as there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+pub enum Full {
+    /// Of all together.
+    Node,
+    /// Because of their [`Creator`].
+    Creator,
+}
 
 /// A session that subscribes.
-#[derive(Debug)]
 pub struct Subscribing {
     /// Its shard.
     pub shard: u16,
@@ -51,6 +57,8 @@ pub struct Subscribing {
     pub member: Member,
     /// The last publication that it knows.
     pub since: Option<Position>,
+    /// Who is counted with the channel, if it has to be created.
+    pub creator: Option<Arc<dyn Creator>>,
 }
 
 /// What became of a publication.
@@ -66,7 +74,7 @@ pub enum Published {
 #[derive(Debug)]
 pub struct Channels {
     /// Strangers choose the names, but not the seed of the hash.
-    by_name: HashMap<Arc<str>, u64, RandomState>,
+    by_name: HashMap<Arc<str>, u64, SeedableRandomState>,
     by_number: HashMap<u64, Channel, RandomState>,
     /// The number of the next channel, and the distance to the one after that.
     next: u64,
@@ -78,16 +86,19 @@ pub struct Channels {
 impl Channels {
     /// No channels yet, on one of this many shards. `linger` is how long a channel without
     /// subscribers is kept, so that those who come back soon know that they missed nothing.
+    ///
+    /// The seed is of the channels' epochs. Strangers, who choose names and learn epochs, must not
+    /// be able to guess the state of the hash from it, or otherwise.
     #[must_use]
     pub fn new(
         (shard, shards): (u16, usize),
-        seed: u64,
+        (seed, hasher): (u64, SeedableRandomState),
         linger: Duration,
         totals: Arc<Totals>,
         max: TotalsMax,
     ) -> Self {
         Self {
-            by_name: HashMap::default(),
+            by_name: HashMap::with_hasher(hasher),
             by_number: HashMap::default(),
             next: u64::from(shard) + 1,
             step: shards as u64,
@@ -119,10 +130,10 @@ impl Channels {
         subscribing: Subscribing,
         now: Duration,
     ) -> Result<(Start, Option<Arc<Change>>), Full> {
-        let number = self.create(name, rule, now)?;
-        let Subscribing { shard, member, since } = subscribing;
+        let Subscribing { shard, member, since, creator } = subscribing;
+        let number = self.create(name, rule, creator, now)?;
         self.with(number, now, |channel| channel.subscribe(number, shard, member, since, now))
-            .ok_or(Full)
+            .ok_or(Full::Node)
     }
 
     /// A session subscribes no longer, if `live`, and is a member no longer, if it `leaves`. The
@@ -138,7 +149,8 @@ impl Channels {
         self.with(number, now, end).flatten()
     }
 
-    /// Publishes in the channel of this name. It is created if it would keep the publication.
+    /// Publishes in the channel of this name. It is created, for `creator`, if it would keep the
+    /// publication.
     ///
     /// # Errors
     /// If there are too many channels.
@@ -146,12 +158,13 @@ impl Channels {
         &mut self,
         name: &str,
         rule: &Arc<ChannelRule>,
+        creator: Option<Arc<dyn Creator>>,
         (user, payload): (Option<Arc<str>>, Payload),
         now: Duration,
     ) -> Result<Published, Full> {
         let number = match self.by_name.get(name) {
             Some(&number) => number,
-            None if rule.keeps_history() => self.create(&name.into(), rule, now)?,
+            None if rule.keeps_history() => self.create(&name.into(), rule, creator, now)?,
             None => return Ok(Published::ToNobody),
         };
         let publish = |channel: &mut Channel| channel.publish(user, payload, now);
@@ -218,6 +231,7 @@ impl Channels {
         &mut self,
         name: &Arc<str>,
         rule: &Arc<ChannelRule>,
+        creator: Option<Arc<dyn Creator>>,
         now: Duration,
     ) -> Result<u64, Full> {
         if let Some(&number) = self.by_name.get(name) {
@@ -226,12 +240,16 @@ impl Channels {
         let Upkeep { totals, max, .. } = &self.upkeep;
         if totals.channels.fetch_add(1, Ordering::Relaxed) >= max.channels {
             totals.channels.fetch_sub(1, Ordering::Relaxed);
-            return Err(Full);
+            return Err(Full::Node);
         }
+        let Some(charge) = Charge::of(creator) else {
+            totals.channels.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full::Creator);
+        };
         let number = self.next;
         self.next += self.step;
-        let channel =
-            Channel::new(Arc::clone(name), Arc::clone(rule), epoch(self.seed, number), now);
+        let epoch = epoch(self.seed, number);
+        let channel = Channel::new(Arc::clone(name), Arc::clone(rule), charge, epoch, now);
         self.by_name.insert(Arc::clone(name), number);
         self.by_number.insert(number, channel);
         Ok(number)

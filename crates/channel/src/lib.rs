@@ -9,6 +9,7 @@
 mod backlog;
 mod channel;
 mod channels;
+mod creator;
 mod history;
 mod pattern;
 mod publication;
@@ -17,6 +18,7 @@ mod rule;
 pub use backlog::{Backlog, Pushed, Waiting};
 pub use channel::{Change, Member, Members, Past, Start};
 pub use channels::{Channels, Full, Published, Subscribing, Totals, TotalsMax, home_of};
+pub use creator::Creator;
 pub use pattern::{Pattern, PatternError};
 pub use publication::{Payload, Publication};
 pub use rule::{Access, Asker, ChannelRule, ChannelRules, PayloadKind, Slow};

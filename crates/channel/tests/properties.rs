@@ -55,7 +55,7 @@ proptest! {
         let rule = Arc::new(rule.presence(playfield_channel::Access::Anyone));
         let totals = Arc::new(Totals::default());
         let max = TotalsMax { channels: 1, history_bytes: 800 };
-        let mut channels = Channels::new((1, 3), 7, LINGER, totals, max);
+        let mut channels = Channels::new((1, 3), (7, Default::default()), LINGER, totals, max);
         let name: Arc<str> = "a".into();
         let mut now = Duration::ZERO;
         let mut all: Vec<u64> = Vec::new();
@@ -69,7 +69,7 @@ proptest! {
             match step {
                 Step::Publish { bytes } => {
                     let payload = Payload::Bytes(vec![0; bytes].into());
-                    let published = channels.publish(&name, &rule, (None, payload), now).unwrap();
+                    let published = channels.publish(&name, &rule, None, (None, payload), now).unwrap();
                     let Published::To(number, publication) = published else {
                         panic!("the channel keeps publications")
                     };
@@ -87,7 +87,7 @@ proptest! {
                 }
                 Step::Subscribe { session } if !live.contains(&session) => {
                     let since = known.get(&session).copied();
-                    let subscribing = Subscribing { shard: 1, member: member(session), since };
+                    let subscribing = Subscribing { shard: 1, member: member(session), since, creator: None };
                     let (start, change) = channels.subscribe(&name, &rule, subscribing, now).unwrap();
                     if epoch.replace(start.epoch) != Some(start.epoch) {
                         all.clear();

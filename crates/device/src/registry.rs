@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use foldhash::quality::RandomState;
+use foldhash::quality::SeedableRandomState;
 
 use crate::device::Stage;
 use crate::stripe::Stripe;
@@ -107,7 +107,7 @@ pub struct Page {
 pub struct Registry {
     stripes: Box<[Mutex<Stripe>]>,
     /// Strangers choose the ids, but not its seed.
-    hasher: RandomState,
+    hasher: SeedableRandomState,
     tags: Tags,
     count: AtomicUsize,
     numbers: AtomicU64,
@@ -115,13 +115,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// No devices yet.
+    /// No devices yet. The state of `hasher` must be such that strangers, who choose ids and tags,
+    /// can't guess it.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits, hasher: SeedableRandomState) -> Self {
         Self {
             stripes: (0..STRIPES).map(|_| Mutex::default()).collect(),
-            hasher: RandomState::default(),
-            tags: Tags::default(),
+            tags: Tags::new(&hasher),
+            hasher,
             count: AtomicUsize::new(0),
             numbers: AtomicU64::new(1),
             limits,

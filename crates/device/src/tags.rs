@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use foldhash::quality::RandomState;
+use foldhash::quality::SeedableRandomState;
 
 use crate::Device;
 use crate::shrink::{Slots, shrink_map};
@@ -24,23 +24,22 @@ impl TagSlot {
     }
 }
 
-type Tagged = HashMap<Arc<str>, Slots<Arc<Device>>, RandomState>;
+type Tagged = HashMap<Arc<str>, Slots<Arc<Device>>, SeedableRandomState>;
 
 pub(crate) struct Tags {
     stripes: Box<[Mutex<Tagged>]>,
-    hasher: RandomState,
-}
-
-impl Default for Tags {
-    fn default() -> Self {
-        let stripes = (0..STRIPES).map(|_| Mutex::default()).collect();
-        Self { stripes, hasher: RandomState::default() }
-    }
+    hasher: SeedableRandomState,
 }
 
 impl Tags {
+    pub(crate) fn new(hasher: &SeedableRandomState) -> Self {
+        let stripe = |_| Mutex::new(HashMap::with_hasher(hasher.clone()));
+        Self { stripes: (0..STRIPES).map(stripe).collect(), hasher: hasher.clone() }
+    }
+
     fn stripe(&self, tag: &str) -> MutexGuard<'_, Tagged> {
-        let at = self.hasher.hash_one(tag) as usize % STRIPES;
+        // The tables of all stripes have this hash, and use its lowest and highest bits.
+        let at = (self.hasher.hash_one(tag) >> 32) as usize % STRIPES;
         // Nothing under the lock can panic half-way through a change.
         self.stripes[at].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -36,7 +36,7 @@ fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
 
 #[test]
 fn a_device_is_found_by_its_id_and_its_tags_until_it_is_removed() {
-    let registry = Registry::new(LIMITS);
+    let registry = Registry::new(LIMITS, Default::default());
     let one = Registration::new("one").tag("a").tag("b").metadata("fw", "7").user("ann");
     let one = register(&registry, one).unwrap();
     assert!(one.replaced.is_none());
@@ -58,7 +58,7 @@ fn a_device_is_found_by_its_id_and_its_tags_until_it_is_removed() {
 
 #[test]
 fn one_that_takes_the_place_of_another_is_the_only_one_of_its_id() {
-    let registry = Registry::new(LIMITS);
+    let registry = Registry::new(LIMITS, Default::default());
     let first = register(&registry, Registration::new("one").tag("old")).unwrap().device;
     let second = register(&registry, Registration::new("one").tag("new")).unwrap();
     assert_eq!(second.replaced.unwrap().number(), first.number());
@@ -74,7 +74,7 @@ fn one_that_takes_the_place_of_another_is_the_only_one_of_its_id() {
 
 #[test]
 fn tags_and_metadata_change_while_it_is_registered() {
-    let registry = Registry::new(LIMITS);
+    let registry = Registry::new(LIMITS, Default::default());
     let device = register(&registry, Registration::new("one").tag("a").tag("b")).unwrap().device;
     registry.set_tags(&device, texts(["b", "c", "b"])).unwrap();
     assert_eq!(["a", "b", "c"].map(|tag| registry.count_of_tag(tag)), [0, 1, 1]);
@@ -91,7 +91,7 @@ fn tags_and_metadata_change_while_it_is_registered() {
 
 #[test]
 fn one_more_than_a_limit_is_refused() {
-    let registry = Registry::new(Limits { devices_max: 2, ..LIMITS });
+    let registry = Registry::new(Limits { devices_max: 2, ..LIMITS }, Default::default());
     let refuse = |registration| register(&registry, registration).unwrap_err();
     assert_eq!(refuse(Registration::new("")), RegisterError::Empty);
     assert_eq!(refuse(Registration::new("one").tag("")), RegisterError::Empty);
@@ -119,7 +119,7 @@ fn one_more_than_a_limit_is_refused() {
 
 #[test]
 fn pages_hold_each_device_once_while_others_come_and_go() {
-    let registry = Registry::new(LIMITS);
+    let registry = Registry::new(LIMITS, Default::default());
     let devices: Vec<Arc<Device>> = (0..500)
         .map(|id| register(&registry, Registration::new(format!("d{id}")).tag("t")).unwrap().device)
         .collect();
@@ -155,7 +155,7 @@ fn pages_hold_each_device_once_while_others_come_and_go() {
 
 #[test]
 fn what_was_heard_is_seen_without_a_lock() {
-    let registry = Registry::new(LIMITS);
+    let registry = Registry::new(LIMITS, Default::default());
     let device = register(&registry, Registration::new("one")).unwrap().device;
     device.heard(Duration::from_micros(1_500_001));
     assert_eq!(registry.get("one").unwrap().last_seen(), Duration::from_micros(1_500_001));

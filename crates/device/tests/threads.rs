@@ -12,7 +12,7 @@ use crate::registry::{LIMITS, place};
 /// there was one at most.
 #[test]
 fn those_that_fight_for_one_id_leave_nothing_behind() {
-    let registry = Registry::new(LIMITS);
+    let registry = Registry::new(LIMITS, Default::default());
     let replaced = AtomicUsize::new(0);
     let removed = AtomicUsize::new(0);
     let rounds = 2000;

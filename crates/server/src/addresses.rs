@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use playfield_channel::Creator;
 use playfield_room::Error;
 
 use crate::config::{Config, Network, masked};
@@ -53,6 +54,7 @@ struct Shared {
     handshakes_of_one_max: usize,
     requests_of_one_max: usize,
     away_of_one_max: usize,
+    channels_of_one_max: usize,
     bytes_max: usize,
     bytes_of_one_max: usize,
     rates: [Rate; PACES],
@@ -70,6 +72,8 @@ pub(crate) struct Address {
     requests: AtomicUsize,
     bytes: AtomicUsize,
     away: AtomicUsize,
+    /// Those that its clients have created.
+    channels: AtomicUsize,
     /// By [`Pace`].
     allowances: Mutex<[Allowance; PACES]>,
     /// When an allowance was last drawn on, in milliseconds.
@@ -145,6 +149,7 @@ impl Addresses {
             handshakes_of_one_max: config.handshakes_per_address_max,
             requests_of_one_max: config.http_requests_per_address_max,
             away_of_one_max: config.sessions_away_per_address_max,
+            channels_of_one_max: config.channels_per_address_max,
             bytes_max: config.peer_bytes_max,
             bytes_of_one_max: config.peer_bytes_per_address_max,
             rates,
@@ -251,6 +256,7 @@ impl Address {
             requests: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             away: AtomicUsize::new(0),
+            channels: AtomicUsize::new(0),
             allowances: Mutex::default(),
             drawn_at_ms: AtomicU64::new(0),
         }
@@ -338,6 +344,16 @@ impl Address {
 
     fn lock(&self) -> MutexGuard<'_, [Allowance; PACES]> {
         self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Creator for Address {
+    fn creates(&self) -> bool {
+        add_below(&self.channels, self.limit(self.shared.channels_of_one_max))
+    }
+
+    fn ended(&self) {
+        self.channels.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

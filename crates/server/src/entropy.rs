@@ -1,5 +1,13 @@
 //! Random numbers: from the system, or, where a run must repeat, from a seed.
 
+use std::sync::OnceLock;
+
+use foldhash::SharedSeed;
+use foldhash::quality::SeedableRandomState;
+
+/// A part of the hashes of names, which foldhash wants to live as long as the process.
+static SHARED_SEED: OnceLock<SharedSeed> = OnceLock::new();
+
 /// A source of random bytes.
 pub(crate) enum Entropy {
     /// The system's, unguessable.
@@ -55,8 +63,34 @@ impl Entropy {
         (self.number() >> 11).max(1)
     }
 
+    /// A hash of names that strangers choose, and whose collisions they can't guess. What foldhash
+    /// takes otherwise is made of addresses and the time.
+    pub(crate) fn hasher(&mut self) -> SeedableRandomState {
+        // Both are drawn each time, so that what is drawn later does not depend on other nodes.
+        let (own, shared) = (self.number(), self.number());
+        SeedableRandomState::with_seed(
+            own,
+            SHARED_SEED.get_or_init(|| SharedSeed::from_u64(shared)),
+        )
+    }
+
     /// A random number.
     pub(crate) fn number(&mut self) -> u64 {
         u64::from_le_bytes(self.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher as _;
+
+    use super::Entropy;
+
+    #[test]
+    fn hashes_of_names_follow_from_the_source_alone() {
+        let hash = |mut entropy: Entropy| entropy.hasher().hash_one("chat:lobby");
+        assert_eq!(hash(Entropy::Seeded(1)), hash(Entropy::Seeded(1)));
+        assert_ne!(hash(Entropy::Seeded(1)), hash(Entropy::Seeded(2)));
+        assert_ne!(hash(Entropy::System), hash(Entropy::System));
     }
 }

@@ -17,7 +17,7 @@ use mio::{Events, Interest, Poll, Token};
 use accept::Listener;
 use layer::{Tls, part};
 
-use crate::mailbox::{Mailbox, Parcel};
+use crate::mailbox::{Backlog, Mailbox, Parcel};
 use crate::memory::shrink_table;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::{Shard, SocketChange};
@@ -91,6 +91,8 @@ const EVENTS: usize = 1024;
 /// all of it lies in the processor's cache.
 const EARLY_WRITE_BYTES: usize = 64 << 10;
 
+/// How long parcels of other threads are handled in one turn. The rest comes first in the next.
+const PARCELS_PER_TURN: Duration = Duration::from_millis(5);
 /// How long input is read in one turn, before what came of it is written.
 const INPUT_PER_TURN: Duration = Duration::from_millis(5);
 /// A room that is late by more than this comes before input.
@@ -114,6 +116,10 @@ pub(crate) struct EventLoop {
     deals: bool,
     /// By the connections' places.
     sockets: Vec<Option<Socket>>,
+    /// What other threads sent and there was no time for.
+    backlog: Backlog,
+    /// Some of it may be left for the next turn.
+    mail_waits: bool,
     /// Connections to be served.
     queue: VecDeque<ConnectionKey>,
     /// Connections that took much lately, which come after the others.
@@ -180,6 +186,8 @@ impl EventLoop {
             listeners,
             deals,
             sockets: Vec::new(),
+            backlog: Backlog::default(),
+            mail_waits: false,
             queue: VecDeque::new(),
             queue_of_busy: VecDeque::new(),
             writable: VecDeque::new(),
@@ -217,7 +225,7 @@ impl EventLoop {
         self.stop_if_told();
         // The last output of rooms elsewhere is in the mailbox when they have ended.
         let is_last = self.has_to_part();
-        self.take_mail();
+        self.take_mail(is_last);
         if is_last {
             self.said_goodbye = true;
             self.shard.say_goodbye();
@@ -247,14 +255,19 @@ impl EventLoop {
         self.published.pulse.rest();
     }
 
-    fn take_mail(&mut self) {
-        for parcel in self.shared.mailboxes[self.index].take() {
-            match parcel {
+    /// Handles what other threads sent: all of it if it is the last.
+    fn take_mail(&mut self, is_last: bool) {
+        let mut backlog = std::mem::take(&mut self.backlog);
+        let shared = Arc::clone(&self.shared);
+        let began = self.now();
+        let is_over = || !is_last && shared.began.elapsed() >= began + PARCELS_PER_TURN;
+        self.mail_waits =
+            backlog.work_off(&shared.mailboxes[self.index], is_over, |parcel| match parcel {
                 Parcel::Mail(mail) => self.shard.mail(mail),
                 Parcel::Moved { socket, layer, moving } => self.take_over(socket, layer, moving),
                 Parcel::Accepted(newcomer) => self.welcome(newcomer),
-            }
-        }
+            });
+        self.backlog = backlog;
     }
 
     /// Notes what the system says can be read and written.
@@ -597,7 +610,8 @@ impl EventLoop {
 
     /// How long to wait for something to happen.
     fn timeout(&self) -> Option<Duration> {
-        if !self.queue.is_empty() || !self.queue_of_busy.is_empty() || self.writes_on {
+        let has_input = !self.queue.is_empty() || !self.queue_of_busy.is_empty() || self.mail_waits;
+        if has_input || self.writes_on {
             return Some(Duration::ZERO);
         }
         let accepts_at = self.listeners.iter().filter_map(|listener| listener.accepts_at).min();

@@ -9,6 +9,7 @@ use playfield_room::{Error, Result};
 use playfield_wire::ErrorCode;
 
 use crate::config::Config;
+use crate::entropy::Entropy;
 use crate::handle::NodeHandle;
 use crate::panics::guard;
 
@@ -177,14 +178,16 @@ impl HostedFleet {
         user: Box<dyn Fleet>,
         settings: FleetSettings,
         config: &Config,
+        entropy: &mut Entropy,
     ) -> Result<Self, PatternError> {
         let FleetSettings { silent_ms, duplicates, payload, ids } = settings;
-        let registry = Registry::new(Limits {
+        let limits = Limits {
             devices_max: config.devices_max,
             tags_max: config.device_tags_max,
             metadata_bytes_max: config.device_metadata_bytes_max,
             id_bytes_max: config.device_id_bytes_max,
-        });
+        };
+        let registry = Registry::new(limits, entropy.hasher());
         let silent = (silent_ms > 0).then(|| Duration::from_millis(silent_ms.max(100)));
         Ok(Self { user, registry, duplicates, payload, ids: ids?, silent })
     }

@@ -118,6 +118,40 @@ impl Mailbox {
     }
 }
 
+/// How many parcels are handled before the time is looked at again.
+const PARCELS_AT_ONCE: usize = 8;
+
+/// Parcels that were taken out of a mailbox and are not handled yet.
+#[derive(Default)]
+pub(crate) struct Backlog(VecDeque<Parcel>);
+
+impl Backlog {
+    /// Handles what is in the backlog and then what is in the mailbox, oldest first, until
+    /// `is_over`. Returns whether some may be left: the mailbox does not wake the shard for it.
+    pub(crate) fn work_off(
+        &mut self,
+        mailbox: &Mailbox,
+        mut is_over: impl FnMut() -> bool,
+        mut handle: impl FnMut(Parcel),
+    ) -> bool {
+        let mut is_refilled = false;
+        loop {
+            if self.0.is_empty() {
+                // Only once: what is put in later wakes the shard.
+                if std::mem::replace(&mut is_refilled, true) {
+                    return false;
+                }
+                self.0 = mailbox.take();
+            }
+            let count = self.0.len().min(PARCELS_AT_ONCE);
+            self.0.drain(..count).for_each(&mut handle);
+            if count > 0 && is_over() {
+                return true;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
@@ -125,7 +159,7 @@ mod tests {
     use mio::{Poll, Token, Waker};
     use playfield_wire::ErrorCode;
 
-    use super::{Mailbox, Parcel};
+    use super::{Backlog, Mailbox, PARCELS_AT_ONCE, Parcel};
     use crate::shard::keys::ConnectionKey;
     use crate::shard::mail::ShardMail;
 
@@ -135,11 +169,44 @@ mod tests {
         ShardMail::Doom { connection, code, text, unless_away: false }
     }
 
-    fn numbers(mailbox: &Mailbox) -> Vec<u64> {
-        let number = |parcel| match parcel {
+    #[test]
+    fn what_there_is_no_time_for_stays_in_the_backlog_in_order() {
+        let poll = Poll::new().unwrap();
+        let mailbox = Mailbox::new(100, Waker::new(poll.registry(), Token(0)).unwrap().into());
+        let most = PARCELS_AT_ONCE as u64;
+        let put = |from: u64, to: u64| {
+            for number in from..to {
+                assert!(mailbox.push(Parcel::Mail(mail(number))).is_ok());
+            }
+        };
+        let mut backlog = Backlog::default();
+        let mut handled = Vec::new();
+        let mut work = |is_over: bool| {
+            let before = handled.len();
+            let is_left =
+                backlog.work_off(&mailbox, || is_over, |parcel| handled.push(number(parcel)));
+            (handled.len() - before, is_left)
+        };
+        assert_eq!(work(true), (0, false), "nothing takes no time");
+        put(0, most);
+        assert_eq!(work(true), (PARCELS_AT_ONCE, true), "some may have come meanwhile");
+        assert_eq!(work(true), (0, false));
+        put(most, 2 * most + 1);
+        assert_eq!(work(true), (PARCELS_AT_ONCE, true));
+        put(2 * most + 1, 2 * most + 3);
+        // What is left of before, and what came meanwhile, which nothing announces any more.
+        assert_eq!(work(false), (3, false));
+        assert_eq!(handled, (0..2 * most + 3).collect::<Vec<_>>());
+    }
+
+    fn number(parcel: Parcel) -> u64 {
+        match parcel {
             Parcel::Mail(ShardMail::Doom { connection, .. }) => connection.bits(),
             _ => panic!("only such mail was put in"),
-        };
+        }
+    }
+
+    fn numbers(mailbox: &Mailbox) -> Vec<u64> {
         mailbox.take().into_iter().map(number).collect()
     }
 

@@ -354,7 +354,9 @@ impl Server {
         node.tickets = tickets;
         node.channel_rules = channel_rules;
         node.fleet = fleet
-            .map(|(fleet, settings)| HostedFleet::new(fleet, settings, &node.config))
+            .map(|(fleet, settings)| {
+                HostedFleet::new(fleet, settings, &node.config, &mut Entropy::System)
+            })
             .transpose()
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let node = Arc::new(node);

@@ -133,7 +133,7 @@ counters! {
     /// Joins that were refused because of `keys_missed_per_address_per_minute_max`.
     keys_refused_by_address,
     /// Requests that may create a channel and came when
-    /// `channels_opened_per_address_per_minute_max` was reached.
+    /// `channels_opened_per_address_per_minute_max` or `channels_per_address_max` was reached.
     channels_refused_by_address,
     /// Connections that were refused because their PROXY header could not be read.
     proxies_refused,

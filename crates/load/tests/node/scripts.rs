@@ -47,7 +47,7 @@ fn the_scripts_of_the_documentation_can_be_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/load.md");
     let text = std::fs::read_to_string(path).unwrap();
     let blocks: Vec<_> = text.split("```toml\n").skip(1).collect();
-    assert_eq!(blocks.len(), 3);
+    assert_eq!(blocks.len(), 4);
     for block in blocks {
         let block = block.split("```").next().unwrap_or_default();
         let scripts = script::parse("load.md", block).unwrap_or_else(|error| panic!("{error}"));

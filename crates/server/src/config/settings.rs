@@ -362,6 +362,9 @@ settings! {
     rooms_created_per_address_per_minute_max: u64 = "300", 1..=10_000_000;
     /// Maximum joins from one address per minute by a key that no room has; also the burst.
     keys_missed_per_address_per_minute_max: u64 = "300", 1..=10_000_000;
+    /// Maximum channels that exist because a client at one address subscribed to them or published
+    /// in them first.
+    channels_per_address_max: usize = "10000", 1..=10_000_000;
     /// Maximum channels per minute that the sessions of one address start to use; also the burst.
     channels_opened_per_address_per_minute_max: u64 = "10000", 1..=10_000_000;
     /// Bits of an IPv6 address that count: those that begin with the same bits are one address.

@@ -32,8 +32,8 @@ impl NodeHandle {
     fn publish_payload(&self, channel: &str, payload: Payload) -> Result<()> {
         self.node.check_publication(channel, &payload)?;
         let home = home_of(channel, self.node.shards);
-        let (name, user, answers) = (channel.into(), None, None);
-        let mail = ChannelMail::Publish { name, user, payload, answers };
+        let name = channel.into();
+        let mail = ChannelMail::Publish { name, user: None, payload, creator: None, answers: None };
         self.post(home, ShardMail::Channel(Box::new(mail)))
     }
 }

@@ -173,7 +173,7 @@ impl Shard {
         let rates = Rates::new(&node.config);
         let config = &node.config;
         let connections = Connections::new(config.resume_bytes_max, config.outbox_high_bytes);
-        let channels = ShardChannels::new(&node, index, entropy.number());
+        let channels = ShardChannels::new(&node, index, entropy.number(), entropy.hasher());
         let delivery = Delivery {
             node,
             shard: index,

@@ -30,6 +30,10 @@ const RECORD_PART: usize = 4;
 /// What a record takes beside its plaintext, at most: its header, and what the cipher adds.
 const RECORD_OVERHEAD: usize = 64;
 
+/// Types of records that may come before an alert (RFC 8446, 5.1).
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const HANDSHAKE: u8 = 22;
+
 /// What the state of the TLS library takes, nearly: `playfield bench tls` measures it.
 const STATE_BYTES: usize = 4 << 10;
 
@@ -196,15 +200,19 @@ impl TlsConnection {
         Ok(received)
     }
 
-    /// Encodes the alert that an error has left. `input` is what was received and is not done
-    /// with: parts of a handshake message lie in it, to which the state refers.
+    /// Encodes the alert that an error has left, and what the client is to read before it. `input`
+    /// is what was received and is not done with: parts of a handshake message lie in it, to which
+    /// the state refers.
     fn encode_alert(&mut self, input: &mut [u8]) -> Result<(), Error> {
-        // Once: whatever else was to be sent is encoded before more is read, and to go on would
-        // read the input that is wrong once more.
-        if let ConnectionState::EncodeTlsData(mut data) =
+        while let ConnectionState::EncodeTlsData(mut data) =
             self.state.process_tls_records(input).state?
         {
+            let start = self.unsent.len();
             encode(&mut self.unsent, |out| data.encode(out))?;
+            // An alert is the last. To go on would read the input that is wrong once more.
+            if !matches!(self.unsent.get(start), Some(&(HANDSHAKE | CHANGE_CIPHER_SPEC))) {
+                break;
+            }
         }
         Ok(())
     }

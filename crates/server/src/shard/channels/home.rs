@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use playfield_channel::{
-    Change, ChannelRule, Full, Payload, Publication, Published, Subscribing, home_of,
+    Change, ChannelRule, Creator, Full, Payload, Publication, Published, Subscribing, home_of,
 };
 use playfield_room::Error;
 use playfield_wire::{ErrorCode, excerpt};
@@ -16,9 +16,11 @@ impl Delivery {
     /// Does what mail about channels says, which came from another shard or from this one.
     pub(crate) fn channel_mail(&mut self, mail: ChannelMail) {
         match mail {
-            ChannelMail::Subscribe { shard, connection, serial, name, member, since } => {
+            ChannelMail::Subscribe { shard, connection, serial, name, member, since, creator } => {
                 let session = member.session;
-                let (start, change) = match self.begin(shard, &name, member, since) {
+                let creator: Arc<dyn Creator> = creator;
+                let subscribing = Subscribing { shard, member, since, creator: Some(creator) };
+                let (start, change) = match self.begin(&name, subscribing) {
                     Ok((start, change)) => (Ok(start), change),
                     Err(error) => (Err(error), None),
                 };
@@ -33,8 +35,9 @@ impl Delivery {
                 let change = home.unsubscribe(channel, (shard, session), (live, leaves), now);
                 self.announce(channel, change);
             }
-            ChannelMail::Publish { name, user, payload, answers } => {
-                let offset = self.publish_here(&name, user, payload);
+            ChannelMail::Publish { name, user, payload, creator, answers } => {
+                let creator = creator.map(|address| address as Arc<dyn Creator>);
+                let offset = self.publish_here(&name, creator, (user, payload));
                 match (answers, offset) {
                     (Some((shard, connection, request)), offset) => {
                         let mail = ChannelMail::Published { connection, request, offset };
@@ -103,8 +106,8 @@ impl Delivery {
                     let error = Error::new(ErrorCode::Busy, text);
                     return self.refuse_publication(name, &error);
                 }
-                let (name, user, answers) = (name.into(), None, None);
-                let mail = ChannelMail::Publish { name, user, payload, answers };
+                let (name, user, creator, answers) = (name.into(), None, None, None);
+                let mail = ChannelMail::Publish { name, user, payload, creator, answers };
                 self.mail_channel(home, mail);
             }
             Err(error) => self.refuse_publication(name, &error),
@@ -119,20 +122,25 @@ impl Delivery {
 
     fn begin(
         &mut self,
-        shard: u16,
         name: &Arc<str>,
-        member: playfield_channel::Member,
-        since: Option<playfield_wire::client::Position>,
+        subscribing: Subscribing,
     ) -> Result<(playfield_channel::Start, Option<Arc<Change>>), Error> {
         let rule = Arc::clone(self.node.channel_rule(name)?);
-        let subscribing = Subscribing { shard, member, since };
         let begun = self.channels.home.subscribe(name, &rule, subscribing, self.channels.now);
-        begun.map_err(|Full| self.too_many_channels())
+        begun.map_err(|full| self.too_many_channels(full))
     }
 
-    fn too_many_channels(&self) -> Error {
-        let channels_max = self.node.config.channels_max;
-        Error::new(ErrorCode::Limit, format!("channels_max: there are {channels_max} channels"))
+    fn too_many_channels(&mut self, full: Full) -> Error {
+        let config = &self.node.config;
+        let text = match full {
+            Full::Node => format!("channels_max: there are {} channels", config.channels_max),
+            Full::Creator => {
+                self.counters.channels_refused_by_address += 1;
+                let most = config.channels_per_address_max;
+                format!("channels_per_address_max: your address has created {most} channels")
+            }
+        };
+        Error::new(ErrorCode::Limit, text)
     }
 
     /// Publishes in a channel whose home this is, and says at which offset; 0 if nobody subscribes
@@ -140,13 +148,13 @@ impl Delivery {
     fn publish_here(
         &mut self,
         name: &str,
-        user: Option<Arc<str>>,
-        payload: Payload,
+        creator: Option<Arc<dyn Creator>>,
+        publication: (Option<Arc<str>>, Payload),
     ) -> Result<u64, Error> {
         let rule: Arc<ChannelRule> = Arc::clone(self.node.channel_rule(name)?);
         let now = self.channels.now;
-        let published = self.channels.home.publish(name, &rule, (user, payload), now);
-        match published.map_err(|Full| self.too_many_channels())? {
+        let published = self.channels.home.publish(name, &rule, creator, publication, now);
+        match published.map_err(|full| self.too_many_channels(full))? {
             Published::To(channel, publication) => {
                 self.counters.publications += 1;
                 let offset = publication.offset;

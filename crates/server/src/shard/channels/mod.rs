@@ -16,6 +16,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::quality::SeedableRandomState;
 use playfield_channel::{
     Backlog, Change, ChannelRule, Channels, Member, Members, Past, Payload, PayloadKind, Start,
     TotalsMax,
@@ -24,6 +25,7 @@ use playfield_room::Error;
 use playfield_wire::RequestNumber;
 use playfield_wire::client::Position;
 
+use crate::addresses::Address;
 use crate::node::Node;
 use crate::shard::channels::frames::Frames;
 use crate::shard::keys::ConnectionKey;
@@ -99,6 +101,7 @@ pub(crate) enum ChannelMail {
         name: Arc<str>,
         member: Member,
         since: Option<Position>,
+        creator: Arc<Address>,
     },
     /// To the session's shard: how it begins. What is published from here on follows.
     Subscribed {
@@ -116,6 +119,8 @@ pub(crate) enum ChannelMail {
         name: Arc<str>,
         user: Option<Arc<str>>,
         payload: Payload,
+        /// The client's address, if one publishes.
+        creator: Option<Arc<Address>>,
         answers: Option<(u16, ConnectionKey, RequestNumber)>,
     },
     /// To the session's shard: what became of its publication.
@@ -149,7 +154,7 @@ pub(crate) fn payload_of(payload: playfield_room::Payload) -> Payload {
 }
 
 impl ShardChannels {
-    pub(crate) fn new(node: &Node, shard: u16, seed: u64) -> Self {
+    pub(crate) fn new(node: &Node, shard: u16, seed: u64, hasher: SeedableRandomState) -> Self {
         let max = TotalsMax {
             channels: node.config.channels_max,
             history_bytes: node.config.channel_history_bytes_max,
@@ -157,7 +162,7 @@ impl ShardChannels {
         let totals = Arc::clone(&node.channel_totals);
         let linger = node.config.channel_linger();
         Self {
-            home: Channels::new((shard, node.shards), seed, linger, totals, max),
+            home: Channels::new((shard, node.shards), (seed, hasher), linger, totals, max),
             local: HashMap::new(),
             now: Duration::ZERO,
             subscriptions: 0,

@@ -136,7 +136,9 @@ impl Shard {
     ) -> Result<(), Error> {
         let rule = self.admit_to_channel(key, name, Wish::Subscribe)?;
         let node = Arc::clone(&self.delivery.node);
-        let Some(session) = self.delivery.connections.session_mut(key) else { return Ok(()) };
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return Ok(()) };
+        let creator = Arc::clone(connection.tally.address());
+        let Some(session) = connection.session.as_deref_mut() else { return Ok(()) };
         let wants_presence = presence && session.asks(|asker| rule.may_see_members(asker, name));
         let member = session.as_member();
         let own = session.extras_mut().channels.get_or_insert_default();
@@ -178,7 +180,8 @@ impl Shard {
         }
         let (shard, connection) = (self.delivery.shard, key);
         let home = self.delivery.home_of(&name);
-        let mail = ChannelMail::Subscribe { shard, connection, serial, name, member, since };
+        let mail =
+            ChannelMail::Subscribe { shard, connection, serial, name, member, since, creator };
         self.mail_home(key, home, mail);
         Ok(())
     }
@@ -211,6 +214,7 @@ impl Shard {
         let rule = self.admit_to_channel(key, name, Wish::Publish)?;
         let Some(connection) = self.delivery.connections.get(key) else { return Ok(()) };
         let Some(session) = connection.session.as_deref() else { return Ok(()) };
+        let creator = rule.keeps_history().then(|| Arc::clone(connection.tally.address()));
         let user: Option<Arc<str>> = session.user().map(Into::into);
         let read = Payload::read(rule.payload_kind(), connection.dialect.format, payload);
         let payload = read.map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))?;
@@ -218,7 +222,7 @@ impl Shard {
         let home = self.delivery.home_of(name);
         let answers = request.map(|request| (self.delivery.shard, key, request));
         let name = name.into();
-        self.mail_home(key, home, ChannelMail::Publish { name, user, payload, answers });
+        self.mail_home(key, home, ChannelMail::Publish { name, user, payload, creator, answers });
         Ok(())
     }
 

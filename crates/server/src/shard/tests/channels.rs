@@ -543,6 +543,45 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     ann.publish(&mut world, "plain:a", "1");
     assert_eq!(ann.told(&mut world), [Told::Published { offset: 1 }], "it has used it before");
 
+    let settings = [
+        ("channels_per_address_max", "3"),
+        ("channel_linger_ms", "1000"),
+        ("trusted_addresses", ""),
+    ];
+    let mut world = World::new(SHARDS, &settings);
+    let mut ann = Listener::packed(&mut world, 0, "ann");
+    let mut bob = Listener::packed(&mut world, 1, "bob");
+    // What exists counts once, and not what only passes.
+    for name in ["plain:a", "plain:b", "plain:c", "plain:d"] {
+        ann.publish(&mut world, name, "1");
+        assert_eq!(ann.told(&mut world), [Told::Published { offset: 0 }]);
+    }
+    for name in ["plain:a", "plain:b"] {
+        ann.subscribe(&mut world, name);
+        assert_eq!(ann.told(&mut world), [subscribed(name, 0, false, 0)]);
+        bob.subscribe(&mut world, name);
+        assert_eq!(bob.told(&mut world), [subscribed(name, 0, false, 0)]);
+    }
+    bob.publish(&mut world, "chat:a", "1");
+    assert_eq!(bob.told(&mut world), [Told::Published { offset: 1 }]);
+    bob.publish(&mut world, "chat:b", "1");
+    assert_eq!(bob.told(&mut world), refused, "channels_per_address_max");
+    ann.subscribe(&mut world, "plain:e");
+    assert_eq!(ann.told(&mut world), refused, "channels_per_address_max");
+    let counted: u64 = (0..SHARDS).map(|at| world.counters(at).channels_refused_by_address).sum();
+    assert_eq!(counted, 2);
+    bob.publish(&mut world, "chat:a", "2");
+    assert_eq!(bob.told(&mut world), [Told::Published { offset: 2 }], "it is there");
+    // A channel of two subscribers ends with both.
+    ann.unsubscribe(&mut world, "plain:b");
+    world.wait(2_000);
+    ann.subscribe(&mut world, "plain:e");
+    assert_eq!(ann.told(&mut world), refused, "bob subscribes still");
+    bob.unsubscribe(&mut world, "plain:b");
+    world.wait(2_000);
+    ann.subscribe(&mut world, "plain:e");
+    assert_eq!(ann.told(&mut world), [subscribed("plain:e", 0, false, 0)]);
+
     let mut world = World::new(SHARDS, &[("channel_history_bytes_max", "250")]);
     let mut ann = Listener::packed(&mut world, 0, "ann");
     for value in ["1", "2", "3"] {

@@ -178,7 +178,13 @@ impl World {
         node.channel_rules = listener::rules();
         let fleet_log = FleetLog::default();
         let fleet = TestFleet(Arc::clone(&fleet_log));
-        let fleet = HostedFleet::new(Box::new(fleet), fleet_settings, &node.config).unwrap();
+        let fleet = HostedFleet::new(
+            Box::new(fleet),
+            fleet_settings,
+            &node.config,
+            &mut Entropy::Seeded(1),
+        )
+        .unwrap();
         node.fleet = Some(fleet);
         node.tickets = Some(Box::new(tickets::Checker));
         let node = Arc::new(node);

@@ -1,0 +1,26 @@
+//! Masks for frames: random bytes from the operating system, fetched in blocks.
+
+/// How many random bytes are fetched at a time. A system call for each mask would cost more than
+/// the mask; a larger block would weigh on idle connections.
+const BLOCK_BYTES: usize = 1 << 10;
+
+/// A source of masks that the author of a payload can't predict (RFC 6455, 10.3).
+#[derive(Debug, Default)]
+pub(crate) struct Masks {
+    block: Vec<u8>,
+}
+
+impl Masks {
+    /// The next mask.
+    pub(crate) fn draw(&mut self) -> [u8; 4] {
+        if self.block.is_empty() {
+            self.block.resize(BLOCK_BYTES, 0);
+            getrandom::fill(&mut self.block).expect("the operating system has a random generator");
+        }
+        let mut mask = [0; 4];
+        let rest = self.block.len() - mask.len();
+        mask.copy_from_slice(&self.block[rest..]);
+        self.block.truncate(rest);
+        mask
+    }
+}

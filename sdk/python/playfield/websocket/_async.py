@@ -1,0 +1,613 @@
+"""The asynchronous client."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import time
+from collections.abc import AsyncIterable, Iterable, Mapping
+from typing import Any
+
+from .. import _playfield
+from . import _common, exceptions
+from ._common import Opening, Proxy, Response, State, Target
+
+__all__ = ["ClientConnection", "connect", "process_exception"]
+
+_BYTES = 64 << 10
+
+
+class _Pipe:
+    """A socket during the opening handshake, in plaintext or in TLS."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+        self.loop = loop
+        self.sock = sock
+        self.tls: tuple | None = None
+
+    async def wrap(self, context: Any, hostname: str | None) -> None:
+        import ssl
+
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_hostname=hostname)
+        while True:
+            try:
+                tls.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._flush(outgoing)
+                data = await self.loop.sock_recv(self.sock, _BYTES)
+                if not data:
+                    raise ssl.SSLEOFError(8, "the peer ended the TLS handshake") from None
+                incoming.write(data)
+            else:
+                break
+        await self._flush(outgoing)
+        self.tls = (tls, incoming, outgoing)
+
+    async def _flush(self, outgoing: Any) -> None:
+        data = outgoing.read()
+        if data:
+            await self.loop.sock_sendall(self.sock, data)
+
+    async def send(self, data: bytes) -> None:
+        if self.tls is None:
+            await self.loop.sock_sendall(self.sock, data)
+            return
+        self.tls[0].write(data)
+        await self._flush(self.tls[2])
+
+    async def recv(self) -> bytes:
+        if self.tls is None:
+            return await self.loop.sock_recv(self.sock, _BYTES)
+        import ssl
+
+        tls, incoming, _ = self.tls
+        while True:
+            try:
+                return tls.read(_BYTES)
+            except ssl.SSLWantReadError:
+                data = await self.loop.sock_recv(self.sock, _BYTES)
+                if not data:
+                    return b""
+                incoming.write(data)
+            except ssl.SSLZeroReturnError:
+                return b""
+
+
+class ClientConnection(_playfield.AsyncConnection):
+    """A connection to a server, made by :func:`connect`.
+
+    ``async for message in connection`` ends when the connection is closed without an error, and
+    raises ``ConnectionClosedError`` otherwise. Use it from its event loop's thread only.
+    """
+
+    #: The server's response to the opening handshake.
+    response: Response
+    #: The subprotocol that the server selected.
+    subprotocol: str | None
+    #: The round trip of the last ping, in seconds; 0 until the first one.
+    latency: float
+
+    def _set_up(self, loop, sock, opening: Opening, options: dict) -> None:
+        self.loop = loop
+        self.response = opening.response
+        self.subprotocol = opening.handshake.subprotocol
+        self.latency = 0.0
+        self._local = sock.getsockname()
+        self._remote = sock.getpeername()
+        self._options = options
+        self._waiter: asyncio.Future = loop.create_future()
+        self._error: str | None = None
+        self._draining: list[asyncio.Future] = []
+        self._pings: dict[bytes, tuple[asyncio.Future, float]] = {}
+        self._fragments: asyncio.Future | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._keepalive_timer: asyncio.TimerHandle | None = None
+        self._schedule_keepalive()
+
+    # What the compiled part calls.
+
+    def _closed_error(self) -> Exception:
+        return exceptions.closed(self._ending, self._error)
+
+    def _end_of_iteration(self) -> Exception:
+        error = self._closed_error()
+        if isinstance(error, exceptions.ConnectionClosedOK):
+            return StopAsyncIteration()
+        return error
+
+    def _concurrency_error(self) -> Exception:
+        return exceptions.ConcurrencyError(
+            "cannot call recv while another coroutine is already running recv"
+        )
+
+    def _closing(self) -> None:
+        """The closing handshake is complete: the server is to end the stream."""
+        timeout = self._options["close_timeout"]
+        if timeout is not None and self._timer is None:
+            self._timer = self.loop.call_later(timeout, self._abort)
+
+    def _lost(self, error: str | None) -> None:
+        self._error = error
+        for timer in (self._timer, self._keepalive_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._keepalive_timer = None
+        if not self._waiter.done():
+            self._waiter.set_result(None)
+        self._drained()
+        pings, self._pings = self._pings, {}
+        for future, _ in pings.values():
+            if not future.done():
+                future.set_exception(self._closed_error())
+                future.exception()  # It is no mistake not to wait for a pong.
+
+    def _pong(self, payload: bytes) -> None:
+        if payload not in self._pings:
+            return
+        now = time.perf_counter()
+        # A pong answers the pings before, too.
+        for sent in list(self._pings):
+            future, at = self._pings.pop(sent)
+            if sent == payload:
+                self.latency = now - at
+            if not future.done():
+                future.set_result(now - at)
+            if sent == payload:
+                break
+
+    def _callback_failed(self, error: Exception) -> None:
+        self.loop.call_exception_handler(
+            {"message": "on_message raised an exception", "exception": error, "connection": self}
+        )
+
+    def _drained(self) -> None:
+        draining, self._draining = self._draining, []
+        for future in draining:
+            if not future.done():
+                future.set_result(None)
+
+    async def _wait_drained(self) -> None:
+        if self._is_lost:
+            raise self._closed_error()
+        if self._ending[4] <= self._options["write_limit"] // 4:
+            return
+        future = self.loop.create_future()
+        self._draining.append(future)
+        await future
+
+    async def _send_slowly(self, message: Any, text: bool | None) -> None:
+        while self._fragments is not None:
+            await asyncio.shield(self._fragments)
+        if isinstance(message, (str, bytes, bytearray, memoryview)):
+            await self.send(message, text)
+        elif isinstance(message, Mapping):
+            raise TypeError("data is a dict-like object")
+        elif isinstance(message, (Iterable, AsyncIterable)):
+            self._fragments = self.loop.create_future()
+            try:
+                await self._send_fragments(message, text)
+            finally:
+                self._fragments.set_result(None)
+                self._fragments = None
+        else:
+            raise TypeError("data must be str, bytes, iterable, or async iterable")
+
+    async def _send_fragments(self, message: Any, text: bool | None) -> None:
+        kind = None
+        try:
+            if isinstance(message, AsyncIterable):
+                async for part in message:
+                    kind = await self._send_part(part, kind, text)
+            else:
+                for part in message:
+                    kind = await self._send_part(part, kind, text)
+            if kind is not None:
+                await self._send_fragment(kind(), text, False, True)
+        except exceptions.ConnectionClosed:
+            raise
+        except BaseException:
+            # The server can't know that the rest of the message will not come.
+            if kind is not None:
+                self._send_close(1011, "error in fragmented message")
+                self._closing()
+            raise
+
+    async def _send_part(self, part: Any, kind: type | None, text: bool | None) -> type:
+        own = str if isinstance(part, str) else bytes
+        if kind is not None and own is not kind:
+            raise TypeError("all fragments of a message must be of one type")
+        await self._send_fragment(part, text, kind is None, False)
+        return own
+
+    # What programs call.
+
+    async def recv_streaming(self, decode: bool | None = None):
+        """Receive one message in pieces. They are joined as they arrive: there is one piece."""
+        yield await self.recv(decode)
+
+    async def ping(self, data: Any = None):
+        """Send a ping. Returns a future of the round trip, in seconds.
+
+        ``data`` is the payload, at most 125 bytes; a random one by default. Raises
+        ``ConcurrencyError`` while a ping with the same payload is unanswered, and
+        ``ConnectionClosed``.
+        """
+        payload = _common.ping_payload(data, self._pings)
+        if payload in self._pings:
+            raise exceptions.ConcurrencyError("already waiting for a pong with the same data")
+        self._send_control(True, payload)
+        future = self.loop.create_future()
+        self._pings[payload] = (future, time.perf_counter())
+        return future
+
+    async def pong(self, data: Any = b"") -> None:
+        """Send a pong that answers no ping, as a sign of life."""
+        self._send_control(False, _common.ping_payload(data, ()))
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close the connection: send a Close frame, and wait for the server's and for the end of
+        the stream, for at most ``close_timeout`` seconds. Once closed, it does nothing.
+
+        Raises ``ProtocolError`` for a code or a reason that may not be sent.
+        """
+        _common.check_close(code, reason)
+        while self._fragments is not None and not self._is_lost:
+            await asyncio.shield(self._fragments)
+        if not self._is_lost:
+            self._send_close(code, reason)
+            self._closing()
+        await self.wait_closed()
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection is closed."""
+        await asyncio.shield(self._waiter)
+
+    def abort(self) -> None:
+        """End the connection at once, without a Close frame."""
+        self._abort()
+
+    @property
+    def state(self) -> State:
+        """``State.OPEN``, ``CLOSING`` or ``CLOSED``."""
+        if self._is_lost:
+            return State.CLOSED
+        return State.OPEN if self._ending[1] is None else State.CLOSING
+
+    @property
+    def close_code(self) -> int | None:
+        """The code that the server closed with; 1006 if the connection was lost, 1005 if the
+        server gave none. ``None`` until the connection is closed."""
+        if not self._is_lost:
+            return None
+        received = self._ending[0]
+        return received[0] if received else 1006
+
+    @property
+    def close_reason(self) -> str | None:
+        """The reason that the server closed with. ``None`` until the connection is closed."""
+        if not self._is_lost:
+            return None
+        received = self._ending[0]
+        return received[1] if received else ""
+
+    @property
+    def local_address(self) -> Any:
+        """The address of this end, as ``socket.getsockname`` gives it."""
+        return self._local
+
+    @property
+    def remote_address(self) -> Any:
+        """The address of the server, as ``socket.getpeername`` gives it."""
+        return self._remote
+
+    async def __aenter__(self) -> ClientConnection:
+        return self
+
+    async def __aexit__(self, kind, value, traceback) -> None:
+        await self.close(1000 if kind is None else 1011)
+
+    # Keepalive.
+
+    def _schedule_keepalive(self) -> None:
+        interval = self._options["ping_interval"]
+        if interval is not None:
+            self._keepalive_timer = self.loop.call_later(interval, self._keepalive)
+
+    def _keepalive(self) -> None:
+        if self.state is not State.OPEN:
+            return
+        payload = _common.ping_payload(None, self._pings)
+        self._send_control(True, payload)
+        future = self.loop.create_future()
+        self._pings[payload] = (future, time.perf_counter())
+        timeout = self._options["ping_timeout"]
+        if timeout is None:
+            self._schedule_keepalive()
+        else:
+            self._keepalive_timer = self.loop.call_later(timeout, self._unanswered)
+            future.add_done_callback(self._answered)
+
+    def _answered(self, future: asyncio.Future) -> None:
+        if future.exception() is None and not self._is_lost:
+            if self._keepalive_timer is not None:
+                self._keepalive_timer.cancel()
+            self._schedule_keepalive()
+
+    def _unanswered(self) -> None:
+        if not self._is_lost:
+            self._send_close(1011, "keepalive ping timeout")
+            self._abort()
+
+
+def process_exception(error: Exception) -> Exception | None:
+    """Whether ``async for`` over :func:`connect` tries again: ``None`` for network errors, timeouts
+    and the statuses 500, 502, 503 and 504; else the error to raise."""
+    if isinstance(error, (OSError, asyncio.TimeoutError)):
+        return None
+    if isinstance(error, exceptions.InvalidMessage) and isinstance(error.__cause__, EOFError):
+        return None
+    if isinstance(error, exceptions.InvalidStatus):
+        if error.response.status_code in (500, 502, 503, 504):
+            return None
+    return error
+
+
+def backoff():
+    """The delays between attempts, in seconds: at random up to 5, then from 3 up to 90."""
+    yield random.random() * 5
+    delay = 3.1
+    while delay < 90:
+        yield delay
+        delay *= 1.618
+    while True:
+        yield 90.0
+
+
+class connect:
+    """Connect to the server at ``uri``.
+
+    ``await connect(uri)`` returns a :class:`ClientConnection`. ``async with connect(uri) as
+    connection`` closes it at the end. ``async for connection in connect(uri)`` connects again and
+    again, with growing delays while that fails for reasons that may pass.
+
+    Arguments, all but ``uri`` by name:
+
+    - ``origin``, ``additional_headers`` (a mapping or pairs; alias ``headers``),
+      ``user_agent_header``: headers of the request. A line end in one raises ``ValueError``.
+    - ``subprotocols``: those to offer, the preferred first.
+    - ``compression``: ``"deflate"`` (default) offers permessage-deflate, ``None`` does not.
+    - ``ssl``: an ``ssl.SSLContext``; a default one for ``wss``. ``server_hostname``: the name to
+      check, else that of the URI.
+    - ``proxy``: ``True`` (default) follows the environment, ``None`` uses none, or the URI of an
+      HTTP proxy, or of a SOCKS proxy where ``python-socks`` is installed.
+    - ``sock``, ``unix`` (a path), ``host``, ``port``, ``local_addr``: where to connect instead.
+    - ``open_timeout`` (10 s; alias ``connect_timeout``), ``ping_interval`` and ``ping_timeout``
+      (20 s each), ``close_timeout`` (10 s): ``None`` for none.
+    - ``max_size`` (1 MiB): the longest message. ``max_queue`` (16): once more messages wait,
+      nothing is read, after what one read has brought. ``write_limit`` (32 KiB): above it, ``await
+      send()`` waits.
+    - ``on_message``: a function that is called with each message, instead of ``recv``.
+    - ``process_exception``, ``reconnect_delays``: how ``async for`` goes on.
+    - ``create_connection``: a subclass of :class:`ClientConnection`.
+
+    Raises ``InvalidURI``, ``InvalidProxy``, ``OSError``, ``InvalidHandshake`` (``InvalidStatus``
+    with the response) and ``TimeoutError``.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        origin: str | None = None,
+        subprotocols: Any = None,
+        compression: str | None = "deflate",
+        additional_headers: Any = None,
+        headers: Any = None,
+        user_agent_header: str | None = _common.USER_AGENT,
+        proxy: Any = True,
+        process_exception: Any = process_exception,
+        reconnect_delays: Any = backoff,
+        open_timeout: float | None = 10,
+        connect_timeout: float | None = None,
+        ping_interval: float | None = 20,
+        ping_timeout: float | None = 20,
+        close_timeout: float | None = 10,
+        max_size: Any = 2**20,
+        max_queue: Any = 16,
+        write_limit: Any = 2**15,
+        ssl: Any = None,
+        server_hostname: str | None = None,
+        sock: socket.socket | None = None,
+        unix: str | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        local_addr: Any = None,
+        on_message: Any = None,
+        create_connection: type[ClientConnection] | None = None,
+        logger: Any = None,
+    ) -> None:
+        self.uri = uri
+        self.target = Target.of(uri)
+        _common.tls_context(self.target.secure, ssl)
+        self.process_exception = process_exception
+        self.reconnect_delays = reconnect_delays
+        self.options = {
+            "origin": origin,
+            "subprotocols": subprotocols,
+            "compression": compression,
+            "additional_headers": additional_headers if headers is None else headers,
+            "user_agent_header": user_agent_header,
+            "proxy": proxy,
+            "open_timeout": open_timeout if connect_timeout is None else connect_timeout,
+            "ping_interval": ping_interval,
+            "ping_timeout": ping_timeout,
+            "close_timeout": close_timeout,
+            "max_size": _common.first(max_size),
+            "max_queue": _common.first(max_queue),
+            "write_limit": _common.first(write_limit),
+            "ssl": ssl,
+            "server_hostname": server_hostname,
+            "sock": sock,
+            "unix": unix,
+            "host": host,
+            "port": port,
+            "local_addr": local_addr,
+            "on_message": on_message,
+        }
+        self.factory = create_connection or ClientConnection
+        self.connection: ClientConnection | None = None
+        # A mistake in the headers is one wherever the server is.
+        _common.handshake(self.target, self.options, False)
+
+    async def _connect(self) -> ClientConnection:
+        timeout = self.options["open_timeout"]
+        try:
+            return await asyncio.wait_for(self._follow(), timeout)
+        except asyncio.TimeoutError:
+            raise TimeoutError(
+                f"the opening handshake took longer than {timeout} s"
+            ) from None
+
+    async def _follow(self) -> ClientConnection:
+        uri, target = self.uri, self.target
+        for _ in range(_common.REDIRECTS_MAX):
+            try:
+                return await self._open(target)
+            except exceptions.InvalidStatus as error:
+                location = _common.redirected(uri, error)
+                if location is None or self.options["sock"] is not None:
+                    raise
+                uri, target = location, Target.of(location)
+        raise exceptions.SecurityError(f"more than {_common.REDIRECTS_MAX} redirects")
+
+    async def _open(self, target: Target) -> ClientConnection:
+        loop = asyncio.get_running_loop()
+        options = self.options
+        opening = Opening(target, options, target.origin != self.target.origin)
+        sock = await self._socket(loop, target)
+        with sock:
+            sock.setblocking(False)
+            _common.tune(sock)
+            pipe = _Pipe(loop, sock)
+            context = _common.tls_context(target.secure, options["ssl"] if target.secure else None)
+            if context is not None:
+                await pipe.wrap(context, options["server_hostname"] or target.host)
+            await pipe.send(opening.handshake.request)
+            rest = None
+            while rest is None:
+                rest = opening.feed(await pipe.recv())
+            # The connection takes a descriptor of its own; this one is closed here.
+            connection = self.factory(
+                loop,
+                sock,
+                opening.handshake,
+                max_size=options["max_size"],
+                max_queue=options["max_queue"],
+                write_limit=options["write_limit"],
+                tls=pipe.tls,
+                on_message=options["on_message"],
+            )
+            connection._set_up(loop, sock, opening, options)
+        connection._start(rest)
+        return connection
+
+    async def _socket(self, loop: Any, target: Target) -> socket.socket:
+        options = self.options
+        if options["sock"] is not None:
+            return options["sock"]
+        if options["unix"] is not None:
+            return await _reach(loop, socket.AF_UNIX, options["unix"])
+        host = options["host"] or target.host
+        port = options["port"] or target.port
+        uri = None if options["host"] else _common.find_proxy(target, options["proxy"])
+        if uri is None:
+            return await _dial(loop, host, port, options["local_addr"])
+        proxy = Proxy(uri)
+        if proxy.is_socks:
+            return await _dial_socks(proxy, host, port)
+        sock = await _dial(loop, proxy.host, proxy.port, options["local_addr"])
+        try:
+            await loop.sock_sendall(sock, proxy.request(target))
+            received = b""
+            while not proxy.check(received):
+                data = await loop.sock_recv(sock, _BYTES)
+                if not data:
+                    raise exceptions.InvalidMessage("the proxy closed the connection")
+                received += data
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def __await__(self):
+        return self._connect().__await__()
+
+    async def __aenter__(self) -> ClientConnection:
+        self.connection = await self._connect()
+        return await self.connection.__aenter__()
+
+    async def __aexit__(self, kind, value, traceback) -> None:
+        await self.connection.__aexit__(kind, value, traceback)
+
+    async def __aiter__(self):
+        delays = None
+        while True:
+            try:
+                connection = await self._connect()
+            except Exception as error:
+                fatal = self.process_exception(error)
+                if fatal is error:
+                    raise
+                if fatal is not None:
+                    raise fatal from error
+                delays = delays or self.reconnect_delays()
+                await asyncio.sleep(next(delays))
+                continue
+            delays = None
+            try:
+                yield connection
+            finally:
+                await connection.close()
+
+
+async def _reach(loop: Any, family: int, address: Any, local: Any = None) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        if local is not None:
+            sock.bind(local)
+        await loop.sock_connect(sock, address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _dial(loop: Any, host: str, port: int, local: Any) -> socket.socket:
+    """Connects to the first address of a host that answers."""
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    failure: OSError = OSError(f"{host} has no address")
+    for family, _, _, _, address in found:
+        try:
+            return await _reach(loop, family, address, local)
+        except OSError as error:
+            failure = error
+    raise failure
+
+
+async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
+    try:
+        from python_socks.async_.asyncio import Proxy as Socks
+    except ImportError:
+        raise ImportError("connecting through a SOCKS proxy requires python-socks") from None
+    scheme = {"socks5h": "socks5", "socks4a": "socks4"}.get(proxy.scheme, proxy.scheme)
+    uri = scheme + proxy.uri[len(proxy.scheme) :]
+    socks = Socks.from_url(uri, rdns=proxy.scheme in ("socks5h", "socks4a"))
+    try:
+        return await socks.connect(dest_host=host, dest_port=port)
+    except OSError:
+        raise
+    except Exception as error:
+        raise exceptions.ProxyError("failed to connect to SOCKS proxy") from error

@@ -1,0 +1,301 @@
+"""What both flavors share: options, targets, responses, states."""
+
+from __future__ import annotations
+
+import base64
+import enum
+import http.client
+import io
+import platform
+import secrets
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _playfield
+from .exceptions import (
+    InvalidMessage,
+    InvalidProxy,
+    InvalidProxyStatus,
+    InvalidStatus,
+    InvalidURI,
+    ProtocolError,
+    SecurityError,
+)
+
+USER_AGENT = f"Python/{platform.python_version()} playfield/{_playfield.__version__}"
+
+# How many redirects are followed.
+REDIRECTS_MAX = 10
+
+# The longest head of a response, and how much of a refusal's body is kept, in bytes.
+HEAD_BYTES_MAX = 64 << 10
+BODY_BYTES_MAX = 64 << 10
+
+
+class State(enum.IntEnum):
+    """Where a connection is in its life."""
+
+    CONNECTING, OPEN, CLOSING, CLOSED = range(4)
+
+
+@dataclass
+class Response:
+    """A server's or a proxy's response."""
+
+    status_code: int
+    reason_phrase: str
+    headers: http.client.HTTPMessage
+    body: bytes = b""
+
+
+@dataclass
+class Target:
+    """A URI, in parts."""
+
+    secure: bool
+    host: str
+    port: int
+    path: str
+    authorization: str | None
+
+    @classmethod
+    def of(cls, uri: str) -> Target:
+        try:
+            parts = urllib.parse.urlsplit(uri)
+            port = parts.port
+        except ValueError as error:
+            raise InvalidURI(uri, str(error)) from None
+        if parts.scheme not in ("ws", "wss"):
+            raise InvalidURI(uri, "the scheme is not ws or wss")
+        if not parts.hostname:
+            raise InvalidURI(uri, "there is no host")
+        if parts.fragment:
+            raise InvalidURI(uri, "a WebSocket's URI has no fragment")
+        secure = parts.scheme == "wss"
+        host = parts.hostname
+        if not host.isascii():
+            host = host.encode("idna").decode()
+        path = parts.path or "/"
+        if parts.query:
+            path += "?" + parts.query
+        path = urllib.parse.quote(path, safe="/?:@!$&'()*+,;=%-._~")
+        authorization = None
+        if parts.username is not None:
+            authorization = basic(parts.username, parts.password)
+        return cls(secure, host, port or (443 if secure else 80), path, authorization)
+
+    @property
+    def host_header(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> tuple[bool, str, int]:
+        return self.secure, self.host, self.port
+
+
+def basic(user: str, password: str | None) -> str:
+    pair = f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password or '')}"
+    return "Basic " + base64.b64encode(pair.encode()).decode()
+
+
+def pairs(headers: Any) -> list[tuple[str, str]]:
+    """Headers given as a mapping, as pairs, or as an object with ``raw_items``."""
+    if headers is None:
+        return []
+    if hasattr(headers, "raw_items"):
+        return [(str(name), str(value)) for name, value in headers.raw_items()]
+    items = headers.items() if isinstance(headers, Mapping) else headers
+    return [(str(name), str(value)) for name, value in items]
+
+
+def handshake(target: Target, options: dict, origin_changed: bool) -> _playfield.Handshake:
+    """The request for a target, with the program's headers."""
+    headers = pairs(options["additional_headers"])
+    if origin_changed:
+        private = ("authorization", "cookie", "proxy-authorization")
+        headers = [(name, value) for name, value in headers if name.lower() not in private]
+    named = {name.lower() for name, _ in headers}
+    if options["origin"] is not None:
+        headers.append(("Origin", options["origin"]))
+    if target.authorization is not None and "authorization" not in named:
+        headers.append(("Authorization", target.authorization))
+    if options["user_agent_header"] is not None and "user-agent" not in named:
+        headers.append(("User-Agent", options["user_agent_header"]))
+    compression = options["compression"]
+    if compression not in (None, "deflate"):
+        raise ValueError(f"compression is 'deflate' or None, not {compression!r}")
+    subprotocols = list(options["subprotocols"] or ())
+    return _playfield.Handshake(
+        target.host_header, target.path, headers, subprotocols, compression == "deflate"
+    )
+
+
+def parse_head(received: bytes) -> tuple[Response, int] | None:
+    """The head at the front, and its length; ``None`` while it is incomplete."""
+    end = received.find(b"\r\n\r\n")
+    if end < 0:
+        if len(received) > HEAD_BYTES_MAX:
+            raise InvalidMessage(f"the response's head is longer than {HEAD_BYTES_MAX} bytes")
+        return None
+    line, _, rest = received[: end + 4].partition(b"\r\n")
+    parts = line.decode("latin-1").split(" ", 2)
+    if len(parts) < 2 or not parts[0].startswith("HTTP/") or not parts[1].isdigit():
+        raise InvalidMessage(f"the response does not begin with a status: {line[:64]!r}")
+    headers = http.client.parse_headers(io.BytesIO(rest))
+    reason = parts[2] if len(parts) > 2 else ""
+    return Response(int(parts[1]), reason, headers), end + 4
+
+
+class Opening:
+    """The opening handshake, without I/O: bytes in, a verdict out."""
+
+    def __init__(self, target: Target, options: dict, origin_changed: bool) -> None:
+        self.handshake = handshake(target, options, origin_changed)
+        self.response: Response | None = None
+
+    def feed(self, data: bytes) -> bytes | None:
+        """Take received bytes, none at the end of the stream. Returns what follows the handshake
+        once it has succeeded, and raises if it has failed."""
+        if self.response is None:
+            try:
+                verdict = self.handshake.feed(data) if data else None
+            except ValueError as error:
+                raise InvalidMessage(str(error)) from None
+            if verdict is None:
+                if not data:
+                    raise InvalidMessage(
+                        "the server closed the connection before it answered"
+                    ) from EOFError("connection closed while reading HTTP status line")
+                return None
+            status, head_bytes = verdict
+            received = bytes(self.handshake.received)
+            parsed = parse_head(received)
+            if parsed is None:
+                raise InvalidMessage("the response is incomplete")
+            self.response, end = parsed
+            if status == 101:
+                return received[head_bytes:]
+            self.response.body = received[end:]
+        else:
+            self.response.body += data
+        length = self.response.headers.get("Content-Length", "")
+        wanted = min(int(length), BODY_BYTES_MAX) if length.isdigit() else 0
+        if data and len(self.response.body) < wanted:
+            return None
+        raise InvalidStatus(self.response)
+
+
+def redirected(uri: str, error: InvalidStatus) -> str | None:
+    """Where a refusal leads to."""
+    response = error.response
+    location = response.headers.get("Location")
+    if response.status_code not in (300, 301, 302, 303, 307, 308) or not location:
+        return None
+    new = urllib.parse.urljoin(uri, location)
+    if new.startswith("http"):
+        new = "ws" + new[4:]
+    if uri.startswith("wss:") and not new.startswith("wss:"):
+        raise SecurityError(f"the redirect to {new} leads from TLS to plaintext") from error
+    return new
+
+
+def find_proxy(target: Target, proxy: Any) -> str | None:
+    """The proxy to use: the one given, or what the environment says."""
+    if proxy is None or proxy is False:
+        return None
+    if proxy is not True:
+        return proxy
+    if urllib.request.proxy_bypass(f"{target.host}:{target.port}"):
+        return None
+    known = urllib.request.getproxies()
+    names = ("wss", "socks", "https") if target.secure else ("ws", "socks", "https", "http")
+    return next((known[name] for name in names if name in known), None)
+
+
+class Proxy:
+    """A proxy's URI, in parts."""
+
+    def __init__(self, uri: str) -> None:
+        parts = urllib.parse.urlsplit(uri)
+        self.uri = uri
+        self.scheme = parts.scheme
+        if self.scheme not in ("http", "socks4", "socks4a", "socks5", "socks5h"):
+            raise InvalidProxy(uri, f"scheme {self.scheme} isn't supported")
+        if not parts.hostname:
+            raise InvalidProxy(uri, "there is no host")
+        self.host = parts.hostname
+        self.port = parts.port or (80 if self.scheme == "http" else 1080)
+        self.authorization = parts.username and basic(parts.username, parts.password)
+
+    @property
+    def is_socks(self) -> bool:
+        return self.scheme.startswith("socks")
+
+    def request(self, target: Target) -> bytes:
+        host = f"[{target.host}]" if ":" in target.host else target.host
+        lines = [f"CONNECT {host}:{target.port} HTTP/1.1", f"Host: {host}:{target.port}"]
+        if self.authorization:
+            lines.append(f"Proxy-Authorization: {self.authorization}")
+        return "\r\n".join([*lines, "", ""]).encode()
+
+    def check(self, received: bytes) -> bool:
+        """Whether the proxy has connected; ``False`` while its answer is incomplete."""
+        parsed = parse_head(received)
+        if parsed is None:
+            return False
+        response, end = parsed
+        if not 200 <= response.status_code < 300:
+            raise InvalidProxyStatus(response)
+        if len(received) > end:
+            raise InvalidMessage("the proxy sent something before the server could")
+        return True
+
+
+def tls_context(secure: bool, context: Any) -> Any:
+    """The TLS context for a target: the one given, or the default."""
+    if not secure:
+        if context is not None:
+            raise ValueError("ssl argument is incompatible with a ws:// URI")
+        return None
+    if context is None or context is True:
+        import ssl
+
+        return ssl.create_default_context()
+    return context
+
+
+def first(limit: Any) -> Any:
+    """The high-water mark of ``high`` or ``(high, low)``."""
+    return limit[0] if isinstance(limit, tuple) else limit
+
+
+def tune(sock: socket.socket) -> None:
+    """Has small messages sent at once."""
+    if sock.family in (socket.AF_INET, socket.AF_INET6):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def check_close(code: int, reason: str) -> None:
+    """Refuses what a Close frame can't carry."""
+    if not (1000 <= code <= 1003 or 1007 <= code <= 1014 or 3000 <= code < 5000):
+        raise ProtocolError(f"close code {code} may not be sent")
+    if len(reason.encode()) > 123:
+        raise ProtocolError("the reason of a close is at most 123 bytes long")
+
+
+def ping_payload(data: Any, taken: Mapping) -> bytes:
+    """The payload of a ping: the one given, or a new one."""
+    if data is None:
+        while True:
+            payload = secrets.token_bytes(4)
+            if payload not in taken:
+                return payload
+    payload = data.encode() if isinstance(data, str) else bytes(data)
+    if len(payload) > 125:
+        raise ProtocolError(f"a ping has at most 125 bytes, not {len(payload)}")
+    return payload

@@ -1,0 +1,99 @@
+"""What the exceptions are subclasses of where ``websockets`` is not installed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Close:
+    """The code and the reason of a Close frame."""
+
+    code: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.reason}".rstrip()
+
+
+class WebSocketException(Exception):
+    """Whatever goes wrong with a WebSocket."""
+
+
+class ConnectionClosed(WebSocketException):
+    """The connection is closed."""
+
+    def __init__(self, rcvd, sent, rcvd_then_sent=None) -> None:
+        self.rcvd = rcvd
+        self.sent = sent
+        self.rcvd_then_sent = rcvd_then_sent
+
+    def __str__(self) -> str:
+        if self.rcvd is None and self.sent is None:
+            return "no close frame received or sent"
+        received = f"received {self.rcvd}" if self.rcvd else "no close frame received"
+        sent = f"sent {self.sent}" if self.sent else "no close frame sent"
+        return f"{received}; {sent}"
+
+
+class ConnectionClosedOK(ConnectionClosed):
+    pass
+
+
+class ConnectionClosedError(ConnectionClosed):
+    pass
+
+
+class _About(WebSocketException):
+    def __init__(self, subject: str, msg: str) -> None:
+        super().__init__(f"{subject}: {msg}")
+
+
+class InvalidURI(_About):
+    pass
+
+
+class InvalidProxy(_About):
+    pass
+
+
+class InvalidHandshake(WebSocketException):
+    """The opening handshake failed."""
+
+
+class SecurityError(InvalidHandshake):
+    pass
+
+
+class ProxyError(InvalidHandshake):
+    """The proxy did not connect."""
+
+
+class _Status(InvalidHandshake):
+    def __init__(self, response) -> None:
+        super().__init__(f"HTTP status {response.status_code}")
+        self.response = response
+
+
+class InvalidProxyStatus(_Status, ProxyError):
+    pass
+
+
+class InvalidMessage(InvalidHandshake):
+    pass
+
+
+class InvalidStatus(_Status):
+    pass
+
+
+class ProtocolError(WebSocketException):
+    pass
+
+
+class PayloadTooBig(WebSocketException):
+    pass
+
+
+class ConcurrencyError(WebSocketException, RuntimeError):
+    pass

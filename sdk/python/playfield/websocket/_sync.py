@@ -1,0 +1,556 @@
+"""The synchronous client."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .. import _playfield
+from . import _common, exceptions
+from ._common import Opening, Proxy, Response, State, Target
+
+__all__ = ["ClientConnection", "connect", "unix_connect"]
+
+_BYTES = 64 << 10
+
+# How often connections that nobody reads are looked after, in seconds.
+_ATTENDED_EVERY = 1.0
+
+
+class _Deadline:
+    """The end of a timeout, over several waits."""
+
+    def __init__(self, timeout: float | None) -> None:
+        self.timeout = timeout
+        self.at = None if timeout is None else time.monotonic() + timeout
+
+    def left(self) -> float | None:
+        """The seconds that are left. Raises ``TimeoutError`` if there are none."""
+        if self.at is None:
+            return None
+        left = self.at - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"the opening handshake took longer than {self.timeout} s")
+        return left
+
+
+class _Pipe:
+    """A socket during the opening handshake, in plaintext or in TLS."""
+
+    def __init__(self, sock: socket.socket, deadline: _Deadline) -> None:
+        self.sock = sock
+        self.deadline = deadline
+        self.tls: tuple | None = None
+
+    def wrap(self, context: Any, hostname: str | None) -> None:
+        import ssl
+
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_hostname=hostname)
+        while True:
+            try:
+                tls.do_handshake()
+            except ssl.SSLWantReadError:
+                self._send(outgoing.read())
+                data = self._recv()
+                if not data:
+                    raise ssl.SSLEOFError(8, "the peer ended the TLS handshake") from None
+                incoming.write(data)
+            else:
+                break
+        self._send(outgoing.read())
+        self.tls = (tls, incoming, outgoing)
+
+    def _send(self, data: bytes) -> None:
+        self.sock.settimeout(self.deadline.left())
+        self.sock.sendall(data)
+
+    def _recv(self) -> bytes:
+        self.sock.settimeout(self.deadline.left())
+        return self.sock.recv(_BYTES)
+
+    def send(self, data: bytes) -> None:
+        if self.tls is not None:
+            self.tls[0].write(data)
+            data = self.tls[2].read()
+        self._send(data)
+
+    def recv(self) -> bytes:
+        if self.tls is None:
+            return self._recv()
+        import ssl
+
+        tls, incoming, _ = self.tls
+        while True:
+            try:
+                return tls.read(_BYTES)
+            except ssl.SSLWantReadError:
+                data = self._recv()
+                if not data:
+                    return b""
+                incoming.write(data)
+            except ssl.SSLZeroReturnError:
+                return b""
+
+
+class _Attendant:
+    """A thread that answers pings, and sends them, for connections that nobody reads just now."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.connections: weakref.WeakSet = weakref.WeakSet()
+        self.thread: threading.Thread | None = None
+
+    def add(self, connection: ClientConnection) -> None:
+        with self.lock:
+            self.connections.add(connection)
+            # A fork leaves the thread behind.
+            if self.thread is None or not self.thread.is_alive():
+                self.thread = threading.Thread(
+                    target=self.run, name="playfield-keepalive", daemon=True
+                )
+                self.thread.start()
+
+    def discard(self, connection: ClientConnection) -> None:
+        with self.lock:
+            self.connections.discard(connection)
+
+    def run(self) -> None:
+        while True:
+            time.sleep(_ATTENDED_EVERY)
+            with self.lock:
+                connections = list(self.connections)
+                if not connections:
+                    self.thread = None
+                    return
+            for connection in connections:
+                try:
+                    connection._attend()
+                except Exception:
+                    # It is lost; the program learns it from its next call.
+                    self.discard(connection)
+            del connections
+            connection = None
+
+
+_attendant = _Attendant()
+
+
+class _Pong(threading.Event):
+    """Set when a ping is answered, or the connection is closed."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        super().__init__()
+        self._connection = connection
+        #: The round trip, in seconds, once the ping is answered.
+        self.latency: float | None = None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the pong, for at most ``timeout`` seconds. Returns whether it came. Messages
+        that arrive meanwhile wait for ``recv``."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self.is_set() and not self._connection._is_lost:
+            left = 1.0 if end is None else min(1.0, end - time.monotonic())
+            if left <= 0:
+                break
+            if not self._connection._pump(left):
+                # Another thread receives, and takes the pong too.
+                super().wait(left)
+        return self.is_set()
+
+
+class ClientConnection(_playfield.SyncConnection):
+    """A connection to a server, made by :func:`connect`.
+
+    One thread may receive while others send. ``for message in connection`` ends when the
+    connection is closed without an error, and raises ``ConnectionClosedError`` otherwise.
+    """
+
+    #: The server's response to the opening handshake.
+    response: Response
+    #: The subprotocol that the server selected.
+    subprotocol: str | None
+    #: The round trip of the last ping, in seconds; 0 until the first one.
+    latency: float
+
+    def _set_up(self, sock: socket.socket, opening: Opening, options: dict) -> None:
+        self.response = opening.response
+        self.subprotocol = opening.handshake.subprotocol
+        self.latency = 0.0
+        self._local = sock.getsockname()
+        self._remote = sock.getpeername()
+        self._options = options
+        self._pings: dict[bytes, tuple[_Pong, float]] = {}
+        self._pings_lock = threading.Lock()
+        self._fragments_lock = threading.RLock()
+        self._alive_at = time.monotonic()
+        self._keepalive: tuple[bytes, float] | None = None
+
+    # What the compiled part calls.
+
+    def _closed_error(self) -> Exception:
+        return exceptions.closed(self._ending)
+
+    def _end_of_iteration(self) -> None:
+        error = self._closed_error()
+        if not isinstance(error, exceptions.ConnectionClosedOK):
+            raise error
+
+    def _concurrency_error(self) -> Exception:
+        return exceptions.ConcurrencyError(
+            "cannot call recv while another thread is already running recv"
+        )
+
+    def _pong(self, payload: bytes) -> None:
+        now = time.perf_counter()
+        answered = []
+        with self._pings_lock:
+            if payload not in self._pings:
+                return
+            # A pong answers the pings before, too.
+            for sent in list(self._pings):
+                answered.append(self._pings.pop(sent))
+                if sent == payload:
+                    break
+        self._keepalive = None
+        self._alive_at = time.monotonic()
+        for pong, at in answered:
+            pong.latency = self.latency = now - at
+            pong.set()
+
+    def _tick(self) -> None:
+        """Sends a ping if one is due, and gives the connection up if one was not answered."""
+        interval = self._options["ping_interval"]
+        timeout = self._options["ping_timeout"]
+        if interval is None or self._ending[1] is not None:
+            return
+        now = time.monotonic()
+        if self._keepalive is None:
+            if now - self._alive_at >= interval:
+                pong = self.ping()
+                self._keepalive = (pong, now)
+        elif timeout is not None and now - self._keepalive[1] >= timeout:
+            self._close(1011, "keepalive ping timeout", 0)
+        elif timeout is None and now - self._keepalive[1] >= interval:
+            self._keepalive = None
+
+    def _attend(self) -> None:
+        if self._is_lost:
+            _attendant.discard(self)
+            return
+        waiting = self._waiting
+        if waiting is not None:
+            high = self._options["max_queue"]
+            if high is None or waiting < high:
+                self._pump(0)
+            self._tick()
+
+    def _send_slowly(self, message: Any, text: bool | None) -> None:
+        if isinstance(message, Mapping):
+            raise TypeError("data is a dict-like object")
+        with self._fragments_lock:
+            if isinstance(message, (str, bytes, bytearray, memoryview)):
+                self._send_whole(message, text)
+            elif isinstance(message, Iterable):
+                self._send_fragments(message, text)
+            else:
+                raise TypeError("data must be str, bytes, or iterable")
+
+    def _send_fragments(self, message: Iterable, text: bool | None) -> None:
+        kind = None
+        try:
+            for part in message:
+                own = str if isinstance(part, str) else bytes
+                if kind is not None and own is not kind:
+                    raise TypeError("all fragments of a message must be of one type")
+                self._send_fragment(part, text, kind is None, False)
+                kind = own
+            if kind is not None:
+                self._send_fragment(kind(), text, False, True)
+        except exceptions.ConnectionClosed:
+            raise
+        except BaseException:
+            # The server can't know that the rest of the message will not come.
+            if kind is not None:
+                self._close(1011, "error in fragmented message", 0)
+            raise
+
+    # What programs call.
+
+    def recv_streaming(self, decode: bool | None = None) -> Iterator[Any]:
+        """Receive one message in pieces. They are joined as they arrive: there is one piece."""
+        yield self.recv(None, decode)
+
+    @contextlib.contextmanager
+    def cork(self):
+        """Inside ``with connection.cork():``, messages are gathered, and written together at the
+        end, or before a receive waits."""
+        self._cork(True)
+        try:
+            yield self
+        finally:
+            self._cork(False)
+
+    def ping(self, data: Any = None) -> _Pong:
+        """Send a ping. Returns an event that is set by the pong; ``wait(timeout)`` waits for it.
+
+        ``data`` is the payload, at most 125 bytes; a random one by default. Raises
+        ``ConcurrencyError`` while a ping with the same payload is unanswered, and
+        ``ConnectionClosed``.
+        """
+        payload = _common.ping_payload(data, self._pings)
+        pong = _Pong(self)
+        with self._pings_lock:
+            if payload in self._pings:
+                raise exceptions.ConcurrencyError(
+                    "already waiting for a pong with the same data"
+                )
+            self._pings[payload] = (pong, time.perf_counter())
+        self._send_control(True, payload)
+        return pong
+
+    def pong(self, data: Any = b"") -> None:
+        """Send a pong that answers no ping, as a sign of life."""
+        self._send_control(False, _common.ping_payload(data, ()))
+
+    def close(self, code: int = 1000, reason: str = "") -> None:
+        """Close the connection: send a Close frame, and wait for the server's and for the end of
+        the stream, for at most ``close_timeout`` seconds. Once closed, it does nothing.
+
+        Raises ``ProtocolError`` for a code or a reason that may not be sent.
+        """
+        _common.check_close(code, reason)
+        self._close(code, reason, self._options["close_timeout"])
+        _attendant.discard(self)
+
+    def abort(self) -> None:
+        """End the connection at once, without a Close frame."""
+        self._abort()
+
+    def wait_closed(self, timeout: float | None = None) -> bool:
+        """Wait until the connection is closed, for at most ``timeout`` seconds. Returns whether it
+        is. Messages that arrive meanwhile wait for ``recv``."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._is_lost:
+            left = 1.0 if end is None else min(1.0, end - time.monotonic())
+            if left <= 0:
+                break
+            if not self._pump(left):
+                threading.Event().wait(min(left, 0.01))
+        return self._is_lost
+
+    @property
+    def state(self) -> State:
+        """``State.OPEN``, ``CLOSING`` or ``CLOSED``."""
+        if self._is_lost:
+            return State.CLOSED
+        return State.OPEN if self._ending[1] is None else State.CLOSING
+
+    @property
+    def close_code(self) -> int | None:
+        """The code that the server closed with; 1006 if the connection was lost, 1005 if the
+        server gave none. ``None`` until the connection is closed."""
+        if not self._is_lost:
+            return None
+        received = self._ending[0]
+        return received[0] if received else 1006
+
+    @property
+    def close_reason(self) -> str | None:
+        """The reason that the server closed with. ``None`` until the connection is closed."""
+        if not self._is_lost:
+            return None
+        received = self._ending[0]
+        return received[1] if received else ""
+
+    @property
+    def local_address(self) -> Any:
+        """The address of this end, as ``socket.getsockname`` gives it."""
+        return self._local
+
+    @property
+    def remote_address(self) -> Any:
+        """The address of the server, as ``socket.getpeername`` gives it."""
+        return self._remote
+
+    def __enter__(self) -> ClientConnection:
+        return self
+
+    def __exit__(self, kind, value, traceback) -> None:
+        self.close(1000 if kind is None else 1011)
+
+
+def connect(
+    uri: str,
+    *,
+    origin: str | None = None,
+    subprotocols: Any = None,
+    compression: str | None = "deflate",
+    additional_headers: Any = None,
+    headers: Any = None,
+    user_agent_header: str | None = _common.USER_AGENT,
+    proxy: Any = True,
+    open_timeout: float | None = 10,
+    connect_timeout: float | None = None,
+    ping_interval: float | None = 20,
+    ping_timeout: float | None = 20,
+    close_timeout: float | None = 10,
+    max_size: Any = 2**20,
+    max_queue: Any = 16,
+    ssl: Any = None,
+    server_hostname: str | None = None,
+    sock: socket.socket | None = None,
+    unix: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    source_address: Any = None,
+    spin_us: int = 0,
+    create_connection: type[ClientConnection] | None = None,
+    logger: Any = None,
+) -> ClientConnection:
+    """Connect to the server at ``uri``. The connection is a context manager that closes it.
+
+    The arguments are those of :class:`playfield.websocket.connect`, and:
+
+    - ``spin_us``: for how many microseconds a receive polls the socket before it waits (default
+      0). It takes a processor, and answers sooner.
+    - ``max_queue``: nobody reads ahead for a program that does not receive, but to answer pings,
+      and only until this many messages wait.
+
+    Raises ``InvalidURI``, ``InvalidProxy``, ``OSError``, ``InvalidHandshake`` (``InvalidStatus``
+    with the response) and ``TimeoutError``.
+    """
+    options = {
+        "origin": origin,
+        "subprotocols": subprotocols,
+        "compression": compression,
+        "additional_headers": additional_headers if headers is None else headers,
+        "user_agent_header": user_agent_header,
+        "proxy": proxy,
+        "ping_interval": ping_interval,
+        "ping_timeout": ping_timeout,
+        "close_timeout": close_timeout,
+        "max_size": _common.first(max_size),
+        "max_queue": _common.first(max_queue),
+        "ssl": ssl,
+        "server_hostname": server_hostname,
+        "sock": sock,
+        "unix": unix,
+        "host": host,
+        "port": port,
+        "source_address": source_address,
+        "spin_us": spin_us,
+    }
+    first = target = Target.of(uri)
+    _common.tls_context(target.secure, ssl)
+    factory = create_connection or ClientConnection
+    deadline = _Deadline(open_timeout if connect_timeout is None else connect_timeout)
+    try:
+        for _ in range(_common.REDIRECTS_MAX):
+            opening = Opening(target, options, target.origin != first.origin)
+            try:
+                return _open(target, options, opening, factory, deadline)
+            except exceptions.InvalidStatus as error:
+                location = _common.redirected(uri, error)
+                if location is None or sock is not None:
+                    raise
+                uri, target = location, Target.of(location)
+    except socket.timeout:
+        raise TimeoutError(
+            f"the opening handshake took longer than {deadline.timeout} s"
+        ) from None
+    raise exceptions.SecurityError(f"more than {_common.REDIRECTS_MAX} redirects")
+
+
+def unix_connect(path: str, uri: str = "ws://localhost/", **options: Any) -> ClientConnection:
+    """Connect to a server that listens on a Unix socket."""
+    return connect(uri, unix=path, **options)
+
+
+def _open(
+    target: Target,
+    options: dict,
+    opening: Opening,
+    factory: type[ClientConnection],
+    deadline: _Deadline,
+) -> ClientConnection:
+    with _socket(target, options, deadline) as sock:
+        _common.tune(sock)
+        pipe = _Pipe(sock, deadline)
+        context = _common.tls_context(target.secure, options["ssl"] if target.secure else None)
+        if context is not None:
+            pipe.wrap(context, options["server_hostname"] or target.host)
+        pipe.send(opening.handshake.request)
+        rest = None
+        while rest is None:
+            rest = opening.feed(pipe.recv())
+        # The connection takes a descriptor of its own; this one is closed here.
+        connection = factory(
+            sock,
+            opening.handshake,
+            max_size=options["max_size"],
+            spin_us=options["spin_us"],
+            tls=pipe.tls,
+        )
+        connection._set_up(sock, opening, options)
+    connection._start(rest)
+    _attendant.add(connection)
+    return connection
+
+
+def _socket(target: Target, options: dict, deadline: _Deadline) -> socket.socket:
+    if options["sock"] is not None:
+        return options["sock"]
+    if options["unix"] is not None:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(deadline.left())
+            sock.connect(options["unix"])
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+    host = options["host"] or target.host
+    port = options["port"] or target.port
+    source = options["source_address"]
+    uri = None if options["host"] else _common.find_proxy(target, options["proxy"])
+    if uri is None:
+        return socket.create_connection((host, port), deadline.left(), source)
+    proxy = Proxy(uri)
+    if proxy.is_socks:
+        return _dial_socks(proxy, host, port, deadline)
+    sock = socket.create_connection((proxy.host, proxy.port), deadline.left(), source)
+    try:
+        sock.sendall(proxy.request(target))
+        received = b""
+        while not proxy.check(received):
+            sock.settimeout(deadline.left())
+            data = sock.recv(_BYTES)
+            if not data:
+                raise exceptions.InvalidMessage("the proxy closed the connection")
+            received += data
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _dial_socks(proxy: Proxy, host: str, port: int, deadline: _Deadline) -> socket.socket:
+    try:
+        from python_socks.sync import Proxy as Socks
+    except ImportError:
+        raise ImportError("connecting through a SOCKS proxy requires python-socks") from None
+    scheme = {"socks5h": "socks5", "socks4a": "socks4"}.get(proxy.scheme, proxy.scheme)
+    uri = scheme + proxy.uri[len(proxy.scheme) :]
+    socks = Socks.from_url(uri, rdns=proxy.scheme in ("socks5h", "socks4a"))
+    try:
+        return socks.connect(dest_host=host, dest_port=port, timeout=deadline.left())
+    except OSError:
+        raise
+    except Exception as error:
+        raise exceptions.ProxyError("failed to connect to SOCKS proxy") from error

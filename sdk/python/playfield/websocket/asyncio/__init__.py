@@ -1,0 +1,1 @@
+"""The module names of ``websockets``, as aliases."""

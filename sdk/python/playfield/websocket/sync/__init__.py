@@ -1,0 +1,14 @@
+"""A WebSocket client for blocking code, with the API of ``websockets.sync``.
+
+::
+
+    from playfield.websocket.sync import connect
+
+    with connect("ws://localhost:8765") as connection:
+        connection.send("hello")
+        print(connection.recv())
+"""
+
+from .._sync import ClientConnection, connect, unix_connect
+
+__all__ = ["ClientConnection", "connect", "unix_connect"]
