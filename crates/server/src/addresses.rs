@@ -102,9 +102,21 @@ pub(crate) enum Pace {
 pub(crate) enum Crowded {
     /// `connections_per_address_max` connections of the address are open.
     Connections,
-    /// `handshakes_max` connections have not said hello, or `handshakes_per_address_max` of the
-    /// address.
+    /// `handshakes_per_address_max` connections of the address have not said hello.
     Handshakes,
+    /// `handshakes_max` connections of all addresses have not said hello.
+    AllHandshakes,
+}
+
+impl Crowded {
+    /// The setting that is reached.
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Self::Connections => "connections_per_address_max",
+            Self::Handshakes => "handshakes_per_address_max",
+            Self::AllHandshakes => "handshakes_max",
+        }
+    }
 }
 
 /// A connection, counted where it comes from. It counts as in handshake until it is
@@ -396,7 +408,7 @@ impl Tally {
         }
         if !add_below(&shared.handshakes, shared.handshakes_max) {
             handshakes.fetch_sub(1, Ordering::Relaxed);
-            return Err(Crowded::Handshakes);
+            return Err(Crowded::AllHandshakes);
         }
         self.in_handshake = true;
         Ok(())
@@ -524,8 +536,8 @@ mod tests {
         let _two = admit(&addresses, "10.0.0.1").unwrap();
         assert_eq!(admit(&addresses, "10.0.0.1").err(), Some(Crowded::Handshakes));
         let _three = admit(&addresses, "10.0.0.2").unwrap();
-        assert_eq!(admit(&addresses, "10.0.0.3").err(), Some(Crowded::Handshakes));
-        assert_eq!(admit(&addresses, "127.0.0.1").err(), Some(Crowded::Handshakes), "in all");
+        assert_eq!(admit(&addresses, "10.0.0.3").err(), Some(Crowded::AllHandshakes));
+        assert_eq!(admit(&addresses, "127.0.0.1").err(), Some(Crowded::AllHandshakes));
         one.settle();
         one.settle();
         let _four = admit(&addresses, "10.0.0.1").unwrap();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::LeaveReason;
-use playfield_session::Token;
+use playfield_session::{NotResumed, Token};
 use playfield_wire::ErrorCode;
 use playfield_wire::server::Resumed;
 
@@ -151,7 +151,20 @@ impl Shard {
         let Some(resumption) = session.resumption.as_deref_mut() else { return };
         let lost = match resumption.log.resume(received) {
             Ok(lost) => lost,
-            Err(error) => return self.fail(from, ErrorCode::BadMessage, &error.to_string()),
+            Err(NotResumed::NeverSent(error)) => {
+                return self.fail(from, ErrorCode::BadMessage, &error.to_string());
+            }
+            Err(NotResumed::Forgotten) => {
+                if !is_away {
+                    self.close_old_transport(key);
+                    // It was not counted as away.
+                    if let Some(resumption) = self.resumption(key) {
+                        resumption.presence = Presence::Here;
+                    }
+                }
+                self.end_away(key);
+                return self.open_instead(from, opening);
+            }
         };
         if is_away {
             self.end_being_away(&address);
