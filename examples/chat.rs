@@ -94,18 +94,13 @@ impl Handle<Clear> for Chat {
     }
 }
 
+/// Name, user and claims are the token's, whatever the client says, if there are keys for tokens.
+fn with_tokens(server: Server) -> Result<Server, String> {
+    let Ok(path) = std::env::var("CHAT_KEYS") else { return Ok(server) };
+    let keys = Keys::file(path).map_err(|error| format!("CHAT_KEYS: {error}"))?;
+    Ok(server.jwt(Jwt::new(keys).audience("chat")))
+}
+
 fn main() -> ExitCode {
-    let mut server = Server::new().room::<Chat>("chat");
-    if let Ok(path) = std::env::var("CHAT_KEYS") {
-        // Name, user and claims are then the token's, whatever the client says.
-        let keys = match Keys::file(path) {
-            Ok(keys) => keys,
-            Err(error) => {
-                eprintln!("CHAT_KEYS: {error}");
-                return ExitCode::FAILURE;
-            }
-        };
-        server = server.jwt(Jwt::new(keys).audience("chat"));
-    }
-    server.run()
+    Server::new().room::<Chat>("chat").prepare(with_tokens).run()
 }

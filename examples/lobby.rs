@@ -190,16 +190,19 @@ impl Ranked {
     }
 }
 
-fn main() -> Result<ExitCode, KeyError> {
+fn with_tickets(server: Server) -> Result<Server, KeyError> {
     let (signer, public_key) = Signer::generate()?;
     let ranked = Arc::new(Ranked { signer, players: AtomicUsize::new(0) });
-    let server = Server::new()
+    let ticket = move |request, node| ranked.clone().ticket(request, node);
+    let tickets = Tickets::new(Keys::pem(public_key)?);
+    Ok(server.route("POST", "/ranked/{player}", ticket).tickets(tickets))
+}
+
+fn main() -> ExitCode {
+    Server::new()
         .room::<Lobby>("lobby")
         .room::<Match>("match")
         .room::<Table>("table")
-        .route("POST", "/ranked/{player}", move |request, node| {
-            ranked.clone().ticket(request, node)
-        })
-        .tickets(Tickets::new(Keys::pem(public_key)?));
-    Ok(server.run())
+        .prepare(with_tickets)
+        .run()
 }

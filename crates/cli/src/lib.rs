@@ -19,7 +19,7 @@ use playfield_server::{Config, Server};
 use options::{Failure, Usage, unknown};
 
 /// Runs the command that this process was started with. `make` makes the server for `serve`.
-pub fn main(make: impl FnOnce(Config) -> Server) -> ExitCode {
+pub fn main(make: impl FnOnce(Config) -> io::Result<Server>) -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = name(arguments.next());
     exit_code(run(&program, arguments.collect(), make, &mut io::stdout().lock()))
@@ -47,7 +47,7 @@ fn name(path: Option<OsString>) -> String {
 fn run(
     program: &str,
     mut arguments: Vec<OsString>,
-    make: impl FnOnce(Config) -> Server,
+    make: impl FnOnce(Config) -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let first = arguments.first().map(|argument| argument.to_string_lossy().into_owned());

@@ -5,6 +5,11 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use playfield_server::closest;
+
+/// More options are not listed in an error.
+const LISTED_MAX: usize = 12;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
@@ -57,8 +62,16 @@ pub fn unknown_among(argument: &lexopt::Arg<'_>, names: impl Iterator<Item = Str
             return Usage(format!("unexpected argument {value:?}")).into();
         }
     };
-    let known: Vec<String> = names.chain(["help".into()]).map(|name| format!("--{name}")).collect();
-    Usage(format!("unknown option {shown}; the options are {}", known.join(", "))).into()
+    let known: Vec<String> = names.chain(["help".into()]).collect();
+    let meant = closest(shown.trim_start_matches('-'), known.iter().map(String::as_str));
+    Usage(match meant {
+        Some(meant) => format!("unknown option {shown}; did you mean --{meant}?"),
+        None if known.len() > LISTED_MAX => {
+            format!("unknown option {shown}; --help lists the options")
+        }
+        None => format!("unknown option {shown}; the options are --{}", known.join(", --")),
+    })
+    .into()
 }
 
 /// The value of the option just read.
@@ -139,7 +152,7 @@ impl From<io::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, Opt, Usage, unknown, within};
+    use super::{Failure, LISTED_MAX, Opt, Usage, unknown, within};
 
     const OPTIONS: &[Opt] = &[
         Opt { name: "players", value: "N", help: "how many" },
@@ -147,11 +160,30 @@ mod tests {
     ];
 
     #[test]
-    fn an_unknown_option_error_lists_the_known_options() {
-        let Failure::Usage(Usage(text)) = unknown(&lexopt::Arg::Long("player"), OPTIONS) else {
-            panic!()
+    fn an_unknown_option_error_names_what_was_meant_or_lists_the_known_options() {
+        let text = |argument, options| match unknown(&argument, options) {
+            Failure::Usage(Usage(text)) => text,
+            other => panic!("{other:?}"),
         };
-        assert_eq!(text, "unknown option --player; the options are --players, --help");
+        assert_eq!(
+            text(lexopt::Arg::Long("player"), OPTIONS),
+            "unknown option --player; did you mean --players?"
+        );
+        for (argument, shown) in
+            [(lexopt::Arg::Long("secret"), "--secret"), (lexopt::Arg::Short('p'), "-p")]
+        {
+            let expected = format!("unknown option {shown}; the options are --players, --help");
+            assert_eq!(text(argument, OPTIONS), expected);
+        }
+        let many: Vec<_> = (0..LISTED_MAX)
+            .map(|_| Opt { name: "players", value: "N", help: "how many" })
+            .collect();
+        let error = text(lexopt::Arg::Short('x'), &many[1..]);
+        assert!(error.contains("the options are"), "{error}");
+        assert_eq!(
+            text(lexopt::Arg::Short('x'), &many),
+            "unknown option -x; --help lists the options"
+        );
     }
 
     #[test]

@@ -43,7 +43,7 @@ A flag that is true or false means true if no value follows.
 pub(crate) fn run(
     parser: &mut lexopt::Parser,
     program: &str,
-    make: impl FnOnce(Config) -> Server,
+    make: impl FnOnce(Config) -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let Some(flags) = Flags::read(parser)? else {
@@ -54,7 +54,7 @@ pub(crate) fn run(
     let config = flags.config(variables)?;
 
     log_to_stderr(config.log);
-    let running = make(config).start()?;
+    let running = make(config)?.start()?;
     let stopper = running.stopper();
     let is_stopping = AtomicBool::new(false);
     let stop = move || {
@@ -222,10 +222,11 @@ mod tests {
     #[test]
     fn errors_name_the_argument() {
         let error = config(&["--shard=3"], &[]).unwrap_err();
-        assert!(
-            error.starts_with("unknown option --shard; the options are --config, --listen, --log"),
-            "{error}"
-        );
+        assert_eq!(error, "unknown option --shard; did you mean --shards?");
+        let error = config(&["--conections-max", "3"], &[]).unwrap_err();
+        assert_eq!(error, "unknown option --conections-max; did you mean --connections-max?");
+        let error = config(&["--verbose"], &[]).unwrap_err();
+        assert_eq!(error, "unknown option --verbose; --help lists the options");
         let error = config(&["--shards=many"], &[]).unwrap_err();
         assert!(error.contains("shards") && error.contains("many"), "{error}");
         let error = config(&[], &[("PLAYFIELD_SHARDS", "many")]).unwrap_err();

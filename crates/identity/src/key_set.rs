@@ -20,7 +20,9 @@ pub const SECRET_BYTES_MIN: usize = 32;
 pub const KEYS_MAX: usize = 100;
 
 /// Keys that can't be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// `Debug` shows the text too, so that `fn main() -> Result<…, KeyError>` prints it as it is.
+#[derive(Clone, PartialEq, Eq)]
 pub struct KeyError(String);
 
 impl KeyError {
@@ -37,6 +39,12 @@ impl KeyError {
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -61,13 +69,8 @@ impl KeySet {
             let text = format!("the secret is {what}, which others may know; use random bytes");
             return Err(KeyError::new(text));
         }
-        let bytes = secret.len();
-        if bytes < SECRET_BYTES_MIN {
-            let text = format!(
-                "a secret of {bytes} bytes is too short for HS256; use at least {SECRET_BYTES_MIN} \
-                 random bytes"
-            );
-            return Err(KeyError::new(text));
+        if secret.len() < SECRET_BYTES_MIN {
+            return Err(too_short(secret.len()));
         }
         let key = DecodingKey::from_secret(secret);
         Ok(Self(vec![Key { id: None, algorithm: Algorithm::HS256, key }]))
@@ -113,18 +116,24 @@ impl KeySet {
             let text = format!("KEYS_MAX: {} keys, the limit is {KEYS_MAX}", items.len());
             return Err(KeyError::new(text));
         }
-        let mut keys = Vec::new();
+        let (mut keys, mut unused) = (Vec::new(), None);
         for item in items {
             match Key::from_jwk(item) {
                 Ok(key) => keys.push(key),
                 Err(why) => {
                     let id = item.get("kid").and_then(Value::as_str).unwrap_or_default();
                     log::debug!("the key {:?} of a JWKS is not used: {why}", excerpt(id, 64));
+                    unused.get_or_insert(why);
                 }
             }
         }
         if keys.is_empty() {
-            let text = "no key that can be used: RSA, P-256, Ed25519 or a secret, for signatures";
+            let text = match unused {
+                Some(KeyError(why)) => {
+                    format!("no key can be used; the first: {}", excerpt(&why, 256))
+                }
+                None => "the set has no keys".into(),
+            };
             return Err(KeyError::new(text));
         }
         Ok(Self(keys))
@@ -217,7 +226,7 @@ impl Key {
         };
         let said = item.get("alg").and_then(Value::as_str).unwrap_or(name_of(algorithm));
         if said != name_of(algorithm) {
-            return Err(KeyError::new(format!("alg = {said:?} is not supported")));
+            return Err(KeyError::new(format!("alg = {:?} is not supported", excerpt(said, 64))));
         }
         let key = DecodingKey::from_jwk(&jwk)
             .map_err(|error| KeyError::new(format!("its value can't be read: {error}")))?;
@@ -233,13 +242,18 @@ impl Key {
             // An uncompressed point.
             Algorithm::ES256 if bytes != 65 => Err(KeyError::new("its curve is not P-256")),
             Algorithm::EdDSA if bytes != 32 => Err(KeyError::new("its curve is not Ed25519")),
-            Algorithm::HS256 if bytes < SECRET_BYTES_MIN => {
-                let text = format!("a secret of {bytes} bytes; HS256 needs {SECRET_BYTES_MIN}");
-                Err(KeyError::new(text))
-            }
+            Algorithm::HS256 if bytes < SECRET_BYTES_MIN => Err(too_short(bytes)),
             _ => Ok(()),
         }
     }
+}
+
+/// The error for a secret of so many bytes.
+pub(crate) fn too_short(bytes: usize) -> KeyError {
+    KeyError::new(format!(
+        "a secret of {bytes} bytes is too short for HS256; use at least {SECRET_BYTES_MIN} random \
+         bytes"
+    ))
 }
 
 /// The text without white space around it, and without a byte order mark.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Map, Value, json};
 
-use crate::key_set::{KeyError, SECRET_BYTES_MIN};
+use crate::key_set::{KeyError, SECRET_BYTES_MIN, too_short};
 use crate::provider;
 use crate::ticket_claims::{TICKET_TYPE, Ticket};
 
@@ -25,8 +25,7 @@ impl Signer {
     pub fn secret(secret: impl AsRef<[u8]>) -> Result<Self, KeyError> {
         let bytes = secret.as_ref().len();
         if bytes < SECRET_BYTES_MIN {
-            let text = format!("a secret of {bytes} bytes; HS256 needs {SECRET_BYTES_MIN}");
-            return Err(KeyError::new(text));
+            return Err(too_short(bytes));
         }
         Self::checked(Algorithm::HS256, EncodingKey::from_secret(secret.as_ref()))
     }

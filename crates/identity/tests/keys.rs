@@ -52,12 +52,28 @@ fn keys_that_cant_verify_are_refused_when_they_are_read() {
     for none in ["", "[]", "{}", "{\"keys\":{}}", "{\"keys\":[]}", "{\"keys\":[7]}"] {
         assert!(Keys::jwks(none).is_err(), "{none}");
     }
+    let short = text(Keys::jwks(r#"{"keys":[{"kty":"oct","k":"AAAA"}]}"#));
+    assert!(
+        short.contains("a secret of 3 bytes is too short for HS256; use at least 32"),
+        "{short}"
+    );
+    let other = json!({"keys": [{"kty": "oct", "k": "A".repeat(43), "alg": "x".repeat(70)}]});
+    let other = text(Keys::jwks(other.to_string()));
+    assert!(other.ends_with(&format!("{:?} is not supported", "x".repeat(64))), "{other}");
     let set = |count: usize| {
         let key = json!({"kty": "oct", "k": "A".repeat(43)});
         Keys::jwks(json!({"keys": vec![key; count]}).to_string())
     };
     assert!(set(KEYS_MAX).is_ok());
     assert!(text(set(KEYS_MAX + 1)).starts_with("KEYS_MAX: "));
+}
+
+/// `fn main() -> Result<…, KeyError>` prints `Debug`.
+#[test]
+fn an_error_is_the_same_text_in_every_form() {
+    let error = Keys::file("/no/such/file").unwrap_err();
+    assert!(error.to_string().starts_with("/no/such/file: "), "{error}");
+    assert_eq!(format!("{error:?}"), error.to_string());
 }
 
 #[test]

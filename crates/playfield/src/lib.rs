@@ -90,8 +90,8 @@ pub mod prelude {
     pub use std::process::ExitCode;
 
     pub use playfield_room::{
-        Answer, AskId, Context, Deferred, EndReason, Error, Handle, LeaveReason, Message, On,
-        Player, PlayerId, Result, Room, TimerId, room,
+        Answer, AskId, Claims, Context, Deferred, EndReason, Error, Handle, LeaveReason, Message,
+        On, Player, PlayerId, Result, Room, TimerId, room,
     };
     pub use playfield_state::{Bytes, Data, Key, List, Map, Set, State};
 

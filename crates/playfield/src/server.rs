@@ -1,5 +1,6 @@
 //! A server made of room types and services.
 
+use std::error::Error as StdError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -53,7 +54,11 @@ pub struct Server {
     site: Vec<Addition>,
     services: Vec<Addition>,
     on_start: Vec<Addition>,
+    preparations: Vec<Preparation>,
 }
+
+/// What is added when the server starts, and may fail.
+type Preparation = Box<dyn FnOnce(Server) -> Result<Server, Box<dyn StdError + Send + Sync>>>;
 
 /// What is added to the server below.
 type Addition = Box<dyn FnOnce(playfield_server::Server) -> playfield_server::Server>;
@@ -83,6 +88,7 @@ impl Server {
             site: Vec::new(),
             services: Vec::new(),
             on_start: Vec::new(),
+            preparations: Vec::new(),
         }
     }
 
@@ -280,10 +286,11 @@ impl Server {
     /// use playfield::Server;
     /// use playfield::identity::{Jwt, KeyError, Keys};
     ///
-    /// fn server() -> Result<Server, KeyError> {
+    /// // For `Server::prepare`.
+    /// fn with_login(server: Server) -> Result<Server, KeyError> {
     ///     let keys = Keys::file("login-keys.json")?;
     ///     let jwt = Jwt::new(keys).audience("my-game").issuer("https://login.example.com");
-    ///     Ok(Server::new().jwt(jwt))
+    ///     Ok(server.jwt(jwt))
     /// }
     /// ```
     #[cfg(feature = "jwt")]
@@ -300,10 +307,11 @@ impl Server {
     /// use playfield::Server;
     /// use playfield::identity::{Jwt, KeyError, Keys, Tickets};
     ///
-    /// fn server() -> Result<Server, KeyError> {
+    /// // For `Server::prepare`.
+    /// fn with_login(server: Server) -> Result<Server, KeyError> {
     ///     let players = Jwt::new(Keys::file("login-keys.json")?).audience("my-game");
     ///     let matched = Tickets::new(Keys::file("matchmaker-keys.json")?);
-    ///     Ok(Server::new().jwt_or_ticket(players).tickets(matched))
+    ///     Ok(server.jwt_or_ticket(players).tickets(matched))
     /// }
     /// ```
     #[cfg(feature = "jwt")]
@@ -438,6 +446,32 @@ impl Server {
         self
     }
 
+    /// Calls this when the server starts, before it listens, and goes on with the server that it
+    /// returns: for additions that may fail, such as keys from a file. If it fails, so does the
+    /// start: [`run`](Self::run) prints the error. Other commands, such as `help`, don't call it.
+    ///
+    /// ```no_run
+    /// use playfield::identity::{Jwt, KeyError, Keys};
+    /// use playfield::prelude::*;
+    ///
+    /// fn main() -> ExitCode {
+    ///     Server::new().prepare(with_login).run()
+    /// }
+    ///
+    /// fn with_login(server: Server) -> Result<Server, KeyError> {
+    ///     let keys = Keys::file("login-keys.json")?;
+    ///     Ok(server.jwt(Jwt::new(keys).audience("my-game")))
+    /// }
+    /// ```
+    #[must_use]
+    pub fn prepare<E>(mut self, add: impl FnOnce(Self) -> Result<Self, E> + 'static) -> Self
+    where
+        E: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        self.preparations.push(Box::new(|server| add(server).map_err(Into::into)));
+        self
+    }
+
     /// Calls this once with a handle that reaches the node's rooms, when it has started: for
     /// programs that [`run`](Self::run). [`Running::handle`] returns the same handle.
     ///
@@ -470,10 +504,11 @@ impl Server {
     /// standard error, unless the setting [`log`](Config::log) is `Off`.
     ///
     /// # Errors
-    /// If the port can't be listened on, or a thread can't be started.
+    /// If the port can't be listened on, or a thread can't be started, or
+    /// [`prepare`](Self::prepare) failed.
     pub fn start(self, config: Config) -> io::Result<Running> {
         log_to_stderr(config.log);
-        self.build(config).start()
+        self.build(config)?.start()
     }
 
     /// Runs the command in this program's arguments: without a command, it serves until it is
@@ -487,7 +522,12 @@ impl Server {
         playfield_cli::main(|config| self.build(config))
     }
 
-    fn build(self, config: Config) -> playfield_server::Server {
+    fn build(mut self, config: Config) -> io::Result<playfield_server::Server> {
+        while !self.preparations.is_empty() {
+            for prepare in std::mem::take(&mut self.preparations) {
+                self = prepare(self).map_err(io::Error::other)?;
+            }
+        }
         let Self {
             types,
             pages,
@@ -500,6 +540,7 @@ impl Server {
             site,
             services,
             on_start,
+            preparations: _,
         } = self;
         let authenticator = authenticator.map(|make| make(&config));
         #[cfg(feature = "jwt")]
@@ -528,9 +569,9 @@ impl Server {
             .chain(fleet)
             .chain(on_start)
             .fold(server, |server, add| add(server));
-        pages
+        Ok(pages
             .into_iter()
-            .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body))
+            .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body)))
     }
 }
 

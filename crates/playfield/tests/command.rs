@@ -15,6 +15,14 @@ use rustix::process::{Pid, Signal, kill_process};
 const TESTS: &[(&str, fn())] = &[
     ("help_names_the_program_and_its_commands", help_names_the_program_and_its_commands),
     ("wrong_arguments_are_named", wrong_arguments_are_named),
+    (
+        "a_server_that_cant_be_prepared_says_why_and_still_helps",
+        a_server_that_cant_be_prepared_says_why_and_still_helps,
+    ),
+    (
+        "the_log_names_the_setting_because_of_which_a_connection_is_refused",
+        the_log_names_the_setting_because_of_which_a_connection_is_refused,
+    ),
     ("the_schema_of_a_nodes_room_is_printed", the_schema_of_a_nodes_room_is_printed),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
@@ -28,6 +36,9 @@ const TESTS: &[(&str, fn())] = &[
     ("no_log_is_written_if_it_is_off", no_log_is_written_if_it_is_off),
     ("the_programs_own_log_backend_stays", the_programs_own_log_backend_stays),
 ];
+
+/// The variable with the error that preparing the server ends with.
+const UNPREPARED: &str = "TROUBLE_UNPREPARED";
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -61,7 +72,10 @@ fn start() -> ExitCode {
 }
 
 fn server() -> Server {
-    Server::new().room::<Trouble>("trouble")
+    Server::new().room::<Trouble>("trouble").prepare(|server| match std::env::var(UNPREPARED) {
+        Ok(why) => Err(why),
+        Err(_) => Ok(server),
+    })
 }
 
 /// A room that misbehaves.
@@ -222,13 +236,38 @@ fn help_names_the_program_and_its_commands() {
 
 fn wrong_arguments_are_named() {
     for (arguments, expected) in [
-        (&["serve", "--shard=3"][..], "--shard;"),
+        (&["serve", "--shard=3"][..], "did you mean --shards?"),
+        (&["serve", "--verbose"], "--help lists the options"),
         (&["bench"], "\"bench\"; the commands are serve, schema, help"),
         (&["schema", "tcp://127.0.0.1"], "a URL and a room type"),
     ] {
         let output = output(arguments);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains(expected), "{}", text(&output.stderr));
+    }
+}
+
+fn a_server_that_cant_be_prepared_says_why_and_still_helps() {
+    let run = |arguments: &[&str]| {
+        let output = program(arguments).env(UNPREPARED, "keys.json: gone").output();
+        output.expect("this program can be run")
+    };
+    let failed = run(&["serve"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(text(&failed.stderr), "keys.json: gone\n");
+    assert!(run(&["help"]).status.success());
+    assert!(run(&["serve", "--help"]).status.success());
+}
+
+fn the_log_names_the_setting_because_of_which_a_connection_is_refused() {
+    for setting in ["connections_per_address_max", "handshakes_per_address_max", "connections_max"]
+    {
+        let limit = format!("--{setting}=1");
+        let arguments = ["serve", &limit, "--trusted-addresses="];
+        let mut node = Node::start(&arguments, Stdio::piped(), "info");
+        let connect = || TcpStream::connect(node.address).expect("it listens there");
+        let _held = [connect(), connect()];
+        node.until_logged(&format!("{setting}: a connection from 127.0.0.1 is refused"));
     }
 }
 

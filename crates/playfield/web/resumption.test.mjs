@@ -97,6 +97,20 @@ test("a client that comes back says what it has, and gets a patch", async () => 
   assert.ok(heard[1][1].away > 0 && heard[1][1].away < 1000);
 });
 
+test("losses that alternate between rooms explain the gaps of each", async () => {
+  const { world, node, heard, rooms, connection, socket } = await start(2);
+  node.logMax = 4;
+  socket().cut();
+  for (let n = 0; n < 400; n++) for (const room of node.rooms) node.event(room, 0);
+  for (let n = 0; n < 400; n++) node.event(node.rooms[0], 0);
+  await world.advance(5000);
+  for (const room of node.rooms) node.event(room, 0);
+  await world.advance(1000);
+  assert.deepEqual([connection.status, heard.at(-1)[0]], ["connected", "resumed"]);
+  assert.deepEqual(heard.at(-1)[1].lost.map(({ messages }) => messages).sort(), [400, 796]);
+  assert.deepEqual(rooms.map(({ events, missed }) => [events.length, missed]), [[5, 796], [1, 400]]);
+});
+
 test("what the node had to forget is reported by room: events as missed, and requests fail", async () => {
   for (let seed = 1; seed <= CASES; seed++) {
     const game = await start(2, seed);

@@ -1,5 +1,6 @@
 //! Settings: what they are, where they come from, and errors about wrong values.
 
+mod closest;
 mod descriptors;
 mod network;
 mod origin;
@@ -8,6 +9,7 @@ mod settings;
 use std::fmt;
 use std::time::Duration;
 
+pub use closest::closest;
 pub use descriptors::Descriptors;
 pub use network::Network;
 pub(crate) use network::masked;
@@ -36,9 +38,14 @@ impl ConfigError {
         &self.name
     }
 
-    fn unknown(name: &str) -> Self {
-        let names: Vec<&str> = settings().iter().map(|setting| setting.name).collect();
-        let why = format!("no setting has this name; there are {}", names.join(", "));
+    /// `shown` says how the user would write a setting's name.
+    fn unknown(name: &str, shown: impl FnOnce(&str) -> String) -> Self {
+        let why = match closest(name, settings().iter().map(|setting| setting.name)) {
+            Some(meant) => format!("no setting has this name; did you mean {}?", shown(meant)),
+            None => {
+                "no setting has this name; `help serve` and docs/operations.md list them".into()
+            }
+        };
         Self { name: name.into(), value: None, why }
     }
 }
@@ -64,7 +71,7 @@ impl Config {
         let setting = settings()
             .iter()
             .find(|setting| setting.name == name)
-            .ok_or_else(|| ConfigError::unknown(name))?;
+            .ok_or_else(|| ConfigError::unknown(name, str::to_owned))?;
         setting.read(self, value).map_err(|why| ConfigError {
             name: name.into(),
             value: Some(value.into()),
@@ -137,9 +144,15 @@ impl Config {
             let Some(short) = name.strip_prefix(ENV_PREFIX).filter(|short| *short != FILE) else {
                 continue;
             };
+            let setting = short.to_ascii_lowercase();
+            let set = match self.get(&setting) {
+                Some(_) => self.set(&setting, &value),
+                None => Err(ConfigError::unknown(&setting, |meant| {
+                    format!("{ENV_PREFIX}{}", meant.to_ascii_uppercase())
+                })),
+            };
             // The error names what the user wrote.
-            self.set(&short.to_ascii_lowercase(), &value)
-                .map_err(|error| ConfigError { name, ..error })?;
+            set.map_err(|error| ConfigError { name, ..error })?;
         }
         Ok(())
     }
@@ -316,9 +329,24 @@ mod tests {
             set("trusted_proxies", "10.0.0.0/8,proxy")
                 .starts_with(r#"trusted_proxies = "10.0.0.0/8,proxy": "proxy" is no address or "#)
         );
-        assert!(
-            set("max_mesage_bytes", "1")
-                .starts_with("max_mesage_bytes: no setting has this name; there are listen, ")
+    }
+
+    #[test]
+    fn an_unknown_setting_is_answered_with_the_one_that_was_meant() {
+        assert_eq!(
+            set("max_mesage_bytes", "1"),
+            "max_mesage_bytes: no setting has this name; did you mean max_message_bytes?"
+        );
+        assert_eq!(
+            set("verbose", "1"),
+            "verbose: no setting has this name; `help serve` and docs/operations.md list them"
+        );
+        let error = Config::from_toml("conections_max = 1").unwrap_err().to_string();
+        assert!(error.ends_with("did you mean connections_max?"), "{error}");
+        let variable = ("PLAYFIELD_SHRADS".to_owned(), "2".to_owned());
+        assert_eq!(
+            Config::from_env([variable]).unwrap_err().to_string(),
+            "PLAYFIELD_SHRADS: no setting has this name; did you mean PLAYFIELD_SHARDS?"
         );
     }
 

@@ -52,7 +52,7 @@ mod waker;
 mod watchdog;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
-pub use config::{Config, ConfigError, Descriptors, Network, Origin, Setting, settings};
+pub use config::{Config, ConfigError, Descriptors, Network, Origin, Setting, closest, settings};
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};
 pub use handle::{Asked, AtNode, Devices, ListedRoom, NodeHandle, Pending};
 pub use log::LevelFilter;

@@ -11,10 +11,11 @@
 
 mod history;
 mod log;
+mod losses;
 mod received;
 mod token;
 
 pub use history::{SentHistory, SyncHistory, VERSIONS_KNOWN};
-pub use log::{Log, NeverSent};
+pub use log::{Log, NeverSent, NotResumed, Passage};
 pub use received::{ACK_DELAY, Received};
 pub use token::{TOKEN_BYTES, Token, TokenKey};

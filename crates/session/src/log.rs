@@ -3,14 +3,14 @@
 use playfield_wire::RoomNumber;
 use playfield_wire::server::Lost;
 
+use crate::losses::Losses;
+
 /// Before each message: its length and its room, each a `u32`.
 const HEADER_BYTES: usize = 8;
 /// Stands for no room. No room has this number.
 const NO_ROOM: u32 = 0;
 /// A buffer is shrunk if its capacity exceeds its contents this many times.
 const SLACK: usize = 4;
-/// How many runs of lost messages are remembered. What was lost before is reported without a room.
-const LOST_RUNS_MAX: usize = 256;
 
 /// Counted messages that were sent and are not acknowledged, oldest first. Once all are
 /// acknowledged, it takes 16 bytes.
@@ -27,8 +27,28 @@ struct Kept {
     /// Where the oldest begins in `bytes`.
     start: usize,
     bytes: Vec<u8>,
-    /// The last of the messages that are gone, if they were lost: by runs with the same room.
-    lost: Vec<Lost>,
+    /// How many of the newest were never on their way: the other end can't have received them.
+    held: u32,
+    /// The last of the messages that are gone, if they were lost.
+    lost: Losses,
+}
+
+/// Whether a message goes on its way when it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It is written to a connection: the other end may receive it.
+    Sent,
+    /// It is kept only, until it is [sent again](Log::sent_again).
+    Held,
+}
+
+/// Why a session can't be resumed by an end that has received this many messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotResumed {
+    /// It can't have received as many.
+    NeverSent(NeverSent),
+    /// What was lost since is not remembered by room, or it has confirmed more before.
+    Forgotten,
 }
 
 /// The other end acknowledged messages that were not sent to it.
@@ -68,10 +88,10 @@ impl Log {
         self.kept.as_ref().map_or(0, |kept| kept.len())
     }
 
-    /// How many bytes of memory they take.
+    /// How many bytes of memory they take, with what is remembered of lost ones.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.bytes.capacity())
+        self.kept.as_ref().map_or(0, |kept| kept.bytes.capacity() + kept.lost.memory())
     }
 
     /// Whether all is acknowledged, or lost.
@@ -86,10 +106,12 @@ impl Log {
         &mut self,
         room: Option<RoomNumber>,
         bytes_max: usize,
+        passage: Passage,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> &[u8] {
         let kept = &mut **self.kept.get_or_insert_default();
         let mut body = kept.push(room, write);
+        kept.held = if passage == Passage::Held { kept.held + 1 } else { 0 };
         // The newest stays: the caller borrows it.
         while kept.len() > bytes_max && kept.messages > 1 {
             let before = kept.bytes.len();
@@ -111,8 +133,15 @@ impl Log {
             kept.lose();
             self.gone += 1;
         }
-        kept.lost(room, messages);
+        kept.lost.of_held(room, messages);
         self.gone += messages;
+    }
+
+    /// Messages that were held are on their way: the other end may receive any of them.
+    pub fn sent_again(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.held = 0;
+        }
     }
 
     /// The other end has received this many.
@@ -129,11 +158,9 @@ impl Log {
             kept.forget();
             self.gone += 1;
         }
-        if self.gone == received
-            && let Some(kept) = &mut self.kept
-        {
-            kept.lost = Vec::new();
-            if kept.messages == 0 {
+        if let Some(kept) = &mut self.kept {
+            kept.lost.keep_last(self.gone - received.min(self.gone));
+            if self.gone == received && kept.messages == 0 {
                 self.kept = None;
             }
         }
@@ -141,24 +168,21 @@ impl Log {
     }
 
     /// The session is resumed by an end that has received this many: forgets them, and returns what
-    /// it will never receive. The rest is [unacknowledged](Self::unacknowledged).
+    /// it will never receive, by room. The rest is [unacknowledged](Self::unacknowledged), and is
+    /// sent again.
     ///
     /// # Errors
-    /// If that is more than were sent.
-    pub fn resume(&mut self, received: u64) -> Result<Vec<Lost>, NeverSent> {
-        self.acknowledge(received)?;
-        let mut missing = self.gone - received;
-        let mut lost: Vec<Lost> = Vec::new();
-        // The last of the runs end where the kept messages begin. They stay until the other end has
-        // confirmed more: this answer may not reach it.
-        for run in self.kept.iter().flat_map(|kept| kept.lost.iter().rev()) {
-            let messages = run.messages.min(missing);
-            missing -= messages;
-            add(&mut lost, Lost { messages, ..*run });
-        }
-        add(&mut lost, Lost { room: None, messages: missing });
-        lost.sort_unstable_by_key(|lost| lost.room);
-        Ok(lost)
+    /// If that is more than were sent, or if it is not remembered what was lost.
+    pub fn resume(&mut self, received: u64) -> Result<Vec<Lost>, NotResumed> {
+        self.acknowledge(received).map_err(NotResumed::NeverSent)?;
+        let missing = self.gone.saturating_sub(received);
+        self.sent_again();
+        // They stay until the other end has confirmed more: this answer may not reach it.
+        let lost = match &mut self.kept {
+            Some(kept) => kept.lost.tell(missing),
+            None => (missing == 0).then(Vec::new),
+        };
+        lost.ok_or(NotResumed::Forgotten)
     }
 
     /// The messages that are kept, oldest first, each with the room that it is about.
@@ -194,19 +218,12 @@ impl Kept {
     /// The oldest message is lost.
     fn lose(&mut self) {
         let Some((room, _)) = header(&self.bytes[self.start..]) else { return };
+        if self.held == self.messages {
+            self.lost.of_held(room, 1);
+        } else {
+            self.lost.of_sent(room);
+        }
         self.forget();
-        self.lost(room, 1);
-    }
-
-    /// Notes that messages were lost.
-    fn lost(&mut self, room: Option<RoomNumber>, messages: u64) {
-        match self.lost.last_mut() {
-            Some(run) if run.room == room => run.messages += messages,
-            _ => self.lost.push(Lost { room, messages }),
-        }
-        if self.lost.len() > LOST_RUNS_MAX {
-            self.lost.remove(0);
-        }
     }
 
     /// Takes out the oldest message.
@@ -214,6 +231,7 @@ impl Kept {
         let Some((_, length)) = header(&self.bytes[self.start..]) else { return };
         self.start += HEADER_BYTES + length;
         self.messages -= 1;
+        self.held = self.held.min(self.messages);
         if self.messages == 0 {
             (self.bytes, self.start) = (Vec::new(), 0);
         } else if self.start > self.bytes.len() / 2 {
@@ -236,17 +254,6 @@ fn header(bytes: &[u8]) -> Option<(Option<RoomNumber>, usize)> {
     Some((room, u32::from_le_bytes(*length) as usize))
 }
 
-/// Adds what was lost to the sum for its room.
-fn add(sums: &mut Vec<Lost>, lost: Lost) {
-    if lost.messages == 0 {
-        return;
-    }
-    match sums.iter_mut().find(|sum| sum.room == lost.room) {
-        Some(sum) => sum.messages += lost.messages,
-        None => sums.push(lost),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
@@ -254,13 +261,23 @@ mod tests {
     use playfield_wire::RoomNumber;
     use playfield_wire::server::Lost;
     use proptest::prelude::*;
+    use proptest::test_runner::TestCaseError;
 
-    use super::{Log, NeverSent};
+    use super::{Log, NeverSent, NotResumed, Passage};
+    use crate::losses::RUNS_MAX;
 
     fn push(log: &mut Log, room: u32, body: &[u8], bytes_max: usize) {
+        push_by(log, room, body, bytes_max, Passage::Sent);
+    }
+
+    fn push_by(log: &mut Log, room: u32, body: &[u8], bytes_max: usize, passage: Passage) {
         let room = Some(RoomNumber(room)).filter(|room| room.0 > 0);
-        let kept = log.push(room, bytes_max, |out| out.extend_from_slice(body));
+        let kept = log.push(room, bytes_max, passage, |out| out.extend_from_slice(body));
         assert_eq!(kept, body);
+    }
+
+    fn lost(room: u32, messages: u64) -> Lost {
+        Lost { room: Some(RoomNumber(room)), messages }
     }
 
     fn bodies(log: &Log) -> Vec<(u32, Vec<u8>)> {
@@ -270,7 +287,6 @@ mod tests {
 
     #[test]
     fn messages_that_were_not_kept_on_their_way_are_lost_with_all_before_them() {
-        let lost = |room, messages| Lost { room: Some(RoomNumber(room)), messages };
         let mut log = Log::default();
         push(&mut log, 1, b"one", 1000);
         push(&mut log, 2, b"two", 1000);
@@ -329,21 +345,60 @@ mod tests {
         assert_eq!(log.resume(4), Ok(vec![]));
     }
 
+    #[test]
+    fn losses_that_alternate_between_rooms_are_told_by_room_however_many() {
+        let mut log = Log::default();
+        push(&mut log, 1, b"received, but not acknowledged", 1000);
+        push(&mut log, 2, b"on its way when the connection was lost", 1000);
+        for count in 0..100_000 {
+            push_by(&mut log, 1 + count % 3, b"while away", 1000, Passage::Held);
+        }
+        let kept: Vec<u32> = bodies(&log).into_iter().map(|(room, _)| room).collect();
+        let count = |of| kept.iter().filter(|&&room| room == of).count() as u64;
+        let told = log.resume(1).unwrap();
+        let all =
+            [lost(1, 33_334 - count(1)), lost(2, 33_334 - count(2)), lost(3, 33_333 - count(3))];
+        assert_eq!(told, all);
+        assert!(log.memory() < 4_000, "{} bytes", log.memory());
+    }
+
+    #[test]
+    fn an_order_that_is_too_long_is_forgotten_and_what_came_later_is_not() {
+        let mut log = Log::default();
+        // The client receives all of it, or some, and acknowledges nothing.
+        for count in 0..=RUNS_MAX as u32 + 1 {
+            push(&mut log, 1 + count % 2, &[0; 100], 1);
+        }
+        let sent = log.sent();
+        assert_eq!(log.resume(0), Err(NotResumed::Forgotten));
+        let half = RUNS_MAX as u64 / 2;
+        assert_eq!(log.resume(1), Ok(vec![lost(1, half), lost(2, half)]));
+        assert_eq!(log.resume(sent), Ok(vec![]));
+        assert_eq!(log.memory(), 0);
+    }
+
     proptest! {
         #[test]
         fn a_log_is_a_queue_that_forgets_from_the_front(
-            steps in proptest::collection::vec((0_u32..3, 0_usize..40, 0_u64..6), 1..200),
+            steps in proptest::collection::vec((0_u32..3, 0_usize..40, 0_u64..8), 1..600),
             bytes_max in 0_usize..200,
         ) {
             let mut log = Log::default();
             let mut model = VecDeque::new();
             let (mut gone, mut received) = (0_u64, 0_u64);
+            // How many the client can have received, whether the node knows of no connection, and
+            // whether the client has none.
+            let (mut arrived, mut is_away, mut is_deaf) = (0_u64, false, false);
             // The rooms of all messages so far, to know what was lost.
             let mut rooms = Vec::new();
             for (room, length, acknowledge) in steps {
                 let body = vec![rooms.len() as u8; length];
-                push(&mut log, room, &body, bytes_max);
+                let passage = if is_away { Passage::Held } else { Passage::Sent };
+                push_by(&mut log, room, &body, bytes_max, passage);
                 rooms.push(room);
+                if !is_away && !is_deaf {
+                    arrived = rooms.len() as u64;
+                }
                 model.push_back((room, body));
                 while model.iter().map(|(_, body)| body.len() + 8).sum::<usize>() > bytes_max
                     && model.len() > 1
@@ -351,30 +406,49 @@ mod tests {
                     model.pop_front();
                     gone += 1;
                 }
-                if acknowledge < 4 {
-                    received = (received + acknowledge).min(log.sent());
+                if !is_away && !is_deaf && acknowledge < 4 {
+                    received = (received + acknowledge).min(arrived);
                     log.acknowledge(received).unwrap();
                     while gone < received {
                         model.pop_front();
                         gone += 1;
                     }
+                } else if acknowledge == 6 {
+                    is_away = true;
+                } else if acknowledge == 7 {
+                    // It has received some of what was on its way.
+                    received += (length as u64).min(arrived - received);
+                    let told = log.resume(received).unwrap();
+                    check(&told, &rooms[received as usize..gone.max(received) as usize])?;
+                    while gone < received {
+                        model.pop_front();
+                        gone += 1;
+                    }
+                    is_away = false;
+                    // The answer may be lost, and all that follows it.
+                    is_deaf = room == 0;
+                    if is_deaf {
+                        arrived = received;
+                    } else {
+                        (received, arrived) = (gone, rooms.len() as u64);
+                    }
                 }
                 prop_assert_eq!(&bodies(&log), &Vec::from(model.clone()));
                 prop_assert_eq!(log.sent(), rooms.len() as u64);
             }
-            let lost = log.resume(received).unwrap();
-            for room in 0..3 {
-                let lost_of: u64 = lost
-                    .iter()
-                    .filter(|lost| lost.room.map_or(0, |room| room.0) == room)
-                    .map(|lost| lost.messages)
-                    .sum();
-                let missing = rooms[received as usize..gone.max(received) as usize]
-                    .iter()
-                    .filter(|&&of| of == room)
-                    .count();
-                prop_assert_eq!(lost_of, missing as u64, "room {}", room);
-            }
+            let told = log.resume(received).unwrap();
+            check(&told, &rooms[received as usize..gone.max(received) as usize])?;
         }
+    }
+
+    /// What is told of is what is missing, by room.
+    fn check(told: &[Lost], missing: &[u32]) -> Result<(), TestCaseError> {
+        let sums = (0..3).filter_map(|room| {
+            let messages = missing.iter().filter(|&&of| of == room).count() as u64;
+            let room = Some(RoomNumber(room)).filter(|room| room.0 > 0);
+            (messages > 0).then_some(Lost { room, messages })
+        });
+        prop_assert_eq!(told, sums.collect::<Vec<_>>());
+        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use playfield_session::{ACK_DELAY, Log, NeverSent, Received};
+use playfield_session::{ACK_DELAY, Log, NeverSent, NotResumed, Passage, Received};
 use playfield_wire::client::{ClientMessage, Hello, Resume, SchemaRef};
 use playfield_wire::server;
 use playfield_wire::{ErrorCode, Format, RoomNumber};
@@ -112,7 +112,7 @@ impl Resumption {
             return Err(CommandError::TooLarge { bytes, bytes_max });
         }
         // The limit was checked above. What was taken is never dropped.
-        let body = log.push(room, usize::MAX, |out| out.extend_from_slice(scratch));
+        let body = log.push(room, usize::MAX, Passage::Sent, |out| out.extend_from_slice(scratch));
         if scratch.capacity() > IDLE_SCRATCH_BYTES_MAX {
             *scratch = Vec::new();
         }
@@ -328,10 +328,15 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         let received = resumed.received;
-        let sent = self.resumption.log.sent();
-        let confirmed = self.resumption.log.resume(received);
-        if !confirmed.map_err(|_| ClientError::NeverSent { received, sent })?.is_empty() {
-            return Err(ClientError::OutOfTurn { message: "a welcome that takes back an ack" });
+        match self.resumption.log.resume(received) {
+            Ok(lost) if lost.is_empty() => {}
+            Err(NotResumed::NeverSent(NeverSent { received, sent })) => {
+                return Err(ClientError::NeverSent { received, sent });
+            }
+            // A client loses nothing that is not confirmed.
+            Ok(_) | Err(NotResumed::Forgotten) => {
+                return Err(ClientError::OutOfTurn { message: "a welcome that takes back an ack" });
+            }
         }
         self.resumption.renewed(welcome);
         for lost in &resumed.lost {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use playfield_client::core::{Client, Event, EventQueue, Failure};
-use playfield_session::{Log, Received};
+use playfield_session::{Log, Passage, Received};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame, write_frame_with};
 use playfield_wire::message::MessageRef;
@@ -45,7 +45,9 @@ struct Node {
 impl Node {
     fn counted(&mut self, room: Option<RoomNumber>, message: &ServerMessage<'_>) {
         let format = self.format;
-        let body = self.log.push(room, self.log_bytes_max, |out| message.encode(format, out));
+        let passage = if self.output.is_some() { Passage::Sent } else { Passage::Held };
+        let write = |out: &mut Vec<u8>| message.encode(format, out);
+        let body = self.log.push(room, self.log_bytes_max, passage, write);
         if let Some(output) = &mut self.output {
             write_frame(output, body);
         }

@@ -6,6 +6,7 @@ use playfield_client::core::{
     Client, ClientError, Clock, CommandError, Event, EventQueue, Failure, Lost, Resumed as Told,
     UNREADABLE_IN_A_ROW_MAX,
 };
+use playfield_session::{Log, Passage};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
@@ -377,6 +378,37 @@ fn more_events_may_not_be_missing_than_messages_were_lost() {
     resumes(&mut talk, 1, vec![Lost { room: Some(ROOM), messages: 2 }]);
     talk.says(&event(4));
     talk.assert_closed(ClientError::EventOutOfOrder { room: ROOM, due: 1, got: 4 });
+}
+
+#[test]
+fn losses_that_alternate_between_rooms_explain_the_gaps_of_each() {
+    let mut talk = Talk::kept_in_room();
+    let second = RoomNumber(2);
+    let join = talk.client.join("s").unwrap();
+    talk.says(&joined(join, second, 3));
+    talk.says(&snapshot(second, 3, 5));
+    talk.reconnects(Format::Packed, false);
+    talk.all_events();
+    // What a node keeps: it has lost 400 events of each room, in turn.
+    let mut log = Log::default();
+    for _ in 0..2 {
+        log.push(Some(ROOM), 1 << 20, Passage::Sent, |_| {});
+    }
+    for count in 0..801 {
+        let room = if count % 2 == 0 { ROOM } else { second };
+        log.push(Some(room), 1, Passage::Held, |out| out.push(0));
+    }
+    resumes(&mut talk, 2, log.resume(2).unwrap());
+    let of = |room| {
+        let message = MessageRef::Index(0);
+        ServerMessage::Event { room, sequence: 401, version: 5, message, payload: b"" }
+    };
+    talk.says(&of(ROOM));
+    talk.says(&of(second));
+    let events = talk.all_events();
+    let missed = |event: &&Event| matches!(event, Event::Missed { .. });
+    assert_eq!(events.iter().filter(missed).count(), 2, "{events:?}");
+    assert!(!talk.client.is_finished());
 }
 
 #[test]

@@ -83,6 +83,7 @@ impl EventLoop {
         if self.shared.connections.fetch_add(1, Ordering::Relaxed) >= self.shared.connections_max {
             self.shared.connections.fetch_sub(1, Ordering::Relaxed);
             self.refused += 1;
+            self.shard.note_full(newcomer.address.ip());
             return;
         }
         if !self.shared.takes(self.index) {

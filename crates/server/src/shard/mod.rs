@@ -27,6 +27,7 @@ mod services;
 pub(crate) mod session;
 mod slab;
 mod snapshots;
+mod turns;
 
 #[cfg(test)]
 mod tests;
@@ -51,7 +52,7 @@ use crate::room_id::RoomId;
 use crate::service::{Closed, Leave};
 use crate::stats::{Counters, Watch};
 use channels::ShardChannels;
-use connection::address::Unnamed;
+use connection::address::{TurnedAway, Unnamed};
 use connection::http::period;
 use connection::patience::Patience;
 use connection::share::Visit;
@@ -145,6 +146,7 @@ pub(crate) struct Shard {
     /// An address that holds more memory than it may, or that took more when all together did.
     over_budget: Option<Arc<Address>>,
     unnamed: Unnamed,
+    turned_away: TurnedAway,
     /// Kept for its memory.
     due: Vec<Timeout>,
 }
@@ -228,6 +230,7 @@ impl Shard {
             replies_bytes: 0,
             over_budget: None,
             unnamed: Unnamed::default(),
+            turned_away: TurnedAway::default(),
             due: Vec::new(),
         }
     }

@@ -13,6 +13,9 @@ use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 
+/// How often a shard logs that connections are refused because of the same setting.
+const REFUSED_LOG_PERIOD: Duration = Duration::from_secs(60);
+
 /// How often a shard logs that a proxy did not name a client.
 const UNNAMED_LOG_PERIOD: Duration = Duration::from_secs(60);
 
@@ -42,6 +45,35 @@ impl Unnamed {
     }
 }
 
+/// Connections that were refused because there are too many, for the log.
+#[derive(Default)]
+pub(crate) struct TurnedAway {
+    /// For each setting that was reached: before this, the log does not say it again.
+    logs_at: Vec<(&'static str, Duration)>,
+}
+
+impl TurnedAway {
+    /// Logs that this setting was reached by a connection from an address.
+    pub(crate) fn note(&mut self, setting: &'static str, ip: IpAddr, now: Duration) {
+        if self.is_news(setting, now) {
+            log::warn!(
+                "{setting}: a connection from {ip} is refused. Further ones are only counted for a \
+                 minute"
+            );
+        }
+    }
+
+    /// Whether the log has not said it within a minute.
+    fn is_news(&mut self, setting: &'static str, now: Duration) -> bool {
+        if self.logs_at.iter().any(|(of, at)| *of == setting && now < *at) {
+            return false;
+        }
+        self.logs_at.retain(|(of, _)| *of != setting);
+        self.logs_at.push((setting, now + REFUSED_LOG_PERIOD));
+        true
+    }
+}
+
 impl Shard {
     /// Counts a new connection from this address, before anything is kept for it. `None` if there
     /// are too many.
@@ -54,17 +86,25 @@ impl Shard {
                 Some(tally)
             }
             Err(why) => {
-                self.note_crowded(why);
+                self.note_crowded(why, ip);
                 None
             }
         }
     }
 
-    pub(super) fn note_crowded(&mut self, why: Crowded) {
+    /// A connection from this address was refused.
+    pub(super) fn note_crowded(&mut self, why: Crowded, ip: IpAddr) {
+        let counters = &mut self.delivery.counters;
         match why {
-            Crowded::Connections => self.delivery.counters.connections_refused_by_address += 1,
-            Crowded::Handshakes => self.delivery.counters.handshakes_refused += 1,
+            Crowded::Connections => counters.connections_refused_by_address += 1,
+            Crowded::Handshakes | Crowded::AllHandshakes => counters.handshakes_refused += 1,
         }
+        self.turned_away.note(why.setting(), ip, self.now);
+    }
+
+    /// A connection from this address was refused because of `connections_max`.
+    pub(crate) fn note_full(&mut self, ip: IpAddr) {
+        self.turned_away.note("connections_max", ip, self.now);
     }
 
     /// Whether a connection from this address may begin with a PROXY header.
@@ -83,9 +123,10 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Input::Unknown(peer) = &mut connection.input else { return };
         **peer = named.map_or(Client::unnamed(peer.address), Client::named);
+        let ip = peer.address.ip();
         let address = self.delivery.node.addresses.of(**peer, self.now);
         if let Err(why) = connection.tally.come_from(address) {
-            self.note_crowded(why);
+            self.note_crowded(why, ip);
             self.drop_connection(key);
         }
     }
@@ -110,5 +151,25 @@ impl Shard {
             } += 1;
         }
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{REFUSED_LOG_PERIOD, TurnedAway};
+    use std::time::Duration;
+
+    #[test]
+    fn refused_connections_are_logged_once_a_period_for_each_setting() {
+        let mut log = TurnedAway::default();
+        let now = Duration::from_secs(5);
+        assert!(log.is_news("connections_max", now));
+        assert!(!log.is_news("connections_max", now));
+        assert!(log.is_news("handshakes_max", now));
+        let later = now + REFUSED_LOG_PERIOD;
+        assert!(!log.is_news("connections_max", later - Duration::from_nanos(1)));
+        assert!(log.is_news("connections_max", later));
+        assert!(!log.is_news("connections_max", later));
+        assert_eq!(log.logs_at.len(), 2);
     }
 }

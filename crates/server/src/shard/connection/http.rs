@@ -182,8 +182,9 @@ fn crowded(why: Crowded) -> &'static str {
             "connections_per_address_max: too many connections of your address\n"
         }
         Crowded::Handshakes => {
-            "handshakes_max or handshakes_per_address_max: too many clients have not said hello\n"
+            "handshakes_per_address_max: too many clients of your address have not said hello\n"
         }
+        Crowded::AllHandshakes => "handshakes_max: too many clients have not said hello\n",
     }
 }
 
@@ -542,7 +543,7 @@ impl Shard {
             None => http.ends = true,
         }
         if let Some(why) = is_crowded {
-            self.note_crowded(why);
+            self.note_crowded(why, client.address.ip());
         }
         self.delivery.connections.append(key, |out| {
             out.extend_from_slice(&response);

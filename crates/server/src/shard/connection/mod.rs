@@ -15,6 +15,7 @@ pub(crate) mod transport;
 
 use std::time::Duration;
 
+use playfield_session::Passage;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RoomNumber};
 
@@ -483,7 +484,8 @@ impl Connections {
                 connection.session.as_deref_mut().and_then(|session| session.resumption.as_mut())
         {
             let log = &mut resumption.log;
-            let body = log.push(room, self.resume_bytes_max, |out| write(format, out));
+            let passage = if connection.held { Passage::Held } else { Passage::Sent };
+            let body = log.push(room, self.resume_bytes_max, passage, |out| write(format, out));
             if connection.held {
                 // Nothing is written, but what it holds is counted.
                 if !std::mem::replace(&mut connection.dirty, true) {

@@ -210,6 +210,7 @@ impl Shard {
         }
         let Some(resumption) = self.resumption(key) else { return };
         resumption.log = log;
+        resumption.log.sent_again();
         if let Some(returning) = resumption.returning() {
             returning.left = missing;
         }

@@ -28,10 +28,10 @@ const CLIENTS: [(bool, Format); 4] = [
 ];
 
 /// Numbers that repeat (SplitMix64).
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn roll(&mut self, below: u64) -> u64 {
+    pub(super) fn roll(&mut self, below: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -39,7 +39,7 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % below
     }
 
-    fn index(&mut self, below: usize) -> usize {
+    pub(super) fn index(&mut self, below: usize) -> usize {
         self.roll(below as u64) as usize
     }
 }

@@ -17,6 +17,7 @@ mod deflated;
 mod device_services;
 mod devices;
 mod entering;
+mod forgetting;
 mod gadget;
 mod http;
 mod law_room;
