@@ -68,6 +68,8 @@ fn config(session_grace_ms: u64) -> Config {
         // A page that hears itself publishes as fast as it can.
         publishes_per_second_max: 1_000_000,
         messages_per_second_max: 1_000_000,
+        // Connections are cut much faster than anyone loses them.
+        resumes_per_minute_max: 1_000_000,
         ..Config::default()
     }
 }

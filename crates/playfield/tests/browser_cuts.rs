@@ -113,6 +113,8 @@ fn a_page_whose_connections_are_cut_misses_nothing_and_does_nothing_twice() {
         shards: 2,
         check_every_syncs: 5,
         session_grace_ms: 600_000,
+        // Connections are cut much faster than anyone loses them.
+        resumes_per_minute_max: 1_000_000,
         ..Config::default()
     };
     let running = Server::new().room::<Ledger>("ledger").start(config).expect("it starts");

@@ -4,10 +4,11 @@
 //! The protocol is in [`playfield_websocket`]. A `link` joins its two halves without any I/O.
 //! [`SyncConnection`] reads and writes a blocking socket, without the interpreter's lock where it
 //! waits. [`AsyncConnection`] is called by an event loop when its socket is ready, and wakes the
-//! waiting task itself. Everything done once per connection is in Python: names, proxies, TLS
+//! waiting task itself. [`Core`] is the client of a node, without any I/O. Everything done once per connection is in Python: names, proxies, TLS
 //! handshakes, timeouts, exceptions.
 
 mod async_connection;
+mod client;
 mod handshake;
 mod link;
 mod masks;
@@ -20,6 +21,7 @@ mod tls;
 use pyo3::prelude::*;
 
 pub use async_connection::AsyncConnection;
+pub use client::Core;
 pub use handshake::Handshake;
 pub use receive::{Done, Receive, Wakeup};
 pub use sync_connection::SyncConnection;
@@ -28,6 +30,7 @@ pub use sync_connection::SyncConnection;
 #[pymodule]
 fn _playfield(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<AsyncConnection>()?;
+    module.add_class::<Core>()?;
     module.add_class::<Done>()?;
     module.add_class::<Handshake>()?;
     module.add_class::<Receive>()?;

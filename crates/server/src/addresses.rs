@@ -24,6 +24,9 @@ const MEMORY: Duration = Duration::from_secs(60);
 const PACES: usize = 6;
 /// With fewer addresses, none is forgotten.
 const SWEEP_MIN: usize = 1024;
+/// There are more by one in this many, at least, before some are forgotten again: going through all
+/// takes milliseconds, and no connection is accepted meanwhile.
+const SWEEP_AFTER_PART: usize = 8;
 
 /// The addresses that are connected, or were lately.
 pub(crate) struct Addresses {
@@ -208,7 +211,7 @@ impl Addresses {
         if let Some(address) = known.by_ip.get(&counted) {
             return Arc::clone(address);
         }
-        if known.by_ip.len() >= known.sweep_at.max(SWEEP_MIN).min(self.addresses_max) {
+        if known.by_ip.len() >= known.sweep_at.max(SWEEP_MIN.min(self.addresses_max)) {
             known.sweep(now, self.addresses_max);
         }
         let address = Arc::new(Address::new(Arc::clone(&self.shared), is_trusted));
@@ -249,7 +252,9 @@ impl Known {
         if self.by_ip.len() >= addresses_max {
             self.by_ip.retain(|_, address| is_used(address));
         }
-        self.sweep_at = 2 * self.by_ip.len();
+        // While more are in use than may be remembered, a sweep for each new one would find nothing.
+        let kept = self.by_ip.len();
+        self.sweep_at = (2 * kept).min(addresses_max).max(kept + kept / SWEEP_AFTER_PART);
     }
 }
 
@@ -612,6 +617,24 @@ mod tests {
             let _last = addresses.at([10, 1, 1, 2].into(), now);
             assert_eq!(addresses.known() as u32, kept.max(3), "{addresses_max} {now:?}");
         }
+    }
+
+    #[test]
+    fn with_more_in_use_than_may_be_remembered_not_each_new_one_goes_through_all() {
+        let addresses = addresses(&[("addresses_max", "1024")]);
+        let at = |number: u32| addresses.at((0x0A00_0000 + number).to_be_bytes().into(), NOW);
+        let _in_use: Vec<_> = (0..2000).map(at).collect();
+        // Each sweep forgets all the others.
+        let mut sweeps = 0;
+        let mut before = addresses.known();
+        for number in 2000..12_000 {
+            at(number);
+            let known = addresses.known();
+            sweeps += usize::from(known <= before);
+            before = known;
+            assert!(known <= 2000 + 2000 / 8 + 1, "{known}");
+        }
+        assert!((30..=50).contains(&sweeps), "{sweeps} for 10,000 new ones");
     }
 
     #[test]

@@ -121,6 +121,8 @@ counters! {
     handshakes_refused,
     /// Hellos that were refused because of `sessions_per_address_per_minute_max`.
     sessions_refused_by_address,
+    /// Hellos with a resume token that were refused because of `resumes_per_minute_max`.
+    resumes_refused,
     /// Hellos with a resume token that were refused because of `resumes_per_address_per_minute_max`.
     resumes_refused_by_address,
     /// Joins that were refused because of `joins_per_address_per_minute_max`.

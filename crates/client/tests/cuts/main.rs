@@ -110,6 +110,8 @@ fn config() -> Config {
         resyncs_per_second_max: 1_000_000,
         websocket_deflate: true,
         tls_self_signed: true,
+        // Connections are cut much faster than anyone loses them.
+        resumes_per_minute_max: 1_000_000,
         ..Config::default()
     }
 }

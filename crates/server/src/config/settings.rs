@@ -326,6 +326,9 @@ settings! {
     /// Time for which the session of a client that lost its connection is kept, in milliseconds; 0
     /// keeps none. Rooms keep the player's seat by their own `grace_ms`, and the session as long.
     session_grace_ms: u64 = "10000", 0..=DAY_MS;
+    /// Maximum returns to one session per minute; also the burst. Beyond it the client is refused,
+    /// and its session waits for it.
+    resumes_per_minute_max: u64 = "120", 1..=10_000_000;
     /// Maximum bytes per session of events, replies and the like that the client has not confirmed.
     /// Beyond it the oldest are forgotten: a client whose connection is lost then misses them.
     resume_bytes_max: usize = "262144", 0..=1_073_741_824;

@@ -11,7 +11,6 @@ use playfield_room::{
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
-use crate::addresses::Address;
 use crate::background::{Background, Origin};
 use crate::founding::Founding;
 use crate::node::Node;
@@ -158,7 +157,6 @@ impl Delivery {
                     self.remote_dirty.push(place);
                 }
                 session.took += time;
-                session.taken.add(now, time);
             }
         }
     }
@@ -252,16 +250,6 @@ impl Delivery {
             MemberOutput::Elsewhere(session) => session.in_flight + session.out.len(),
         };
         waiting == 0 || waiting + bytes <= self.node.config.outbox_bytes_max
-    }
-
-    /// Where a member's client connects from.
-    pub(crate) fn address(&self, output: &MemberOutput) -> Option<Arc<Address>> {
-        match output {
-            MemberOutput::Here(key) => {
-                self.connections.get(*key).map(|connection| Arc::clone(connection.tally.address()))
-            }
-            MemberOutput::Elsewhere(session) => Some(Arc::clone(&session.address)),
-        }
     }
 
     /// Whether a member's session takes only what is counted.

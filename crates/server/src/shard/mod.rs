@@ -27,6 +27,7 @@ mod services;
 pub(crate) mod session;
 mod slab;
 mod snapshots;
+mod turns;
 
 #[cfg(test)]
 mod tests;

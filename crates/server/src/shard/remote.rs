@@ -145,7 +145,9 @@ impl Shard {
     fn lost_elsewhere(&mut self, room: RoomKey, member: MemberKey) {
         let Some(session) = self.elsewhere(room, member) else { return };
         (session.held, session.doomed, session.renewal) = (true, false, None);
+        let began = self.stopwatch.read();
         self.lost(Seat { shard: self.delivery.shard, room, member });
+        self.charge_member_since(room, member, began);
     }
 
     /// On the room's shard: the session of a member has a connection again.
@@ -159,7 +161,25 @@ impl Shard {
         let Some(session) = self.elsewhere(room, member) else { return };
         (session.held, session.doomed, session.renewal) = (true, false, None);
         session.address = address;
+        let began = self.stopwatch.read();
         self.returned(Seat { shard: self.delivery.shard, room, member }, away);
+        self.charge_member_since(room, member, began);
+    }
+
+    /// Charges the client of a member for what was done since then.
+    fn charge_member_since(&mut self, room: RoomKey, key: MemberKey, began: Duration) {
+        let took = self.stopwatch.read().saturating_sub(began);
+        self.charge_member(room, key, took);
+    }
+
+    /// Charges the client of a member for work that was done for it alone.
+    pub(super) fn charge_member(&mut self, room: RoomKey, key: MemberKey, took: Duration) {
+        let hosted = self.rooms.get_mut(room);
+        if took > Duration::ZERO
+            && let Some(member) = hosted.and_then(|hosted| hosted.members.get_mut(key))
+        {
+            self.delivery.charge((room, key), &mut member.output, self.now, took);
+        }
     }
 
     /// On the room's shard: the copy of a client that has come back is the next to be renewed. What

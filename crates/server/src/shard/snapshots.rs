@@ -1,17 +1,19 @@
 //! Who waits for a snapshot. All snapshots that peers cause, by joining, by asking and by coming
-//! back, draw on one budget of the shard's time. Of those that wait, the one whose address took the
-//! least lately comes first, and of one address the session that took the least.
+//! back, draw on one budget of the shard's time. Those that wait have [turns](crate::shard::turns):
+//! first their addresses, and of one address its sessions. So each address that waits gets the same
+//! share, whatever its snapshots cost and however many sessions it has.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::addresses::Address;
-use crate::memory::{PLACES_KEPT, shrink_map};
+use crate::memory::shrink_map;
 use crate::shard::Shard;
-use crate::shard::connection::share::Taken;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
 use crate::shard::rooms::member::MemberOutput;
+use crate::shard::turns::Turns;
 
 /// How long snapshots are written at a time. One of a large state may take a millisecond, and a
 /// thousand may be asked for at once. Rooms and input have at least as long before the next ones.
@@ -34,31 +36,52 @@ pub(crate) struct Snapshots {
     places: HashMap<Waiting, Place>,
     /// Those whose limits say when: by the time, and the order in which they came.
     later: BTreeMap<(Duration, u64), Waiting>,
-    /// The others, by the place of their address in memory.
-    lines: HashMap<usize, Line>,
-    /// The lines in which someone waits.
-    order: BTreeSet<(Rank, usize)>,
-    /// How many places were given.
+    /// How many were given a time.
     given: u64,
+    /// The others.
+    turns: Turns<Host>,
+    lines: HashMap<Host, Line>,
 }
 
-/// What was taken lately, in microseconds; then the order.
-type Rank = (u32, u64);
-
+#[derive(Clone, PartialEq, Eq)]
 enum Place {
     Later(Duration, u64),
-    Line,
+    Line(Payer),
 }
 
+/// Who is charged for a snapshot.
+#[derive(Clone, PartialEq, Eq)]
+struct Payer {
+    host: Host,
+    session: SessionKey,
+}
+
+/// The shard of a session, and its connection there.
+type SessionKey = (u16, ConnectionKey);
+
+/// An address, by its place in memory, which no other has while it is held.
+#[derive(Clone)]
+struct Host(Arc<Address>);
+
 /// Those of one address.
+#[derive(Default)]
 struct Line {
-    /// While it is here, no other address has its place in memory.
-    #[expect(dead_code, reason = "it is held, not read")]
-    address: Arc<Address>,
-    taken: Taken,
-    waiting: BTreeMap<Rank, Waiting>,
-    /// Its rank among the lines.
-    rank: Option<Rank>,
+    turns: Turns<SessionKey>,
+    waiting: HashMap<SessionKey, VecDeque<Waiting>>,
+}
+
+impl PartialEq for Host {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Host {}
+
+impl Hash for Host {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
 }
 
 /// Time for snapshots, as a bucket that leaks half of the time that passes.
@@ -88,41 +111,61 @@ impl Budget {
 impl Snapshots {
     /// Whether a snapshot may be written at once: there is time for it, and nobody waits.
     pub(crate) fn is_free(&self, now: Duration) -> bool {
-        self.budget.is_open(now) && self.order.is_empty()
+        self.budget.is_open(now) && self.turns.is_empty()
     }
 
-    /// Puts someone whose session took this much into the line of the address.
-    fn line_up(&mut self, waiting: Waiting, address: &Arc<Address>, taken: Taken, now: Duration) {
+    /// Puts someone into the line of the address. Who waits in another one, or for another session,
+    /// leaves that place.
+    fn line_up(&mut self, waiting: Waiting, payer: Payer) {
         match self.places.get(&waiting) {
-            Some(Place::Line) => return,
-            Some(&Place::Later(at, number)) => {
-                self.later.remove(&(at, number));
+            Some(Place::Line(before)) if *before == payer => return,
+            Some(Place::Line(before)) => {
+                let before = before.clone();
+                self.leave(waiting, &before);
+            }
+            Some(Place::Later(at, number)) => {
+                self.later.remove(&(*at, *number));
             }
             None => {}
         }
-        let rank = (taken.us(now), self.next_number());
-        let line = self.line(address, now);
-        self.places.insert(waiting, Place::Line);
-        if let Some(line) = self.lines.get_mut(&line) {
-            line.waiting.insert(rank, waiting);
+        let line = self.lines.entry(payer.host.clone()).or_default();
+        line.waiting.entry(payer.session).or_default().push_back(waiting);
+        line.turns.wait(&payer.session);
+        self.turns.wait(&payer.host);
+        self.places.insert(waiting, Place::Line(payer));
+    }
+
+    fn leave(&mut self, waiting: Waiting, payer: &Payer) {
+        let Some(line) = self.lines.get_mut(&payer.host) else { return };
+        let Some(of_session) = line.waiting.get_mut(&payer.session) else { return };
+        of_session.retain(|other| *other != waiting);
+        if of_session.is_empty() {
+            line.waiting.remove(&payer.session);
+            line.turns.leave(&payer.session);
         }
-        if self.lines.get(&line).is_some_and(|line| line.rank.is_none()) {
-            self.rank(line, now);
+        if line.waiting.is_empty() && self.turns.serving() != Some(&payer.host) {
+            self.lines.remove(&payer.host);
+            self.turns.leave(&payer.host);
         }
+    }
+
+    /// Whether someone waits in a line.
+    fn is_in_line(&self, waiting: Waiting) -> bool {
+        matches!(self.places.get(&waiting), Some(Place::Line(_)))
     }
 
     /// Lets someone wait until `at`.
     fn wait(&mut self, waiting: Waiting, at: Duration) {
         match self.places.get(&waiting) {
-            Some(Place::Line) => return,
+            Some(Place::Line(_)) => return,
             Some(&Place::Later(earlier, number)) => {
                 self.later.remove(&(earlier, number));
             }
             None => {}
         }
-        let number = self.next_number();
-        self.places.insert(waiting, Place::Later(at, number));
-        self.later.insert((at, number), waiting);
+        self.given += 1;
+        self.places.insert(waiting, Place::Later(at, self.given));
+        self.later.insert((at, self.given), waiting);
     }
 
     /// Takes out someone who has waited until now.
@@ -136,74 +179,48 @@ impl Snapshots {
         Some(waiting)
     }
 
-    /// Takes out the next one, if there is time for it, and its line.
-    fn next(&mut self, now: Duration) -> Option<(Waiting, usize)> {
+    /// Takes out the next one, if there is time for it. What follows [took](Self::took) some.
+    fn next(&mut self, now: Duration) -> Option<Waiting> {
         if !self.budget.is_open(now) {
             return None;
         }
-        let (_, at) = self.order.pop_first()?;
-        let line = self.lines.get_mut(&at)?;
-        line.rank = None;
-        let (_, waiting) = line.waiting.pop_first()?;
+        let host = self.turns.next()?;
+        let line = self.lines.get_mut(&host)?;
+        let session = line.turns.next()?;
+        let of_session = line.waiting.get_mut(&session)?;
+        let waiting = of_session.pop_front()?;
+        if of_session.is_empty() {
+            line.waiting.remove(&session);
+        }
         self.places.remove(&waiting);
         shrink_map(&mut self.places);
-        self.rank(at, now);
-        Some((waiting, at))
+        Some(waiting)
     }
 
-    /// A snapshot for someone of this address was written, without a place in the queue.
-    pub(crate) fn wrote(&mut self, address: &Arc<Address>, now: Duration, time: Duration) {
-        let line = self.line(address, now);
-        self.took(line, now, time);
-    }
-
-    /// Someone of this line took time.
-    fn took(&mut self, at: usize, now: Duration, time: Duration) {
-        self.budget.spend(now, time);
-        if let Some(line) = self.lines.get_mut(&at) {
-            line.taken.add(now, time);
-        }
-        self.rank(at, now);
-    }
-
-    /// Gives a line in which someone waits its rank, by what it has taken.
-    fn rank(&mut self, at: usize, now: Duration) {
-        let number = self.next_number();
-        let Some(line) = self.lines.get_mut(&at) else { return };
-        if let Some(rank) = line.rank.take() {
-            self.order.remove(&(rank, at));
-        }
-        if !line.waiting.is_empty() {
-            let rank = (line.taken.us(now), number);
-            line.rank = Some(rank);
-            self.order.insert((rank, at));
-        }
-    }
-
-    fn line(&mut self, address: &Arc<Address>, now: Duration) -> usize {
-        let at = Arc::as_ptr(address) as usize;
-        if self.lines.len() >= PLACES_KEPT && self.lines.len() == self.lines.capacity() {
-            // Of those that took nothing lately nothing has to be known.
-            self.lines.retain(|_, line| !line.waiting.is_empty() || line.taken.us(now) > 0);
+    /// The one that was taken out took time.
+    fn took(&mut self, now: Duration, time: Duration) {
+        self.spent(now, time);
+        let Some(host) = self.turns.serving().cloned() else { return };
+        let Some(line) = self.lines.get_mut(&host) else { return };
+        let session = line.turns.serving().copied();
+        let waits = session.is_some_and(|session| line.waiting.contains_key(&session));
+        line.turns.took(time, waits);
+        let waits = !line.waiting.is_empty();
+        if !waits {
+            self.lines.remove(&host);
             shrink_map(&mut self.lines);
         }
-        self.lines.entry(at).or_insert_with(|| Line {
-            address: Arc::clone(address),
-            taken: Taken::default(),
-            waiting: BTreeMap::new(),
-            rank: None,
-        });
-        at
+        self.turns.took(time, waits);
     }
 
-    fn next_number(&mut self) -> u64 {
-        self.given += 1;
-        self.given
+    /// A snapshot was written for someone without a place, since nobody waited.
+    pub(crate) fn spent(&mut self, now: Duration, time: Duration) {
+        self.budget.spend(now, time);
     }
 
     /// When there is something to do.
     pub(crate) fn deadline(&self) -> Option<Duration> {
-        let next = (!self.order.is_empty()).then_some(self.budget.closed_until);
+        let next = (!self.turns.is_empty()).then_some(self.budget.closed_until);
         let later = self.later.first_key_value().map(|(&(at, _), _)| at);
         next.into_iter().chain(later).min()
     }
@@ -214,8 +231,16 @@ impl Shard {
     pub(in crate::shard) fn queue_snapshot(&mut self, waiting: Waiting, at: Duration) {
         if at > self.now {
             self.snapshots.wait(waiting, at);
-        } else if let Some((address, taken)) = self.waits_by(waiting) {
-            self.snapshots.line_up(waiting, &address, taken, self.now);
+        } else if let Some(payer) = self.payer(waiting) {
+            self.snapshots.line_up(waiting, payer);
+        }
+    }
+
+    /// The client of someone who may wait has come back, maybe from another address: the place goes
+    /// with it.
+    pub(in crate::shard) fn move_to_line(&mut self, waiting: Waiting) {
+        if self.snapshots.is_in_line(waiting) {
+            self.queue_snapshot(waiting, self.now);
         }
     }
 
@@ -224,44 +249,40 @@ impl Shard {
         while let Some(waiting) = self.snapshots.next_due(self.now) {
             self.queue_snapshot(waiting, self.now);
         }
-        while let Some((waiting, line)) = self.snapshots.next(self.now) {
+        while let Some(waiting) = self.snapshots.next(self.now) {
             let began = self.stopwatch.read();
             match waiting {
                 Waiting::Session(key) => self.catch_up_session(key),
                 Waiting::Member(room, member) => self.serve_member(room, member),
             }
             let took = self.stopwatch.read().saturating_sub(began);
-            self.snapshots.took(line, self.now, took);
+            self.snapshots.took(self.now, took);
             self.charge_waiting(waiting, took);
         }
     }
 
-    /// By what someone who waits is ranked: the address, and what the session took lately.
-    fn waits_by(&mut self, waiting: Waiting) -> Option<(Arc<Address>, Taken)> {
+    /// Who is charged for a snapshot for someone who waits: the address and the session.
+    fn payer(&mut self, waiting: Waiting) -> Option<Payer> {
         let connection = match waiting {
             Waiting::Session(key) => key,
             Waiting::Member(room, member) => {
                 match &self.rooms.get(room)?.members.get(member)?.output {
                     MemberOutput::Here(connection) => *connection,
                     MemberOutput::Elsewhere(session) => {
-                        return Some((Arc::clone(&session.address), session.taken));
+                        let host = Host(Arc::clone(&session.address));
+                        return Some(Payer { host, session: (session.shard, session.connection) });
                     }
                 }
             }
         };
-        let connection = self.delivery.connections.get(connection)?;
-        Some((Arc::clone(connection.tally.address()), connection.taken))
+        let host = Host(Arc::clone(self.delivery.connections.get(connection)?.tally.address()));
+        Some(Payer { host, session: (self.delivery.shard, connection) })
     }
 
     fn charge_waiting(&mut self, waiting: Waiting, took: Duration) {
         match waiting {
             Waiting::Session(key) => self.delivery.charge_connection(key, self.now, took),
-            Waiting::Member(room, key) => {
-                let hosted = self.rooms.get_mut(room);
-                if let Some(member) = hosted.and_then(|hosted| hosted.members.get_mut(key)) {
-                    self.delivery.charge((room, key), &mut member.output, self.now, took);
-                }
-            }
+            Waiting::Member(room, key) => self.charge_member(room, key, took),
         }
     }
 }
@@ -271,10 +292,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{Budget, SNAPSHOTS, Snapshots, Waiting};
+    use super::{Budget, Host, Payer, SNAPSHOTS, Snapshots, Waiting};
     use crate::addresses::{Address, Addresses};
     use crate::config::Config;
-    use crate::shard::connection::share::Taken;
     use crate::shard::slab::Key;
 
     const fn us(count: u64) -> Duration {
@@ -288,6 +308,27 @@ mod tests {
 
     fn session(number: u64) -> Waiting {
         Waiting::Session(Key::from_bits(number))
+    }
+
+    /// Waits at an address for its own session.
+    fn line_up(queue: &mut Snapshots, number: u64, address: &Arc<Address>) {
+        line_up_for(queue, session(number), address, number);
+    }
+
+    fn line_up_for(queue: &mut Snapshots, waiting: Waiting, address: &Arc<Address>, number: u64) {
+        let session = (0, Key::from_bits(number));
+        queue.line_up(waiting, Payer { host: Host(Arc::clone(address)), session });
+    }
+
+    /// The next ones, each of which takes 300 µs, with time for all.
+    fn serve(queue: &mut Snapshots, count: usize) -> Vec<Waiting> {
+        let mut next = || {
+            let now = queue.budget.closed_until;
+            let waiting = queue.next(now)?;
+            queue.took(now, us(300));
+            Some(waiting)
+        };
+        (0..count).map_while(|_| next()).collect()
     }
 
     #[test]
@@ -308,27 +349,82 @@ mod tests {
     }
 
     #[test]
-    fn the_address_that_took_least_comes_first_and_of_one_address_the_session() {
+    fn addresses_take_turns_and_of_one_address_its_sessions() {
         let mut queue = Snapshots::default();
-        let [fat, thin] = addresses();
-        let took = |time| {
-            let mut taken = Taken::default();
-            taken.add(us(0), us(time));
-            taken
-        };
-        queue.wrote(&fat, us(0), us(500));
-        queue.line_up(session(1), &fat, took(300), us(0));
-        queue.line_up(session(2), &fat, took(100), us(0));
-        queue.line_up(session(2), &fat, took(0), us(0));
-        queue.line_up(session(3), &thin, took(900), us(0));
-        queue.line_up(session(4), &thin, took(900), us(0));
-        let mut order = Vec::new();
-        while let Some((waiting, line)) = queue.next(us(0)) {
-            queue.took(line, us(0), us(300));
-            order.push(waiting);
+        let [full, thin] = addresses();
+        let member = |number| Waiting::Member(Key::from_bits(number), Key::from_bits(1));
+        for number in 1..=3 {
+            line_up_for(&mut queue, member(number), &full, 1);
         }
-        assert_eq!(order, [3, 4, 2, 1].map(session), "each waits once");
-        assert!(queue.places.is_empty() && queue.order.is_empty());
+        for number in [2, 3, 2] {
+            line_up(&mut queue, number, &full);
+        }
+        for number in [4, 5] {
+            line_up(&mut queue, number, &thin);
+        }
+        let [two, three, four, five] = [2, 3, 4, 5].map(session);
+        let order = [member(1), four, two, five, three, member(2), member(3)];
+        assert_eq!(serve(&mut queue, 9), order, "each waits once");
+        assert!(queue.places.is_empty() && queue.lines.is_empty() && queue.turns.is_empty());
+    }
+
+    #[test]
+    fn who_comes_to_another_address_waits_there() {
+        let mut queue = Snapshots::default();
+        let [full, thin, last] = addresses();
+        for number in 1..=3 {
+            line_up(&mut queue, number, &full);
+        }
+        line_up(&mut queue, 4, &last);
+        line_up(&mut queue, 3, &thin);
+        assert_eq!(serve(&mut queue, 4), [1, 4, 3, 2].map(session));
+        // The last one of a line.
+        line_up(&mut queue, 1, &full);
+        line_up(&mut queue, 1, &thin);
+        assert_eq!(queue.lines.len(), 1);
+        assert_eq!(serve(&mut queue, 2), [session(1)]);
+        // While another of the line has its turn.
+        line_up(&mut queue, 1, &full);
+        line_up(&mut queue, 2, &full);
+        let now = queue.budget.closed_until;
+        assert_eq!(queue.next(now), Some(session(1)));
+        line_up(&mut queue, 2, &thin);
+        queue.took(now, us(300));
+        assert_eq!(serve(&mut queue, 2), [session(2)]);
+        assert!(queue.places.is_empty() && queue.lines.is_empty() && queue.turns.is_empty());
+    }
+
+    /// A session that waits again in its own turn, as one does between two rooms.
+    #[test]
+    fn who_needs_many_is_not_held_up_by_others_that_need_one_however_many_come() {
+        let known = Addresses::new(&Config::default());
+        let at = |number: u32| known.at((0x0A00_0000 + number).to_be_bytes().into(), us(0));
+        let (patient, mut others) = (at(0), (1..).map(at));
+        let mut queue = Snapshots::default();
+        let mut number = 1;
+        let mut come = |queue: &mut Snapshots| {
+            line_up(queue, number, &others.next().unwrap());
+            number += 1;
+        };
+        (0..100).for_each(|_| come(&mut queue));
+        line_up(&mut queue, 0, &patient);
+        for rooms in 0..12 {
+            let mut before = 0;
+            loop {
+                let now = queue.budget.closed_until;
+                let waiting = queue.next(now).unwrap();
+                come(&mut queue);
+                if waiting == session(0) {
+                    line_up(&mut queue, 0, &patient);
+                }
+                queue.took(now, us(500));
+                if waiting == session(0) {
+                    break;
+                }
+                before += 1;
+                assert!(before <= 300, "for room {rooms}, with 100 others at a time");
+            }
+        }
     }
 
     #[test]
@@ -340,22 +436,11 @@ mod tests {
         assert_eq!((queue.next_due(us(699)), queue.deadline()), (None, Some(us(700))));
         assert!(queue.is_free(us(0)));
         // Another return does not wait for what the one before it waited for.
-        queue.line_up(session(1), &address, Taken::default(), us(0));
+        line_up(&mut queue, 1, &address);
         queue.wait(session(1), us(900));
         assert_eq!((queue.deadline(), queue.is_free(us(0))), (Some(us(0)), false));
-        assert_eq!(queue.next(us(0)).map(|(waiting, _)| waiting), Some(session(1)));
+        assert_eq!(queue.next(us(0)), Some(session(1)));
+        queue.took(us(0), us(300));
         assert_eq!((queue.next_due(us(1000)), queue.deadline()), (None, None));
-    }
-
-    #[test]
-    fn addresses_that_took_nothing_lately_are_forgotten() {
-        let mut queue = Snapshots::default();
-        let known = Addresses::new(&Config::default());
-        for at in 0..100_000_u32 {
-            let now = Duration::from_millis(u64::from(at));
-            let address = known.at(at.to_be_bytes().into(), now);
-            queue.wrote(&address, now, us(1));
-        }
-        assert!(queue.lines.len() < 10_000, "{}", queue.lines.len());
     }
 }

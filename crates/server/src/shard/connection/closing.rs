@@ -62,7 +62,14 @@ impl Shard {
             text: Cow::Borrowed(text),
             retry_after_ms: None,
         };
-        self.delivery.connections.send(key, &error);
+        if connection.held {
+            // What is counted waits, but the session ends here.
+            let mut body = Vec::new();
+            error.encode(connection.dialect.format, &mut body);
+            self.delivery.connections.write_again(key, &body);
+        } else {
+            self.delivery.connections.send(key, &error);
+        }
         self.goodbye(key, code, text, close);
     }
 

@@ -84,7 +84,7 @@ impl Taken {
     }
 
     /// How much it is now, in microseconds.
-    pub(crate) fn us(mut self, now: Duration) -> u32 {
+    fn us(mut self, now: Duration) -> u32 {
         self.leak(now);
         self.us
     }

@@ -12,7 +12,6 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::addresses::Address;
-use crate::shard::connection::share::Taken;
 use crate::shard::keys::{ConnectionKey, OfMember};
 use crate::shard::mail::Act;
 use crate::shard::rooms::join::JoinRequest;
@@ -114,8 +113,6 @@ pub(crate) struct RemoteSession {
     pub(crate) done: u32,
     /// How long snapshots for it took since its shard was last informed.
     pub(crate) took: Duration,
-    /// What they took lately.
-    pub(crate) taken: Taken,
     /// Where its client connects from.
     pub(crate) address: Arc<Address>,
     /// It has come back, and waits for what brings the client's copy up to date.
@@ -191,7 +188,6 @@ impl RemoteSession {
             held: false,
             done: 0,
             took: Duration::ZERO,
-            taken: Taken::default(),
             address,
             renewal: None,
             waiting: VecDeque::new(),

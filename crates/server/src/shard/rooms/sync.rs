@@ -136,9 +136,7 @@ impl Shard {
                     enter(&mut self.delivery, place, member, &mut **room, named, now);
                     let took = self.stopwatch.read().saturating_sub(began);
                     self.delivery.charge(place, &mut member.output, self.now, took);
-                    if let Some(address) = self.delivery.address(&member.output) {
-                        self.snapshots.wrote(&address, self.now, took);
-                    }
+                    self.snapshots.spent(self.now, took);
                 }
                 // Only while its own join is being asked for, and no sync runs then.
                 Standing::Entering(_) => {}

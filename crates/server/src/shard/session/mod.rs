@@ -74,6 +74,8 @@ pub(crate) struct Allowances {
     pub(crate) lists: Allowance,
     /// How often it may ask for schemas.
     pub(crate) schemas: Allowance,
+    /// How often its client may come back to it.
+    pub(crate) returns: Allowance,
     /// How many snapshots it may be sent in the room that it enters next: no more than were left in
     /// any that it left. Leaving and joining again does not reset the limit.
     pub(crate) snapshots: Allowance,

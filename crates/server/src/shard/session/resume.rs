@@ -21,8 +21,10 @@ use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
+use crate::shard::session::allowance::Rate;
 use crate::shard::session::hello::Opening;
 use crate::shard::session::resumption::{Comeback, Presence, Resumption, Returning, Wanted};
+use crate::shard::snapshots::Waiting;
 use crate::shard::{Shard, SocketChange};
 
 /// How long a client waits for its session while that is on the way to another shard.
@@ -88,7 +90,9 @@ impl Shard {
             if self.delivery.node.away.shard_of(session, home) != here {
                 self.send_to_session(key, comeback);
             } else if let Some(&place) = self.by_session.get(&session) {
+                let began = self.stopwatch.read();
                 self.resume(key, place, *comeback);
+                self.charge_since(place, began);
             } else if home != here && self.now < comeback.at + ON_ITS_WAY_MAX {
                 self.try_again(key, comeback);
             } else {
@@ -137,6 +141,14 @@ impl Shard {
             let text = "a later connection has resumed the session";
             return self.goodbye(from, ErrorCode::TakenOver, text, None);
         }
+        let max = self.delivery.node.config.resumes_per_minute_max;
+        let rate = Rate::per_minute("resumes_per_minute_max", max);
+        let mut returns = session.allowances().returns;
+        if let Err(error) = returns.check(self.now, rate) {
+            self.delivery.counters.resumes_refused += 1;
+            return self.refuse_hello(from, &error);
+        }
+        let Some(resumption) = session.resumption.as_deref_mut() else { return };
         let lost = match resumption.log.resume(received) {
             Ok(lost) => lost,
             Err(NotResumed::NeverSent(error)) => {
@@ -170,6 +182,8 @@ impl Shard {
         let Some(session) = connection.session.as_deref_mut() else { return };
         let since = self.now.saturating_sub(away.min(self.delivery.node.config.session_grace()));
         session.credit(since, self.now);
+        returns.take(self.now, rate);
+        session.allowances_mut().returns = returns;
         let left =
             copies.iter().map(|copy| copy.room).filter(|room| session.has_left(*room)).collect();
         let number = session.number;
@@ -207,7 +221,7 @@ impl Shard {
     }
 
     /// The seats of a session.
-    pub(super) fn seats(&mut self, key: ConnectionKey) -> Vec<Seat> {
+    pub(in crate::shard) fn seats(&mut self, key: ConnectionKey) -> Vec<Seat> {
         let session = self.delivery.connections.session_mut(key);
         session.map_or(Vec::new(), |session| {
             session.rooms.iter().filter_map(|room| room.seat).collect()
@@ -245,8 +259,10 @@ impl Shard {
             return false;
         }
         self.socket_changes.push_back(SocketChange::Dropped(key));
+        let began = self.stopwatch.read();
         self.stay_away(key);
         self.expire_away(key);
+        self.charge_since(key, began);
         true
     }
 
@@ -260,10 +276,12 @@ impl Shard {
         if !self.may_stay_away(key) {
             return false;
         }
+        let began = self.stopwatch.read();
         let old = self.part_from_transport(key);
         self.close(old, Some(close));
         self.stay_away(key);
         self.expire_away(key);
+        self.charge_since(key, began);
         true
     }
 
@@ -293,6 +311,12 @@ impl Shard {
     pub(in crate::shard) fn end_being_away(&mut self, address: &Address) {
         self.sessions_away -= 1;
         self.delivery.node.away.leave(address);
+    }
+
+    /// Charges a session for what was done since then, as its client was lost or has come back.
+    fn charge_since(&mut self, key: ConnectionKey, began: Duration) {
+        let took = self.stopwatch.read().saturating_sub(began);
+        self.delivery.charge_connection(key, self.now, took);
     }
 
     /// A session goes on without a transport.
@@ -343,6 +367,7 @@ impl Shard {
         if let Some(player) = self.player_of(seat.room, seat.member) {
             self.call(seat.room, |any, at, out| any.returned(at, player, away, out));
         }
+        self.move_to_line(Waiting::Member(seat.room, seat.member));
     }
 
     /// A session has a new seat. If it has lost its connection in the meantime, the room learns

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use playfield_wire::{ErrorCode, Format, RoomNumber};
 
+use super::speech::Heard;
 use super::wanderer::{Return, Wanderer};
 use super::world::World;
 
@@ -200,8 +201,11 @@ fn who_does_not_read_is_sent_no_further_room() {
 #[test]
 fn who_returns_again_and_again_is_sent_no_more_snapshots_than_by_asking() {
     for shards in [1, 2] {
-        let settings =
-            [("resyncs_per_second_max", "2"), ("resumes_per_address_per_minute_max", "1000000")];
+        let settings = [
+            ("resyncs_per_second_max", "2"),
+            ("resumes_per_minute_max", "1000000"),
+            ("resumes_per_address_per_minute_max", "1000000"),
+        ];
         let mut shared = Shared::new(shards, shards, &settings);
         let (last, began) = (*shared.rooms.last().unwrap(), shared.world.now);
         let mut snapshots = 0;
@@ -318,6 +322,71 @@ fn who_took_little_comes_back_before_those_who_took_much() {
         // The first had nobody beside it at first.
         assert!(most - least <= 2, "{least} and {most}: those of one address take turns");
         assert!(ms < 400);
+    }
+}
+
+/// Twenty sessions of one address come back at once, and one more, which then comes back from
+/// another address.
+#[test]
+fn who_comes_back_from_another_address_waits_there() {
+    for shards in [1, 2] {
+        let mut world = World::new(shards, &[]);
+        let mut host = Wanderer::new(&mut world, shards - 1, false, Format::Packed);
+        let there = host.room(&mut world, FAT);
+        let id = host.rooms[&there].id.clone();
+        let mut all: Vec<_> =
+            (0..21).map(|_| Wanderer::new(&mut world, 0, false, Format::Packed)).collect();
+        for one in &mut all {
+            if shards > 1 {
+                // Then its session stays.
+                one.room(&mut world, "");
+            }
+            one.join(&mut world, &id);
+            one.acknowledge(&mut world);
+            one.cut(&mut world, usize::MAX);
+        }
+        world.each_look_takes(LONG_SNAPSHOT);
+        for one in &mut all {
+            one.rooms.values_mut().for_each(|copy| copy.version = 0);
+            one.begin_return(&mut world, 0);
+        }
+        let mut last = all.pop().unwrap();
+        last.address = [10, 0, 0, 2];
+        last.begin_return(&mut world, 0);
+        let mut ms = 0;
+        while last.rooms.values().any(|copy| copy.version == 0) {
+            world.wait(1);
+            last.listen(&mut world);
+            ms += 1;
+            assert!(ms < 40, "on {shards} shards");
+        }
+        let others = all.iter_mut().map(|one| {
+            one.listen(&mut world);
+            usize::from(one.rooms.values().all(|copy| copy.version > 0))
+        });
+        assert!(others.sum::<usize>() < 15, "on {shards} shards");
+    }
+}
+
+#[test]
+fn who_is_sent_away_while_it_waits_is_told_why_first() {
+    for shards in [1, 2] {
+        let mut shared = Shared::new(shards, 6, &[]);
+        shared.ann.cut(&mut shared.world, usize::MAX);
+        shared.say(1, "meanwhile");
+        shared.begin_return();
+        shared.wait_for(2);
+        shared.world.say(shared.ann.client, &[0xFF; 3]);
+        let heard = shared.world.heard(shared.ann.client);
+        let code = ErrorCode::BadMessage;
+        assert!(
+            matches!(
+                heard[..],
+                [.., Heard::Error { code: error, .. }, Heard::Goodbye { code: bye }]
+                    if (error, bye) == (code, code)
+            ),
+            "{heard:?}"
+        );
     }
 }
 

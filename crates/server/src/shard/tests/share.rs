@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use playfield_wire::client::ClientMessage;
-use playfield_wire::{Format, RequestNumber};
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::speech::{self, Heard, encoded};
 use super::wanderer::{Return, Wanderer};
 use super::world::World;
+use crate::shard::keys::Seat;
+use crate::shard::mail::ShardMail;
 
 const LONG: Duration = Duration::from_millis(1);
 
@@ -109,6 +111,60 @@ fn what_brings_a_client_up_to_date_that_came_back_is_charged_to_it() {
         assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
         world.each_look_takes(Duration::ZERO);
         assert!(world.takes_much(ann.client) && !world.takes_much(host.client));
+    }
+}
+
+/// Rooms may do much when a client is lost or back: it pays even if it takes nothing that it is
+/// sent, and wherever its rooms are.
+#[test]
+fn being_lost_and_coming_back_are_charged_to_the_client() {
+    let mut world = World::new(2, &[]);
+    let mut host = Wanderer::new(&mut world, 1, false, Format::Packed);
+    let there = host.room(&mut world, "");
+    let mut ann = Wanderer::new(&mut world, 0, false, Format::Packed);
+    ann.room(&mut world, "");
+    ann.join(&mut world, &host.rooms[&there].id.clone());
+    let calm = |world: &mut World, ann: &mut Wanderer| {
+        world.each_look_takes(Duration::ZERO);
+        for _ in 0..6 {
+            world.wait(5000);
+            ann.resync_if_welcome(world, RoomNumber(1));
+            ann.listen(world);
+        }
+        assert!(!world.takes_much(ann.client));
+    };
+
+    world.each_look_takes(LONG_SNAPSHOT);
+    ann.cut(&mut world, usize::MAX);
+    world.each_look_takes(Duration::ZERO);
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    assert!(world.takes_much(ann.client));
+
+    calm(&mut world, &mut ann);
+    ann.cut(&mut world, usize::MAX);
+    let shard = world.shard_of(host.client);
+    world.each_look_takes(LONG_SNAPSHOT);
+    // There is no time for snapshots when Ann comes.
+    let mut other = Wanderer::new(&mut world, 0, false, Format::Packed);
+    other.room(&mut world, "");
+    ann.begin_return(&mut world, 0);
+    ann.listen(&mut world);
+    assert_eq!(ann.returned, Return::Resumed);
+    assert!(world.takes_much(ann.client));
+
+    // What the room on the other shard did.
+    let (home, key) = world.place_of(ann.client);
+    let seats = world.shards[home].seats(key);
+    let seat = seats.into_iter().find(|seat| usize::from(seat.shard) == shard).unwrap();
+    let Seat { room, member, .. } = seat;
+    let address = world.node.addresses.at([10, 0, 0, 1].into(), world.now);
+    let back = ShardMail::Return { room, member, away: Duration::ZERO, address };
+    for mail in [ShardMail::Lost { room, member }, back] {
+        calm(&mut world, &mut ann);
+        world.each_look_takes(LONG_SNAPSHOT);
+        world.post(seat.shard, mail);
+        world.run();
+        assert!(world.takes_much(ann.client));
     }
 }
 

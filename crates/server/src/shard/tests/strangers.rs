@@ -67,6 +67,40 @@ fn coming_back_is_not_a_new_session_and_has_a_limit_of_its_own() {
 }
 
 #[test]
+fn how_often_one_session_is_resumed_is_limited() {
+    let settings = [("resumes_per_minute_max", "3"), ("session_grace_ms", "60000")];
+    let mut world = World::new(2, &settings);
+    let mut ann = Wanderer::new(&mut world, 0, false, PACKED);
+    let mut ben = Wanderer::new(&mut world, 0, false, PACKED);
+    for _ in 0..3 {
+        ann.cut(&mut world, usize::MAX);
+        assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    }
+    // One more is refused, wherever it comes from, and whether or not the old connection is open.
+    for shard in [0, 1] {
+        ann.address = [10, 0, 0, 2 + shard as u8];
+        ann.begin_return(&mut world, shard);
+        ann.returned = Return::Resumed;
+        let heard = world.heard(ann.client);
+        let code = LIMIT;
+        let [Heard::Error { request: None, room: None, code: error }, Heard::Goodbye { code: bye }] =
+            heard[..]
+        else {
+            panic!("{heard:?}");
+        };
+        assert_eq!((error, bye), (code, code));
+    }
+    let counters = world.counters(0);
+    assert_eq!((counters.resumes_refused, counters.sessions_resumed), (2, 3));
+    // Another session is not, and this one not forever.
+    ben.cut(&mut world, usize::MAX);
+    assert_eq!(ben.come_back(&mut world, 0), Return::Resumed);
+    world.wait(20_000);
+    ann.cut(&mut world, usize::MAX);
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+}
+
+#[test]
 fn a_token_whose_session_is_over_opens_no_more_sessions_than_a_stranger_may() {
     let settings = [("sessions_per_address_per_minute_max", "2"), ("session_grace_ms", "1000")];
     let mut world = World::new(1, &settings);
