@@ -308,10 +308,12 @@ fn bench_resume_verifies_what_it_counts() {
         let output = playfield(&[&arguments[..], more].concat());
         let lines = text(&output.stdout);
         assert_eq!(output.status.code(), Some(status), "{lines}{}", text(&output.stderr));
-        assert_eq!(lines.lines().count(), 3, "{lines}");
+        assert_eq!(lines.lines().count(), 7, "{lines}");
         let last = lines.lines().next_back().expect("a row");
         let back: Value = serde_json::from_str(last).expect("an object");
         assert_eq!(back["verified"], status == 0, "{back}");
+        let [welcomed, settled] = ["welcomed_s", "settled_s"].map(|name| back[name].as_f64());
+        assert!(welcomed > Some(0.0) && settled >= welcomed, "{back}");
         // Each of 40 sessions missed an event at least, and received it after all.
         assert!(status != 0 || back["events_since_cut"].as_u64() >= Some(40), "{back}");
     }
@@ -401,20 +403,22 @@ fn bench_registry_verifies_what_it_counts() {
 
 #[test]
 fn bench_attacks_verifies_what_it_counts() {
-    let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=1000"];
-    let output = playfield(&arguments);
+    let arguments = ["bench", "attacks", "--json", "--connections=5", "--round-ms=2000"];
+    let output = playfield(&[&arguments[..], &["--missed-percent-max=100"]].concat());
     let lines = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
     let rows: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
-    assert_eq!(rows.len(), 17, "{lines}");
+    assert_eq!(rows.len(), 18, "{lines}");
     for (at, row) in rows.iter().enumerate() {
         let count = |name: &str| row[name].as_u64();
         assert_eq!(row["verified"], true, "{row}");
-        assert!(count("patches") > Some(0), "{row}");
+        assert!(count("patches") > Some(0) && count("returns") > Some(0), "{row}");
+        assert!(row["return_ms"].as_f64() > Some(0.0), "{row}");
+        assert_eq!(count("attackers_live"), count("attackers"), "{row}");
         assert!(count("effect_count") >= count("effect_count_min"), "{row}");
         // The first and the last row have no attack, and the others are compared with the first.
-        assert_eq!(count("effect_count") > Some(0), at > 0 && at < 16, "{row}");
+        assert_eq!(count("effect_count") > Some(0), at > 0 && at < 17, "{row}");
         assert_eq!(row["p99_ratio"].is_number(), at > 0, "{row}");
     }
 }

@@ -221,7 +221,8 @@ export const UNREADABLE_IN_A_ROW_MAX = 2;
 
 /**
  * Before each attempt to connect again the client waits for a random part of a time that doubles
- * (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection has lasted.
+ * (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection has lasted, or has brought
+ * the session forward. The first and the longest are `how.backoffMs` and `how.backoffMsMax`.
  */
 const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000, LASTING_MS = 5000;
 
@@ -448,6 +449,10 @@ function set(at, last, value) {
  * @property {number} [reconnectForMs] How long to try to connect, at first and after each lost
  *   connection. The time during which the page is hidden, or the device asleep, does not count.
  *   60,000 without it; with 0 the first failure is the end.
+ * @property {number} [backoffMs] The wait before the first attempt to restore a lost connection,
+ *   which doubles with each attempt. The client waits for a random part of it, and less while the
+ *   node still keeps the session. 100 without it.
+ * @property {number} [backoffMsMax] The most that it grows to. 5,000 without it.
  * @property {string} [url] The node: `wss://…`, `https://…`, or a path at the host that served the
  *   page. Without it, the path `/` there.
  * @property {typeof WebSocket} [WebSocket] The class of sockets, where there is none of the
@@ -566,6 +571,8 @@ export function connect(name, on = {}, how = {}) {
   // What the node said on this connection: how long to wait; and whether it refused a token that
   // was renewed.
   let retryAfter = 0, isRenewed = false;
+  // Whether this connection has resumed the session, and brought it forward.
+  let isResumed = false, hasProgress = false;
   let heartbeat, nonce = 0, ackTimer, watchTimer, openTimer;
   const wakes = new AbortController();
 
@@ -689,16 +696,18 @@ export function connect(name, on = {}, how = {}) {
     drop();
     if (wasConnected) {
       lostAt = now();
-      if (took > LASTING_MS) attempts = 0;
+      // A node that takes the session back and ends at once is not asked ever faster.
+      if (took > LASTING_MS || (isResumed && hasProgress)) attempts = 0;
     } else if (!isHidden()) tried += Math.min(took, ATTEMPT_MS_MAX);
     const left = (how.reconnectForMs ?? 60_000) - tried;
     if (left <= 0) return end(code, wasWelcome ? `${text}; it could not be reached again` : text);
-    const kept = grace() && lostAt + grace() - now(), most = BACKOFF_MS * 2 ** attempts++;
+    const first = how.backoffMs ?? BACKOFF_MS, last = how.backoffMsMax ?? BACKOFF_MS_MAX;
+    const kept = grace() && lostAt + grace() - now(), most = first * 2 ** attempts++;
     // The last attempt within the grace comes shortly before its end.
-    const keptMost = kept > 0 ? Math.max(kept / 2, BACKOFF_MS) : Infinity;
-    let wait = Math.random() * Math.min(BACKOFF_MS_MAX, most, keptMost);
+    const keptMost = kept > 0 ? Math.max(kept / 2, Math.min(first, BACKOFF_MS)) : Infinity;
+    const wish = Math.random() * Math.min(Math.max(first, last), most, keptMost);
     // There is time for one attempt at least.
-    if (retryAfter > 0) wait = Math.max(wait, Math.min(retryAfter + wait, left));
+    const wait = Math.min(retryAfter + wish, left);
     retryAfter = 0;
     if (!isHidden()) tried += wait;
     connection.status = wasWelcome ? "lost" : "connecting";
@@ -765,7 +774,8 @@ export function connect(name, on = {}, how = {}) {
       token = grace > 0 ? resume : "";
       heartbeat = heartbeat_ms || 30_000;
       isWelcome = wasWelcome = true;
-      isRenewed = false;
+      isRenewed = hasProgress = false;
+      isResumed = resumed !== undefined;
       tried = 0;
       lostAt = null;
       began = now();
@@ -792,6 +802,7 @@ export function connect(name, on = {}, how = {}) {
       unconfirmed = 0;
     },
     ack: ({ received: count }) => {
+      hasProgress ||= count > sent - log.length;
       if (!confirm(count)) end("bad_message", "the node confirmed messages that were not sent");
     },
     joined: (message) => {
@@ -873,6 +884,7 @@ export function connect(name, on = {}, how = {}) {
     // What comes before the welcome belongs to no session.
     if (isWelcome && COUNTED.includes(type)) {
       unreadable = 0;
+      hasProgress = true;
       received += 1;
       behindLength += data.length;
       if (++behind >= ACK_EVERY || behindLength >= ACK_LENGTH) acknowledge();
@@ -926,7 +938,9 @@ export function connect(name, on = {}, how = {}) {
   };
 
   connection.join = (roomType, onRoom = {}, howRoom = {}) => {
-    const inside = makeRoom(connection, onRoom, { put, post, ask, fail, end, leave, rooms });
+    const progress = () => (hasProgress = true);
+    const links = { put, post, ask, fail, end, leave, progress, rooms };
+    const inside = makeRoom(connection, onRoom, links);
     const entry = { isJoin: true, inside, reject: inside.end };
     const isEnded = connection.status === "ended";
     if (isEnded || !ask(entrance(roomType, howRoom), entry)) {
@@ -1102,7 +1116,8 @@ function makeChannels(connection, { put, next, isReady }) {
 }
 
 /** A room of a connection, and the functions that the connection calls. */
-function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
+function makeRoom(connection, on, links) {
+  const { put, post, ask, fail, end, leave, progress, rooms } = links;
   const room = { connection, state: null, player: null, key: null, version: 0, number: null };
   Object.assign(room, { left: false, patches: 0 });
   // The room's epoch, the copy's last version, how many messages and snapshots in a row could not
@@ -1156,6 +1171,7 @@ function makeRoom(connection, on, { put, post, ask, fail, end, leave, rooms }) {
     put({ type: "resync", room: room.number });
   };
   const isAt = (version) => {
+    progress();
     Object.assign(room, { version });
     newest = version;
     unusable = snapshots = 0;

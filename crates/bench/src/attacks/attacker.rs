@@ -28,7 +28,10 @@ pub(super) struct Plan {
 
 /// One of them.
 pub(super) struct Attacker {
-    pub(super) stream: TcpStream,
+    /// `None` if it could not connect again.
+    pub(super) stream: Option<TcpStream>,
+    /// How often it has connected.
+    connections: usize,
     /// What is sent before the batches; answers add to it.
     opening: Vec<u8>,
     /// How many bytes of the opening, and of the current batch, are sent.
@@ -47,7 +50,9 @@ impl Plan {
     }
 
     /// Connects from an address of the attacker's own.
-    fn connect(&self, number: usize) -> io::Result<TcpStream> {
+    fn connect(&self, number: usize, connections: usize) -> io::Result<TcpStream> {
+        let addresses = self.attack.addresses();
+        let number = number * addresses + connections % addresses;
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         let address = Ipv4Addr::new(127, 1, (number / 250) as u8, (number % 250) as u8 + 1);
         socket.bind(&SocketAddr::from((address, 0)).into())?;
@@ -61,7 +66,7 @@ impl Plan {
 
     /// Whether attackers act on what the node answers.
     fn acts(&self) -> bool {
-        matches!(self.attack, Attack::Joins | Attack::Resumes)
+        self.attack == Attack::Joins || self.attack.has_sessions()
     }
 
     /// Whether answers are in native framing, and `packed`.
@@ -75,24 +80,33 @@ impl Plan {
 
 impl Attacker {
     pub(super) fn connect(plan: &Plan, number: usize) -> io::Result<Self> {
-        Self::with(plan, number, plan.acts().then(Session::default))
+        let mut attacker = Self {
+            stream: None,
+            connections: 0,
+            opening: Vec::new(),
+            opened: 0,
+            batched: 0,
+            answers: Answers::default(),
+            is_answered: false,
+            session: plan.acts().then(Session::default),
+        };
+        attacker.reconnect(plan, number)?;
+        Ok(attacker)
     }
 
-    fn with(plan: &Plan, number: usize, mut session: Option<Session>) -> io::Result<Self> {
-        let opening = match &mut session {
+    /// Disconnects, and connects again with the same session if there is one. On an error it stays
+    /// disconnected, and can try again.
+    pub(super) fn reconnect(&mut self, plan: &Plan, number: usize) -> io::Result<()> {
+        self.stream = None;
+        (self.opened, self.batched, self.is_answered) = (0, 0, false);
+        self.answers = Answers::default();
+        self.opening = match &mut self.session {
             Some(session) => session.opening(plan.attack, &plan.fat),
             None => plan.script.opening.clone(),
         };
-        let (stream, answers) = (plan.connect(number)?, Answers::default());
-        let (opened, batched, is_answered) = (0, 0, false);
-        Ok(Self { stream, opening, opened, batched, answers, is_answered, session })
-    }
-
-    /// Disconnects, and connects again with the same session if there is one.
-    pub(super) fn reconnect(self, plan: &Plan, number: usize) -> io::Result<Self> {
-        let Self { stream, session, .. } = self;
-        drop(stream);
-        Self::with(plan, number, session)
+        self.stream = Some(plan.connect(number, self.connections)?);
+        self.connections += 1;
+        Ok(())
     }
 
     /// Whether it has joined all its rooms.
@@ -107,7 +121,8 @@ impl Attacker {
 
     fn read(&mut self, plan: &Plan, buffer: &mut [u8], done: &mut Done) -> bool {
         loop {
-            match self.stream.read(buffer) {
+            let Some(stream) = &mut self.stream else { return true };
+            match stream.read(buffer) {
                 Ok(0) => return false,
                 Ok(count) => {
                     done.received += count as u64;
@@ -162,9 +177,11 @@ impl Attacker {
     }
 
     fn write(&mut self, plan: &Plan, done: &mut Done) -> bool {
+        // With a token it goes before it hears anything, so the token stays the same.
+        let goes = plan.script.goes || plan.attack == Attack::Replays && self.is_ready();
         loop {
             let is_open = self.opened == self.opening.len();
-            if is_open && plan.script.goes {
+            if is_open && goes {
                 return false;
             }
             let bytes = if is_open { &plan.script.batch } else { &self.opening };
@@ -172,7 +189,8 @@ impl Attacker {
             if bytes.is_empty() {
                 return true;
             }
-            match self.stream.write(&bytes[*sent..]) {
+            let Some(stream) = &mut self.stream else { return true };
+            match stream.write(&bytes[*sent..]) {
                 Ok(count) => {
                     *sent += count;
                     done.sent += count as u64;

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -21,13 +21,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// By how much attackers are nicer than players.
 const NICE: i32 = 10;
 
+/// The attack goes on, but nothing counts yet.
+const BEFORE: u8 = 0;
+/// What happens counts.
+const WATCHED: u8 = 1;
+const OVER: u8 = 2;
+
 /// Attackers at work.
 pub(super) struct Flood {
-    is_over: Arc<AtomicBool>,
+    phase: Arc<AtomicU8>,
     thread: JoinHandle<io::Result<Done>>,
 }
 
-/// What the attackers did, and what the node answered.
+/// What the attackers did while players were watched, and what the node answered.
 pub(super) struct Done {
     pub(super) sent: u64,
     pub(super) received: u64,
@@ -39,6 +45,8 @@ pub(super) struct Done {
     pub(super) flights: u64,
     /// How often sessions were resumed and received all snapshots.
     pub(super) resumed: u64,
+    /// How many attackers were connected in the end.
+    pub(super) live: usize,
 }
 
 impl Flood {
@@ -49,45 +57,56 @@ impl Flood {
         node: SocketAddr,
         places: &Places,
     ) -> io::Result<Self> {
-        let is_over = Arc::new(AtomicBool::new(false));
+        let phase = Arc::new(AtomicU8::new(BEFORE));
         let plan = Plan::new(attack, node, places)?;
         let count = attack.attackers(connections);
         let (readies, ready) = mpsc::sync_channel(count.max(1));
-        let ends = Arc::clone(&is_over);
+        let phases = Arc::clone(&phase);
         let thread = thread::spawn(move || {
             // The players, on the same core, come first; otherwise their own waits would count. If
             // the system refuses, they do.
             let _ = rustix::process::nice(NICE);
-            attack_until(&ends, &readies, &plan, count)
+            attack_until(&phases, &readies, &plan, count)
         });
         let ends_at = Instant::now() + PATIENCE;
-        let waits_for = if attack == Attack::Resumes { count } else { 0 };
+        let waits_for = if attack.has_sessions() { count } else { 0 };
         for _ in 0..waits_for {
             if ready.recv_timeout(ends_at.saturating_duration_since(Instant::now())).is_err() {
-                is_over.store(true, Ordering::Relaxed);
+                phase.store(OVER, Ordering::Relaxed);
                 let text = "the attackers could not join their rooms";
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
         }
-        Ok(Self { is_over, thread })
+        Ok(Self { phase, thread })
+    }
+
+    /// From now on it counts what the attackers do.
+    pub(super) fn count(&self) {
+        self.phase.store(WATCHED, Ordering::Relaxed);
     }
 
     pub(super) fn stop(self) -> io::Result<Done> {
-        self.is_over.store(true, Ordering::Relaxed);
+        self.phase.store(OVER, Ordering::Relaxed);
         self.thread.join().map_err(|_| io::Error::other("the attackers panicked"))?
     }
 }
 
 impl Done {
     fn new() -> Self {
-        let (sent, received, connections) = (0, 0, 0);
-        Self { sent, received, connections, answers: [0; 256], flights: 0, resumed: 0 }
+        let answers = [0; 256];
+        Self { sent: 0, received: 0, connections: 0, answers, flights: 0, resumed: 0, live: 0 }
     }
 
-    /// What the attack has caused, from the attackers' and the node's counts.
-    pub(super) fn effect(&self, count: Count, before: &Stats, after: &Stats) -> u64 {
-        // The player sends some messages too.
-        let read = (after.messages_in - before.messages_in).saturating_sub(super::OWN_MESSAGES);
+    /// What the attack has caused, from the attackers' and the node's counts. Players have sent some
+    /// of the messages that the node read, and came back some times themselves.
+    pub(super) fn effect(
+        &self,
+        count: Count,
+        [before, after]: [&Stats; 2],
+        own_messages: u64,
+        own_returns: u64,
+    ) -> u64 {
+        let read = (after.messages_in - before.messages_in).saturating_sub(own_messages);
         match count {
             Count::Nothing => 0,
             Count::Answers(kind) => self.answers[usize::from(kind)],
@@ -98,54 +117,86 @@ impl Done {
             Count::Read => read.saturating_sub(self.connections),
             Count::ReadFirst => read,
             Count::Resumed => self.resumed,
+            Count::ResumedByNode => {
+                (after.sessions_resumed - before.sessions_resumed).saturating_sub(own_returns)
+            }
             Count::Flights => self.flights,
         }
     }
 }
 
 fn attack_until(
-    is_over: &AtomicBool,
+    phase: &AtomicU8,
     ready: &SyncSender<()>,
     plan: &Plan,
     count: usize,
 ) -> io::Result<Done> {
     let mut done = Done::new();
     let mut poll = Poll::new()?;
-    let both = Interest::READABLE | Interest::WRITABLE;
     let mut attackers = Vec::new();
     for number in 0..count {
         let mut attacker = Attacker::connect(plan, number)?;
-        poll.registry().register(&mut attacker.stream, Token(number), both)?;
-        attackers.push(Some(attacker));
+        register(&poll, &mut attacker, number)?;
+        attackers.push(attacker);
         done.connections += 1;
     }
     let mut are_ready = vec![false; count];
+    // Those that could not connect again.
+    let mut broken: Vec<usize> = Vec::new();
+    let mut is_counted = false;
     let mut events = Events::with_capacity(1024);
     let mut buffer = vec![0; 256 << 10];
-    while !is_over.load(Ordering::Relaxed) {
+    loop {
+        match phase.load(Ordering::Relaxed) {
+            OVER => break,
+            // What came before does not count.
+            WATCHED if !std::mem::replace(&mut is_counted, true) => done = Done::new(),
+            _ => {}
+        }
         match poll.poll(&mut events, Some(Duration::from_millis(10))) {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
             _ => {}
         }
+        let tries = std::mem::take(&mut broken);
+        for number in tries {
+            reconnect(&poll, plan, &mut attackers[number], number, &mut broken, &mut done)?;
+        }
         for event in &events {
             let number = event.token().0;
-            let Some(attacker) = &mut attackers[number] else { continue };
+            let attacker = &mut attackers[number];
             if attacker.act(plan, &mut buffer, &mut done) {
                 continue;
             }
             if attacker.is_ready() && !std::mem::replace(&mut are_ready[number], true) {
                 // Nobody listens once the attack is under way.
                 let _ = ready.send(());
-                // What came before the attack does not count.
-                done.answers = [0; 256];
             }
             // The node closed it, or it is done: a new connection replaces it.
-            let next = attackers[number].take().map(|attacker| attacker.reconnect(plan, number));
-            let Some(Ok(mut next)) = next else { continue };
-            done.connections += 1;
-            poll.registry().register(&mut next.stream, Token(number), both)?;
-            attackers[number] = Some(next);
+            reconnect(&poll, plan, attacker, number, &mut broken, &mut done)?;
         }
     }
+    done.live = attackers.iter().filter(|attacker| attacker.stream.is_some()).count();
     Ok(done)
+}
+
+/// Connects again, or adds the attacker to those that are to try once more.
+fn reconnect(
+    poll: &Poll,
+    plan: &Plan,
+    attacker: &mut Attacker,
+    number: usize,
+    broken: &mut Vec<usize>,
+    done: &mut Done,
+) -> io::Result<()> {
+    if attacker.reconnect(plan, number).is_err() {
+        broken.push(number);
+        return Ok(());
+    }
+    done.connections += 1;
+    register(poll, attacker, number)
+}
+
+fn register(poll: &Poll, attacker: &mut Attacker, number: usize) -> io::Result<()> {
+    let Some(stream) = &mut attacker.stream else { return Ok(()) };
+    poll.registry().register(stream, Token(number), Interest::READABLE | Interest::WRITABLE)
 }

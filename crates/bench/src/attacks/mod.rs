@@ -2,20 +2,24 @@
 //!
 //! The node runs in its own process on one core, with default limits and one shard; in rows across
 //! shards it has two, and a player on each. The players and the attackers share another core. A
-//! player checks its copy, and records when each patch arrives. Each attacker has its own address,
-//! and reconnects when the node closes its connection. What an attack must cause is counted, mostly
+//! player checks its copy, and records when each patch arrives; another one loses its connection
+//! once a second and comes back. Each attacker has its own address, and reconnects when the node
+//! closes its connection. What an attack must cause while the player is watched is counted, mostly
 //! where the node's answers arrive. The first and the last row are measured without an attack.
 
 mod answers;
 mod attack;
 mod attacker;
 mod flood;
+mod intervals;
 mod returning;
 mod script;
 mod server;
 mod victim;
 
 use std::io::{self, Write};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,9 +27,10 @@ use crate::clock::pin;
 use crate::stats::Samples;
 use crate::table::{Column, Report};
 use crate::{Machine, Record};
-use attack::Attack;
+use attack::{Attack, CONNECTIONS};
 use flood::{Done, Flood};
-use server::Hosted;
+use intervals::Intervals;
+use server::{Hosted, Stats};
 use victim::Victim;
 
 /// The core of the node, and the core of all clients.
@@ -41,6 +46,8 @@ pub struct Options {
     pub connections: usize,
     /// The duration of each attack.
     pub round: Duration,
+    /// The maximum share of due patches that a player may miss, in percent.
+    pub missed_percent_max: u32,
     /// Print lines of JSON instead of a table.
     pub json: bool,
     /// Corrupt one patch, so that the check must fail.
@@ -55,8 +62,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             row: None,
-            connections: 1000,
+            connections: CONNECTIONS,
             round: Duration::from_secs(10),
+            missed_percent_max: 10,
             json: false,
             corrupt_one: false,
             is_server: false,
@@ -65,15 +73,22 @@ impl Default for Options {
     }
 }
 
-/// More than the players send in a row.
-const OWN_MESSAGES: u64 = 16;
+/// How often a player loses its connection and comes back.
+const RETURN_EVERY: Duration = Duration::from_secs(1);
 
-/// What the players of a row observed.
+/// What was observed during an attack.
 struct Watched {
-    /// The times between patches.
-    intervals_ms: Vec<f64>,
+    before: Stats,
+    after: Stats,
+    done: Done,
+    time: Duration,
+    intervals: Intervals,
     /// How long the slowest join took.
     join_ms: f64,
+    /// How long each return took.
+    returns_ms: Vec<f64>,
+    /// How many messages the players sent.
+    own_messages: u64,
     /// What was wrong.
     faults: Vec<String>,
 }
@@ -81,6 +96,7 @@ struct Watched {
 const COLUMNS: &[Column] = &[
     ("attack", "attack"),
     ("attackers", "attackers"),
+    ("live in the end", "attackers_live"),
     ("effect            ", "effect"),
     ("count", "effect_count"),
     ("at least", "effect_count_min"),
@@ -88,7 +104,10 @@ const COLUMNS: &[Column] = &[
     ("p99", "interval_ms_p99"),
     ("max", "interval_ms_max"),
     ("p99 ratio", "p99_ratio"),
+    ("missed", "missed"),
     ("join ms", "join_ms"),
+    ("return ms", "return_ms"),
+    ("p50", "return_ms_p50"),
     ("ticks late p99", "tick_late_ms_p99"),
     ("patches", "patches"),
     ("sent MB/s", "attack_mb_per_second"),
@@ -132,28 +151,37 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
                 other.insert(Hosted::start(attack.shards())?)
             }
         };
-        let before = hosted.stats()?;
-        let began = Instant::now();
         let flood = Flood::start(attack, options.connections, hosted.node, &hosted.places)?;
-        let (watched, done) = watch(hosted, options, flood)?;
-        let after = hosted.stats()?;
-        let seconds = began.elapsed().as_secs_f64();
+        let watched = watch(hosted, options, flood)?;
+        let Watched { before, after, done, intervals, .. } = watched;
+        let seconds = watched.time.as_secs_f64();
         let effect = attack.effect();
-        let least = effect.least(options.round);
-        let count = done.effect(effect.count, &before, &after);
+        let least = effect.least(options.round, options.connections);
+        let own_returns = watched.returns_ms.len() as u64;
+        let count = done.effect(effect.count, [&before, &after], watched.own_messages, own_returns);
         let mut faults = watched.faults;
         if count < least {
             let text =
                 format!("the attack had no effect: {} {count}, fewer than {least}", effect.name);
             faults.push(text);
         }
+        let (missed, missed_max) = (intervals.missed_percent(), options.missed_percent_max);
+        if missed > f64::from(missed_max) {
+            let text =
+                format!("{missed:.1} % of the patches are missing, more than {missed_max} %");
+            faults.push(text);
+        }
+        let attackers = attack.attackers(options.connections);
+        if done.live < attackers / 2 {
+            faults.push(format!("only {} of {attackers} attackers were left", done.live));
+        }
         for fault in &faults {
             eprintln!("{name}: {fault}");
         }
         all_verified &= faults.is_empty();
-        let patches = watched.intervals_ms.len();
-        let intervals = Samples::new(watched.intervals_ms);
-        let p99 = intervals.percentile(99.0);
+        let waits = Samples::new(intervals.waits_ms);
+        let returns = Samples::new(watched.returns_ms);
+        let p99 = waits.percentile(99.0);
         let late = after.lateness_ns.iter().map(|ns| *ns as f64 / 1e6);
         let late = Samples::new(late.collect());
         let cpu = after.cpu.saturating_sub(before.cpu);
@@ -161,17 +189,22 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         let record = Record::new()
             .with("suite", "attacks")
             .with("attack", name)
-            .with("attackers", attack.attackers(options.connections))
+            .with("attackers", attackers)
+            .with("attackers_live", done.live)
             .with("effect", effect.name)
             .with("effect_count", count)
             .with("effect_count_min", least)
-            .measured("interval_ms_p50", intervals.percentile(50.0))
+            .measured("interval_ms_p50", waits.percentile(50.0))
             .measured("interval_ms_p99", p99)
-            .measured("interval_ms_max", intervals.percentile(100.0))
+            .measured("interval_ms_max", waits.percentile(100.0))
             .with("p99_ratio", calm_p99.map(|calm: f64| (p99 / calm * 1e3).round() / 1e3))
+            .with("missed", intervals.missed)
             .measured("join_ms", watched.join_ms)
+            .measured("return_ms", returns.percentile(100.0))
+            .measured("return_ms_p50", returns.percentile(50.0))
+            .with("returns", own_returns)
             .measured("tick_late_ms_p99", late.percentile(99.0))
-            .with("patches", patches)
+            .with("patches", intervals.patches)
             .measured("attack_mb_per_second", done.sent as f64 / 1e6 / seconds)
             .measured("answer_mb_per_second", done.received as f64 / 1e6 / seconds)
             .with("connections", done.connections)
@@ -187,28 +220,79 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     Ok(all_verified)
 }
 
-/// Watches a player on each shard during the attack, and ends it. Each player must then catch up.
-fn watch(hosted: &Hosted, options: &Options, flood: Flood) -> io::Result<(Watched, Done)> {
-    let players = thread::scope(|scope| {
-        let watch = |room| {
-            let mut player = Victim::join(hosted.node, room, options.corrupt_one)?;
+/// Watches a player on each shard during the attack, and one that comes back again and again, and
+/// ends the attack. Each player must then catch up.
+fn watch(hosted: &mut Hosted, options: &Options, flood: Flood) -> io::Result<Watched> {
+    let (node, rooms) = (hosted.node, hosted.places.watched.clone());
+    let all_joined = &Barrier::new(rooms.len() + 2);
+    let is_over = &AtomicBool::new(false);
+    let (players, returning, before, time) = thread::scope(|scope| {
+        let watch = |room: &str| {
+            let player = Victim::join(node, room, false, options.corrupt_one);
+            all_joined.wait();
+            let mut player = player?;
+            // The node has read what it sent before.
+            player.sent = 0;
             player.watch(options.round)?;
             Ok(player)
         };
-        let threads: Vec<_> =
-            hosted.places.watched.iter().map(|room| scope.spawn(move || watch(room))).collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, io::Result<Victim>>| {
-            thread.join().map_err(|_| io::Error::other("a player panicked"))?
-        };
-        threads.into_iter().map(join).collect::<io::Result<Vec<_>>>()
+        let threads: Vec<_> = rooms.iter().map(|room| scope.spawn(move || watch(room))).collect();
+        let returning = scope.spawn(|| {
+            let player = Victim::join(node, &rooms[0], true, false);
+            all_joined.wait();
+            return_until(is_over, player?)
+        });
+        all_joined.wait();
+        let began = Instant::now();
+        flood.count();
+        let before = hosted.stats();
+        let players: io::Result<Vec<_>> = threads.into_iter().map(join).collect();
+        let time = began.elapsed();
+        is_over.store(true, Ordering::Relaxed);
+        (players, join(returning), before, time)
     });
     let done = flood.stop()?;
-    let mut watched = Watched { intervals_ms: Vec::new(), join_ms: 0.0, faults: Vec::new() };
+    let after = hosted.stats()?;
+    let mut watched = Watched {
+        before: before?,
+        after,
+        done,
+        time,
+        intervals: Intervals::default(),
+        join_ms: 0.0,
+        returns_ms: Vec::new(),
+        own_messages: 0,
+        faults: Vec::new(),
+    };
     for mut player in players? {
+        watched.own_messages += player.sent;
         player.catch_up()?;
-        watched.intervals_ms.extend(player.intervals_ms);
+        watched.intervals.add(player.intervals);
         watched.faults.extend(player.fault);
         watched.join_ms = watched.join_ms.max(player.join_ms);
     }
-    Ok((watched, done))
+    let (player, returns_ms) = returning?;
+    watched.own_messages += player.sent;
+    watched.faults.extend(player.fault);
+    watched.returns_ms = returns_ms;
+    Ok(watched)
+}
+
+/// Loses the connection and comes back, until the attack is over. How long each return took, in ms.
+fn return_until(is_over: &AtomicBool, mut player: Victim) -> io::Result<(Victim, Vec<f64>)> {
+    let mut returns_ms = Vec::new();
+    player.sent = 0;
+    while player.fault.is_none() && (returns_ms.is_empty() || !is_over.load(Ordering::Relaxed)) {
+        let began = Instant::now();
+        returns_ms.push(player.come_back()?.as_secs_f64() * 1e3);
+        player.catch_up()?;
+        if !is_over.load(Ordering::Relaxed) {
+            player.watch(RETURN_EVERY.saturating_sub(began.elapsed()))?;
+        }
+    }
+    Ok((player, returns_ms))
+}
+
+fn join<T>(thread: thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
+    thread.join().map_err(|_| io::Error::other("a player panicked"))?
 }

@@ -49,7 +49,7 @@ impl Session {
         self.is_resumed = false;
         // All copies are named at version 0, which no room has: each needs a snapshot.
         let rooms = self.rooms.iter().map(|&(room, epoch)| ResumeRoom { room, epoch, version: 0 });
-        let is_resumable = attack == Attack::Resumes;
+        let is_resumable = attack.has_sessions();
         let resume = (is_resumable && self.is_ready).then(|| Resume {
             token: self.token.clone().into(),
             received: self.received.count(),
@@ -105,7 +105,7 @@ impl Session {
 
     /// A snapshot has arrived.
     fn copied(&mut self, attack: Attack, fat: &[String]) -> Next {
-        if attack == Attack::Resumes {
+        if attack.has_sessions() {
             if self.snapshots < fat.len() {
                 return Next::Wait;
             }

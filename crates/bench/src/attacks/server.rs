@@ -50,7 +50,7 @@ impl Watched {
 #[reply(u64)]
 struct Last;
 
-#[room(messages(Last), tick_hz = 20, sync_hz = 20, empty_ms = 600_000)]
+#[room(messages(Last), tick_hz = 20, sync_hz = 20, empty_ms = 600_000, grace_ms = 10_000)]
 impl Room for Watched {
     fn tick(&mut self, cx: &mut Context<Self>) {
         self.ticks = cx.tick();
@@ -161,7 +161,8 @@ pub(super) fn host(shards: usize) -> io::Result<()> {
         let last = stats.shards.last().map_or(0, |shard| shard.bytes_out);
         let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
         let megabytes = resident() / 1_000_000;
-        let counts = vec![cpu, delayed, megabytes, stats.total().messages_in, last];
+        let total = stats.total();
+        let counts = vec![cpu, delayed, megabytes, total.messages_in, total.sessions_resumed, last];
         [counts, TICKS.report_ns()].concat()
     })
 }
@@ -193,6 +194,8 @@ pub(super) struct Stats {
     pub(super) resident_mb: u64,
     /// How many messages it has read.
     pub(super) messages_in: u64,
+    /// How many sessions were resumed.
+    pub(super) sessions_resumed: u64,
     /// How many bytes its last shard has written.
     pub(super) last_bytes_out: u64,
     /// How late each tick of the watched rooms was since the last call.
@@ -215,9 +218,16 @@ impl Hosted {
     }
 
     pub(super) fn stats(&mut self) -> io::Result<Stats> {
-        let ([cpu, delayed, resident_mb, messages_in, last_bytes_out], lateness_ns) =
-            self.process.ask()?;
-        let (cpu, delayed) = (Duration::from_nanos(cpu), Duration::from_nanos(delayed));
-        Ok(Stats { cpu, delayed, resident_mb, messages_in, last_bytes_out, lateness_ns })
+        let (counts, lateness_ns) = self.process.ask()?;
+        let [cpu, delayed, resident_mb, messages_in, sessions_resumed, last_bytes_out] = counts;
+        Ok(Stats {
+            cpu: Duration::from_nanos(cpu),
+            delayed: Duration::from_nanos(delayed),
+            resident_mb,
+            messages_in,
+            sessions_resumed,
+            last_bytes_out,
+            lateness_ns,
+        })
     }
 }

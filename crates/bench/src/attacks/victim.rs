@@ -1,17 +1,21 @@
-//! The player under attack: checks its copy of the room, and notes when patches arrive.
+//! The player under attack: checks its copy of the room, and notes when patches arrive, or loses its
+//! connection and comes back.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use playfield_session::Received;
 use playfield_state::Mirror;
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::{Framing, PREAMBLE};
 use playfield_wire::message::MessageRef;
 use playfield_wire::reader::Reader;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
+use socket2::SockRef;
 
+use super::intervals::Intervals;
 use super::script::frame;
 use super::server::Watched;
 
@@ -25,80 +29,123 @@ const FORMAT: Format = Format::Packed;
 
 /// A player in a room that changes 20 times a second.
 pub(super) struct Victim {
+    node: SocketAddr,
     stream: TcpStream,
     input: Vec<u8>,
     copy: Mirror<Watched>,
     /// Of the copy; `None` before the first snapshot.
     version: Option<u64>,
-    /// The number of the room in the session.
-    room: RoomNumber,
+    /// Names the session for a return.
+    token: Vec<u8>,
+    /// What of the node's messages counts for a return.
+    received: Received,
+    /// The number of the room in the session, and its epoch.
+    room: (RoomNumber, u64),
+    /// The number of the last request.
+    requests: u32,
     /// The tick that the room says is its last.
     last_tick: Option<u64>,
+    /// It expects the welcome of a resumed session.
+    returns: bool,
     corrupt: bool,
-    /// When it connected.
-    connected: Instant,
     /// How long it took until the first snapshot was there.
     pub(super) join_ms: f64,
+    /// How many messages it has sent.
+    pub(super) sent: u64,
     /// When the last patch arrived.
     last: Option<Instant>,
-    /// The times between patches.
-    pub(super) intervals_ms: Vec<f64>,
+    /// The waits for patches.
+    pub(super) intervals: Intervals,
     /// What was wrong, if anything.
     pub(super) fault: Option<String>,
 }
 
 impl Victim {
-    pub(super) fn join(node: SocketAddr, room: &str, corrupt: bool) -> io::Result<Self> {
+    /// Joins the room, and waits for its state.
+    pub(super) fn join(
+        node: SocketAddr,
+        room: &str,
+        resumable: bool,
+        corrupt: bool,
+    ) -> io::Result<Self> {
         let connected = Instant::now();
-        let mut stream = TcpStream::connect(node)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        let mut out = PREAMBLE.to_vec();
-        let join = ClientMessage::Join { request: RequestNumber(1), room: room.into() };
-        for message in [ClientMessage::Hello(Hello::new(FORMAT)), join] {
-            frame(&mut out, FORMAT, &message);
-        }
-        stream.write_all(&out)?;
-        Ok(Self {
-            stream,
+        let mut victim = Self {
+            node,
+            stream: connect(node)?,
             input: Vec::new(),
             copy: Mirror::new(),
             version: None,
-            room: RoomNumber(0),
+            token: Vec::new(),
+            received: Received::default(),
+            room: (RoomNumber(0), 0),
+            requests: 1,
             last_tick: None,
+            returns: false,
             corrupt,
-            connected,
             join_ms: 0.0,
+            sent: 0,
             last: None,
-            intervals_ms: Vec::new(),
+            intervals: Intervals::default(),
             fault: None,
-        })
+        };
+        let hello = Hello { resumable, ..Hello::new(FORMAT) };
+        let join = ClientMessage::Join { request: RequestNumber(1), room: room.into() };
+        victim.open(&[ClientMessage::Hello(hello), join])?;
+        while victim.version.is_none() && victim.fault.is_none() {
+            victim.read(false)?;
+        }
+        victim.join_ms = connected.elapsed().as_secs_f64() * 1e3;
+        Ok(victim)
     }
 
     /// Records for `time` when patches arrive, and on until enough have arrived.
     pub(super) fn watch(&mut self, time: Duration) -> io::Result<()> {
-        let least = (INTERVALS_PER_SECOND_MIN * time.as_secs_f64()).ceil() as usize;
+        let least = (INTERVALS_PER_SECOND_MIN * time.as_secs_f64()).ceil() as u64;
         let began = Instant::now();
-        while (began.elapsed() < time || self.intervals_ms.len() < least) && self.fault.is_none() {
+        while (began.elapsed() < time || self.intervals.patches < least) && self.fault.is_none() {
             self.read(true)?;
         }
         // The wait since the last patch counts too. Otherwise a stalled node would look even.
         if let Some(last) = self.last {
-            let open: Duration = Instant::now() - last;
-            if open > Duration::from_millis(50) {
-                self.intervals_ms.push(open.as_secs_f64() * 1e3);
-            }
+            self.intervals.end(Instant::now() - last);
         }
         Ok(())
     }
 
+    /// Loses its connection without a word, comes back with its token and its copy, and waits until
+    /// a patch of the copy has arrived. How long that took.
+    pub(super) fn come_back(&mut self) -> io::Result<Duration> {
+        SockRef::from(&self.stream).set_linger(Some(Duration::ZERO))?;
+        let began = Instant::now();
+        // Closes the other connection.
+        self.stream = connect(self.node)?;
+        self.input.clear();
+        let (room, epoch) = self.room;
+        let version = self.version.unwrap_or_default();
+        let resume = Resume {
+            token: self.token.clone().into(),
+            received: self.received.count(),
+            rooms: vec![ResumeRoom { room, epoch, version }],
+        };
+        let hello = Hello { resumable: true, resume: Some(resume), ..Hello::new(FORMAT) };
+        self.returns = true;
+        self.open(&[ClientMessage::Hello(hello)])?;
+        while (self.returns || self.version == Some(version)) && self.fault.is_none() {
+            self.read(false)?;
+        }
+        Ok(began.elapsed())
+    }
+
     /// Asks the room for its last tick, and reads until the copy has it.
     pub(super) fn catch_up(&mut self) -> io::Result<()> {
-        let mut out = Vec::new();
-        let (room, request) = (self.room, RequestNumber(2));
+        self.requests += 1;
+        self.last_tick = None;
+        let (room, request) = (self.room.0, RequestNumber(self.requests));
         let message = MessageRef::Index(0);
         let ask = ClientMessage::Request { room, request, message, payload: b"\0" };
+        let mut out = Vec::new();
         frame(&mut out, FORMAT, &ask);
+        self.sent += 1;
         self.stream.write_all(&out)?;
         while self.fault.is_none()
             && self.last_tick.is_none_or(|last| self.copy.state().ticks < last)
@@ -106,6 +153,16 @@ impl Victim {
             self.read(false)?;
         }
         Ok(())
+    }
+
+    /// The first messages of a connection.
+    fn open(&mut self, messages: &[ClientMessage<'_>]) -> io::Result<()> {
+        let mut out = PREAMBLE.to_vec();
+        for message in messages {
+            frame(&mut out, FORMAT, message);
+            self.sent += 1;
+        }
+        self.stream.write_all(&out)
     }
 
     fn read(&mut self, is_measured: bool) -> io::Result<()> {
@@ -124,8 +181,7 @@ impl Victim {
                 Ok(false) => {}
                 Ok(true) => {
                     if let Some(last) = self.last.replace(now).filter(|_| is_measured) {
-                        let interval: Duration = now - last;
-                        self.intervals_ms.push(interval.as_secs_f64() * 1e3);
+                        self.intervals.note(now - last);
                     }
                 }
                 Err(fault) => {
@@ -141,13 +197,21 @@ impl Victim {
     /// Handles a message. Returns whether it is a patch.
     fn message(&mut self, body: &[u8]) -> Result<bool, String> {
         let message = ServerMessage::decode(FORMAT, body).map_err(|error| error.to_string())?;
+        if message.is_counted() {
+            self.received.handled(body.len());
+        }
         match message {
-            ServerMessage::Joined { room, .. } => self.room = room,
+            ServerMessage::Welcome { resume, resumed, .. } => {
+                let whole = Resumed { lost: Vec::new(), received: self.requests.into() };
+                if std::mem::take(&mut self.returns) && resumed.as_ref() != Some(&whole) {
+                    return Err(format!("the player's session came back as {resumed:?}"));
+                }
+                self.token = resume.into_owned();
+            }
+            ServerMessage::Joined { room, epoch, .. } => self.room = (room, epoch),
             ServerMessage::Snapshot { version, body, .. } => {
                 self.copy.snapshot(body).map_err(|error| error.to_string())?;
-                if self.version.replace(version).is_none() {
-                    self.join_ms = self.connected.elapsed().as_secs_f64() * 1e3;
-                }
+                self.version = Some(version);
                 self.check_copy(0)?;
             }
             ServerMessage::Patch { base, version, body, .. } => {
@@ -191,4 +255,11 @@ impl Victim {
         }
         Ok(())
     }
+}
+
+fn connect(node: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(node)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
 }

@@ -16,7 +16,7 @@ use playfield_wire::{Format, RequestNumber, RoomNumber};
 use socket2::{Domain, Socket, Type};
 
 use super::history::History;
-use super::{Options, wrong};
+use super::wrong;
 use crate::limits::raise_descriptors;
 use crate::source::PER_ADDRESS;
 
@@ -48,9 +48,18 @@ pub(super) struct Counts {
     settled: usize,
 }
 
+/// How long it took until all clients were back.
+#[derive(Clone, Copy)]
+pub(super) struct Returned {
+    /// Until each had its welcome.
+    pub(super) welcomed: Duration,
+    /// Until each had all events and all changes too.
+    pub(super) settled: Duration,
+}
+
 /// What the clients have received by the time that they are settled.
 #[derive(Clone, Copy)]
-pub(super) struct Settled {
+pub(super) struct Missed {
     /// Events that rooms sent since the cut, by their own count, summed over clients.
     pub(super) events: u64,
     /// The smallest number of those of one client.
@@ -77,9 +86,9 @@ struct Client {
 }
 
 impl Clients {
-    pub(super) fn new(node: SocketAddr, options: &Options, is_resumable: bool) -> io::Result<Self> {
+    pub(super) fn new(node: SocketAddr, sessions: usize, is_resumable: bool) -> io::Result<Self> {
         raise_descriptors();
-        let all = (0..options.sessions).map(|_| Client::default()).collect();
+        let all = (0..sessions).map(|_| Client::default()).collect();
         let (counts, fault, corrupt) = (Counts::default(), None, false);
         Ok(Self { node, is_resumable, poll: Poll::new()?, all, counts, fault, corrupt })
     }
@@ -113,27 +122,39 @@ impl Clients {
         }
     }
 
-    /// Connects again, and waits until each session is resumed. How many were.
-    pub(super) fn come_back(&mut self) -> io::Result<usize> {
-        self.counts.welcomed = 0;
+    /// Connects again, and waits until each session is resumed and settled.
+    pub(super) fn come_back(&mut self) -> io::Result<Returned> {
+        (self.counts.welcomed, self.counts.settled) = (0, 0);
+        let began = Instant::now();
         self.connect_all()?;
         self.until(|counts, all| counts.welcomed == all)?;
-        Ok(self.counts.welcomed)
+        let welcomed = began.elapsed();
+        self.until_settled();
+        Ok(Returned { welcomed, settled: began.elapsed() })
     }
 
     /// Asks each room which hour it is, and waits until each client has every event and every change
     /// up to then.
-    pub(super) fn settle(&mut self) -> io::Result<Settled> {
+    pub(super) fn settle(&mut self) -> io::Result<()> {
         self.counts.settled = 0;
         self.all.iter_mut().try_for_each(Client::ask)?;
+        self.until_settled();
+        Ok(())
+    }
+
+    fn until_settled(&mut self) {
         if let Err(error) = self.until(|counts, all| counts.settled == all) {
             self.fault.get_or_insert(error.to_string());
         }
+    }
+
+    /// What settled clients missed since the last cut.
+    pub(super) fn missed(&self) -> Missed {
         let events = self
             .all
             .iter()
             .map(|client| client.hour.map_or(0, |hour| client.history.events_since_cut(hour)));
-        Ok(Settled { events: events.clone().sum(), events_min: events.min().unwrap_or(0) })
+        Missed { events: events.clone().sum(), events_min: events.min().unwrap_or(0) }
     }
 
     /// Receives for so long.
@@ -300,6 +321,9 @@ impl Client {
                 }
                 counts.welcomed += 1;
                 self.token = resume.into_owned();
+                if std::mem::take(&mut self.resumes) {
+                    self.ask()?;
+                }
             }
             ServerMessage::Joined { room, epoch, .. } => {
                 counts.joined += 1;

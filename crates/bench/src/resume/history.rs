@@ -76,7 +76,7 @@ impl History {
 
     /// The copy must be one that the room has had.
     fn check_copy(&self) -> io::Result<()> {
-        let Clock { hour, mixed } = *self.copy.state();
+        let Clock { hour, mixed, .. } = *self.copy.state();
         if mixed == Clock::mix(hour) {
             return Ok(());
         }

@@ -5,8 +5,12 @@
 //! room of 30 that ticks at 20 Hz, and sends an event and changes its state every second. Then all
 //! connections are reset, and all clients come back with their tokens. Events must arrive without a
 //! gap, and each patch must start at the version of the copy. At the end of each row every client
-//! asks its room for the time, and must have every event and every change up to then; after a cut,
-//! at least one event of the time without a connection.
+//! asks its room for the time, and must have every event and every change up to then; after a cut it
+//! does so as soon as it is welcome, that belongs to the time measured, and it must have at least one
+//! event of the time without a connection.
+//!
+//! What resumption costs is measured with rooms that do nothing, with rooms that send 20 patches a
+//! second and few events, and with rooms that send an event and a patch each second.
 
 mod clients;
 mod history;
@@ -18,7 +22,10 @@ use std::time::Duration;
 use crate::stats::Samples;
 use crate::table::{Column, Report};
 use crate::{Machine, Record};
-use clients::Clients;
+use clients::{Clients, Returned};
+use server::Hosted;
+
+pub use server::Pace;
 
 /// What to measure and how to report it.
 #[derive(Clone, Debug)]
@@ -33,6 +40,8 @@ pub struct Options {
     pub json: bool,
     /// Lose one event, so that the check must fail.
     pub corrupt_one: bool,
+    /// Only with rooms of this pace.
+    pub pace: Option<Pace>,
     /// Whether this process is the server.
     pub is_server: bool,
 }
@@ -45,6 +54,7 @@ impl Default for Options {
             calm: Duration::from_secs(4),
             json: false,
             corrupt_one: false,
+            pace: None,
             is_server: false,
         }
     }
@@ -53,14 +63,18 @@ impl Default for Options {
 const COLUMNS: &[Column] = &[
     ("row", "row"),
     ("sessions", "sessions"),
-    ("seconds", "seconds"),
+    ("pace", "pace"),
+    ("welcomed s", "welcomed_s"),
+    ("settled s", "settled_s"),
     ("resumed/s", "resumed_per_second"),
     ("tick late p50", "tick_late_ms_p50"),
     ("p99", "tick_late_ms_p99"),
     ("max", "tick_late_ms_max"),
     ("server CPU s", "server_cpu_s"),
     ("server us/message", "server_us_per_message"),
+    ("to not resumable", "server_us_ratio"),
     ("server B/session", "server_bytes_per_session"),
+    ("more", "server_bytes_more"),
     ("events", "events"),
     ("patches", "patches"),
     ("missed, sent again", "events_since_cut"),
@@ -69,6 +83,8 @@ const COLUMNS: &[Column] = &[
 
 /// The least time without a connection. Each room sends an event in it.
 const AWAY_MIN: Duration = Duration::from_millis(1500);
+/// The most sessions that get 20 patches a second each.
+const TICKING_MAX: usize = 3_000;
 
 /// Runs the suite. Returns whether every event and patch was as it should be.
 ///
@@ -76,70 +92,111 @@ const AWAY_MIN: Duration = Duration::from_millis(1500);
 /// The node can't be started or reached, or `out` can't be written.
 pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     if options.is_server {
-        return server::host().map(|()| true);
+        return server::host(options.pace.unwrap_or_default()).map(|()| true);
     }
-    let machine = Machine::describe();
-    let report = Report::of(COLUMNS, options.json, machine, out)?;
+    let report = Report::of(COLUMNS, options.json, Machine::describe(), out)?;
     let mut verified = true;
-    // The difference is the cost of resumption.
-    for is_resumable in [false, true] {
-        let mut hosted = server::Hosted::start()?;
-        let mut clients = Clients::new(hosted.node, options, is_resumable)?;
-        let name = if is_resumable { "connected, resumable" } else { "connected" };
-        clients.open()?;
-        clients.run(options.calm / 2)?;
-        let mut phase = Phase::begin(&mut hosted, &mut clients)?;
-        clients.run(options.calm)?;
-        clients.acknowledge()?;
-        verified &= phase.end(name, &mut hosted, &mut clients, None, &report, out)?;
-        if !is_resumable {
+    for (_, pace) in Pace::ALL {
+        if options.pace.is_some_and(|only| only != pace) {
             continue;
         }
-        for round in 0..options.rounds {
-            clients.cut();
-            // The node notices every loss before the first client comes back.
-            clients.run(AWAY_MIN.max(options.calm / 2))?;
-            phase = Phase::begin(&mut hosted, &mut clients)?;
-            clients.corrupt(options.corrupt_one && round == 0);
-            let resumed = Some(clients.come_back()?);
-            verified &= phase.end("come back", &mut hosted, &mut clients, resumed, &report, out)?;
+        let sessions = match pace {
+            Pace::Ticks => options.sessions.min(TICKING_MAX),
+            Pace::Idle | Pace::Events => options.sessions,
+        };
+        // The difference is the cost of resumption.
+        let mut without = None;
+        for is_resumable in [false, true] {
+            let mut hosted = Hosted::start(pace)?;
+            let at_start = hosted.stats()?.resident;
+            let mut clients = Clients::new(hosted.node, sessions, is_resumable)?;
+            let mut rows = Rows { pace, at_start, without, report: &report, out };
+            clients.open()?;
+            clients.acknowledge()?;
+            clients.run(options.calm / 2)?;
+            let phase = Phase::begin(&mut hosted, &mut clients)?;
             clients.run(options.calm)?;
+            clients.acknowledge()?;
+            let name = if is_resumable { "connected, resumable" } else { "connected" };
+            let (is_right, cost) = phase.end(name, &mut hosted, &mut clients, None, &mut rows)?;
+            verified &= is_right;
+            without = Some(cost);
+            if is_resumable && pace == Pace::Events {
+                verified &= come_back(options, &mut hosted, &mut clients, &mut rows)?;
+            }
         }
-        // Faults after the last round.
-        verified &= clients.take_fault().is_none();
     }
     Ok(verified)
+}
+
+/// Cuts all connections, and lets all clients come back, round by round.
+fn come_back(
+    options: &Options,
+    hosted: &mut Hosted,
+    clients: &mut Clients,
+    rows: &mut Rows<'_>,
+) -> io::Result<bool> {
+    let mut verified = true;
+    for round in 0..options.rounds {
+        clients.cut();
+        // The node notices every loss before the first client comes back.
+        clients.run(AWAY_MIN.max(options.calm / 2))?;
+        let phase = Phase::begin(hosted, clients)?;
+        clients.corrupt(options.corrupt_one && round == 0);
+        let returned = clients.come_back()?;
+        verified &= phase.end("come back", hosted, clients, Some(returned), rows)?.0;
+        clients.run(options.calm)?;
+    }
+    // Faults after the last round.
+    Ok(verified && clients.take_fault().is_none())
+}
+
+/// Where the rows of one node go.
+struct Rows<'a> {
+    pace: Pace,
+    /// The memory of the server before anyone connected.
+    at_start: u64,
+    /// What was measured without resumption.
+    without: Option<Cost>,
+    report: &'a Report,
+    out: &'a mut dyn Write,
+}
+
+/// What connected sessions cost.
+#[derive(Clone, Copy)]
+struct Cost {
+    us_per_message: f64,
+    bytes_per_session: f64,
 }
 
 /// A time that is measured.
 struct Phase {
     before: server::Stats,
-    began: std::time::Instant,
     counted: clients::Counts,
 }
 
 impl Phase {
-    fn begin(hosted: &mut server::Hosted, clients: &mut Clients) -> io::Result<Self> {
-        let before = hosted.stats()?;
-        Ok(Self { before, began: std::time::Instant::now(), counted: clients.counts })
+    fn begin(hosted: &mut Hosted, clients: &mut Clients) -> io::Result<Self> {
+        Ok(Self { before: hosted.stats()?, counted: clients.counts })
     }
 
     fn end(
-        &mut self,
+        self,
         row: &str,
-        hosted: &mut server::Hosted,
+        hosted: &mut Hosted,
         clients: &mut Clients,
-        resumed: Option<usize>,
-        report: &Report,
-        out: &mut dyn Write,
-    ) -> io::Result<bool> {
-        let seconds = self.began.elapsed().as_secs_f64();
+        returned: Option<Returned>,
+        rows: &mut Rows<'_>,
+    ) -> io::Result<(bool, Cost)> {
         let after = hosted.stats()?;
         let events = clients.counts.events - self.counted.events;
         let patches = clients.counts.patches - self.counted.patches;
-        let settled = clients.settle()?;
+        if returned.is_none() {
+            clients.settle()?;
+        }
+        let missed = clients.missed();
         let mut fault = clients.take_fault();
-        if resumed.is_some() && settled.events_min == 0 {
+        if returned.is_some() && missed.events_min == 0 {
             fault.get_or_insert_with(|| "a room sent no event to a client that was away".into());
         }
         if let Some(fault) = &fault {
@@ -147,24 +204,46 @@ impl Phase {
         }
         let late = Samples::new(after.lateness_ns.iter().map(|ns| *ns as f64 / 1e6).collect());
         let cpu = after.cpu.saturating_sub(self.before.cpu).as_secs_f64();
+        let taken = after.resident.saturating_sub(rows.at_start);
+        let cost = Cost {
+            us_per_message: cpu * 1e6 / (events + patches).max(1) as f64,
+            bytes_per_session: taken as f64 / clients.len() as f64,
+        };
+        let has_messages = events + patches > 0;
+        let rounded = |value: f64| (value * 1e3).round() / 1e3;
+        let seconds = |time: Duration| rounded(time.as_secs_f64());
+        let without = rows.without.filter(|_| returned.is_none());
+        let ratio = without.filter(|_| has_messages);
+        let per_second =
+            |back: Returned| (clients.len() as f64 / back.settled.as_secs_f64()).round();
         let record = Record::new()
             .with("suite", "resume")
             .with("row", row)
             .with("sessions", clients.len())
-            .measured("seconds", seconds)
-            .measured("resumed_per_second", resumed.unwrap_or(0) as f64 / seconds)
+            .with("pace", rows.pace.name())
+            .with("welcomed_s", returned.map(|back| seconds(back.welcomed)))
+            .with("settled_s", returned.map(|back| seconds(back.settled)))
+            .with("resumed_per_second", returned.map(per_second))
             .measured("tick_late_ms_p50", late.percentile(50.0))
             .measured("tick_late_ms_p99", late.percentile(99.0))
             .measured("tick_late_ms_max", late.percentile(100.0))
             .measured("server_cpu_s", cpu)
-            .measured("server_us_per_message", cpu * 1e6 / (events + patches).max(1) as f64)
-            .with("server_bytes_per_session", after.resident / clients.len() as u64)
+            .with("server_us_per_message", has_messages.then(|| rounded(cost.us_per_message)))
+            .with(
+                "server_us_ratio",
+                ratio.map(|without| rounded(cost.us_per_message / without.us_per_message)),
+            )
+            .with("server_bytes_per_session", cost.bytes_per_session.round())
+            .with(
+                "server_bytes_more",
+                without.map(|less| (cost.bytes_per_session - less.bytes_per_session).round()),
+            )
             .with("events", events)
             .with("patches", patches)
-            .with("events_since_cut", resumed.map(|_| settled.events))
+            .with("events_since_cut", returned.map(|_| missed.events))
             .with("verified", fault.is_none());
-        report.add(record, out)?;
-        Ok(fault.is_none())
+        rows.report.add(record, rows.out)?;
+        Ok((fault.is_none(), cost))
     }
 }
 

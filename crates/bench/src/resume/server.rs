@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use playfield_derive::State;
@@ -19,7 +20,10 @@ const TICK_HZ: u32 = 20;
 /// The ticks of all rooms.
 static TICKS: AllTicks = AllTicks::new(TICK_HZ);
 
-/// Happens once a second, to everyone.
+/// What the rooms do: set once, before the node starts.
+static PACE: OnceLock<Pace> = OnceLock::new();
+
+/// Happens at the rate of the [pace](Pace), to everyone.
 #[derive(Message)]
 pub(super) struct Struck {
     pub(super) hour: u64,
@@ -36,6 +40,8 @@ pub(super) struct Clock {
     pub(super) hour: u64,
     /// Follows from `hour`, so that a copy shows whether it is whole.
     pub(super) mixed: u64,
+    /// Changes with each tick, where the pace asks for it.
+    ticks: u64,
 }
 
 impl Clock {
@@ -53,8 +59,13 @@ impl Room for Clock {
 
     fn tick(&mut self, cx: &mut Context<Self>) {
         TICKS.note(cx.room_id(), cx.tick());
+        let pace = PACE.get().copied().unwrap_or_default();
+        if pace == Pace::Ticks {
+            self.ticks = cx.tick();
+        }
         // No hour is left out, even if ticks are.
-        if cx.tick() >= (self.hour + 1) * u64::from(TICK_HZ) {
+        let Some(hour_ticks) = pace.hour_ticks() else { return };
+        if cx.tick() >= (self.hour + 1) * hour_ticks {
             self.hour += 1;
             self.mixed = Self::mix(self.hour);
             cx.emit(&Struck { hour: self.hour });
@@ -68,9 +79,41 @@ impl Handle<Now> for Clock {
     }
 }
 
+/// How often rooms send events and patches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// Never.
+    Idle,
+    /// A patch 20 times a second, and an event every ten seconds.
+    Ticks,
+    /// An event and a patch every second.
+    #[default]
+    Events,
+}
+
+impl Pace {
+    /// All, as they are named in reports and options.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("idle", Self::Idle), ("ticks", Self::Ticks), ("events", Self::Events)];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.into_iter().find(|(_, pace)| *pace == self).map_or("", |(name, _)| name)
+    }
+
+    /// How many ticks an hour has.
+    fn hour_ticks(self) -> Option<u64> {
+        match self {
+            Self::Idle => None,
+            Self::Ticks => Some(10 * u64::from(TICK_HZ)),
+            Self::Events => Some(u64::from(TICK_HZ)),
+        }
+    }
+}
+
 /// Serves until standard input is closed: reports its port, and then statistics.
-pub(super) fn host() -> io::Result<()> {
+pub(super) fn host(pace: Pace) -> io::Result<()> {
     raise_descriptors();
+    PACE.get_or_init(|| pace);
     let mut config =
         Config { listen: (Ipv4Addr::LOCALHOST, 0).into(), shards: 2, ..Config::default() };
     // All clients have one of two addresses.
@@ -98,8 +141,8 @@ pub(super) struct Stats {
 }
 
 impl Hosted {
-    pub(super) fn start() -> io::Result<Self> {
-        let arguments = ["bench", "resume", "--role", "server"];
+    pub(super) fn start(pace: Pace) -> io::Result<Self> {
+        let arguments = ["bench", "resume", "--role", "server", "--pace", pace.name()];
         let process = ServerProcess::start(&arguments, Some("error"))?;
         Ok(Self { node: process.address(0)?, process })
     }

@@ -100,16 +100,18 @@ impl Reconnect {
     }
 
     /// The connection was lost, or the attempt has failed for this reason. The node keeps the
-    /// session for `grace` from the loss on, and may want this client to wait.
+    /// session for `grace` from the loss on, and may want this client to wait. The waits start over
+    /// if the connection brought the session forward.
     pub(super) fn lost(
         &mut self,
+        made_progress: bool,
         grace: Duration,
         retry_after: Option<Duration>,
         why: impl FnOnce() -> Option<Ending>,
     ) {
         self.retry_after = retry_after;
         if std::mem::take(&mut self.is_welcomed) {
-            if self.began.elapsed() >= LASTING {
+            if made_progress || self.began.elapsed() >= LASTING {
                 self.backoff.reset();
             }
             let now = Instant::now();
@@ -145,10 +147,10 @@ impl Reconnect {
         let _ = getrandom::fill(&mut random);
         let mut wait = self.backoff.next(u32::from_le_bytes(random), self.kept());
         if let Some(retry_after) = self.retry_after.take() {
-            // There is time for one attempt at least.
-            let left = self.lasts.saturating_sub(self.took);
-            wait = wait.max(retry_after.saturating_add(wait).min(left));
+            wait = wait.saturating_add(retry_after);
         }
+        // There is time for one attempt at least, and the last comes when the time is over.
+        wait = wait.min(self.lasts.saturating_sub(self.took));
         self.took += wait;
         wait
     }

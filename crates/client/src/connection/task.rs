@@ -74,7 +74,8 @@ impl Task {
                 _ => None,
             });
             let why = || error.map(|error| Ending::lost(error, socket_error));
-            self.reconnect.lost(grace, retry_after, why);
+            let made_progress = self.client.made_progress();
+            self.reconnect.lost(made_progress, grace, retry_after, why);
             match self.reconnect().await {
                 Some(another) => stream = another,
                 None => return,

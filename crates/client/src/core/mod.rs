@@ -225,6 +225,14 @@ impl Client {
         self.session.is_open() && self.session.welcomed
     }
 
+    /// Whether the present connection, or the last, has resumed the session and brought it forward:
+    /// a counted message was handled, one of this client's was confirmed, or a copy advanced. Then
+    /// the next loss is not one more failure in a row.
+    #[must_use]
+    pub fn made_progress(&self) -> bool {
+        self.session.resumption.made_progress()
+    }
+
     /// Whether commands fail because too many bytes wait to be confirmed by the node.
     #[must_use]
     pub fn is_full(&self) -> bool {

@@ -50,7 +50,10 @@ impl Session {
                 let update = Update { kind: UpdateKind::Patch, version, body };
                 let verdict = copy.check_patch(Versions { base, version });
                 match copy.update(room, verdict, &update, handler)? {
-                    None => Ok(()),
+                    None => {
+                        self.resumption.shown();
+                        Ok(())
+                    }
                     Some(why) => self.repair(room, &why, handler),
                 }
             }
@@ -69,7 +72,10 @@ impl Session {
                 let update = Update { kind: UpdateKind::Snapshot, version, body };
                 let verdict = copy.check_snapshot(epoch, version);
                 match copy.update(room, verdict, &update, handler)? {
-                    None => Ok(()),
+                    None => {
+                        self.resumption.shown();
+                        Ok(())
+                    }
                     Some(why) => self.repair(room, &why, handler),
                 }
             }

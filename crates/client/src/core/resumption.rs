@@ -50,6 +50,9 @@ pub(super) struct Resumption {
     unreadable: u32,
     /// Why the connection was lost.
     lost: Option<ClientError>,
+    /// This connection has resumed the session, and brought it forward.
+    is_resumed: bool,
+    has_progress: bool,
     /// How long the node wants this client to wait, as it said on this connection.
     pub(super) retry_after: Option<Duration>,
     /// Whether the program may give another token after one was refused.
@@ -72,6 +75,8 @@ impl Resumption {
             acknowledge_at: None,
             unreadable: 0,
             lost: None,
+            is_resumed: false,
+            has_progress: false,
             retry_after: None,
             renews_token: false,
             scratch: Vec::new(),
@@ -123,10 +128,22 @@ impl Resumption {
     #[inline]
     pub(super) fn handled(&mut self, bytes: usize, now: Duration) {
         self.unreadable = 0;
+        self.has_progress = true;
         if self.is_kept() {
             self.received.handled(bytes);
             self.acknowledge_at.get_or_insert(now.saturating_add(ACK_DELAY));
         }
+    }
+
+    /// A copy was brought forward.
+    #[inline]
+    pub(super) fn shown(&mut self) {
+        self.has_progress = true;
+    }
+
+    /// Whether this connection has resumed the session, and brought it forward.
+    pub(super) fn made_progress(&self) -> bool {
+        self.is_resumed && self.has_progress
     }
 
     pub(super) fn grace(&self) -> Duration {
@@ -158,6 +175,7 @@ impl Resumption {
         if !self.is_kept() {
             return Ok(());
         }
+        self.has_progress |= received > self.log.gone();
         let acknowledged = self.log.acknowledge(received);
         acknowledged
             .map_err(|NeverSent { received, sent }| ClientError::NeverSent { received, sent })
@@ -237,6 +255,7 @@ impl Session {
     pub(super) fn reconnect(&mut self, outbound: Outbound) {
         (self.outbound, self.phase, self.welcomed) = (outbound, Phase::Talking, false);
         self.resumption.retry_after = None;
+        (self.resumption.is_resumed, self.resumption.has_progress) = (false, false);
         self.hello();
     }
 
@@ -339,6 +358,7 @@ impl Session {
             }
         }
         self.resumption.renewed(welcome);
+        self.resumption.is_resumed = true;
         for lost in &resumed.lost {
             self.resumption.received.lost(lost.messages);
         }

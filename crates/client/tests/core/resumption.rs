@@ -412,6 +412,34 @@ fn losses_that_alternate_between_rooms_explain_the_gaps_of_each() {
 }
 
 #[test]
+fn a_return_makes_progress_by_a_counted_message_a_confirmation_or_state() {
+    let mut talk = Talk::kept_in_room();
+    assert!(!talk.client.made_progress(), "this connection has resumed nothing");
+    type Happens = fn(&mut Talk);
+    let ways: [(Happens, bool); 5] = [
+        (|_| {}, false),
+        (|talk| talk.says(&ServerMessage::Ping { nonce: 1 }), false),
+        (|talk| talk.says(&event(1)), true),
+        (|talk| talk.says(&patch(ROOM, 5, 6)), true),
+        (
+            |talk| {
+                ask(talk);
+                talk.says(&ServerMessage::Ack { received: 2 });
+            },
+            true,
+        ),
+    ];
+    for (happens, is_progress) in ways {
+        talk.reconnects(Format::Packed, false);
+        resumes(&mut talk, 1, vec![]);
+        happens(&mut talk);
+        assert_eq!(talk.client.made_progress(), is_progress);
+        talk.client.ended(&mut talk.events);
+        assert_eq!(talk.client.made_progress(), is_progress, "it is asked for after the loss");
+    }
+}
+
+#[test]
 fn a_room_that_was_entered_without_this_client_knowing_is_left() {
     let mut talk = Talk::kept_in_room();
     let (join, second) = (talk.client.join("s").unwrap(), talk.client.join("t").unwrap());

@@ -414,6 +414,35 @@ async fn a_client_tries_while_the_node_keeps_the_session_whatever_its_settings()
 }
 
 #[tokio::test]
+async fn the_waits_start_over_after_each_return_that_made_progress() {
+    let (first, most) = (Duration::from_millis(1), Duration::from_secs(3600));
+    let (connection, room, server, listener) =
+        in_room(|connect| connect.backoff(first, most)).await;
+    let mut last = Some(server);
+    let cuts = async {
+        for sequence in 1..=40 {
+            drop(last.take());
+            let mut server = comes_back(&listener, 1).await;
+            let (room_number, message) = (RoomNumber(1), MessageRef::Name("said".into()));
+            let event = ServerMessage::Event {
+                room: room_number,
+                sequence,
+                version: 5,
+                message,
+                payload: b"1",
+            };
+            server.say(&event).await;
+            room.next_event().await.unwrap();
+            last = Some(server);
+        }
+    };
+    // As failures in a row, they would take minutes.
+    let cuts = tokio::time::timeout(Duration::from_secs(30), cuts).await;
+    assert!(cuts.is_ok(), "the client waits ever longer");
+    drop(connection);
+}
+
+#[tokio::test]
 async fn the_first_ping_follows_the_welcome() {
     let (connection, _room, mut server, _listener) = in_room(|connect| connect).await;
     assert_eq!(connection.round_trip(), None);

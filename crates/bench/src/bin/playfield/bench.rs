@@ -73,7 +73,7 @@ of the tokens alone. The server runs on one core, the clients on another.
 const ATTACKS_HELP: &str = "
 attacks: how evenly a player is served at 20 Hz while strangers attack the same shard. The node runs
 on one core with its default limits, everyone else on another. A row is verified if the player's copy
-was right throughout, and the attack had its effect.
+was right throughout and missed few patches, and the attack had its effect.
 ";
 
 const RESUME_HELP: &str = "
@@ -233,6 +233,11 @@ const ATTACKS: &[Opt] = &[
     ROW,
     Opt { name: "connections", value: "N", help: "number of attackers (default 1000)" },
     Opt { name: "round-ms", value: "N", help: "duration of each attack (default 10000)" },
+    Opt {
+        name: "missed-percent-max",
+        value: "N",
+        help: "share of due patches that may be missing (default 10)",
+    },
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
@@ -243,6 +248,7 @@ const RESUME: &[Opt] = &[
     Opt { name: "sessions", value: "N", help: "number of sessions (default 19000)" },
     Opt { name: "rounds", value: "N", help: "how often all come back (default 3)" },
     Opt { name: "calm-ms", value: "N", help: "time between cuts (default 4000)" },
+    Opt { name: "pace", value: "NAME", help: "only with rooms that are idle, ticks or events" },
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
@@ -668,6 +674,9 @@ fn run_attacks(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
             Long("round-ms") => {
                 options.round = Duration::from_millis(within(parser, "round-ms", 10..=3_600_000)?);
             }
+            Long("missed-percent-max") => {
+                options.missed_percent_max = within(parser, "missed-percent-max", 0..=100)?;
+            }
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
             Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
@@ -688,6 +697,7 @@ fn run_resume(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fa
             Long("calm-ms") => {
                 options.calm = Duration::from_millis(within(parser, "calm-ms", 10..=3_600_000)?);
             }
+            Long("pace") => options.pace = Some(one_of(parser, "pace", &resume::Pace::ALL)?),
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
             Long("role") => options.is_server = one_of(parser, "role", &[("server", true)])?,
