@@ -7,7 +7,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python laws kills cuts lint tools bench bench-peers fuzz conformance fmt clean
+.PHONY: help run test python test-python laws kills cuts lint tools bench bench-peers bench-python fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -87,6 +87,16 @@ bench: ## run the benchmarks
 bench-peers: ## measure the codecs beside others', in the same run
 	$(CHECK)
 	scripts/bench-peers
+
+# How many rounds the Python clients are measured in, and how many messages each round sends.
+ROUNDS ?= 3
+MESSAGES ?= 10000
+
+bench-python: ## measure the Python package's WebSocket beside others', in the same run (ROUNDS=3)
+	$(CHECK)
+	scripts/python $(PYTHON) bench
+	cargo build --release --package playfield-python --example echo
+	target/python/bin/python sdk/python/bench/run.py --rounds $(ROUNDS) --messages $(MESSAGES)
 
 # How long each target is fed, in seconds.
 FUZZ_SECONDS ?= 60

@@ -68,6 +68,8 @@ fn a_room_hears_lost_returned_and_left_apart() {
     sim.cut(ben);
     sim.advance(Duration::from_secs(5));
     assert!(sim.is_here(ann) && !sim.is_here(ben));
+    assert_eq!(sim.why_gone(ben).unwrap().code(), ErrorCode::ConnectionLost);
+    assert_eq!(sim.why_gone(ann), None);
     let expected = [
         "Ann is lost, 1 are here",
         "Ann is back",
@@ -83,6 +85,7 @@ fn without_grace_players_leave_at_once() {
     let ann = sim.join("Ann").unwrap();
     sim.cut(ann);
     assert!(!sim.is_here(ann));
+    assert_eq!(sim.why_gone(ann).unwrap().code(), ErrorCode::ConnectionLost);
     let expected = ["Ann is lost, 0 are here", "Ann leaves: ConnectionLost"];
     assert_eq!(log(&sim, |room| &room.0), expected);
 }

@@ -27,16 +27,19 @@ impl AwaySessions {
         }
     }
 
-    /// Counts a session whose connection was lost. Whether it may be kept.
-    pub(crate) fn enter(&self, address: &Address) -> bool {
+    /// Counts a session whose connection was lost.
+    ///
+    /// # Errors
+    /// The setting by which it may not be kept.
+    pub(crate) fn enter(&self, address: &Address) -> Result<(), &'static str> {
         if !address.keeps_away() {
-            return false;
+            return Err("sessions_away_per_address_max");
         }
-        let is_kept = add_below(&self.count, self.count_max);
-        if !is_kept {
+        if !add_below(&self.count, self.count_max) {
             address.ends_away();
+            return Err("sessions_away_max");
         }
-        is_kept
+        Ok(())
     }
 
     /// A session that was counted was resumed, or has ended.
@@ -72,7 +75,7 @@ mod tests {
     use std::time::Duration;
 
     use super::AwaySessions;
-    use crate::addresses::Addresses;
+    use crate::addresses::{Address, Addresses};
     use crate::config::Config;
 
     #[test]
@@ -83,16 +86,18 @@ mod tests {
         let addresses = Addresses::new(&config);
         let at = |address: &str| addresses.at(address.parse().unwrap(), Duration::ZERO);
         let (one, other) = (at("2001:db8::1"), at("10.0.0.1"));
-        assert!(away.enter(&one) && away.enter(&at("2001:db8::ffff")));
-        assert!(!away.enter(&one), "the same network of 64 bits");
-        assert!(away.enter(&other) && away.enter(&other));
-        assert!(!away.enter(&at("10.0.0.2")), "four in all");
+        let enters = |address: &Address| away.enter(address).is_ok();
+        assert!(enters(&one) && enters(&at("2001:db8::ffff")));
+        let of_one = Err("sessions_away_per_address_max");
+        assert_eq!(away.enter(&one), of_one, "the same network of 64 bits");
+        assert!(enters(&other) && enters(&other));
+        assert_eq!(away.enter(&at("10.0.0.2")), Err("sessions_away_max"), "four in all");
         away.leave(&one);
-        assert!(away.enter(&at("10.0.0.2")));
+        assert!(enters(&at("10.0.0.2")));
         for address in [&one, &other, &other, &at("10.0.0.2")] {
             away.leave(address);
         }
-        assert!((0..2).all(|_| away.enter(&one)) && (0..2).all(|_| away.enter(&other)));
+        assert!((0..2).all(|_| enters(&one)) && (0..2).all(|_| enters(&other)));
     }
 
     #[test]

@@ -64,6 +64,12 @@ counters! {
     sessions_away,
     /// Sessions that were resumed.
     sessions_resumed,
+    /// Sessions that ended with their connections, because `sessions_away_max` or
+    /// `sessions_away_per_address_max` was reached.
+    sessions_away_refused,
+    /// Counted messages that clients which came back were told to have lost, because of
+    /// `resume_bytes_max`.
+    messages_lost,
     /// Rooms that exist now.
     rooms,
     /// Devices registered now.
@@ -140,6 +146,15 @@ counters! {
     /// HTTP requests and WebSocket handshakes of which a trusted proxy sent an `X-Forwarded-For`
     /// that could not be read.
     clients_unnamed,
+    /// Connections that were closed because of `hello_timeout_ms`: no hello came, or the
+    /// authenticator did not decide.
+    hello_timeouts,
+    /// Connections that were closed because of `hello_bytes_max`.
+    hellos_too_large,
+    /// Hellos that were refused because of `authentications_max`.
+    authentications_refused,
+    /// Connections that were closed because of `outbox_bytes_max`.
+    closed_too_slow,
     /// Connections that were closed because of `message_timeout_ms`.
     closed_unfinished,
     /// Connections that were closed because of `peer_bytes_max` or `peer_bytes_per_address_max`.

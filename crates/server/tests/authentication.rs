@@ -68,6 +68,7 @@ fn authentications_max_clients_wait_and_one_more_is_refused() {
     assert_refused(client(&running, b""), ErrorCode::Busy);
     go.notify_one();
     assert!(matches!(first.next(), Heard::Welcome { .. }));
+    assert_eq!(running.stats().total().authentications_refused, 1);
     let _also = client(&running, b"hang");
     assert_refused(client(&running, b""), ErrorCode::Busy);
     // A client that goes away makes room.

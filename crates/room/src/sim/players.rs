@@ -200,6 +200,8 @@ impl<R: Room + Default> Sim<R> {
         let over = self.players.iter().filter(|(_, copies)| is_over(copies));
         let over: Vec<PlayerId> = over.map(|(&player, _)| player).collect();
         for player in over {
+            let text = "the connection was lost for too long";
+            self.out.gone.insert(player, Error::new(ErrorCode::ConnectionLost, text));
             self.go(player, LeaveReason::ConnectionLost);
         }
     }
@@ -396,7 +398,9 @@ impl<R: Room + Default> Sim<R> {
         self.players.contains_key(&player)
     }
 
-    /// Why the room removed a player, or refused one who waited; `None` if it did not.
+    /// Why the room removed a player, or refused one who waited: with the code `connection_lost`, the
+    /// connection was lost for longer than the room keeps the seat. `None` if the player is here, or
+    /// left by [`leave`](Self::leave) or [`disconnect`](Self::disconnect).
     pub fn why_gone(&self, player: PlayerId) -> Option<&Error> {
         self.out.gone.get(&player)
     }

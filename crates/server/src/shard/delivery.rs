@@ -293,6 +293,7 @@ impl Delivery {
         let Some(connection) = self.connections.get_mut(key) else { return };
         if !connection.doomed && !connection.is_closing() {
             connection.doomed = true;
+            self.counters.closed_too_slow += u64::from(code == ErrorCode::TooSlow);
             self.doomed.push((key, code, text));
         }
     }

@@ -63,6 +63,16 @@ impl TurnedAway {
         }
     }
 
+    /// Logs that a session ended with its connection because of this setting.
+    pub(crate) fn note_away(&mut self, setting: &'static str, now: Duration) {
+        if self.is_news(setting, now) {
+            log::warn!(
+                "{setting}: a session ends with its connection, and its client can't resume it. \
+                 Further ones are only counted for a minute"
+            );
+        }
+    }
+
     /// Whether the log has not said it within a minute.
     fn is_news(&mut self, setting: &'static str, now: Duration) -> bool {
         if self.logs_at.iter().any(|(of, at)| *of == setting && now < *at) {

@@ -343,6 +343,7 @@ impl Shard {
                 Some(_) => format!("hello_timeout_ms: the authenticator did not decide in {ms} ms"),
                 None => format!("hello_timeout_ms: no hello was received within {ms} ms"),
             };
+            self.delivery.counters.hello_timeouts += 1;
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         let unfinished_by =

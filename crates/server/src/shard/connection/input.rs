@@ -230,6 +230,7 @@ impl Shard {
                     FrameError::TooLarge { .. } => ErrorCode::TooLarge,
                     _ => ErrorCode::BadMessage,
                 };
+                self.note_size(is_stranger, code);
                 self.fail(key, code, &with_limit(is_stranger, code, &error));
                 input.len()
             }
@@ -258,6 +259,7 @@ impl Shard {
                         _ => ErrorCode::BadMessage,
                     };
                     let text = with_limit(is_stranger, code, &error);
+                    self.note_size(is_stranger, code);
                     self.fail_with(key, code, &text, Some(error.close_code()));
                     return input.len();
                 }
@@ -298,6 +300,12 @@ impl Shard {
             connection.input = Input::WebSocket(decoder);
         }
         handled
+    }
+
+    /// Counts what was too large before the hello.
+    fn note_size(&mut self, is_stranger: bool, code: ErrorCode) {
+        self.delivery.counters.hellos_too_large +=
+            u64::from(is_stranger && code == ErrorCode::TooLarge);
     }
 
     fn answer_ping(&mut self, key: ConnectionKey, payload: &[u8]) {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use playfield_wire::Format;
 use playfield_wire::client::Hello;
+use playfield_wire::{ErrorCode, Format};
 
 use crate::auth::{Decided, Deciding};
 use crate::background::Underway;
@@ -58,7 +58,12 @@ impl Shard {
         let background = &self.delivery.background;
         match background.decide(self.delivery.shard, key, deciding) {
             Ok(underway) => greeting.underway = underway,
-            Err(error) => return self.fail(key, error.code(), error.text()),
+            Err(error) => {
+                if error.code() == ErrorCode::Busy {
+                    self.delivery.counters.authentications_refused += 1;
+                }
+                return self.fail(key, error.code(), error.text());
+            }
         }
         if let Some(connection) = self.delivery.connections.get_mut(key) {
             connection.greeting = Some(Box::new(greeting));

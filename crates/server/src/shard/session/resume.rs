@@ -166,6 +166,7 @@ impl Shard {
                 return self.open_instead(from, opening);
             }
         };
+        let messages_lost = lost.iter().map(|lost| lost.messages).sum::<u64>();
         if is_away {
             self.end_being_away(&address);
         } else {
@@ -203,6 +204,7 @@ impl Shard {
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
         let token = resumption.signed_token(number, &self.delivery.node.tokens);
         self.delivery.counters.sessions_resumed += 1;
+        self.delivery.counters.messages_lost += messages_lost;
         self.welcome(key, number, token, Some(resumed));
         self.look_at(key, self.now);
         self.heard_device(key);
@@ -288,13 +290,23 @@ impl Shard {
     /// Whether the session of a connection that is lost is kept. If so, it is counted.
     fn may_stay_away(&mut self, key: ConnectionKey) -> bool {
         let Some(connection) = self.delivery.connections.get(key) else { return false };
-        let is_kept = connection.resumable
-            && connection.phase == Phase::Open
-            && !connection.doomed
-            && !self.is_shutting_down
-            && self.delivery.node.away.enter(connection.tally.address());
-        self.sessions_away += u64::from(is_kept);
-        is_kept
+        if !connection.resumable
+            || connection.phase != Phase::Open
+            || connection.doomed
+            || self.is_shutting_down
+        {
+            return false;
+        }
+        let address = connection.tally.address();
+        match self.delivery.node.away.enter(address) {
+            Ok(()) => self.sessions_away += 1,
+            Err(setting) => {
+                self.delivery.counters.sessions_away_refused += 1;
+                self.turned_away.note_away(setting, self.now);
+                return false;
+            }
+        }
+        true
     }
 
     /// This shard no longer has a session: it moves to `shard`, or has ended, and then `shard` is

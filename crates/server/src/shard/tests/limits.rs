@@ -254,6 +254,7 @@ fn outbox_bytes_max_closes_who_does_not_read_its_events() {
         (&Heard::Error { request: None, room: None, code }, &Heard::Goodbye { code })
     );
     assert!(world.is_over(deaf));
+    assert_eq!(world.counters(0).closed_too_slow, 1);
 }
 
 #[test]

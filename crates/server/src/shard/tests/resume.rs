@@ -245,6 +245,7 @@ fn what_is_lost_past_resume_bytes_max_is_said_for_each_room() {
         .cloned()
         .collect();
     assert_eq!(kept.len() as u64 + lost[0].messages, 4);
+    assert_eq!(world.counters(0).messages_lost, lost[0].messages);
     assert_eq!(kept.last().unwrap(), "1: four");
     // Both ends count as before.
     ann.request(&mut world, second, 5, "add", "");
@@ -325,6 +326,7 @@ fn past_sessions_away_max_a_session_ends_with_its_connection() {
             one.cut(&mut world, usize::MAX);
         }
         assert_eq!(world.sessions(), (2, 2), "{setting}");
+        assert_eq!(world.counters(0).sessions_away_refused, 1);
         assert_eq!(all[2].come_back(&mut world, 0), Return::NewSession);
         assert_eq!(all[0].come_back(&mut world, 0), Return::Resumed);
         all[2].cut(&mut world, usize::MAX);

@@ -232,6 +232,8 @@ fn a_stranger_sends_no_more_than_a_hello() {
             world.say(client, &body);
             if !fits {
                 assert_eq!(goodbye(&world.heard(client)), Some(ErrorCode::TooLarge));
+                let refused = world.counters(0).hellos_too_large;
+                assert_eq!(refused, 1 + u64::from(is_websocket));
                 continue;
             }
             world.heard(client);

@@ -21,8 +21,10 @@ fn hello_must_come_in_time() {
         world.bytes(client, opening);
         world.wait(90);
         assert_eq!(world.heard(client), [], "bytes that are no hello make it no later");
+        assert_eq!(world.counters(0).hello_timeouts, 0);
         world.wait(100);
         assert_eq!(world.heard(client), TIMED_OUT);
+        assert_eq!(world.counters(0).hello_timeouts, 1);
     }
     let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
     let client = world.connect(0);
