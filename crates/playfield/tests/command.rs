@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::time::Duration;
 
 use log::{Log, Metadata, Record};
 use playfield::client::{self, Connection, Error};
@@ -175,7 +176,9 @@ impl Node {
     ) -> std::result::Result<T, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            act(&client::connect(&format!("tcp://{}", self.address)).await?).await
+            // Nobody waits for a node that is gone.
+            let connect = client::connect(&format!("tcp://{}", self.address));
+            act(&connect.reconnect_for(Duration::ZERO).await?).await
         })
     }
 
