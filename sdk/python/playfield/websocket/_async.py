@@ -75,7 +75,7 @@ class _Pipe:
                 return b""
 
 
-class ClientConnection(_playfield.AsyncConnection):
+class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     """A connection to a server, made by :func:`connect`.
 
     ``async for message in connection`` ends when the connection is closed without an error, and
@@ -267,40 +267,6 @@ class ClientConnection(_playfield.AsyncConnection):
     def abort(self) -> None:
         """End the connection at once, without a Close frame."""
         self._abort()
-
-    @property
-    def state(self) -> State:
-        """``State.OPEN``, ``CLOSING`` or ``CLOSED``."""
-        if self._is_lost:
-            return State.CLOSED
-        return State.OPEN if self._ending[1] is None else State.CLOSING
-
-    @property
-    def close_code(self) -> int | None:
-        """The code that the server closed with; 1006 if the connection was lost, 1005 if the
-        server gave none. ``None`` until the connection is closed."""
-        if not self._is_lost:
-            return None
-        received = self._ending[0]
-        return received[0] if received else 1006
-
-    @property
-    def close_reason(self) -> str | None:
-        """The reason that the server closed with. ``None`` until the connection is closed."""
-        if not self._is_lost:
-            return None
-        received = self._ending[0]
-        return received[1] if received else ""
-
-    @property
-    def local_address(self) -> Any:
-        """The address of this end, as ``socket.getsockname`` gives it."""
-        return self._local
-
-    @property
-    def remote_address(self) -> Any:
-        """The address of the server, as ``socket.getpeername`` gives it."""
-        return self._remote
 
     async def __aenter__(self) -> ClientConnection:
         return self

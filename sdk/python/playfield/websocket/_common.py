@@ -299,3 +299,47 @@ def ping_payload(data: Any, taken: Mapping) -> bytes:
     if len(payload) > 125:
         raise ProtocolError(f"a ping has at most 125 bytes, not {len(payload)}")
     return payload
+
+
+class Connected:
+    """What both kinds of connection tell of themselves."""
+
+    _is_lost: bool
+    #: The Close frames: ``(received, sent, received_first, error, unsent_bytes)``.
+    _ending: tuple
+    _local: Any
+    _remote: Any
+
+    @property
+    def state(self) -> State:
+        """``State.OPEN``, ``CLOSING`` or ``CLOSED``."""
+        if self._is_lost:
+            return State.CLOSED
+        return State.OPEN if self._ending[1] is None else State.CLOSING
+
+    @property
+    def close_code(self) -> int | None:
+        """The code that the server closed with; 1006 if the connection was lost, 1005 if the
+        server gave none. ``None`` until the connection is closed."""
+        if not self._is_lost:
+            return None
+        received = self._ending[0]
+        return received[0] if received else 1006
+
+    @property
+    def close_reason(self) -> str | None:
+        """The reason that the server closed with. ``None`` until the connection is closed."""
+        if not self._is_lost:
+            return None
+        received = self._ending[0]
+        return received[1] if received else ""
+
+    @property
+    def local_address(self) -> Any:
+        """The address of this end, as ``socket.getsockname`` gives it."""
+        return self._local
+
+    @property
+    def remote_address(self) -> Any:
+        """The address of the server, as ``socket.getpeername`` gives it."""
+        return self._remote

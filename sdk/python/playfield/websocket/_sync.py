@@ -12,7 +12,7 @@ from typing import Any
 
 from .. import _playfield
 from . import _common, exceptions
-from ._common import Opening, Proxy, Response, State, Target
+from ._common import Opening, Proxy, Response, Target
 
 __all__ = ["ClientConnection", "connect", "unix_connect"]
 
@@ -164,7 +164,7 @@ class _Pong(threading.Event):
         return self.is_set()
 
 
-class ClientConnection(_playfield.SyncConnection):
+class ClientConnection(_common.Connected, _playfield.SyncConnection):
     """A connection to a server, made by :func:`connect`.
 
     One thread may receive while others send. ``for message in connection`` ends when the
@@ -343,40 +343,6 @@ class ClientConnection(_playfield.SyncConnection):
             if not self._pump(left):
                 threading.Event().wait(min(left, 0.01))
         return self._is_lost
-
-    @property
-    def state(self) -> State:
-        """``State.OPEN``, ``CLOSING`` or ``CLOSED``."""
-        if self._is_lost:
-            return State.CLOSED
-        return State.OPEN if self._ending[1] is None else State.CLOSING
-
-    @property
-    def close_code(self) -> int | None:
-        """The code that the server closed with; 1006 if the connection was lost, 1005 if the
-        server gave none. ``None`` until the connection is closed."""
-        if not self._is_lost:
-            return None
-        received = self._ending[0]
-        return received[0] if received else 1006
-
-    @property
-    def close_reason(self) -> str | None:
-        """The reason that the server closed with. ``None`` until the connection is closed."""
-        if not self._is_lost:
-            return None
-        received = self._ending[0]
-        return received[1] if received else ""
-
-    @property
-    def local_address(self) -> Any:
-        """The address of this end, as ``socket.getsockname`` gives it."""
-        return self._local
-
-    @property
-    def remote_address(self) -> Any:
-        """The address of the server, as ``socket.getpeername`` gives it."""
-        return self._remote
 
     def __enter__(self) -> ClientConnection:
         return self
