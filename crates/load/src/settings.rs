@@ -202,7 +202,7 @@ pub enum Enter {
 /// A payload without a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// A JSON value, parts of which may be generated.
+    /// A JSON value. Parts of it may be generated.
     Json(Value),
     /// So many bytes.
     Bytes(usize),
@@ -211,12 +211,12 @@ pub enum Content {
 /// How a device answers commands that want an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Answer {
-    /// By the command itself.
+    /// With the payload of the command.
     #[default]
     Echo,
     /// Not at all.
     Never,
-    /// By this value, parts of which may be generated.
+    /// With this value. Parts of it may be generated.
     Value(Value),
 }
 

@@ -9,7 +9,7 @@ const MARK: &str = "load:";
 /// The length of a stamp: the mark, and numbers in 16, 8, 8 and 16 hexadecimal digits.
 pub(crate) const STAMP_BYTES: usize = MARK.len() + 48;
 
-/// Which publication of which connection it is, and when it was due.
+/// Identifies a publication, and says when it was due.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// The load.

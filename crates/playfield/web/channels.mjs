@@ -4,7 +4,6 @@
 // how many cuts there were.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { connect as dial, createServer } from "node:net";
 
 const [jsonPort, bytesPort, cutsMax, seed] = process.argv.slice(2).map(Number);
@@ -12,8 +11,7 @@ if (typeof WebSocket === "undefined") {
   console.log("no WebSocket");
   process.exit();
 }
-const source = readFileSync(new URL("./playfield.js", import.meta.url), "utf8");
-const { connect } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { connect } = (await import("./imported.mjs")).playfield;
 const { dice } = await import("./dice.mjs");
 const { roll, pick } = dice(seed);
 // No waits before attempts to connect.

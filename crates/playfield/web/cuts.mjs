@@ -3,7 +3,6 @@
 // a seed. Prints what went wrong, or how many cuts there were.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { connect as dial, createServer } from "node:net";
 
 const [port, cutsMax, seed] = process.argv.slice(2).map(Number);
@@ -11,8 +10,7 @@ if (typeof WebSocket === "undefined") {
   console.log("no WebSocket");
   process.exit();
 }
-const source = readFileSync(new URL("./playfield.js", import.meta.url), "utf8");
-const { connect } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { connect } = (await import("./imported.mjs")).playfield;
 const { dice } = await import("./dice.mjs");
 const { roll, pick } = dice(seed);
 

@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { playfield } from "./imported.mjs";
 
-const source = readFileSync(new URL("./playfield.js", import.meta.url), "utf8");
-const { apply, digest, whole } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { apply, digest, whole } = playfield;
 
 const histories = readFileSync(0, "utf8").split("\n").filter(Boolean);
 for (const [number, line] of histories.entries()) {

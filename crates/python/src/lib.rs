@@ -4,8 +4,8 @@
 //! The protocol is in [`playfield_websocket`]. A `link` joins its two halves without any I/O.
 //! [`SyncConnection`] reads and writes a blocking socket, without the interpreter's lock where it
 //! waits. [`AsyncConnection`] is called by an event loop when its socket is ready, and wakes the
-//! waiting task itself. [`Core`] is the client of a node, without any I/O. Everything done once per connection is in Python: names, proxies, TLS
-//! handshakes, timeouts, exceptions.
+//! waiting task itself. [`Core`] is the client of a node, without any I/O. Everything done once per
+//! connection is in Python: names, proxies, TLS handshakes, timeouts, exceptions.
 
 mod async_connection;
 mod client;

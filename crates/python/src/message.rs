@@ -77,7 +77,7 @@ fn utf8(bytes: &[u8]) -> PyResult<&str> {
 /// A received message as `recv(decode=)` wants it: `str` if `Some(true)`, `bytes` if `Some(false)`.
 ///
 /// # Errors
-/// If a binary message is to be `str` and is no UTF-8.
+/// If a binary message is wanted as `str` and is not valid UTF-8.
 pub(crate) fn converted<'py>(
     message: Bound<'py, PyAny>,
     decode: Option<bool>,

@@ -451,7 +451,7 @@ impl SyncConnection {
         }
     }
 
-    /// Sends a whole message, whoever sends fragments.
+    /// Sends a whole message, without checking whether another thread is sending fragments.
     fn _send_whole(
         slf: &Bound<'_, Self>,
         message: &Bound<'_, PyAny>,

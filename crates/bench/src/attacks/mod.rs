@@ -220,8 +220,8 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     Ok(all_verified)
 }
 
-/// Watches a player on each shard during the attack, and one that comes back again and again, and
-/// ends the attack. Each player must then catch up.
+/// Runs a player on each shard during the attack, and one that keeps reconnecting. Then ends the
+/// attack; each player must catch up.
 fn watch(hosted: &mut Hosted, options: &Options, flood: Flood) -> io::Result<Watched> {
     let (node, rooms) = (hosted.node, hosted.places.watched.clone());
     let all_joined = &Barrier::new(rooms.len() + 2);

@@ -303,7 +303,7 @@ impl Drop for Subscription {
     }
 }
 
-/// A command that wants an answer. If it is dropped unanswered, the node is told so.
+/// A command that expects an answer. Dropping it unanswered reports that to the node.
 #[derive(Debug)]
 pub(crate) struct Obligation {
     pub(crate) session: u32,

@@ -44,7 +44,7 @@ fn node(settings: FleetSettings) -> (Running, NodeHandle) {
     (running, handle)
 }
 
-/// A line to a node that can be cut. There are no others until it is mended.
+/// A proxy to a node. While it is cut, it accepts no connections.
 struct Line {
     address: SocketAddr,
     open: Arc<Mutex<(bool, Vec<TcpStream>)>>,

@@ -289,7 +289,7 @@ impl Actor {
         self.settle(shared);
     }
 
-    /// Takes out what a number stands for: a request, a ping or a subscription.
+    /// Removes the pending request, ping or subscription that has this number.
     fn answered(&mut self, number: u64, of: Numbers) -> Option<Asked> {
         let is_it = |asked: &Asked| asked.number == number && asked.what.numbers() == of;
         let index = self.asked.iter().position(is_it)?;

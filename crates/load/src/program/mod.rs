@@ -226,7 +226,7 @@ impl Programs {
             let mut random = Random::new(seed, 0);
             let value = Generator { random: &mut random, player: 1 }.value(&of, given)?;
             let checked = exchange.message(&name, &value);
-            checked.map_err(|error| format!("{value} is no {name:?}: {error}"))?;
+            checked.map_err(|error| format!("{value} is not a valid {name:?}: {error}"))?;
             same = Some(match same {
                 None => (value, true),
                 Some((first, is_same)) => {

@@ -568,9 +568,8 @@ async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:
         from python_socks.async_.asyncio import Proxy as Socks
     except ImportError:
         raise ImportError("connecting through a SOCKS proxy requires python-socks") from None
-    scheme = {"socks5h": "socks5", "socks4a": "socks4"}.get(proxy.scheme, proxy.scheme)
-    uri = scheme + proxy.uri[len(proxy.scheme) :]
-    socks = Socks.from_url(uri, rdns=proxy.scheme in ("socks5h", "socks4a"))
+    uri, rdns = proxy.socks()
+    socks = Socks.from_url(uri, rdns=rdns)
     try:
         return await socks.connect(dest_host=host, dest_port=port)
     except OSError:

@@ -236,6 +236,12 @@ class Proxy:
     def is_socks(self) -> bool:
         return self.scheme.startswith("socks")
 
+    def socks(self) -> tuple[str, bool]:
+        """The URI as python-socks takes it, and whether the proxy resolves names."""
+        scheme = {"socks5h": "socks5", "socks4a": "socks4"}.get(self.scheme, self.scheme)
+        resolves = self.scheme in ("socks5h", "socks4a")
+        return scheme + self.uri[len(self.scheme) :], resolves
+
     def request(self, target: Target) -> bytes:
         host = f"[{target.host}]" if ":" in target.host else target.host
         lines = [f"CONNECT {host}:{target.port} HTTP/1.1", f"Host: {host}:{target.port}"]

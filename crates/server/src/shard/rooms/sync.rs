@@ -232,8 +232,9 @@ pub(super) fn snapshot_rate(delivery: &Delivery) -> Rate {
     Rate::per_second("resyncs_per_second_max", delivery.node.config.resyncs_per_second_max)
 }
 
-/// Sends the patch from what the member has to now, if anything changed that it sees. While earlier output is on its way nothing is sent, and later
-/// there will be one patch instead of many; `force` sends it all the same if the outbox has space.
+/// Sends the patch from what the member has to now, if anything changed that it sees. While earlier
+/// output is on its way nothing is sent, and later there will be one patch instead of many; `force`
+/// sends it all the same if the outbox has space.
 /// Where no patch reaches that far, `force` sends a snapshot; without, the answer is whether the
 /// member has to be given a place in the queue for one.
 #[inline]
