@@ -149,12 +149,12 @@ impl<'a> Play<'a> {
     }
 
     async fn step(&mut self, step: &Step) -> Outcome<()> {
-        if let Some(expected) = step.get("expect") {
-            let kind = expected.as_str().unwrap_or_default();
-            if self.left_out.steps.contains_key(kind) {
-                return Ok(());
-            }
-            return self.expect(kind, step).await;
+        let kind = step.get("expect").or_else(|| step.get("do")).and_then(Value::as_str);
+        if kind.is_some_and(|kind| self.left_out.steps.contains_key(kind)) {
+            return Ok(());
+        }
+        if step.contains_key("expect") {
+            return self.expect(text(step, "expect")?, step).await;
         }
         let name = text(step, "client")?;
         if text(step, "do")? == "connect" {
