@@ -147,6 +147,8 @@ def is_equal(expected, found):
         return str(expected) == found
     if isinstance(expected, str) and isinstance(found, int):
         return expected == str(found)
+    if isinstance(expected, float) and isinstance(found, float):
+        return math.isclose(expected, found, rel_tol=2**-24)
     return expected == found
 
 
