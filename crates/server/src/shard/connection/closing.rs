@@ -11,7 +11,7 @@ use playfield_wire::server::ServerMessage;
 use crate::fleet::Gone;
 use crate::service::Closed;
 use crate::shard::connection::timeouts::Timeouts;
-use crate::shard::connection::transport::{Framing, Input};
+use crate::shard::connection::transport::{Framing, Input, websocket_decoder};
 use crate::shard::connection::{Partial, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
@@ -169,7 +169,11 @@ impl Shard {
     pub(in crate::shard) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
-            Input::WebSocket(decoder) => Box::new(decoder.into_close_finder()),
+            Input::WebSocket(decoder) => {
+                let config = &self.delivery.node.config;
+                let decoder = decoder.map_or_else(|| websocket_decoder(config, true), |kept| *kept);
+                Box::new(decoder.into_close_finder())
+            }
             Input::Closing(finder) => finder,
             other => {
                 connection.input = other;
@@ -210,7 +214,7 @@ impl Shard {
         self.sessions -= 1;
         let Session { number, rooms, resumption, extras, .. } = *session;
         if let Some(resumption) = resumption {
-            self.forget_session(number, resumption.home, resumption.home);
+            self.forget_session(number, key, resumption.home, resumption.home);
             if resumption.away_since().is_some() {
                 self.end_being_away(&address);
             }

@@ -250,8 +250,8 @@ impl Connection {
     /// Whether its client has yet to send the rest of a message.
     fn is_unfinished(&self) -> bool {
         let is_begun = match &self.input {
-            Input::Native | Input::Service(_) => !self.partial.is_empty(),
-            Input::WebSocket(decoder) => !self.partial.is_empty() || decoder.is_unfinished(),
+            Input::Native | Input::Service(_) | Input::WebSocket(None) => !self.partial.is_empty(),
+            Input::WebSocket(Some(decoder)) => !self.partial.is_empty() || decoder.is_unfinished(),
             _ => false,
         };
         is_begun && self.takes_input()
@@ -331,6 +331,11 @@ impl Connections {
 
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
+    }
+
+    /// The key of the connection in a place of the slab.
+    pub(crate) fn key_at(&self, place: usize) -> Option<ConnectionKey> {
+        self.slab.key_at(place)
     }
 
     pub(crate) fn keys(&self) -> Vec<ConnectionKey> {
@@ -514,7 +519,7 @@ impl Connections {
     pub(crate) fn lose(&mut self, key: ConnectionKey, room: RoomNumber, messages: u32) {
         let Some(connection) = self.slab.get_mut(key) else { return };
         if let Some(session) = connection.session.as_deref_mut()
-            && let Some(resumption) = session.resumption.as_deref_mut()
+            && let Some(resumption) = session.resumption.as_mut()
         {
             resumption.log.lose(Some(room), u64::from(messages));
             connection.logged = narrowed(resumption.log.memory());
