@@ -845,10 +845,11 @@ export function connect(name, on = {}, how = {}) {
     },
     goodbye: ({ code, text }) => {
       // The node has waited long enough for a device asleep, it is restarted, it is too busy just
-      // now, or the token has expired.
+      // now, or the token has expired. A first hello past a limit that is no rate stays past it.
       const renews = wasWelcome && typeof how.token === "function" && !isRenewed;
       const isPassing = ["timeout", "shutting_down"].includes(code) ||
-        (!isWelcome && ["limit", "busy", "internal"].includes(code)) ||
+        (!isWelcome && ["busy", "internal"].includes(code)) ||
+        (!isWelcome && code === "limit" && (wasWelcome || retryAfter > 0)) ||
         (!isWelcome && code === "unauthorized" && renews);
       if (!isPassing) return end(code, text);
       if (code === "unauthorized") isRenewed = true;
