@@ -10,12 +10,12 @@ use playfield_wire::server::ServerMessage;
 
 use crate::fleet::Gone;
 use crate::service::Closed;
+use crate::shard::connection::timeouts::NO_SLOT;
 use crate::shard::connection::timeouts::Timeouts;
 use crate::shard::connection::transport::{Framing, Input, websocket_decoder};
 use crate::shard::connection::{Partial, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
-use crate::shard::moment::Moment;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::Session;
@@ -303,22 +303,25 @@ impl Shard {
     pub(in crate::shard) fn expire_connections(&mut self) {
         let mut due = std::mem::take(&mut self.due);
         self.timeouts.expire(self.now, &mut due);
-        for (deadline, key) in due.drain(..) {
-            self.examine(key, deadline.time());
+        for (slot, place) in due.drain(..) {
+            if let Some(key) = self.delivery.connections.key_at(place as usize) {
+                self.examine(key, slot);
+            }
         }
         Timeouts::shrink(&mut due);
         self.due = due;
     }
 
-    fn examine(&mut self, key: ConnectionKey, deadline: Duration) {
+    fn examine(&mut self, key: ConnectionKey, slot: u64) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if connection.comes_up_at.time() != deadline {
-            return; // Another deadline has replaced this one.
+        if connection.slot != slot {
+            return; // Another deadline has replaced this one, or another connection the one here.
         }
-        connection.comes_up_at = Moment::NEVER;
+        connection.slot = NO_SLOT;
         let (node, now) = (Arc::clone(&self.delivery.node), self.now);
         let config = &node.config;
-        if connection.look_at.time() != deadline {
+        let deadline = connection.look_at.time();
+        if now < deadline {
             return self.set_timeout(key);
         }
         if connection.is_away() {
