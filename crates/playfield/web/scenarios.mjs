@@ -43,6 +43,10 @@ const isEqual = (expected, found) => {
   if (typeof found === "number" && (Math.fround(expected) === found || String(found) === expected)) return true;
   if (typeof expected === "number" && typeof found === "string") return String(expected) === found;
   if (typeof expected === "string" && typeof found === "number") return String(found) === expected;
+  if (typeof expected === "number" && typeof found === "number") {
+    const isSingle = !Number.isInteger(expected) && Math.fround(expected) === Math.fround(found);
+    return expected === found || isSingle;
+  }
   if (typeof expected !== "object" || expected === null) return expected === found;
   if (typeof found !== "object" || found === null) return false;
   if (Array.isArray(expected) !== Array.isArray(found)) return false;
