@@ -59,7 +59,7 @@ const equal = (expected, found) => {
 
 /** Checks an error against what a step has as `refused`. */
 const refusedAs = ({ code, text }, error) => {
-  if (String(error.code) !== code) throw new Error(`the code is ${error.code}: ${error.message}`);
+  if (code !== undefined && String(error.code) !== code) throw new Error(`the code is ${error.code}: ${error.message}`);
   if (text !== undefined && text !== error.message) throw new Error(`the text is ${error.message}`);
 };
 /** The result, or `undefined` if it was refused as the step says. */
@@ -180,6 +180,8 @@ const actions = {
   cut: (client) => client.action("cut"),
   mend: (client) => client.action("mend"),
   move: (client) => client.action("move"),
+  alone: (client) => client.action("alone"),
+  stop: (client) => client.action("stop"),
   lose_patch: (client) => client.action("lose_patch"),
   subscribe: async (client, step) => {
     const events = new Queue();
