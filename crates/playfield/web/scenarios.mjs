@@ -1,6 +1,6 @@
 // Plays the conformance scenarios (conformance/README.md) with the browser's client. Run by
-// `cargo test -p playfield-conformance`, with the URL of a scenario server. Prints what was left out
-// and how many scenarios were played, or what failed.
+// `cargo test -p playfield-conformance`, with the URL of a scenario server, in each of its formats.
+// Prints what was left out and how many scenarios were played, or what failed.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -38,8 +38,9 @@ class Queue {
 
 const show = (value) => JSON.stringify(value);
 
-/** Whether values are equal, however their integers are written. */
+/** Whether values are equal, however their integers are written. In `packed` floats are numbers. */
 const isEqual = (expected, found) => {
+  if (typeof found === "number" && (Math.fround(expected) === found || String(found) === expected)) return true;
   if (typeof expected === "number" && typeof found === "string") return String(expected) === found;
   if (typeof expected === "string" && typeof found === "number") return String(found) === expected;
   if (typeof expected === "number" && typeof found === "number") {
@@ -82,7 +83,7 @@ class Client {
   answers = new Map();
   channels = new Map();
 
-  constructor(link, { name, token }) {
+  constructor(link, format, { name, token }) {
     this.link = link;
     this.opened = new Promise((opens, fails) => {
       const on = {
@@ -95,7 +96,7 @@ class Client {
           fails(Object.assign(new Error(text), { code }));
         },
       };
-      const how = { url: `ws://${link}/`, token, backoffMs: 5, backoffMsMax: 20 };
+      const how = { url: `ws://${link}/`, format, token, backoffMs: 5, backoffMsMax: 20 };
       this.connection = connect(name, on, how);
     });
   }
@@ -204,6 +205,14 @@ const actions = {
       const subscription = client.connection.subscribe(step.channel, on);
     }));
   },
+  list: async (client, { type, filter, limit, rooms }) => {
+    const listed = await client.connection.list({ roomType: type, filter, limit });
+    if (listed.length !== rooms.length) throw new Error(`there are ${listed.length}: ${show(listed)}`);
+    for (const room of rooms) {
+      const isLike = (one) => Object.keys(room).every((name) => isEqual(room[name], one[name]));
+      if (!listed.some(isLike)) throw new Error(`${show(room)} is not in ${show(listed)}`);
+    }
+  },
   unsubscribe: (client, step) => {
     client.channels.get(step.channel).subscription.unsubscribe();
     client.channels.delete(step.channel);
@@ -272,7 +281,7 @@ const filled = (value, run, clients) => {
 
 const leftOut = read("clients/playfield.js.json");
 
-async function play({ steps }, run) {
+async function play({ steps }, run, format) {
   const clients = new Map();
   for (const [index, raw] of steps.entries()) {
     let timer;
@@ -283,7 +292,7 @@ async function play({ steps }, run) {
       const step = filled(raw, run, clients), kind = step.do ?? step.expect;
       if (leftOut.steps[kind] !== undefined) return;
       if (kind === "connect") {
-        const client = new Client(await control("/link"), { name: step.client, ...step });
+        const client = new Client(await control("/link"), format, { name: step.client, ...step });
         await taken(step, client.opened);
         return clients.set(step.client, client);
       }
@@ -313,10 +322,12 @@ for (const file of readdirSync(new URL("scenarios/", root)).sort()) {
       console.log(`left out: ${scenario.name}: ${why}`);
       continue;
     }
-    try {
-      await play(scenario, `j${++runs}`);
-    } catch (error) {
-      failed.push(`${scenario.name}: ${error.message}`);
+    for (const format of leftOut.formats) {
+      try {
+        await play(scenario, `j${++runs}`, format);
+      } catch (error) {
+        failed.push(`${scenario.name}, ${format}: ${error.message}`);
+      }
     }
   }
 }
