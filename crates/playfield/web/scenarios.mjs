@@ -205,11 +205,14 @@ const actions = {
       const subscription = client.connection.subscribe(step.channel, on);
     }));
   },
-  list: async (client, { type, filter, limit, rooms }) => {
-    const listed = await client.connection.list({ roomType: type, filter, limit });
+  list: async (client, step) => {
+    const { type, filter, limit, rooms } = step;
+    const listed = await taken(step, client.connection.list({ roomType: type, filter, limit }));
+    if (!listed) return;
     if (listed.length !== rooms.length) throw new Error(`there are ${listed.length}: ${show(listed)}`);
     for (const room of rooms) {
-      const isLike = (one) => Object.keys(room).every((name) => isEqual(room[name], one[name]));
+      // A member that is absent is null.
+      const isLike = (one) => Object.keys(room).every((name) => isEqual(room[name], one[name] ?? null));
       if (!listed.some(isLike)) throw new Error(`${show(room)} is not in ${show(listed)}`);
     }
   },
