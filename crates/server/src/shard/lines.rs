@@ -28,6 +28,9 @@ impl Hash for Host {
     }
 }
 
+/// By how much an address that took nothing lately goes before others: more than is taken at once.
+const HEAD_START: Duration = Duration::from_millis(1);
+
 /// The lines.
 pub(in crate::shard) struct Lines<T> {
     turns: Turns<Host>,
@@ -54,7 +57,7 @@ pub(in crate::shard) enum End {
 
 impl<T> Default for Lines<T> {
     fn default() -> Self {
-        Self { turns: Turns::default(), lines: HashMap::new(), len: 0 }
+        Self { turns: Turns::with_head_start(HEAD_START), lines: HashMap::new(), len: 0 }
     }
 }
 

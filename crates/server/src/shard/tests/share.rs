@@ -294,3 +294,27 @@ fn one_that_comes_while_rooms_are_late_does_not_wait_for_a_crowd() {
         assert!(turn < 2, "it is at its address alone");
     }
 }
+
+#[test]
+fn one_that_comes_while_rooms_are_late_does_not_wait_for_strangers_at_many_addresses() {
+    let (mut world, _, alone) = overloaded(0);
+    let many: Vec<_> = (0..100).map(|number| world.client_from([10, 1, 0, number], 0)).collect();
+    for client in &many {
+        world.heard(*client);
+    }
+    world.each_look_takes(Duration::from_micros(300));
+    // All came at once, and then each of them always has something to say.
+    for _ in 0..100 {
+        let answered = overloaded_turn(&mut world, &many);
+        assert!(answered <= 10, "{answered}");
+    }
+    let opening = [&PREAMBLE[..], &world.framed(alone, &speech::hello(Format::Packed))].concat();
+    world.leave(alone, &opening);
+    for turn in 0.. {
+        overloaded_turn(&mut world, &many);
+        if matches!(world.heard(alone)[..], [Heard::Welcome { .. }]) {
+            break;
+        }
+        assert!(turn < 2, "it took nothing lately");
+    }
+}
