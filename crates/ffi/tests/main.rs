@@ -1,0 +1,3 @@
+//! The C ABI, as a program uses it.
+
+mod header;
