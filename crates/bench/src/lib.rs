@@ -17,6 +17,7 @@ mod clock;
 pub mod connections;
 pub mod constructs;
 mod crowd;
+pub mod echo;
 mod histogram;
 pub mod http;
 pub mod jwt;

@@ -375,6 +375,45 @@ fn bench_messages_verifies_what_it_counts() {
     assert!(lines.contains(r#""verified":false"#), "{lines}");
 }
 
+fn echo(case: &[&str]) -> (Option<i32>, String) {
+    let arguments = ["bench", "echo", "--json", "--seconds=1", "--rounds=1", "--connections=5"];
+    let output = playfield(&[&arguments, case].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn bench_echo_verifies_what_it_counts() {
+    let cases: [&[&str]; 5] = [
+        &["--class=A", "--frame-bytes=8"],
+        &["--class=B", "--mode=send", "--rooms=shared", "--window=20"],
+        &["--class=B", "--mode=request", "--payload=1024", "--window=3"],
+        &["--class=B", "--mode=callback", "--transport=ws", "--window=1"],
+        &["--class=B", "--mode=send", "--transport=ws", "--rate=2000"],
+    ];
+    for case in cases {
+        let (code, lines) = echo(case);
+        assert_eq!(code, Some(0), "{case:?}: {lines}");
+        let row: Value = serde_json::from_str(&lines).expect("an object");
+        let compared = row["compared"].as_u64();
+        assert!(
+            row["messages"].as_u64() > Some(0) && compared >= row["messages"].as_u64(),
+            "{row}"
+        );
+        assert!(row["floor_ratio"].as_f64() > Some(0.0) && row["verified"] == true, "{row}");
+    }
+}
+
+#[test]
+fn bench_echo_notices_one_wrong_reply() {
+    for class in ["--class=A", "--class=B"] {
+        let (code, lines) = echo(&[class, "--corrupt-one"]);
+        assert_eq!(code, Some(1), "{lines}");
+        assert!(lines.contains(r#""verified":false"#), "{lines}");
+    }
+    let (code, lines) = echo(&["--class=A", "--transport=ws"]);
+    assert_eq!(code, Some(2), "{lines}");
+}
+
 #[test]
 fn bench_requests_verifies_what_it_counts() {
     let arguments = ["bench", "requests", "--json", "--requests=30", "--rounds=2"];

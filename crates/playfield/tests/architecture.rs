@@ -64,6 +64,7 @@ fn every_package_inherits_the_lints() {
 
     let small_examples = ("examples".to_owned(), manifest(&root().join("examples")));
     let examples = packages_in("examples").into_iter().chain([small_examples]);
+    let examples = examples.chain(packages_in("conformance"));
     for (name, manifest) in packages_in("crates").into_iter().chain(examples) {
         let inherits =
             manifest.get("lints").and_then(|lints| lints.get("workspace")?.as_bool()) == Some(true);

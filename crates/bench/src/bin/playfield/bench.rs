@@ -9,8 +9,8 @@ use playfield_bench::rooms::{self, Role, Transport};
 use playfield_bench::side::Side;
 use playfield_bench::sync::{self, CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
 use playfield_bench::{
-    attacks, channel, constructs, http, jwt, messages, packet, registry, resume, rounds, store,
-    tls, websocket, worlds,
+    attacks, channel, constructs, echo, http, jwt, messages, packet, registry, resume, rounds,
+    store, tls, websocket, worlds,
 };
 use playfield_cli::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
 use playfield_state::{Format, Tracking};
@@ -26,7 +26,7 @@ exit status is 1 if any differs.
 
 /// In execution order.
 const SUITES: &str = "sync, constructs, worlds, packet, websocket, store, http, tls, jwt, attacks, \
-     resume, connections, heartbeat, soak, channel, messages, requests, registry, rooms";
+     resume, connections, heartbeat, soak, channel, messages, requests, echo, registry, rooms";
 
 const SYNC_HELP: &str = "
 sync: the time of one sync, from comparing the state to writing every player's message.
@@ -103,6 +103,13 @@ many bytes. The server runs on one core, the clients on another.
 const REQUESTS_HELP: &str = "
 requests: how long a node with 1, 2, 4 and 8 shards takes to answer 10,000 requests that are sent at
 once, each by a client of its own. The node and the clients share all cores.
+";
+
+const ECHO_HELP: &str = "
+echo: as many messages as possible that a server sends back, or as many as arrive at a rate: through
+a service with framing of its own (class A), or through a session, a room and its typed messages (B).
+The same run measures the baseline: a bare server that sends frames of the same size back. The server
+runs on one core, the clients, which compare every byte, on another.
 ";
 
 const REGISTRY_HELP: &str = "
@@ -301,6 +308,43 @@ const REQUESTS: &[Opt] = &[
     CORRUPT_ONE,
 ];
 
+const ECHO: &[Opt] = &[
+    Opt { name: "class", value: "A|B", help: "a service (default), or rooms" },
+    Opt {
+        name: "frame-bytes",
+        value: "N",
+        help: "class A: size of a frame with its length of 4 bytes (default 8)",
+    },
+    Opt { name: "payload", value: "N", help: "class B: size of a message's data (default 8)" },
+    Opt { name: "connections", value: "N", help: "number of clients (default 1000)" },
+    Opt {
+        name: "window",
+        value: "N",
+        help: "messages of a client that are under way (default 200)",
+    },
+    Opt {
+        name: "mode",
+        value: "send|request|callback",
+        help: "class B: events (default), or replies to requests",
+    },
+    Opt { name: "rooms", value: "own|shared", help: "a client (default) or 100 in each room" },
+    Opt { name: "transport", value: "tcp|ws", help: "native framing (default) or WebSocket" },
+    Opt {
+        name: "rate",
+        value: "N",
+        help: "messages that arrive per second, whatever is answered; without a window",
+    },
+    Opt {
+        name: "rounds",
+        value: "N",
+        help: "measurements, in turns; the median counts (default 3)",
+    },
+    Opt { name: "seconds", value: "S", help: "duration of one measurement (default 3)" },
+    JSON,
+    CORRUPT_ONE,
+    Opt { name: "role", value: "", help: "" },
+];
+
 const MESSAGES: &[Opt] = &[
     Opt { name: "count", value: "N", help: "number of clients (default 10000)" },
     Opt { name: "transport", value: "tcp|ws", help: "native framing (default) or WebSocket" },
@@ -364,6 +408,7 @@ fn help() -> String {
         (CHANNEL_HELP, CHANNEL),
         (MESSAGES_HELP, MESSAGES),
         (REQUESTS_HELP, REQUESTS),
+        (ECHO_HELP, ECHO),
         (REGISTRY_HELP, REGISTRY),
         (ROOMS_HELP, ROOMS),
     ];
@@ -389,6 +434,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
             "channel" => run_channel(parser, out),
             "messages" => run_messages(parser, out),
             "requests" => run_requests(parser, out),
+            "echo" => run_echo(parser, out),
             "registry" => run_registry(parser, out),
             "resume" => run_resume(parser, out),
             "store" => run_store(parser, out),
@@ -438,6 +484,7 @@ fn run_all(parser: &mut lexopt::Parser, json: bool, out: &mut dyn Write) -> Resu
         connections::run(&many(Suite::Soak, json), out)?,
         channel::run(&channel::Options { json, ..channel::Options::default() }, out)?,
         messages::run(&messages::Options { json, ..messages::Options::default() }, out)?,
+        echo::run(&echo::Options { json, ..echo::Options::default() }, out)?,
         registry::run(&registry, out)?,
         rooms::run(&rooms, out)?,
     ];
@@ -708,6 +755,40 @@ fn run_resume(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fa
     done(resume::run(&options, out)?)
 }
 
+/// The options of suites that measure two servers, each in a process of its own.
+struct Sides<'a> {
+    time: &'a mut Duration,
+    json: &'a mut bool,
+    corrupt_one: &'a mut bool,
+    role: &'a mut Option<Side>,
+}
+
+impl Sides<'_> {
+    /// Takes an option, if it is one of these.
+    fn take(self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
+        match name {
+            "seconds" => *self.time = Duration::from_secs(within(parser, name, 1..=86_400)?),
+            "json" => *self.json = true,
+            "corrupt-one" => *self.corrupt_one = true,
+            "role" => *self.role = Some(one_of(parser, name, Side::NAMES)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// The [`Sides`] of a suite's options.
+macro_rules! sides {
+    ($options:ident) => {
+        Sides {
+            time: &mut $options.time,
+            json: &mut $options.json,
+            corrupt_one: &mut $options.corrupt_one,
+            role: &mut $options.role,
+        }
+    };
+}
+
 fn run_connections(
     suite: Suite,
     parser: &mut lexopt::Parser,
@@ -748,14 +829,14 @@ fn run_channel(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
                 options.subscribers = within(parser, "subscribers", 1..=19_000)?;
             }
             Long("bytes") => options.bytes = within(parser, "bytes", 1..=60_000)?,
-            Long("seconds") => {
-                options.time = Duration::from_secs(within(parser, "seconds", 1..=86_400)?);
-            }
             Long("rounds") => options.rounds = within(parser, "rounds", 1..=10_000)?,
-            Long("json") => options.json = true,
-            Long("corrupt-one") => options.corrupt_one = true,
-            Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            Long(name) => {
+                let name = name.to_owned();
+                if !sides!(options).take(&name, parser)? {
+                    return Err(unknown(&Long(&name), CHANNEL));
+                }
+            }
             other => return Err(unknown(&other, CHANNEL)),
         }
     }
@@ -776,14 +857,14 @@ fn run_messages(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), 
             Long("window") => {
                 options.window = Some(within(parser, "window", 1..=messages::WINDOW_MAX)?);
             }
-            Long("seconds") => {
-                options.time = Duration::from_secs(within(parser, "seconds", 1..=86_400)?);
-            }
-            Long("json") => options.json = true,
-            Long("corrupt-one") => options.corrupt_one = true,
             Long("shards") => options.shards = Some(within(parser, "shards", 1..=256)?),
-            Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            Long(name) => {
+                let name = name.to_owned();
+                if !sides!(options).take(&name, parser)? {
+                    return Err(unknown(&Long(&name), MESSAGES));
+                }
+            }
             other => return Err(unknown(&other, MESSAGES)),
         }
     }
@@ -804,6 +885,43 @@ fn run_requests(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), 
         }
     }
     done(messages::run_by_shards(&options, out)?)
+}
+
+fn run_echo(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let mut options = echo::Options::default();
+    let frame_bytes = echo::PREFIX_BYTES + 1..=echo::PAYLOAD_MAX;
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("class") => options.class = one_of(parser, "class", echo::Class::NAMES)?,
+            Long("frame-bytes") => {
+                options.frame_bytes = within(parser, "frame-bytes", frame_bytes.clone())?;
+            }
+            Long("payload") => options.payload = within(parser, "payload", 1..=echo::PAYLOAD_MAX)?,
+            Long("connections") => options.connections = within(parser, "connections", 1..=19_000)?,
+            Long("window") => options.window = within(parser, "window", 1..=echo::WINDOW_MAX)?,
+            Long("mode") => options.mode = one_of(parser, "mode", echo::Mode::NAMES)?,
+            Long("rooms") => options.rooms = one_of(parser, "rooms", echo::Rooms::NAMES)?,
+            Long("transport") => {
+                options.transport = one_of(parser, "transport", echo::Transport::NAMES)?;
+            }
+            Long("rate") => options.rate = Some(within(parser, "rate", 1..=100_000_000)?),
+            Long("rounds") => options.rounds = within(parser, "rounds", 1..=1_000)?,
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            Long(name) => {
+                let name = name.to_owned();
+                if !sides!(options).take(&name, parser)? {
+                    return Err(unknown(&Long(&name), ECHO));
+                }
+            }
+            other => return Err(unknown(&other, ECHO)),
+        }
+    }
+    if (options.class, options.transport) == (echo::Class::A, echo::Transport::WebSocket) {
+        return Err(
+            Usage("--transport ws: services of class A have native framing only".into()).into()
+        );
+    }
+    done(echo::run(&options, out)?)
 }
 
 fn run_registry(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {

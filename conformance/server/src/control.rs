@@ -1,0 +1,85 @@
+//! The controls of the scenario server, as HTTP requests to its node.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use playfield::http::{Request, Response};
+use playfield::{Error, NodeHandle, Result, Server};
+
+use crate::link::Link;
+
+/// The links, by port.
+#[derive(Debug)]
+pub(crate) struct Links {
+    node: OnceLock<SocketAddr>,
+    other: SocketAddr,
+    open: Mutex<HashMap<u16, Arc<Link>>>,
+}
+
+impl Links {
+    pub(crate) fn new(other: SocketAddr) -> Self {
+        Self { node: OnceLock::new(), other, open: Mutex::default() }
+    }
+
+    pub(crate) fn set_node(&self, node: SocketAddr) {
+        // It is called once.
+        let _ = self.node.set(node);
+    }
+
+    fn open(&self) -> Result<u16> {
+        let node = *self.node.get().ok_or("the node has not started")?;
+        let link = Link::open(node).map_err(|error: io::Error| Error::from(error.to_string()))?;
+        let port = link.port();
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(port, link);
+        Ok(port)
+    }
+
+    fn link(&self, request: &Request) -> Result<Arc<Link>> {
+        let port = request.param("port").unwrap_or_default();
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let link = port.parse().ok().and_then(|port: u16| open.get(&port).cloned());
+        link.ok_or_else(|| format!("{port:?} is no link's port; GET /link opens one").into())
+    }
+}
+
+/// Adds the controls.
+pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
+    let opening = Arc::clone(links);
+    let open = move |_: Request, _: NodeHandle| {
+        let opened = opening.open();
+        async move { answer(opened.map(|port| format!("127.0.0.1:{port}"))) }
+    };
+    let acting = Arc::clone(links);
+    let act = move |request: Request, _: NodeHandle| {
+        let links = Arc::clone(&acting);
+        async move { answer(act(&links, &request).await) }
+    };
+    server.route("GET", "/link", open).route("GET", "/links/{port}/{action}", act)
+}
+
+async fn act(links: &Links, request: &Request) -> Result<String> {
+    let link = links.link(request)?;
+    match request.param("action").unwrap_or_default() {
+        "cut" => link.cut(),
+        "mend" => link.mend(),
+        "move" => link.lead_to(links.other),
+        "lose_patch" => link.lose_patch(),
+        "lost_patch" => link.has_lost(1).await,
+        other => {
+            let actions = "cut, mend, move, lose_patch, lost_patch";
+            return Err(format!("{other:?} is no action; the actions are {actions}").into());
+        }
+    }
+    Ok("done".to_owned())
+}
+
+/// Pages of any host may ask, as those of runners in browsers do.
+fn answer(answer: Result<String>) -> Response {
+    let answer = match answer {
+        Ok(text) => Response::text(text),
+        Err(error) => Response::error(400, error.to_string()),
+    };
+    answer.with_header("Access-Control-Allow-Origin", "*")
+}

@@ -1,0 +1,97 @@
+//! The server of the conformance scenarios (`conformance/README.md`): two nodes with the same rooms,
+//! and links to them that can be cut.
+
+mod control;
+mod lab;
+mod link;
+mod rooms;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield::channel::{Access, ChannelRule, Slow};
+use playfield::{Config, Error, ErrorCode, Guests, Identity, LevelFilter, Running, Server};
+
+use control::Links;
+
+/// A scenario server that runs.
+pub struct ScenarioServer {
+    node: Running,
+    /// Where links lead that were moved.
+    other: Running,
+}
+
+impl ScenarioServer {
+    /// The URL of its controls.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.node.local_addr())
+    }
+
+    /// Ends it.
+    pub fn shutdown(self) {
+        self.node.shutdown();
+        self.other.shutdown();
+    }
+}
+
+/// Starts a scenario server on free ports of 127.0.0.1.
+///
+/// # Errors
+/// If it can't listen.
+pub fn start() -> io::Result<ScenarioServer> {
+    let other = rooms().start(config())?;
+    let links = Arc::new(Links::new(other.local_addr()));
+    let node = control::routes(rooms(), &links).start(config())?;
+    links.set_node(node.local_addr());
+    Ok(ScenarioServer { node, other })
+}
+
+/// The settings that scenarios rely on, and rates that many runners at once don't reach.
+fn config() -> Config {
+    Config {
+        listen: ([127, 0, 0, 1], 0).into(),
+        log: LevelFilter::Error,
+        shards: 2,
+        check_every_syncs: 3,
+        max_message_bytes: 65_536,
+        session_grace_ms: 60_000,
+        resume_bytes_max: 16_384,
+        rooms_per_session_max: 4,
+        list_max: 3,
+        ..Config::default()
+    }
+}
+
+fn rooms() -> Server {
+    let server = Server::new()
+        .authenticate(|hello| async move { identity(&hello.name, &hello.token) })
+        .room::<lab::Lab>("lab")
+        .room::<rooms::Duo>("duo")
+        .room::<rooms::Brief>("brief")
+        .room::<rooms::Still>("still")
+        .room::<rooms::Closed>("closed")
+        .room::<rooms::Single>("single")
+        .room::<rooms::Guarded>("guarded");
+    let kept = Duration::from_secs(600);
+    server
+        .channel(
+            ChannelRule::new("talk:*")
+                .publish(Access::Anyone)
+                .presence(Access::Anyone)
+                .history(5, kept)
+                .slow(Slow::DropOldest, 64),
+        )
+        .channel(ChannelRule::new("read:*"))
+        .channel(ChannelRule::new("users:*").subscribe(Access::User).publish(Access::User))
+}
+
+/// A token `user NAME` is that user's. Without a token one is a guest, and any other is refused.
+fn identity(name: &str, token: &[u8]) -> Result<Identity, Error> {
+    match token.strip_prefix(b"user ") {
+        _ if token.is_empty() => Guests { name_bytes_max: 32 }.admit(name),
+        Some(user) => Ok(Identity::user(String::from_utf8_lossy(user), name)),
+        None => Err(Error::new(ErrorCode::Unauthorized, "the token is not valid")),
+    }
+}

@@ -1,0 +1,319 @@
+//! `bench echo`: as many messages as possible that a server sends back, or as many as arrive at a
+//! rate, compared with a bare server that sends back frames of the same size.
+//!
+//! The server runs in a process of its own on one core, the clients on another. Both servers have
+//! the same clients, which compare every byte, in turns. What counts is the server's processor time
+//! for a message: clients that compare may be slower than a server.
+
+mod arrivals;
+mod clients;
+mod floor;
+mod room;
+mod server;
+mod traffic;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crate::clock::{pin, process_cpu};
+use crate::histogram::Histogram;
+use crate::limits::raise_descriptors;
+use crate::side::Side;
+use crate::stats::Samples;
+use crate::table::{Column, Report};
+use crate::{Machine, Record};
+use clients::Clients;
+use server::Hosted;
+use traffic::Traffic;
+
+pub use crate::connections::Transport;
+
+/// The server's core, and the clients'.
+const SERVER_CORE: usize = 0;
+const CLIENTS_CORE: usize = 1;
+/// The length before each frame.
+pub const PREFIX_BYTES: usize = 4;
+/// How long clients send before they are measured.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// The largest window: the numbers of its requests all take two bytes.
+pub const WINDOW_MAX: usize = 1_000;
+/// The largest payload.
+pub const PAYLOAD_MAX: usize = 60_000;
+
+/// What to measure and how to report it.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What the messages go through.
+    pub class: Class,
+    /// The size of a frame in class A, with the length before it.
+    pub frame_bytes: usize,
+    /// The size of the data of a message in class B.
+    pub payload: usize,
+    /// The number of clients.
+    pub connections: usize,
+    /// How many messages of each are under way.
+    pub window: usize,
+    /// What rooms answer with.
+    pub mode: Mode,
+    /// Who is in a room.
+    pub rooms: Rooms,
+    /// How clients connect.
+    pub transport: Transport,
+    /// How many messages per second arrive at all clients together; without, each has as many under
+    /// way as the window has.
+    pub rate: Option<u64>,
+    /// How often each server is measured, in turns.
+    pub rounds: u32,
+    /// How long each time.
+    pub time: Duration,
+    /// Print lines of JSON instead of a table.
+    pub json: bool,
+    /// Misread one reply, so that the check must fail.
+    pub corrupt_one: bool,
+    /// Which server this process is, if any.
+    pub role: Option<Side>,
+}
+
+/// What messages go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A service with framing of its own.
+    A,
+    /// A session, a room, its handler and its typed messages.
+    B,
+}
+
+/// What rooms answer with, and how clients wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Sends are answered with events.
+    Send,
+    /// Requests are answered with replies, which are awaited.
+    Request,
+    /// Requests are answered with replies, which callbacks get. To the comparing driver it is the
+    /// same.
+    Callback,
+}
+
+/// Who is in a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rooms {
+    /// One client.
+    Own,
+    /// A hundred clients.
+    Shared,
+}
+
+impl Class {
+    /// By the names of the command line.
+    pub const NAMES: &'static [(&'static str, Self)] =
+        &[("A", Self::A), ("B", Self::B), ("a", Self::A), ("b", Self::B)];
+
+    fn name(self) -> &'static str {
+        name(Self::NAMES, self)
+    }
+}
+
+impl Mode {
+    /// By the names of the command line.
+    pub const NAMES: &'static [(&'static str, Self)] =
+        &[("send", Self::Send), ("request", Self::Request), ("callback", Self::Callback)];
+
+    fn name(self) -> &'static str {
+        name(Self::NAMES, self)
+    }
+}
+
+impl Rooms {
+    /// By the names of the command line.
+    pub const NAMES: &'static [(&'static str, Self)] =
+        &[("own", Self::Own), ("shared", Self::Shared)];
+
+    fn name(self) -> &'static str {
+        name(Self::NAMES, self)
+    }
+}
+
+/// The first name of a value.
+fn name<T: PartialEq>(names: &'static [(&'static str, T)], value: T) -> &'static str {
+    names.iter().find(|(_, named)| *named == value).map_or("", |(name, _)| *name)
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            class: Class::A,
+            frame_bytes: 8,
+            payload: 8,
+            connections: 1_000,
+            window: 200,
+            mode: Mode::Send,
+            rooms: Rooms::Own,
+            transport: Transport::Tcp,
+            rate: None,
+            rounds: 3,
+            time: Duration::from_secs(3),
+            json: false,
+            corrupt_one: false,
+            role: None,
+        }
+    }
+}
+
+const COLUMNS: &[Column] = &[
+    ("class", "class"),
+    ("transport", "transport"),
+    ("mode", "mode"),
+    ("bytes", "bytes"),
+    ("connections", "connections"),
+    ("window", "window"),
+    ("messages/s", "messages_per_s"),
+    ("floor", "floor_messages_per_s"),
+    ("ns/message", "server_ns_per_message"),
+    ("floor", "floor_ns_per_message"),
+    ("ratio", "floor_ratio"),
+    ("rtt us p50", "rtt_us_p50"),
+    ("p99", "rtt_us_p99"),
+    ("server core", "server_core"),
+    ("driver", "driver_core"),
+    ("verified", "verified"),
+];
+
+/// What came of one server in one round.
+struct Outcome {
+    messages: u64,
+    /// In all, and those compared outside of the measured time.
+    compared: u64,
+    time: Duration,
+    cpu: Duration,
+    driver_cpu: Duration,
+    resident: u64,
+    times: Histogram,
+    fault: Option<String>,
+}
+
+impl Outcome {
+    fn rate(&self) -> f64 {
+        self.messages as f64 / self.time.as_secs_f64()
+    }
+
+    fn each_ns(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e9 / self.messages.max(1) as f64
+    }
+}
+
+/// Measures the case. Returns whether every reply was as it should be.
+///
+/// # Errors
+/// A server can't be started or reached, or `out` can't be written.
+pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
+    if let Some(side) = options.role {
+        return server::host(options, side).map(|()| true);
+    }
+    let machine = Machine::describe();
+    pin(CLIENTS_CORE)?;
+    raise_descriptors();
+    let report = Report::of(COLUMNS, options.json, machine, out)?;
+    let (mut floors, mut nodes) = (Vec::new(), Vec::new());
+    for _ in 0..options.rounds {
+        floors.push(measure(options, Side::Bare)?);
+        nodes.push(measure(options, Side::Node)?);
+    }
+    let verified = floors.iter().chain(&nodes).all(|outcome| outcome.fault.is_none());
+    report.add(record(options, &floors, &nodes, verified), out)?;
+    Ok(verified)
+}
+
+fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
+    let mut hosted = Hosted::start(options, side)?;
+    let traffic = Traffic::new(options);
+    // Of the same size.
+    let (options, traffic) = match side {
+        Side::Node => (options.clone(), traffic),
+        Side::Bare => {
+            let frame_bytes = traffic.sent.frame_bytes.max(PREFIX_BYTES);
+            let bare = Options { class: Class::A, transport: Transport::Tcp, ..options.clone() };
+            let traffic = Traffic::bare(&bare, frame_bytes);
+            (bare, traffic)
+        }
+    };
+    let mut clients = Clients::new(&options, traffic, hosted.address, side)?;
+    clients.connect(options.connections)?;
+    clients.begin()?;
+    clients.run(WARM_UP)?;
+    // Every client is at its second window, and buffers have their sizes.
+    let window = if options.rate.is_some() { 1 } else { options.window };
+    clients.until_answered(2 * (options.connections * window) as u64)?;
+    let (before, _) = hosted.usage()?;
+    let driver_before = process_cpu();
+    clients.tally.times = Histogram::new();
+    let (answered, began) = (clients.tally.answered, std::time::Instant::now());
+    clients.run(options.time)?;
+    let time = began.elapsed();
+    let messages = clients.tally.answered - answered;
+    let times = clients.tally.times.clone();
+    let (after, resident) = hosted.usage()?;
+    let driver_cpu = process_cpu().saturating_sub(driver_before);
+    clients.end()?;
+    let fault = clients.tally.fault.take();
+    if let Some(fault) = &fault {
+        eprintln!("{side:?}: {fault}");
+    }
+    let cpu = after.saturating_sub(before);
+    let compared = clients.tally.answered;
+    Ok(Outcome { messages, compared, time, cpu, driver_cpu, resident, times, fault })
+}
+
+/// The medians of all rounds; times are those of all rounds together.
+fn record(options: &Options, floors: &[Outcome], nodes: &[Outcome], verified: bool) -> Record {
+    let median = |of: &[Outcome], value: &dyn Fn(&Outcome) -> f64| {
+        Samples::new(of.iter().map(value).collect()).percentile(50.0)
+    };
+    let ratios = floors.iter().zip(nodes).map(|(floor, node)| floor.each_ns() / node.each_ns());
+    let ratios = Samples::new(ratios.collect());
+    let mut times = [Histogram::new(), Histogram::new()];
+    for (all, outcomes) in times.iter_mut().zip([nodes, floors]) {
+        outcomes.iter().for_each(|outcome| all.add(&outcome.times));
+    }
+    let [ours, bare] = &times;
+    let us = |times: &Histogram, percent| times.percentile_ms(percent) * 1e3;
+    let bytes = if options.class == Class::A { options.frame_bytes } else { options.payload };
+    Record::new()
+        .with("suite", "echo")
+        .with("class", options.class.name())
+        .with("transport", options.transport.name())
+        .with("mode", if options.class == Class::A { "frames" } else { options.mode.name() })
+        .with("rooms", if options.class == Class::A { "none" } else { options.rooms.name() })
+        .with("client", "lean")
+        .with("bytes", bytes)
+        .with("connections", options.connections)
+        .with("window", options.window)
+        .with("rate", options.rate)
+        .with("rounds", options.rounds)
+        .measured("messages_per_s", median(nodes, &Outcome::rate))
+        .measured("floor_messages_per_s", median(floors, &Outcome::rate))
+        .measured("server_ns_per_message", median(nodes, &Outcome::each_ns))
+        .measured("floor_ns_per_message", median(floors, &Outcome::each_ns))
+        .measured("floor_ratio", ratios.percentile(50.0))
+        .measured("floor_ratio_min", ratios.percentile(0.0))
+        .measured("floor_ratio_max", ratios.percentile(100.0))
+        .measured("rtt_us_p50", us(ours, 50.0))
+        .measured("rtt_us_p99", us(ours, 99.0))
+        .measured("rtt_us_p999", us(ours, 99.9))
+        .measured("floor_rtt_us_p50", us(bare, 50.0))
+        .measured("floor_rtt_us_p99", us(bare, 99.0))
+        .measured("server_core", median(nodes, &|of| of.cpu.as_secs_f64() / of.time.as_secs_f64()))
+        .measured(
+            "driver_core",
+            median(nodes, &|of| of.driver_cpu.as_secs_f64() / of.time.as_secs_f64()),
+        )
+        .measured(
+            "floor_driver_core",
+            median(floors, &|of| of.driver_cpu.as_secs_f64() / of.time.as_secs_f64()),
+        )
+        .measured("rss_mb", median(nodes, &|of| of.resident as f64 / 1e6))
+        .with("messages", nodes.iter().map(|of| of.messages).sum::<u64>())
+        .with("compared", nodes.iter().chain(floors).map(|of| of.compared).sum::<u64>())
+        .with("verified", verified)
+}
