@@ -28,11 +28,11 @@
 // A room that is created is neither listed nor entered by `pf_client_join_or_create`.
 #define PF_CREATE_PRIVATE 1
 
-// A room that is created gets a short code as its key, which `pf_room_info` tells.
+// A room that is created gets a short code as its key, which `pf_room_get_info` tells.
 #define PF_CREATE_CODE 2
 
 // The most objects that all handles together may name.
-#define HANDLES_MAX (1 << 24)
+#define PF_HANDLES_MAX (1 << 24)
 
 // The most watches of a room.
 #define PF_WATCHES_MAX 1024
@@ -157,22 +157,22 @@ typedef enum pf_change_kind {
 } pf_change_kind;
 
 // What a value is.
-typedef enum pf_value_kind_t {
+typedef enum pf_kind {
     // There is none.
-    PF_VALUE_KIND_T_NONE = 0,
+    PF_KIND_NONE = 0,
     // `null`: an `Option` without a value.
-    PF_VALUE_KIND_T_NULL = 1,
+    PF_KIND_NULL = 1,
     // A boolean.
-    PF_VALUE_KIND_T_BOOL = 2,
+    PF_KIND_BOOL = 2,
     // A number.
-    PF_VALUE_KIND_T_NUMBER = 3,
+    PF_KIND_NUMBER = 3,
     // A text. Bytes, integers past 2^53 and floats that are not finite are texts too.
-    PF_VALUE_KIND_T_TEXT = 4,
+    PF_KIND_TEXT = 4,
     // A list, array, tuple or set.
-    PF_VALUE_KIND_T_LIST = 5,
+    PF_KIND_LIST = 5,
     // A struct or map.
-    PF_VALUE_KIND_T_MAP = 6,
-} pf_value_kind_t;
+    PF_KIND_MAP = 6,
+} pf_kind;
 
 // A setting. Those up to 9 are text, for `pf_client_set_text`; the others are numbers, for
 // `pf_client_set_number`.
@@ -278,6 +278,8 @@ typedef struct pf_event {
     struct pf_text text;
     // The protocol's name of an error, such as `room_full`.
     struct pf_text reason;
+    // What the node or the room said itself, which is part of `text`.
+    struct pf_text said;
     // A value.
     struct pf_value value;
     // The value before.
@@ -315,7 +317,7 @@ typedef struct pf_statistics {
 } pf_statistics;
 
 // What the node said about a room.
-typedef struct pf_room_info_t {
+typedef struct pf_room_info {
     // This client's player in the room.
     uint64_t player;
     // The version of the state; 0 if there is none.
@@ -330,7 +332,7 @@ typedef struct pf_room_info_t {
     struct pf_text room_type;
     // The room's key or code; empty if it has none. Valid until the room is freed.
     struct pf_text key;
-} pf_room_info_t;
+} pf_room_info;
 
 // A tree of your own, made by `pf_json_parse`. Free it with `pf_tree_free`.
 typedef struct pf_tree {
@@ -504,6 +506,12 @@ enum pf_code pf_client_list(struct pf_client client,
                             uint32_t limit,
                             uint64_t *request);
 
+// Asks for the node's schema of a room type; the reply is its JSON.
+//
+// # Safety
+// `room_type` points to text, `request` to a place.
+enum pf_code pf_client_schema(struct pf_client client, struct pf_text room_type, uint64_t *request);
+
 // Measures the round trip to the node; the reply is in microseconds.
 //
 // # Safety
@@ -671,6 +679,12 @@ enum pf_code pf_client_list(struct pf_client client,
                             uint32_t limit,
                             uint64_t *request);
 
+// Asks for the node's schema of a room type; the reply is its JSON.
+//
+// # Safety
+// `room_type` points to text, `request` to a place.
+enum pf_code pf_client_schema(struct pf_client client, struct pf_text room_type, uint64_t *request);
+
 // Measures the round trip to the node; the reply is in microseconds.
 //
 // # Safety
@@ -695,7 +709,7 @@ enum pf_code pf_room_state(struct pf_room room, struct pf_value *out);
 //
 // # Safety
 // `out` points to a place.
-enum pf_code pf_room_info(struct pf_room room, struct pf_room_info_t *out);
+enum pf_code pf_room_get_info(struct pf_room room, struct pf_room_info *out);
 
 // Sends the message of this name, without a reply. `json` is the message; empty if it has no
 // members. If the room refuses it, `PF_EVENT_KIND_ERROR` says so.
@@ -747,11 +761,17 @@ enum pf_code pf_client_set_number(struct pf_client client, uint32_t option, uint
 // `text` points to text; `out` and `root` point to places.
 enum pf_code pf_json_parse(struct pf_text text, struct pf_tree *out, struct pf_value *root);
 
+// Keeps a value: `out` is set to a tree of your own with a copy of it, which is `root`.
+//
+// # Safety
+// `out` and `root` point to places.
+enum pf_code pf_value_keep(struct pf_value value, struct pf_tree *out, struct pf_value *root);
+
 // Frees a tree. Its values are stale then.
 enum pf_code pf_tree_free(struct pf_tree tree);
 
-// What a value is. `PF_VALUE_KIND_NONE` if it is stale, or there is none.
-enum pf_value_kind_t pf_value_kind(struct pf_value value);
+// What a value is. `PF_KIND_NONE` if it is stale, or there is none.
+enum pf_kind pf_value_kind(struct pf_value value);
 
 // How many members or elements a value has; 0 if it is neither a map nor a list.
 size_t pf_value_size(struct pf_value value);
@@ -786,6 +806,36 @@ enum pf_code pf_value_entries(struct pf_value value,
                               struct pf_entry *entries,
                               size_t capacity,
                               size_t *written);
+
+// Reads a boolean.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_bool(struct pf_value value, bool *out);
+
+// Reads a signed integer, also of the text that one past 2^53 is.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_i64(struct pf_value value, int64_t *out);
+
+// Reads an unsigned integer, also of the text that one past 2^53 is.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_u64(struct pf_value value, uint64_t *out);
+
+// Reads a number, also one that is not finite.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_f64(struct pf_value value, double *out);
+
+// Reads a text in place: it is valid until the value is stale.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_text(struct pf_value value, struct pf_text *out);
 
 // Decodes bytes, which are base64 in a value. Valid until this thread's next call that returns
 // text made for it.
@@ -817,7 +867,7 @@ enum pf_code pf_room_state(struct pf_room room, struct pf_value *out);
 //
 // # Safety
 // `out` points to a place.
-enum pf_code pf_room_info(struct pf_room room, struct pf_room_info_t *out);
+enum pf_code pf_room_get_info(struct pf_room room, struct pf_room_info *out);
 
 // Sends the message of this name, without a reply. `json` is the message; empty if it has no
 // members. If the room refuses it, `PF_EVENT_KIND_ERROR` says so.
@@ -869,11 +919,17 @@ enum pf_code pf_client_set_number(struct pf_client client, uint32_t option, uint
 // `text` points to text; `out` and `root` point to places.
 enum pf_code pf_json_parse(struct pf_text text, struct pf_tree *out, struct pf_value *root);
 
+// Keeps a value: `out` is set to a tree of your own with a copy of it, which is `root`.
+//
+// # Safety
+// `out` and `root` point to places.
+enum pf_code pf_value_keep(struct pf_value value, struct pf_tree *out, struct pf_value *root);
+
 // Frees a tree. Its values are stale then.
 enum pf_code pf_tree_free(struct pf_tree tree);
 
-// What a value is. `PF_VALUE_KIND_NONE` if it is stale, or there is none.
-enum pf_value_kind_t pf_value_kind(struct pf_value value);
+// What a value is. `PF_KIND_NONE` if it is stale, or there is none.
+enum pf_kind pf_value_kind(struct pf_value value);
 
 // How many members or elements a value has; 0 if it is neither a map nor a list.
 size_t pf_value_size(struct pf_value value);
@@ -908,6 +964,36 @@ enum pf_code pf_value_entries(struct pf_value value,
                               struct pf_entry *entries,
                               size_t capacity,
                               size_t *written);
+
+// Reads a boolean.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_bool(struct pf_value value, bool *out);
+
+// Reads a signed integer, also of the text that one past 2^53 is.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_i64(struct pf_value value, int64_t *out);
+
+// Reads an unsigned integer, also of the text that one past 2^53 is.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_u64(struct pf_value value, uint64_t *out);
+
+// Reads a number, also one that is not finite.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_f64(struct pf_value value, double *out);
+
+// Reads a text in place: it is valid until the value is stale.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_value_text(struct pf_value value, struct pf_text *out);
 
 // Decodes bytes, which are base64 in a value. Valid until this thread's next call that returns
 // text made for it.

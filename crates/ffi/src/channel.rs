@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use playfield_client::{
-    Channel, ChannelEvent, MemberInfo, Payload, Position, Publication,
-};
+use playfield_client::{Channel, ChannelEvent, MemberInfo, Payload, Position, Publication};
 use serde_json::{Value, json};
 
 use crate::client::{ClientCell, PfChannel, PfClient, Shared, lock};
@@ -195,8 +193,7 @@ pub unsafe extern "C" fn pf_client_publish(
         // SAFETY: the caller promises it.
         let (name, bytes) =
             unsafe { (name.text("the channel")?.to_owned(), payload.bytes("the payload")?) };
-        let payload =
-            if is_bytes { Payload::from(bytes) } else { Payload::from(message(bytes)?) };
+        let payload = if is_bytes { Payload::from(bytes) } else { Payload::from(message(bytes)?) };
         // SAFETY: the caller promises it.
         unsafe {
             ask(client, request, |connection| async move {

@@ -158,8 +158,12 @@ impl Shared {
     pub(crate) fn connection(&self) -> Outcome<Connection> {
         let text = match &*lock(&self.link) {
             Link::Open(connection) => return Ok(connection.clone()),
-            Link::Setup(_) => "the client is not connected: call pf_client_connect, and wait for PF_EVENT_KIND_CONNECTED",
-            Link::Connecting(_) => "the client is still connecting: wait for PF_EVENT_KIND_CONNECTED",
+            Link::Setup(_) => {
+                "the client is not connected: call pf_client_connect, and wait for PF_EVENT_KIND_CONNECTED"
+            }
+            Link::Connecting(_) => {
+                "the client is still connecting: wait for PF_EVENT_KIND_CONNECTED"
+            }
             Link::Over => {
                 return Err(Failure::new(PfCode::Closed, "the connection has ended"));
             }
@@ -278,6 +282,7 @@ impl ClientCell {
             name: PfText::of(&happening.name),
             text: PfText::of(text),
             reason: PfText::of(reason),
+            said: PfText::of(failure.map_or("", |failure| &failure.said)),
             value,
             old,
             bytes: PfText::of_bytes(&happening.bytes),
@@ -539,10 +544,7 @@ pub extern "C" fn pf_client_free(client: PfClient) -> PfCode {
 /// # Safety
 /// `out` points to a place.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pf_client_statistics(
-    client: PfClient,
-    out: *mut PfStatistics,
-) -> PfCode {
+pub unsafe extern "C" fn pf_client_statistics(client: PfClient, out: *mut PfStatistics) -> PfCode {
     call(|| {
         // SAFETY: the caller promises it.
         let out = unsafe { place(out, "the place for the statistics") }?;

@@ -209,7 +209,8 @@ pub unsafe extern "C" fn pf_client_list(
         // SAFETY: the caller promises it.
         unsafe {
             ask(client, request, |connection| async move {
-                let pairs: Vec<_> = filter.iter().map(|(name, value)| (&**name, &**value)).collect();
+                let pairs: Vec<_> =
+                    filter.iter().map(|(name, value)| (&**name, &**value)).collect();
                 let room_type = (!room_type.is_empty()).then_some(&*room_type);
                 let rooms = connection.list(room_type, &pairs, limit).await?;
                 Ok(rooms.iter().map(room_info).collect())
@@ -236,6 +237,30 @@ fn room_info(room: &RoomInfo<'_>) -> Value {
     json!({
         "id": room.id, "room_type": room.room_type, "key": room.key, "players": room.players,
         "capacity": room.capacity, "locked": room.locked, "metadata": metadata,
+    })
+}
+
+/// Asks for the node's schema of a room type; the reply is its JSON.
+///
+/// # Safety
+/// `room_type` points to text, `request` to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_client_schema(
+    client: PfClient,
+    room_type: PfText,
+    request: *mut u64,
+) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let room_type = unsafe { room_type.text("the room type") }?.to_owned();
+        // SAFETY: the caller promises it.
+        unsafe {
+            ask(client, request, |connection| async move {
+                let schema = connection.schema(&room_type).await?;
+                // What it writes is JSON.
+                Ok(serde_json::from_str(&schema.to_json()).unwrap_or(Value::Null))
+            })
+        }
     })
 }
 

@@ -113,6 +113,8 @@ pub struct PfEvent {
     pub text: PfText,
     /// The protocol's name of an error, such as `room_full`.
     pub reason: PfText,
+    /// What the node or the room said itself, which is part of `text`.
+    pub said: PfText,
     /// A value.
     pub value: PfValue,
     /// The value before.

@@ -68,12 +68,15 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// The protocol's name of the error, such as `room_full`.
     pub(crate) reason: String,
+    /// The node's own text.
+    pub(crate) said: String,
     pub(crate) retry_after_ms: u64,
 }
 
 impl Failure {
     pub(crate) fn new(code: PfCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), reason: String::new(), retry_after_ms: 0 }
+        let (reason, said) = (String::new(), String::new());
+        Self { code, message: message.into(), reason, said, retry_after_ms: 0 }
     }
 
     pub(crate) fn argument(what: &str, why: impl Display) -> Self {
@@ -117,7 +120,7 @@ impl From<Error> for Failure {
         }
         let reason = error.code().map(|code| code.name().into_owned()).unwrap_or_default();
         let retry_after_ms = error.retry_after().map_or(0, crate::text::milliseconds);
-        Self { code, message, reason, retry_after_ms }
+        Self { code, message, reason, said: error.text().to_owned(), retry_after_ms }
     }
 }
 

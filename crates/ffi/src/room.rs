@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use playfield_client::{
-    Change, ChangeKind, Changes, Dynamic, Error, HeldState, Pattern, Room,
-};
+use playfield_client::{Change, ChangeKind, Changes, Dynamic, Error, HeldState, Pattern, Room};
 use playfield_wire::TreeFormat;
 use playfield_wire::tree::read_value;
 use serde_json::Value;
@@ -111,7 +109,9 @@ impl RoomCell {
         while let Some(change) = now(changes.next()) {
             match change {
                 Ok(change) => {
-                    for (watch, _) in all.iter().filter(|(_, pattern)| pattern.matches(&change.path)) {
+                    for (watch, _) in
+                        all.iter().filter(|(_, pattern)| pattern.matches(&change.path))
+                    {
                         self.happens(changed(*watch, &change));
                     }
                 }
@@ -234,7 +234,10 @@ pub(crate) fn message(bytes: &[u8]) -> Outcome<Value> {
     read_value(TreeFormat::Json, bytes).map_err(|error| Failure::argument("the JSON", error))
 }
 
-fn found(room: PfRoom) -> Outcome<(Arc<ClientCell>, Arc<RoomCell>, Arc<Room<Dynamic>>)> {
+/// A room, with its client.
+type Found = (Arc<ClientCell>, Arc<RoomCell>, Arc<Room<Dynamic>>);
+
+fn found(room: PfRoom) -> Outcome<Found> {
     let cell = handle::find::<RoomCell>(room.id)?;
     let client = handle::find::<ClientCell>(cell.client)?;
     let room = cell.room()?;

@@ -108,7 +108,10 @@ impl Ready {
     /// Waits until a future can go on, the time is over, or someone interrupts.
     pub(crate) fn wait(&self, until: Instant) {
         let mut state = self.lock();
-        while state.tasks.is_empty() && !state.is_interrupted && !std::mem::take(&mut state.is_nudged) {
+        while state.tasks.is_empty()
+            && !state.is_interrupted
+            && !std::mem::take(&mut state.is_nudged)
+        {
             let now = Instant::now();
             if now >= until {
                 return;

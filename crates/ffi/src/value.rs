@@ -160,11 +160,45 @@ pub unsafe extern "C" fn pf_json_parse(
     call(|| {
         // SAFETY: the caller promises it.
         let (text, out, root) = unsafe {
-            (text.bytes("the JSON")?, place(out, "the place for the tree")?, place(root, "the place for the value")?)
+            (
+                text.bytes("the JSON")?,
+                place(out, "the place for the tree")?,
+                place(root, "the place for the value")?,
+            )
         };
         let value = read_value(TreeFormat::Json, text)
             .map_err(|error| Failure::argument("the JSON", error))?;
         *root = Tree::Own(value).publish()?;
+        out.id = root.tree;
+        Ok(())
+    })
+}
+
+/// Keeps a value: `out` is set to a tree of your own with a copy of it, which is `root`.
+///
+/// # Safety
+/// `out` and `root` point to places.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_value_keep(
+    value: PfValue,
+    out: *mut PfTree,
+    root: *mut PfValue,
+) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let (out, root) = unsafe {
+            (place(out, "the place for the tree")?, place(root, "the place for the value")?)
+        };
+        let tree = handle::find::<Tree>(value.tree);
+        let node = with(value, |found| Ok(std::ptr::from_ref(found)))?;
+        if let Ok(tree) = tree
+            && matches!(&*tree, Tree::Own(whole) if std::ptr::eq(whole, node))
+        {
+            // Such a tree never changes: another handle of it is as good as a copy.
+            *root = PfValue::new(handle::insert(tree)?, node);
+        } else {
+            *root = Tree::Own(with(value, |found| Ok(found.clone()))?).publish()?;
+        }
         out.id = root.tree;
         Ok(())
     })
@@ -186,8 +220,11 @@ pub extern "C" fn pf_tree_free(tree: PfTree) -> PfCode {
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_value_kind(value: PfValue) -> PfValueKind {
     let mut found = PfValueKind::None;
-    let code = call(|| with(value, |value| Ok(found = kind(value))));
-    if code == PfCode::Ok { found } else { PfValueKind::None }
+    call(|| {
+        found = with(value, |value| Ok(kind(value)))?;
+        Ok(())
+    });
+    found
 }
 
 /// How many members or elements a value has; 0 if it is neither a map nor a list.
@@ -220,7 +257,8 @@ pub extern "C" fn pf_value_size(value: PfValue) -> usize {
 pub unsafe extern "C" fn pf_value_get(value: PfValue, path: PfText, out: *mut PfValue) -> PfCode {
     call(|| {
         // SAFETY: the caller promises it.
-        let (path, out) = unsafe { (path.text("the path")?, place(out, "the place for the value")?) };
+        let (path, out) =
+            unsafe { (path.text("the path")?, place(out, "the place for the value")?) };
         *out = PfValue::default();
         *out = with(value, |root| {
             let mut found = root;
@@ -259,7 +297,8 @@ pub unsafe extern "C" fn pf_value_member(
 ) -> PfCode {
     call(|| {
         // SAFETY: the caller promises it.
-        let (name, out) = unsafe { (name.text("the name")?, place(out, "the place for the value")?) };
+        let (name, out) =
+            unsafe { (name.text("the name")?, place(out, "the place for the value")?) };
         *out = PfValue::default();
         *out = with(value, |map| {
             map.get(name).map(|found| PfValue::new(value.tree, found)).ok_or_else(|| {
@@ -314,49 +353,86 @@ pub unsafe extern "C" fn pf_value_entries(
     })
 }
 
-macro_rules! getter {
-    ($(#[$about:meta])* $name:ident, $type:ty, $wanted:literal, $read:expr) => {
-        $(#[$about])*
-        ///
-        /// # Safety
-        /// `out` points to a place.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(value: PfValue, out: *mut $type) -> PfCode {
-            call(|| {
-                // SAFETY: the caller promises it.
-                let out = unsafe { place(out, "the place for the value") }?;
-                let read: fn(&Value) -> Option<$type> = $read;
-                *out = with(value, |value| read(value).map_or_else(|| unfit(value, $wanted), Ok))?;
-                Ok(())
-            })
-        }
-    };
+/// Reads a value as a type.
+///
+/// # Safety
+/// `out` is null or points to a place.
+unsafe fn read<T>(
+    value: PfValue,
+    out: *mut T,
+    wanted: &str,
+    reader: impl Fn(&Value) -> Option<T>,
+) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let out = unsafe { place(out, "the place for the value") }?;
+        *out = with(value, |value| reader(value).map_or_else(|| unfit(value, wanted), Ok))?;
+        Ok(())
+    })
 }
 
-getter! {
-    /// Reads a boolean.
-    pf_value_bool, bool, "a boolean", Value::as_bool
+/// Reads a boolean.
+///
+/// # Safety
+/// `out` points to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_value_bool(value: PfValue, out: *mut bool) -> PfCode {
+    // SAFETY: the caller promises it.
+    unsafe { read(value, out, "a boolean", Value::as_bool) }
 }
 
-getter! {
-    /// Reads a signed integer, also of the text that one past 2^53 is.
-    pf_value_i64, i64, "a signed integer of 64 bits", |value| match value {
-        Value::String(text) => text.parse().ok(),
-        value => value.as_i64(),
+/// Reads a signed integer, also of the text that one past 2^53 is.
+///
+/// # Safety
+/// `out` points to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_value_i64(value: PfValue, out: *mut i64) -> PfCode {
+    // SAFETY: the caller promises it.
+    unsafe {
+        read(value, out, "a signed integer of 64 bits", |value| match value {
+            Value::String(text) => text.parse().ok(),
+            value => value.as_i64(),
+        })
     }
 }
 
-getter! {
-    /// Reads an unsigned integer, also of the text that one past 2^53 is.
-    pf_value_u64, u64, "an unsigned integer of 64 bits", |value| match value {
-        Value::String(text) => text.parse().ok(),
-        value => value.as_u64(),
+/// Reads an unsigned integer, also of the text that one past 2^53 is.
+///
+/// # Safety
+/// `out` points to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_value_u64(value: PfValue, out: *mut u64) -> PfCode {
+    // SAFETY: the caller promises it.
+    unsafe {
+        read(value, out, "an unsigned integer of 64 bits", |value| match value {
+            Value::String(text) => text.parse().ok(),
+            value => value.as_u64(),
+        })
     }
 }
 
-getter! {
-    /// Reads a number, also one that is not finite.
-    pf_value_f64, f64, "a number", |value| match value {
+/// Reads a number, also one that is not finite.
+///
+/// # Safety
+/// `out` points to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_value_f64(value: PfValue, out: *mut f64) -> PfCode {
+    // SAFETY: the caller promises it.
+    unsafe { read(value, out, "a number", float) }
+}
+
+/// Reads a text in place: it is valid until the value is stale.
+///
+/// # Safety
+/// `out` points to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_value_text(value: PfValue, out: *mut PfText) -> PfCode {
+    // SAFETY: the caller promises it.
+    unsafe { read(value, out, "a text", |value| value.as_str().map(PfText::of)) }
+}
+
+fn float(value: &Value) -> Option<f64> {
+    match value {
         Value::String(text) => match &**text {
             "NaN" => Some(f64::NAN),
             "Infinity" => Some(f64::INFINITY),
@@ -365,11 +441,6 @@ getter! {
         },
         value => value.as_f64(),
     }
-}
-
-getter! {
-    /// Reads a text in place: it is valid until the value is stale.
-    pf_value_text, PfText, "a text", |value| value.as_str().map(PfText::of)
 }
 
 thread_local! {

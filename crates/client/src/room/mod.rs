@@ -130,7 +130,10 @@ impl<R: Kind> Room<R> {
     #[must_use]
     pub fn hold(self: &Arc<Self>) -> HeldState<R> {
         self.settle();
-        HeldState { mirror: Some(self.shared.with_copy(|copy| copy.read())), room: Arc::clone(self) }
+        HeldState {
+            mirror: Some(self.shared.with_copy(|copy| copy.read())),
+            room: Arc::clone(self),
+        }
     }
 
     /// Waits until an update has come since the last call, also one that waits because the copy is
