@@ -69,6 +69,7 @@ use rooms::lateness::Lateness;
 pub(crate) use rooms::lateness::Stopwatch;
 use rooms::schedule::Schedule;
 use services::HostedService;
+use session::by_number::ByNumber;
 use session::rates::Rates;
 use session::round_trips;
 use snapshots::Snapshots;
@@ -97,7 +98,7 @@ pub(crate) struct Shard {
     rooms: Rooms,
     by_id: HashMap<RoomId, RoomKey>,
     /// The sessions that can be resumed, by number.
-    by_session: HashMap<u64, ConnectionKey>,
+    by_session: ByNumber,
     services: Vec<HostedService>,
     /// By which services reach rooms; `None` in tests of the shard alone.
     handle: Option<NodeHandle>,
@@ -198,7 +199,7 @@ impl Shard {
             turn: 0,
             rooms: Rooms::new(),
             by_id: HashMap::new(),
-            by_session: HashMap::new(),
+            by_session: ByNumber::default(),
             services: Vec::new(),
             handle: None,
             schedule: Schedule::default(),

@@ -22,6 +22,7 @@ use playfield_wire::{Format, RoomNumber};
 use crate::addresses::Tally;
 use crate::shard::connection::buffers::{Buffers, Outbox};
 use crate::shard::connection::share::Taken;
+use crate::shard::connection::timeouts::NO_SLOT;
 use crate::shard::connection::transport::{Dialect, Input};
 use crate::shard::devices::OwnDevice;
 use crate::shard::keys::{ConnectionKey, OfConnection};
@@ -68,9 +69,9 @@ pub(crate) struct Connection {
     pub(crate) unfinished_since: Moment,
     /// When it is next looked at.
     pub(crate) look_at: Moment,
-    /// When the wheel of timeouts next comes to it: not later. An earlier time may replace a later
-    /// one, which then means nothing when it comes.
-    pub(crate) comes_up_at: Moment,
+    /// The slot of the wheel of timeouts in which it comes up next. It may be left behind in later
+    /// ones, where it means nothing.
+    pub(crate) slot: u64,
     /// Input that is not a whole frame yet, or that came while nothing is read.
     pub(crate) partial: Partial,
     outbox: Option<Box<Outbox>>,
@@ -190,7 +191,7 @@ impl Connection {
             unheard_bytes: 0,
             unfinished_since: Moment::NEVER,
             look_at: Moment::NEVER,
-            comes_up_at: Moment::NEVER,
+            slot: NO_SLOT,
             partial: Partial::default(),
             outbox: None,
             layer_bytes: 0,
@@ -250,8 +251,8 @@ impl Connection {
     /// Whether its client has yet to send the rest of a message.
     fn is_unfinished(&self) -> bool {
         let is_begun = match &self.input {
-            Input::Native | Input::Service(_) => !self.partial.is_empty(),
-            Input::WebSocket(decoder) => !self.partial.is_empty() || decoder.is_unfinished(),
+            Input::Native | Input::Service(_) | Input::WebSocket(None) => !self.partial.is_empty(),
+            Input::WebSocket(Some(decoder)) => !self.partial.is_empty() || decoder.is_unfinished(),
             _ => false,
         };
         is_begun && self.takes_input()
@@ -303,7 +304,7 @@ impl Connections {
         let is_dirty = connection.unsent() > 0;
         connection.dirty = is_dirty;
         // The wheel of this shard does not know it yet.
-        connection.comes_up_at = Moment::NEVER;
+        connection.slot = NO_SLOT;
         let key = self.slab.insert(connection);
         if is_dirty {
             self.dirty.push(key);
@@ -331,6 +332,11 @@ impl Connections {
 
     pub(crate) fn len(&self) -> usize {
         self.slab.len()
+    }
+
+    /// The key of the connection in a place of the slab.
+    pub(crate) fn key_at(&self, place: usize) -> Option<ConnectionKey> {
+        self.slab.key_at(place)
     }
 
     pub(crate) fn keys(&self) -> Vec<ConnectionKey> {
@@ -514,7 +520,7 @@ impl Connections {
     pub(crate) fn lose(&mut self, key: ConnectionKey, room: RoomNumber, messages: u32) {
         let Some(connection) = self.slab.get_mut(key) else { return };
         if let Some(session) = connection.session.as_deref_mut()
-            && let Some(resumption) = session.resumption.as_deref_mut()
+            && let Some(resumption) = session.resumption.as_mut()
         {
             resumption.log.lose(Some(room), u64::from(messages));
             connection.logged = narrowed(resumption.log.memory());

@@ -14,7 +14,6 @@ use playfield_wire::server::Resumed;
 
 use crate::addresses::{Address, Pace};
 use crate::auth::Identity;
-use crate::memory::shrink_map;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
@@ -89,7 +88,7 @@ impl Shard {
             let here = self.delivery.shard;
             if self.delivery.node.away.shard_of(session, home) != here {
                 self.send_to_session(key, comeback);
-            } else if let Some(&place) = self.by_session.get(&session) {
+            } else if let Some(place) = self.by_session.get(session, &self.delivery.connections) {
                 let began = self.stopwatch.read();
                 self.resume(key, place, *comeback);
                 self.charge_since(place, began);
@@ -123,7 +122,7 @@ impl Shard {
         let Identity { user, tickets_only, .. } = &opening.identity;
         let is_same_user =
             session.user() == user.as_deref() && session.is_tickets_only() == *tickets_only;
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_mut() else { return };
         if !resumption.takes(token) {
             return self.open_instead(from, opening);
         }
@@ -148,7 +147,7 @@ impl Shard {
             self.delivery.counters.resumes_refused += 1;
             return self.refuse_hello(from, &error);
         }
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_mut() else { return };
         let lost = match resumption.log.resume(received) {
             Ok(lost) => lost,
             Err(NotResumed::NeverSent(error)) => {
@@ -188,7 +187,7 @@ impl Shard {
         let left =
             copies.iter().map(|copy| copy.room).filter(|room| session.has_left(*room)).collect();
         let number = session.number;
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_mut() else { return };
         resumption.renew(token);
         resumption.returned_at = at.into();
         let gone = resumption.log.gone();
@@ -311,9 +310,14 @@ impl Shard {
 
     /// This shard no longer has a session: it moves to `shard`, or has ended, and then `shard` is
     /// the one that opened it.
-    pub(in crate::shard) fn forget_session(&mut self, number: u64, home: u16, shard: u16) {
-        self.by_session.remove(&number);
-        shrink_map(&mut self.by_session);
+    pub(in crate::shard) fn forget_session(
+        &mut self,
+        number: u64,
+        key: ConnectionKey,
+        home: u16,
+        shard: u16,
+    ) {
+        self.by_session.remove(number, key, &self.delivery.connections);
         if shard != self.delivery.shard {
             self.delivery.node.away.moved(number, home, shard);
         }
@@ -345,7 +349,7 @@ impl Shard {
             if let Some(round_trips) = session.round_trips() {
                 round_trips.restart(now);
             }
-            if let Some(resumption) = session.resumption.as_deref_mut() {
+            if let Some(resumption) = session.resumption.as_mut() {
                 resumption.presence = Presence::Away { since: now.into() };
             }
         }
@@ -396,7 +400,7 @@ impl Shard {
     pub(in crate::shard) fn expire_away(&mut self, key: ConnectionKey) {
         let (now, grace) = (self.now, self.delivery.node.config.session_grace());
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
-        let Some(since) = session.resumption.as_deref().and_then(Resumption::away_since) else {
+        let Some(since) = session.resumption.as_ref().and_then(Resumption::away_since) else {
             return;
         };
         let mut over = Vec::new();
