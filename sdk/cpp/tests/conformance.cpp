@@ -98,9 +98,9 @@ std::string control(const std::string &server, const std::string &path) {
 /// Something that happened, kept until a step expects it.
 struct Happened {
     std::string kind;
-    std::string name;
-    Document value;
-    Error error;
+    std::string name = {};
+    Document value = {};
+    Error error = {};
     std::uint64_t number = 0;
     bool yes = false;
 };

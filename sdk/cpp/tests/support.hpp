@@ -36,8 +36,8 @@ namespace test {
 
 #define CHECK_EQUAL(one, other)                                                                    \
     do {                                                                                           \
-        auto &&a = (one);                                                                          \
-        auto &&b = (other);                                                                        \
+        auto a = (one);                                                                            \
+        auto b = (other);                                                                          \
         if (!(a == b)) {                                                                           \
             std::ostringstream what;                                                               \
             what << #one << " is " << a << ", not " << b;                                          \

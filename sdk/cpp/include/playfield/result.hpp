@@ -117,7 +117,8 @@ public:
     const T *operator->() const { return &value(); }
 
     /// The error. Only if there is no value.
-    const Error &error() const { return std::get<1>(held_); }
+    const Error &error() const & { return std::get<1>(held_); }
+    Error error() && { return std::move(std::get<1>(held_)); }
 
 private:
     void require() const {
@@ -138,7 +139,8 @@ public:
     void value() const {
         if (error_) detail::raise(*error_);
     }
-    const Error &error() const { return *error_; }
+    const Error &error() const & { return *error_; }
+    Error error() && { return *std::move(error_); }
 
 private:
     std::optional<Error> error_;
