@@ -36,6 +36,14 @@ pub(crate) struct Lab {
     far: Map<u32, Spot>,
     #[sync(hidden)]
     held: Map<u32, Deferred<Hold>>,
+    #[sync(hidden)]
+    greeting: String,
+}
+
+#[derive(Data, Default)]
+pub(crate) struct Setup {
+    /// What each player is told on joining; nothing if it is empty.
+    greeting: String,
 }
 
 #[derive(State, Data, Clone, Default)]
@@ -101,24 +109,61 @@ pub(crate) enum Change {
     Text(String),
     Data(Bytes),
     Maybe(Option<u32>),
-    Grid { at: u32, value: u8 },
-    Point { x: i32, y: i32 },
+    Grid {
+        at: u32,
+        value: u8,
+    },
+    Point {
+        x: i32,
+        y: i32,
+    },
     Shape(Shape),
     Push(i32),
-    Insert { at: u32, value: i32 },
-    Set { at: u32, value: i32 },
-    Remove { at: u32 },
-    Move { from: u32, to: u32 },
+    Insert {
+        at: u32,
+        value: i32,
+    },
+    Set {
+        at: u32,
+        value: i32,
+    },
+    Remove {
+        at: u32,
+    },
+    Move {
+        from: u32,
+        to: u32,
+    },
     Sort,
     Clear,
+    /// The numbers below this one.
+    Fill(u32),
     PushUnit(Unit),
-    CountUnit { at: u32, count: u32 },
-    RemoveUnit { at: u32 },
-    Count { key: String, value: u32 },
-    Uncount { key: String },
-    Item { id: u32, unit: Unit },
-    CountItem { id: u32, count: u32 },
-    RemoveItem { id: u32 },
+    CountUnit {
+        at: u32,
+        count: u32,
+    },
+    RemoveUnit {
+        at: u32,
+    },
+    Count {
+        key: String,
+        value: u32,
+    },
+    Uncount {
+        key: String,
+    },
+    Item {
+        id: u32,
+        unit: Unit,
+    },
+    CountItem {
+        id: u32,
+        count: u32,
+    },
+    RemoveItem {
+        id: u32,
+    },
     Tag(String),
     Untag(String),
     Purse(u32),
@@ -126,8 +171,13 @@ pub(crate) enum Change {
     Draw(u8),
     Secret(u32),
     Masked(u32),
-    Far { id: u32, at: u32 },
-    Unfar { id: u32 },
+    Far {
+        id: u32,
+        at: u32,
+    },
+    Unfar {
+        id: u32,
+    },
     Sight(u32),
 }
 
@@ -240,6 +290,11 @@ pub(crate) struct Said {
 }
 
 #[derive(Message)]
+pub(crate) struct Greeted {
+    text: String,
+}
+
+#[derive(Message)]
 pub(crate) struct Number {
     number: u32,
     filling: Bytes,
@@ -274,16 +329,25 @@ pub(crate) struct Ending;
         Do, Note, Echo, Nothing, Refuse, Hold, Release, Say, Burst, Rare, Kick, Close, Panic,
         Describe
     ),
-    events(Said, Number, Came, Went, Lost, Returned, Ending),
+    events(Said, Greeted, Number, Came, Went, Lost, Returned, Ending),
     sync_hz = 50,
     capacity = 8,
     grace_ms = 60_000
 )]
 impl Room for Lab {
+    type Options = Setup;
+
+    fn create(setup: Setup, _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self { greeting: setup.greeting, ..Self::default() })
+    }
+
     fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         let name = player.name().to_owned();
         self.players.insert(player.id(), Seat { name, connected: true, sight: 0, purse: 0 });
         cx.emit_except(player.id(), &Came { player: player.id() });
+        if !self.greeting.is_empty() {
+            cx.emit_to(player.id(), &Greeted { text: self.greeting.clone() });
+        }
         Ok(())
     }
 
@@ -358,6 +422,7 @@ impl Lab {
             }
             Change::Sort => self.list.sort_by(Ord::cmp),
             Change::Clear => self.list.clear(),
+            Change::Fill(count) => self.list = (0..count.min(50_000) as i32).collect(),
             Change::PushUnit(unit) => self.units.push(unit),
             Change::CountUnit { at: place, count } => {
                 self.units.get_mut(at(place)).ok_or("there is no such unit")?.count = count;

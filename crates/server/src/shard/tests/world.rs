@@ -598,7 +598,10 @@ impl World {
 
     /// Whether the node has ended the connection.
     pub(super) fn is_over(&self, client: Client) -> bool {
-        self.peers[client].ended || self.peers[client].place.is_none()
+        let moves = |parcel: &Parcel| matches!(parcel, Parcel::Moved(of, _) if *of == client);
+        let peer = &self.peers[client];
+        let has_no_place = || peer.place.is_none() && !self.parcels.iter().flatten().any(moves);
+        peer.ended || has_no_place()
     }
 
     /// The shard and the key of the client's connection.
