@@ -550,6 +550,7 @@ impl Shard {
     /// What happened so far, and what there is.
     pub(crate) fn counters(&mut self) -> Counters {
         let lateness_us_max = std::mem::take(&mut self.delivery.counters.lateness_us_max);
+        let evicted = self.delivery.channels.home.evicted();
         Counters {
             connections: self.delivery.connections.len() as u64 - self.sessions_away,
             sessions: self.sessions,
@@ -557,6 +558,8 @@ impl Shard {
             rooms: self.rooms.len() as u64,
             channels: self.delivery.channels.home.len() as u64,
             subscriptions: self.delivery.channels.subscriptions,
+            history_evicted: evicted.by_node,
+            history_evicted_by_address: evicted.by_creator,
             devices: self.delivery.devices.count,
             devices_silent: self.delivery.devices.silent,
             devices_taken_over: self.delivery.devices.taken_over,
