@@ -261,6 +261,7 @@ class Client:
 
     async def _restore(self) -> asyncio.StreamReader | None:
         """Connects again, for as long as the node keeps the session."""
+        self._writer.transport.abort()
         end = time.monotonic() + max(self._core.grace, 1.0)
         delay = _DELAY_MIN
         while time.monotonic() < end:
@@ -345,7 +346,7 @@ class Client:
     def _on_new_session(self, session: int) -> None:
         self.session = session
         for room in self._rooms.values():
-            room._end(Refused(None, "the session was not kept; join the room again"))
+            room._end(Refused("connection_lost", "the session was not kept; join the room again"))
         self._rooms.clear()
         self._status("new_session")
 
@@ -453,6 +454,9 @@ class Client:
 
     def _on_missed(self, number: int, events: int) -> None:
         log.warning("%d events of room %d were missed", events, number)
+        if number in self._rooms:
+            for function in self._rooms[number]._missed:
+                call(function, events)
 
     def _on_state(self, number: int, version: int, changes: list) -> None:
         if number in self._rooms:
@@ -462,6 +466,9 @@ class Client:
         log.warning("%s (%s)", text, code)
         if number is None:
             self._error = Refused(code, text)
+        elif number in self._rooms:
+            for function in self._rooms[number]._refused:
+                call(function, Refused(code, text))
 
     def _on_retry_after(self, seconds: float) -> None:
         self._wait = seconds
