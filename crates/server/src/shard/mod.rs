@@ -18,6 +18,7 @@ mod delivery;
 pub(crate) mod devices;
 mod held_events;
 pub(crate) mod keys;
+mod log_limit;
 pub(crate) mod mail;
 mod moment;
 mod parcels;
@@ -62,6 +63,7 @@ use connection::{Connection, Connections};
 use delivery::Delivery;
 use devices::ShardDevices;
 use keys::{ConnectionKey, RoomKey};
+use log_limit::LogLimit;
 use mail::ShardMail;
 use rooms::Rooms;
 use rooms::join::{JoinRequest, Joiner};
@@ -192,6 +194,8 @@ impl Shard {
             congested: vec![false; shards],
             background,
             counters: Counters::default(),
+            publications_logged: LogLimit::default(),
+            pushes_logged: LogLimit::default(),
             visited: None,
         };
         Self {
