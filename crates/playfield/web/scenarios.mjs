@@ -1,6 +1,6 @@
 // Plays the conformance scenarios (conformance/README.md) with the browser's client. Run by
-// `cargo test -p playfield-conformance`, with the URL of a scenario server. Prints what was left out
-// and how many scenarios were played, or what failed.
+// `cargo test -p playfield-conformance`, with the URL of a scenario server, in each of its formats.
+// Prints what was left out and how many scenarios were played, or what failed.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -38,8 +38,9 @@ class Queue {
 
 const show = (value) => JSON.stringify(value);
 
-/** Whether values are equal, however their integers are written. */
+/** Whether values are equal, however their integers are written. In `packed` floats are numbers. */
 const isEqual = (expected, found) => {
+  if (typeof found === "number" && (Math.fround(expected) === found || String(found) === expected)) return true;
   if (typeof expected === "number" && typeof found === "string") return String(expected) === found;
   if (typeof expected === "string" && typeof found === "number") return String(found) === expected;
   if (typeof expected === "number" && typeof found === "number") {
@@ -59,7 +60,7 @@ const equal = (expected, found) => {
 
 /** Checks an error against what a step has as `refused`. */
 const refusedAs = ({ code, text }, error) => {
-  if (String(error.code) !== code) throw new Error(`the code is ${error.code}: ${error.message}`);
+  if (code !== undefined && String(error.code) !== code) throw new Error(`the code is ${error.code}: ${error.message}`);
   if (text !== undefined && text !== error.message) throw new Error(`the text is ${error.message}`);
 };
 /** The result, or `undefined` if it was refused as the step says. */
@@ -82,7 +83,7 @@ class Client {
   answers = new Map();
   channels = new Map();
 
-  constructor(link, { name, token }) {
+  constructor(link, format, { name, token }) {
     this.link = link;
     this.opened = new Promise((opens, fails) => {
       const on = {
@@ -95,7 +96,7 @@ class Client {
           fails(Object.assign(new Error(text), { code }));
         },
       };
-      const how = { url: `ws://${link}/`, token, backoffMs: 5, backoffMsMax: 20 };
+      const how = { url: `ws://${link}/`, format, token, backoffMs: 5, backoffMsMax: 20 };
       this.connection = connect(name, on, how);
     });
   }
@@ -180,6 +181,8 @@ const actions = {
   cut: (client) => client.action("cut"),
   mend: (client) => client.action("mend"),
   move: (client) => client.action("move"),
+  alone: (client) => client.action("alone"),
+  stop: (client) => client.action("stop"),
   lose_patch: (client) => client.action("lose_patch"),
   subscribe: async (client, step) => {
     const events = new Queue();
@@ -201,6 +204,17 @@ const actions = {
       if (step.presence) on.presence = presence;
       const subscription = client.connection.subscribe(step.channel, on);
     }));
+  },
+  list: async (client, step) => {
+    const { type, filter, limit, rooms } = step;
+    const listed = await taken(step, client.connection.list({ roomType: type, filter, limit }));
+    if (!listed) return;
+    if (listed.length !== rooms.length) throw new Error(`there are ${listed.length}: ${show(listed)}`);
+    for (const room of rooms) {
+      // A member that is absent is null.
+      const isLike = (one) => Object.keys(room).every((name) => isEqual(room[name], one[name] ?? null));
+      if (!listed.some(isLike)) throw new Error(`${show(room)} is not in ${show(listed)}`);
+    }
   },
   unsubscribe: (client, step) => {
     client.channels.get(step.channel).subscription.unsubscribe();
@@ -270,7 +284,7 @@ const filled = (value, run, clients) => {
 
 const leftOut = read("clients/playfield.js.json");
 
-async function play({ steps }, run) {
+async function play({ steps }, run, format) {
   const clients = new Map();
   for (const [index, raw] of steps.entries()) {
     let timer;
@@ -281,7 +295,7 @@ async function play({ steps }, run) {
       const step = filled(raw, run, clients), kind = step.do ?? step.expect;
       if (leftOut.steps[kind] !== undefined) return;
       if (kind === "connect") {
-        const client = new Client(await control("/link"), { name: step.client, ...step });
+        const client = new Client(await control("/link"), format, { name: step.client, ...step });
         await taken(step, client.opened);
         return clients.set(step.client, client);
       }
@@ -311,10 +325,12 @@ for (const file of readdirSync(new URL("scenarios/", root)).sort()) {
       console.log(`left out: ${scenario.name}: ${why}`);
       continue;
     }
-    try {
-      await play(scenario, `j${++runs}`);
-    } catch (error) {
-      failed.push(`${scenario.name}: ${error.message}`);
+    for (const format of leftOut.formats) {
+      try {
+        await play(scenario, `j${++runs}`, format);
+      } catch (error) {
+        failed.push(`${scenario.name}, ${format}: ${error.message}`);
+      }
     }
   }
 }
