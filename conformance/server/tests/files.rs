@@ -21,6 +21,8 @@ const ACTIONS: &[(&str, &[&str])] = &[
     ("cut", &[]),
     ("mend", &[]),
     ("move", &[]),
+    ("alone", &[]),
+    ("stop", &[]),
     ("lose_patch", &[]),
     ("list", &["type?", "filter?", "limit?", "rooms?", "refused?"]),
     ("schema", &["type", "has?", "refused?"]),

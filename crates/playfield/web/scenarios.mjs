@@ -60,7 +60,7 @@ const equal = (expected, found) => {
 
 /** Checks an error against what a step has as `refused`. */
 const refusedAs = ({ code, text }, error) => {
-  if (String(error.code) !== code) throw new Error(`the code is ${error.code}: ${error.message}`);
+  if (code !== undefined && String(error.code) !== code) throw new Error(`the code is ${error.code}: ${error.message}`);
   if (text !== undefined && text !== error.message) throw new Error(`the text is ${error.message}`);
 };
 /** The result, or `undefined` if it was refused as the step says. */
@@ -181,6 +181,8 @@ const actions = {
   cut: (client) => client.action("cut"),
   mend: (client) => client.action("mend"),
   move: (client) => client.action("move"),
+  alone: (client) => client.action("alone"),
+  stop: (client) => client.action("stop"),
   lose_patch: (client) => client.action("lose_patch"),
   subscribe: async (client, step) => {
     const events = new Queue();
@@ -203,11 +205,14 @@ const actions = {
       const subscription = client.connection.subscribe(step.channel, on);
     }));
   },
-  list: async (client, { type, filter, limit, rooms }) => {
-    const listed = await client.connection.list({ roomType: type, filter, limit });
+  list: async (client, step) => {
+    const { type, filter, limit, rooms } = step;
+    const listed = await taken(step, client.connection.list({ roomType: type, filter, limit }));
+    if (!listed) return;
     if (listed.length !== rooms.length) throw new Error(`there are ${listed.length}: ${show(listed)}`);
     for (const room of rooms) {
-      const isLike = (one) => Object.keys(room).every((name) => isEqual(room[name], one[name]));
+      // A member that is absent is null.
+      const isLike = (one) => Object.keys(room).every((name) => isEqual(room[name], one[name] ?? null));
       if (!listed.some(isLike)) throw new Error(`${show(room)} is not in ${show(listed)}`);
     }
   },

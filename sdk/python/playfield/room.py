@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import Refused
-from ._feed import Feed
+from ._feed import WAITING_MAX, Feed
 from ._values import View, call, dump, load, matches, view
 
 if TYPE_CHECKING:
@@ -52,7 +53,11 @@ class Room:
         self._state: Any = None
         self._read_version = -1
         self._events: dict[str | None, list[Callable]] = {}
+        self._missed: list[Callable] = []
+        self._refused: list[Callable] = []
         self._feeds: list[Feed] = []
+        # What came before anyone listened; ``None`` once someone does.
+        self._early: deque | None = deque(maxlen=WAITING_MAX)
         self._changes: list[tuple[list[str], Callable]] = []
         self._waiters: list[asyncio.Future] = []
         self._has_state = client._loop.create_future()
@@ -69,22 +74,38 @@ class Room:
 
     def on(self, event: str | None, function: Callable) -> Callable:
         """Call ``function(payload)`` for each event of this name, or ``function(name, payload)``
-        for each event if the name is ``None``."""
+        for each event if the name is ``None``. Whoever listens first gets what came before, the
+        last 1,024 events."""
         self._events.setdefault(event, []).append(function)
+        self._listen()
         return function
 
     def events(self) -> Feed:
         """The events from now on: ``async for name, payload in room.events()``. It raises
-        :class:`Refused` once this client is no longer in the room.
+        :class:`Refused` once this client is no longer in the room. Whoever listens first gets what
+        came before.
 
         1,024 events wait at most; past that the oldest is dropped, and counted in ``dropped``.
         """
         feed = Feed()
+        self._feeds.append(feed)
         if self.left is None:
-            self._feeds.append(feed)
+            self._listen()
         else:
+            self._release()
             feed.end(self.left)
         return feed
+
+    def on_missed(self, function: Callable[[int], Any]) -> Callable:
+        """Call ``function(events)``, before the next event, if so many were missed: more happened
+        while the connection was lost than the node keeps."""
+        self._missed.append(function)
+        return function
+
+    def on_refused(self, function: Callable[[Refused], Any]) -> Callable:
+        """Call ``function(refused)`` whenever a message of :meth:`send` was refused."""
+        self._refused.append(function)
+        return function
 
     def on_change(self, pattern: str, function: Callable) -> Callable:
         """Call ``function(path, old, new)`` whenever a place of the state changes.
@@ -156,8 +177,23 @@ class Room:
                     values = [None if text is None else json.loads(text) for text in (old, new)]
                     call(function, tuple(path), *values)
 
+    def _listen(self) -> None:
+        """Someone listens: what came before follows, when others have had time to begin, too."""
+        if self._early is not None:
+            self._client._loop.call_soon(self._release)
+
+    def _release(self) -> None:
+        early, self._early = self._early, None
+        for name, value in early or ():
+            self._deliver(name, value)
+
     def _event(self, name: str, payload: bytes) -> None:
-        value = load(payload)
+        if self._early is None:
+            self._deliver(name, load(payload))
+        else:
+            self._early.append((name, load(payload)))
+
+    def _deliver(self, name: str, value: Any) -> None:
         for function in self._events.get(name, ()):
             call(function, value)
         for function in self._events.get(None, ()):
@@ -168,6 +204,8 @@ class Room:
     def _end(self, why: Refused) -> None:
         self.state  # The last copy stays.
         self.left = why
+        if self._feeds or self._events:
+            self._release()
         for future in [*self._waiters, self._has_state]:
             if not future.done():
                 future.set_exception(why)

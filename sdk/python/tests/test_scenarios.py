@@ -120,9 +120,11 @@ async def taken(step, doing):
     """What was done, or ``None`` if it was refused as the step says."""
     if "refused" not in step:
         return await doing
-    with pytest.raises(playfield.Refused) as refused:
+    kinds = (playfield.Refused, playfield.SchemaError)
+    with pytest.raises(kinds[:1] if step["refused"] else kinds) as refused:
         await doing
-    is_refused(step["refused"], refused.value)
+    if step["refused"]:
+        is_refused(step["refused"], refused.value)
 
 
 def is_refused(expected, error):
@@ -173,7 +175,11 @@ class Player:
         name = step.get("room", "room")
         room = await taken(step, joining)
         if room is not None:
-            self.rooms[name], self.events[name] = room, room.events()
+            happened = asyncio.Queue()
+            room.on(None, lambda event, payload: happened.put_nowait((event, payload)))
+            room.on_missed(lambda events: happened.put_nowait((None, events)))
+            room.on_refused(lambda error: happened.put_nowait((None, error.code)))
+            self.rooms[name], self.events[name] = room, happened
 
     def _room(self, step):
         return self.rooms[step.get("room", "room")]
@@ -228,6 +234,12 @@ class Player:
 
     async def move(self, step):
         await self._action("move")
+
+    async def alone(self, step):
+        await self._action("alone")
+
+    async def stop(self, step):
+        await self._action("stop")
 
     async def lose_patch(self, step):
         await self._action("lose_patch")
@@ -298,10 +310,17 @@ class Player:
             raise AssertionError(f"the state is {room.state!r}") from None
 
     async def event(self, step):
-        name, payload = await self.events[step.get("room", "room")].__anext__()
+        name, payload = await self.events[step.get("room", "room")].get()
         assert name == step["event"], payload
         if "payload" in step:
             equal(step["payload"], payload)
+
+    async def missed(self, step):
+        name, events = await self.events[step.get("room", "room")].get()
+        assert name is None and events == step.get("events", events)
+
+    async def error(self, step):
+        assert await self.events[step.get("room", "room")].get() == (None, step["code"])
 
     async def answer(self, step):
         asking = self.answers.pop(step["as"])

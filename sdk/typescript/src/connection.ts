@@ -7,8 +7,8 @@ import { makeChannels } from "./channels.js";
 import type { Code } from "./codes.js";
 import { makeDevices } from "./device.js";
 import { DecodeError, PlayfieldError } from "./error.js";
-import { json, packed } from "./format.js";
-import { type Entry, type Inside, type Mutable, TOO_MUCH, UNCONFIRMED_LENGTH_MAX } from "./links.js";
+import { isLonger, json, packed } from "./format.js";
+import { type Entry, type Inside, type Mutable, TOO_LARGE, TOO_MUCH, UNCONFIRMED_LENGTH_MAX } from "./links.js";
 import type { Message } from "./messages.js";
 import { Outbox } from "./outbox.js";
 import { DOUBT_MS, now, Pulse } from "./pulse.js";
@@ -111,8 +111,9 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
   let socket: WebSocket | undefined, began = 0, isWelcome = false;
   // How many attempts there were, how long they took, and since when the connection is lost.
   let attempts = 0, tried = 0, lostAt: number | null = null, wasWelcome = false;
-  // How long the node keeps the session after a lost connection.
-  let graceMs = 0;
+  // How long the node keeps the session after a lost connection, and the most bytes that it takes
+  // in a message.
+  let graceMs = 0, bytesMax = Infinity;
   // What the node said on this connection: how long to wait; and whether it refused a token that
   // was renewed.
   let retryAfter = 0, isRenewed = false;
@@ -134,10 +135,14 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
   const put = (message: Message): void => {
     if (isWelcome) write(format.write(message));
   };
-  /** Sends a message that counts, now or when it can. Returns its count, or 0 if too much waits. */
+  /**
+   * Sends a message that counts, now or when it can. Returns its count; 0 if too much waits, and -1
+   * if it is larger than the node takes.
+   */
   const post = (message: Message): number => {
     if (connection.status === "ended" || outbox.length >= UNCONFIRMED_LENGTH_MAX) return 0;
     const frame = format.write(message);
+    if (isLonger(frame, bytesMax)) return -1;
     if (token || !isWelcome) outbox.keep(frame, message.request !== undefined);
     if (isWelcome) write(frame);
     return ++outbox.sent;
@@ -152,7 +157,8 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
   const ask = (message: Message, entry: Omit<Entry, "count">): number => {
     const request = ++requests;
     const count = post({ ...message, request });
-    if (count) waiting.set(request, { ...entry, count });
+    if (count > 0) waiting.set(request, { ...entry, count });
+    else if (count < 0) queueMicrotask(() => entry.reject("too_large", `${TOO_LARGE}, ${bytesMax} bytes`));
     return count && request;
   };
   /** Fails the requests that `which` selects. */
@@ -276,7 +282,7 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     ...channels.handlers,
     ...devices.handlers,
     registered: (message) => answer(message, message),
-    welcome: ({ resume = "", grace_ms: grace, heartbeat_ms, resumed }) => {
+    welcome: ({ resume = "", grace_ms: grace, heartbeat_ms, max_message_bytes, resumed }) => {
       const wasLost = lostAt !== null, away = lostAt === null ? 0 : now() - lostAt;
       if (resumed) {
         if (!token || !outbox.confirm(resumed.received)) return end("bad_message", "a welcome is wrong");
@@ -286,6 +292,7 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
         outbox.begin();
       }
       graceMs = grace;
+      bytesMax = max_message_bytes ?? Infinity;
       token = grace > 0 ? resume : "";
       heartbeat = heartbeat_ms || 30_000;
       isWelcome = wasWelcome = true;

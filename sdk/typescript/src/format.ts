@@ -28,6 +28,12 @@ export function toJson(value: unknown): string {
   });
 }
 
+/** Whether a frame has more bytes than this. */
+export const isLonger = (frame: Frame, bytes: number): boolean =>
+  // A character of a text has at most three.
+  frame.length * (typeof frame === "string" ? 3 : 1) > bytes &&
+  (typeof frame === "string" ? new TextEncoder().encode(frame).length : frame.length) > bytes;
+
 const bytesOf = (data: unknown): Uint8Array => {
   if (data instanceof ArrayBuffer) return new Uint8Array(data);
   if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);

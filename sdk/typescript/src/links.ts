@@ -73,6 +73,7 @@ export interface Schemas {
   want(roomType: string, use: (schema: Schema) => void, fail: (code: Code, text: string) => void): void;
 }
 
+export const TOO_LARGE = "the message is larger than the server takes";
 export const TOO_MUCH = "too much was sent that the server has not confirmed; try again when it has";
 
 /**

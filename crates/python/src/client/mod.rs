@@ -11,7 +11,8 @@ use playfield_client::core::{
     Url,
 };
 use playfield_state::{Bytes, Data};
-use playfield_wire::{Format, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -43,14 +44,26 @@ fn transport(url: &Url) -> PyResult<Transport> {
     Ok(Transport::WebSocket { host, target, key, masks: Masks::seeded(seed) })
 }
 
+/// Why a command was not queued: as the package's own exception, if the protocol has a code for it.
 fn refused(error: CommandError) -> PyErr {
-    PyRuntimeError::new_err(error.to_string())
+    let code = match error {
+        CommandError::TooLarge { .. } => ErrorCode::TooLarge,
+        CommandError::Busy { .. } => ErrorCode::Busy,
+        CommandError::NotJoined { .. } => ErrorCode::NotJoined,
+        CommandError::Unconfirmed { .. } => ErrorCode::Limit,
+        _ => return PyRuntimeError::new_err(error.to_string()),
+    };
+    Python::attach(|py| exception(py, "Refused", (code.name(), error.to_string())))
 }
 
 /// What does not match the node's schema, as an exception of the package.
 fn mismatch(py: Python<'_>, what: String) -> PyErr {
-    let class = py.import("playfield._errors").and_then(|module| module.getattr("SchemaError"));
-    match class.and_then(|class| class.call1((what,))) {
+    exception(py, "SchemaError", (what,))
+}
+
+fn exception<'py>(py: Python<'py>, name: &str, with: impl PyCallArgs<'py>) -> PyErr {
+    let class = py.import("playfield._errors").and_then(|module| module.getattr(name));
+    match class.and_then(|class| class.call1(with)) {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
     }
