@@ -7,7 +7,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python laws kills cuts lint tools bench bench-peers bench-python counts fuzz conformance fmt clean
+.PHONY: help run test python test-python typescript test-typescript laws kills cuts lint tools bench bench-peers bench-python counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -24,6 +24,7 @@ test: ## run all tests, those in the documentation too
 	@if command -v node >/dev/null 2>&1; then node --test crates/playfield/web/*.test.mjs; \
 	else echo "playfield: node is missing, so the test of the browser's client (crates/playfield/web) is left out."; fi
 	$(MAKE) test-python
+	$(MAKE) test-typescript
 
 # A Python of version 3.10 or later, with the module venv.
 PYTHON ?= python3
@@ -37,6 +38,13 @@ test-python: ## run the tests of the Python package
 	@if $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
 	scripts/python $(PYTHON) && cd sdk/python && ../../target/python/bin/python -m pytest -q; \
 	else echo "playfield: Python 3.10 with venv is missing, so the tests of the Python package are left out."; fi
+
+typescript: ## build the TypeScript package, sdk/typescript
+	scripts/typescript build
+
+test-typescript: ## run the tests of the TypeScript package
+	@if command -v npm >/dev/null 2>&1; then scripts/typescript test; \
+	else echo "playfield: Node.js with npm is missing, so the tests of the TypeScript package are left out."; fi
 
 # How many cases each law is tested with.
 LAW_CASES ?= 1200

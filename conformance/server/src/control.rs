@@ -11,7 +11,6 @@ use playfield::{Error, NodeHandle, Result, Server};
 use crate::link::Link;
 
 /// The links, by port.
-#[derive(Debug)]
 pub(crate) struct Links {
     node: OnceLock<SocketAddr>,
     other: SocketAddr,
@@ -28,9 +27,13 @@ impl Links {
         let _ = self.node.set(node);
     }
 
+    fn node(&self) -> Result<SocketAddr> {
+        Ok(*self.node.get().ok_or("the node has not started")?)
+    }
+
     fn open(&self) -> Result<u16> {
-        let node = *self.node.get().ok_or("the node has not started")?;
-        let link = Link::open(node).map_err(|error: io::Error| Error::from(error.to_string()))?;
+        let link =
+            Link::open(self.node()?).map_err(|error: io::Error| Error::from(error.to_string()))?;
         let port = link.port();
         self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(port, link);
         Ok(port)
@@ -65,10 +68,20 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
         "cut" => link.cut(),
         "mend" => link.mend(),
         "move" => link.lead_to(links.other),
+        "alone" => {
+            let node = crate::rooms().start(crate::config());
+            link.lead_to_own(node.map_err(|error| Error::from(error.to_string()))?);
+        }
+        "stop" => {
+            let node = link.take_own(links.node()?).ok_or("it has no node of its own")?;
+            // It waits for the node's threads.
+            let stopped = tokio::task::spawn_blocking(|| node.shutdown()).await;
+            stopped.map_err(|error| Error::from(error.to_string()))?;
+        }
         "lose_patch" => link.lose_patch(),
         "lost_patch" => link.has_lost(1).await,
         other => {
-            let actions = "cut, mend, move, lose_patch, lost_patch";
+            let actions = "cut, mend, move, alone, stop, lose_patch, lost_patch";
             return Err(format!("{other:?} is no action; the actions are {actions}").into());
         }
     }

@@ -5,10 +5,10 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
+use playfield::Running;
 use tokio::sync::watch;
 
 /// A port of 127.0.0.1 whose connections lead to a node.
-#[derive(Debug)]
 pub(crate) struct Link {
     port: u16,
     inner: Mutex<Inner>,
@@ -16,9 +16,10 @@ pub(crate) struct Link {
     lost: watch::Sender<u32>,
 }
 
-#[derive(Debug)]
 struct Inner {
     node: SocketAddr,
+    /// A node that only this link leads to.
+    own: Option<Running>,
     is_cut: bool,
     /// Whether the next patch to the client is to be lost.
     loses_patch: bool,
@@ -29,7 +30,8 @@ impl Link {
     pub(crate) fn open(node: SocketAddr) -> io::Result<Arc<Self>> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        let inner = Inner { node, is_cut: false, loses_patch: false, sockets: Vec::new() };
+        let inner =
+            Inner { node, own: None, is_cut: false, loses_patch: false, sockets: Vec::new() };
         let link = Arc::new(Self { port, inner: Mutex::new(inner), lost: watch::Sender::new(0) });
         let accepting = Arc::clone(&link);
         thread::spawn(move || {
@@ -62,6 +64,20 @@ impl Link {
     /// Leads later connections to another node.
     pub(crate) fn lead_to(&self, node: SocketAddr) {
         self.inner().node = node;
+    }
+
+    /// Leads later connections to a node that only this link leads to.
+    pub(crate) fn lead_to_own(&self, node: Running) {
+        let mut inner = self.inner();
+        inner.node = node.local_addr();
+        inner.own = Some(node);
+    }
+
+    /// The node of its own, and leads later connections to another.
+    pub(crate) fn take_own(&self, node: SocketAddr) -> Option<Running> {
+        let mut inner = self.inner();
+        inner.node = node;
+        inner.own.take()
     }
 
     /// Loses the next patch to the client.

@@ -21,6 +21,8 @@ const ACTIONS: &[(&str, &[&str])] = &[
     ("cut", &[]),
     ("mend", &[]),
     ("move", &[]),
+    ("alone", &[]),
+    ("stop", &[]),
     ("lose_patch", &[]),
     ("list", &["type?", "filter?", "limit?", "rooms?", "refused?"]),
     ("schema", &["type", "has?", "refused?"]),
@@ -102,7 +104,10 @@ impl LeftOut {
 
     /// Why a scenario is not played, if it is not.
     pub(crate) fn why_not(&self, scenario: &Scenario) -> Option<&str> {
-        let action = |step: &Map<String, Value>| step.get("do")?.as_str().map(str::to_owned);
+        let action = |step: &Map<String, Value>| {
+            let action = step.get("do")?.as_str().filter(|action| *action != "watch");
+            action.map(str::to_owned)
+        };
         let by_step =
             || scenario.steps.iter().filter_map(action).find_map(|action| self.steps.get(&action));
         self.scenarios.get(&scenario.name).or_else(by_step).map(String::as_str)

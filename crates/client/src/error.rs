@@ -206,6 +206,12 @@ impl Error {
         matches!(self.kind, Kind::Refused { .. })
     }
 
+    /// Whether the node can't be reached, or did not answer while connecting.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self.kind, Kind::Unreachable { .. })
+    }
+
     /// Whether this client is not in the room: it left, was removed, or the room ended.
     /// [`code`](Self::code) says which.
     #[must_use]

@@ -184,9 +184,11 @@ impl Config {
         Duration::from_millis(self.tls_reload_ms)
     }
 
-    /// Maximum size of a message from a client that has no session.
-    pub(crate) fn hello_bytes_max(&self) -> usize {
-        self.hello_bytes_max.min(self.max_message_bytes)
+    /// Maximum size of a message. A stranger is a client that has no session.
+    #[inline]
+    pub(crate) fn message_bytes_max(&self, is_stranger: bool) -> usize {
+        let all = self.max_message_bytes;
+        if is_stranger { self.hello_bytes_max.min(all) } else { all }
     }
 
     pub(crate) fn message_timeout(&self) -> Duration {

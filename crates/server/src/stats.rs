@@ -188,6 +188,11 @@ counters! {
     /// Publications that subscribers did not get, because they read too slowly, or because the
     /// mailbox of their shard was full. They see the gap.
     publications_dropped,
+    /// Publications that channels have forgotten early because of `channel_history_bytes_max`.
+    history_evicted,
+    /// Publications that channels have forgotten early because of
+    /// `channel_history_bytes_per_address_max`.
+    history_evicted_by_address,
     /// Publications of rooms, services and the program that were refused, because they were too
     /// large or of the wrong kind, no rule matches the channel, or `channels_max` was reached.
     publications_refused,

@@ -29,8 +29,8 @@ struct Kept {
     bytes: Vec<u8>,
     /// How many of the newest were never on their way: the other end can't have received them.
     held: u32,
-    /// The last of the messages that are gone, if they were lost.
-    lost: Losses,
+    /// The last of the messages that are gone, if they were lost: seldom any.
+    lost: Option<Box<Losses>>,
 }
 
 /// Whether a message goes on its way when it is counted.
@@ -91,7 +91,9 @@ impl Log {
     /// How many bytes of memory they take, with what is remembered of lost ones.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.bytes.capacity() + kept.lost.memory())
+        self.kept.as_ref().map_or(0, |kept| {
+            kept.bytes.capacity() + kept.lost.as_ref().map_or(0, |lost| lost.memory())
+        })
     }
 
     /// Whether all is acknowledged, or lost.
@@ -133,7 +135,7 @@ impl Log {
             kept.lose();
             self.gone += 1;
         }
-        kept.lost.of_held(room, messages);
+        kept.lost.get_or_insert_default().of_held(room, messages);
         self.gone += messages;
     }
 
@@ -159,7 +161,9 @@ impl Log {
             self.gone += 1;
         }
         if let Some(kept) = &mut self.kept {
-            kept.lost.keep_last(self.gone - received.min(self.gone));
+            if let Some(lost) = &mut kept.lost {
+                lost.keep_last(self.gone - received.min(self.gone));
+            }
             if self.gone == received && kept.messages == 0 {
                 self.kept = None;
             }
@@ -178,9 +182,9 @@ impl Log {
         let missing = self.gone.saturating_sub(received);
         self.sent_again();
         // They stay until the other end has confirmed more: this answer may not reach it.
-        let lost = match &mut self.kept {
-            Some(kept) => kept.lost.tell(missing),
-            None => (missing == 0).then(Vec::new),
+        let lost = match self.kept.as_deref_mut() {
+            Some(Kept { lost: Some(lost), .. }) => lost.tell(missing),
+            _ => (missing == 0).then(Vec::new),
         };
         lost.ok_or(NotResumed::Forgotten)
     }
@@ -219,9 +223,9 @@ impl Kept {
     fn lose(&mut self) {
         let Some((room, _)) = header(&self.bytes[self.start..]) else { return };
         if self.held == self.messages {
-            self.lost.of_held(room, 1);
+            self.lost.get_or_insert_default().of_held(room, 1);
         } else {
-            self.lost.of_sent(room);
+            self.lost.get_or_insert_default().of_sent(room);
         }
         self.forget();
     }

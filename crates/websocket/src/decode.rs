@@ -128,6 +128,18 @@ impl Decoder {
         self.phase == Phase::Open && self.message.is_some()
     }
 
+    /// Whether a new decoder with the same limits would go on exactly as this one. An owner of many
+    /// connections can drop a decoder in this state, and make one when bytes arrive.
+    pub fn is_idle(&self) -> bool {
+        let Self { message, inflate, early, limits: _, role: _, phase } = self;
+        let keeps_nothing = match phase {
+            Phase::Open => message.is_none(),
+            Phase::HandedOut => true,
+            Phase::Stopped => false,
+        };
+        keeps_nothing && inflate.is_none() && early.is_none()
+    }
+
     /// How much memory the unfinished message takes, and what is kept to decompress messages.
     pub fn buffered_bytes(&self) -> usize {
         self.message.as_deref().map_or(0, Message::buffered_bytes)

@@ -119,6 +119,16 @@ fn receive(
     wire: &[u8],
     cuts: &[Index],
 ) -> Result<(Vec<Owned>, usize), Error> {
+    receive_with(decoder, wire, cuts, |_| {})
+}
+
+/// Does `between` after each piece.
+fn receive_with(
+    decoder: &mut Decoder,
+    wire: &[u8],
+    cuts: &[Index],
+    between: impl Fn(&mut Decoder),
+) -> Result<(Vec<Owned>, usize), Error> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(wire.len() + 1)).collect();
     cuts.sort_unstable();
     cuts.push(wire.len());
@@ -147,6 +157,7 @@ fn receive(
             used += decoded.consumed;
         }
         buffer.drain(..used);
+        between(decoder);
     }
     Ok((items, buffer.len()))
 }
@@ -183,6 +194,15 @@ proptest! {
             let (items, left) = receive(&mut decoder, &wire, &cuts).unwrap();
             prop_assert_eq!(&items, &expected);
             prop_assert_eq!(left, 0);
+
+            let new = || Decoder::new(role, Limits::default());
+            let renew = |decoder: &mut Decoder| {
+                if decoder.is_idle() {
+                    *decoder = new();
+                }
+            };
+            let (items, _) = receive_with(&mut new(), &wire, &cuts, renew).unwrap();
+            prop_assert_eq!(&items, &expected, "an idle decoder can be replaced");
         }
     }
 

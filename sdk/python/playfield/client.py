@@ -1,20 +1,29 @@
-"""A client for the rooms of a Playfield node, for asyncio."""
+"""A client for the rooms, channels and devices of a Playfield node, for asyncio."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _playfield
+from ._errors import Refused, SessionEnded
+from ._values import call, dump, load, log, payload
+from .channels import (
+    History,
+    Member,
+    Members,
+    Position,
+    Presence,
+    Publication,
+    Subscription,
+)
+from .devices import Command, Device
+from .room import Room, RoomInfo
 
-__all__ = ["Client", "Refused", "Room", "SessionEnded", "connect"]
-
-_log = logging.getLogger("playfield")
+__all__ = ["Client", "connect"]
 
 _BYTES = 64 << 10
 
@@ -23,188 +32,10 @@ _DELAY_MIN = 0.1
 _DELAY_MAX = 5.0
 
 
-class Refused(Exception):
-    """The node or the room has refused a request, or it is unknown whether it was carried out.
-
-    ``code`` is the protocol's name for why, such as ``room_full``; ``None`` if the answer is lost.
-    """
-
-    def __init__(self, code: str | None, text: str) -> None:
-        super().__init__(f"{text} ({code})" if code else text)
-        self.code = code
-        self.text = text
-
-
-class SessionEnded(Exception):
-    """The session is over: it was closed, or the connection could not be restored in time."""
-
-
-class View:
-    """A read-only view of a value in a state: objects by attribute or key, lists by index."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __getattr__(self, name: str) -> Any:
-        if isinstance(self._value, dict) and name in self._value:
-            return view(self._value[name])
-        raise AttributeError(f"the state has no {name!r} here")
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(self._value, dict):
-            key = str(key)
-        return view(self._value[key])
-
-    def __contains__(self, key: Any) -> bool:
-        return (str(key) if isinstance(self._value, dict) else key) in self._value
-
-    def __iter__(self):
-        if isinstance(self._value, dict):
-            return iter(self._value)
-        return map(view, self._value)
-
-    def __len__(self) -> int:
-        return len(self._value)
-
-    def __eq__(self, other: Any) -> bool:
-        return self._value == plain(other)
-
-    def __dir__(self):
-        return list(self._value) if isinstance(self._value, dict) else []
-
-    def __repr__(self) -> str:
-        return json.dumps(self._value, indent=2, ensure_ascii=False)
-
-    def items(self):
-        """The keys of an object, with views of its values."""
-        return [(key, view(value)) for key, value in self._value.items()]
-
-
-def view(value: Any) -> Any:
-    return View(value) if isinstance(value, (dict, list)) else value
-
-
-def plain(value: Any) -> Any:
-    """The dicts and lists behind a view."""
-    return value._value if isinstance(value, View) else value
-
-
-class Room:
-    """A room that this client is in. ``repr`` shows its state."""
-
-    def __init__(self, client: Client, number: int, room_id: str, room_type: str, key, player: int):
-        self._client = client
-        self._number = number
-        #: The room's id, type and key (``None`` without one).
-        self.id = room_id
-        self.type = room_type
-        self.key = key
-        #: The number of the player that this client is.
-        self.player = player
-        #: The version of the copy.
-        self.version = 0
-        #: Why this client is no longer in the room; ``None`` while it is.
-        self.left: Refused | None = None
-        self._state: Any = None
-        self._read_version = -1
-        self._events: dict[str | None, list[Callable]] = {}
-        self._changes: list[tuple[list[str], Callable]] = []
-        self._waiters: list[asyncio.Future] = []
-        self._has_state = client._loop.create_future()
-
-    @property
-    def state(self) -> Any:
-        """The copy of the state, as of the last sync: ``room.state.players["7"].name``."""
-        if self._read_version != self.version and self.left is None:
-            text = self._client._core.state(self._number)
-            self._state = json.loads(text) if text else None
-            self._read_version = self.version
-        return view(self._state)
-
-    def on(self, event: str | None, function: Callable) -> Callable:
-        """Call ``function(payload)`` for each event of this name, or ``function(name, payload)``
-        for each event if the name is ``None``."""
-        self._events.setdefault(event, []).append(function)
-        return function
-
-    def on_change(self, pattern: str, function: Callable) -> Callable:
-        """Call ``function(path, old, new)`` whenever a place of the state changes.
-
-        ``pattern`` is a path such as ``players.*.won``, with ``*`` for any one step and ``**`` at
-        the end for any rest. ``path`` is a tuple; ``old`` or ``new`` is ``None`` where there is
-        no value.
-        """
-        self._changes.append((pattern.split("."), function))
-        if self.left is None:
-            self._client._core.watch(self._number)
-        return function
-
-    async def request(self, name: str, message: Any = None) -> Any:
-        """Send a message and return the room's reply. Raises :class:`Refused`."""
-        core = self._client._core
-        return await self._client._ask(core.request(self._current(), name, _dump(message)))
-
-    async def send(self, name: str, message: Any = None) -> None:
-        """Send a message that needs no reply."""
-        self._client._core.send(self._current(), name, _dump(message))
-        await self._client._flush()
-
-    async def changed(self) -> None:
-        """Wait for the next sync that changes the state. Raises :class:`Refused` if this client is
-        no longer in the room."""
-        self._current()
-        future = self._client._loop.create_future()
-        self._waiters.append(future)
-        await future
-
-    async def leave(self) -> None:
-        """Leave the room."""
-        if self.left is None:
-            await self._client._ask(self._client._core.leave(self._number))
-
-    def _current(self) -> int:
-        if self.left is not None:
-            raise self.left
-        return self._number
-
-    def _update(self, version: int, changes: list) -> None:
-        self.version = version
-        if not self._has_state.done():
-            self._has_state.set_result(None)
-        waiters, self._waiters = self._waiters, []
-        for future in waiters:
-            if not future.done():
-                future.set_result(None)
-        for path, _, old, new in changes:
-            for pattern, function in self._changes:
-                if _matches(pattern, path):
-                    values = [None if text is None else json.loads(text) for text in (old, new)]
-                    _call(function, tuple(path), *values)
-
-    def _event(self, name: str, payload: bytes) -> None:
-        value = _load(payload)
-        for function in self._events.get(name, ()):
-            _call(function, value)
-        for function in self._events.get(None, ()):
-            _call(function, name, value)
-
-    def _end(self, why: Refused) -> None:
-        self.state  # The last copy stays.
-        self.left = why
-        for future in [*self._waiters, self._has_state]:
-            if not future.done():
-                future.set_exception(why)
-                future.exception()
-
-    def __repr__(self) -> str:
-        return f"<Room {self.type} {self.id} {self.state!r}>"
-
-
 class Client:
     """A session with a node, made by :func:`connect`. It restores a lost connection by itself: what
-    was sent is carried out once, and the rooms go on."""
+    was sent is carried out once, and the rooms go on. Use it in its event loop only;
+    ``playfield.sync`` has a client for blocking code."""
 
     def __init__(self, url: str, name: str, token: bytes, ssl: Any) -> None:
         self._loop = asyncio.get_running_loop()
@@ -213,24 +44,38 @@ class Client:
         self._writer: asyncio.StreamWriter | None = None
         self._asked: dict[int, asyncio.Future] = {}
         self._rooms: dict[int, Room] = {}
+        self._subscriptions: dict[int, Subscription] = {}
+        self._device: Device | None = None
+        self._registering: dict[int, Device] = {}
+        self._pings: dict[int, asyncio.Future] = {}
+        self._schemas: dict[str, asyncio.Future] = {}
+        self._spawned: set[asyncio.Task] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._welcome: asyncio.Future = self._loop.create_future()
         self._wait = 0.0
         self._error: Exception | None = None
+        #: The session's number; another one after ``"new_session"``.
+        self.session = 0
+        #: ``"connected"``, ``"lost"`` while the connection is being restored, or ``"ended"``.
+        self.status = "connected"
         #: Called with ``"lost"``, ``"resumed"``, ``"new_session"`` or ``"ended"``.
         self.on_status: Callable[[str], Any] | None = None
 
     async def join_or_create(self, room_type: str, options: Any = None, *, key=None) -> Room:
-        """Enter any room of a type that is not full, or the one with this key, or create it."""
-        core = self._core
-        return await self._enter(core.join_or_create(room_type, key, _dump(options, b"")))
+        """Enter any room of a type that is not full, or the one with this key, or create it.
+
+        ``options`` are a dict or a dataclass. Raises :class:`SchemaError` before anything is sent
+        if they do not match the node's schema, and :class:`Refused`."""
+        data = await self._options(room_type, options)
+        return await self._enter(self._core.join_or_create(room_type, key, data))
 
     async def create(
         self, room_type: str, options: Any = None, *, key=None, private=False, code=False
     ) -> Room:
-        """Create a room and enter it. With ``code``, the node picks a short key."""
-        core = self._core
-        return await self._enter(core.create(room_type, private, code, key, _dump(options, b"")))
+        """Create a room and enter it. With ``code``, the node picks a short key. A ``private`` room
+        is in no list."""
+        data = await self._options(room_type, options)
+        return await self._enter(self._core.create(room_type, private, code, key, data))
 
     async def join(self, room_id: str) -> Room:
         """Enter the room with this id, or use a reservation."""
@@ -239,6 +84,75 @@ class Client:
     async def join_by_key(self, room_type: str, key: str) -> Room:
         """Enter the room of a type that has this key."""
         return await self._enter(self._core.join_by_key(room_type, key))
+
+    async def list(
+        self, room_type: str | None = None, *, limit: int = 0, **metadata: str
+    ) -> list[RoomInfo]:
+        """The rooms of one type or of all, those with this metadata, and at most ``limit``; 0 means
+        the node's limit."""
+        pairs = [(name, str(value)) for name, value in metadata.items()]
+        return await self._ask(self._core.list(room_type, pairs, limit))
+
+    async def subscribe(
+        self, channel: str, *, since: Position | None = None, presence: bool = False
+    ) -> Subscription:
+        """Subscribe to a channel: to what is published from now on, or after ``since``, as far as
+        the channel's history has it. After a lost connection it goes on where it was.
+
+        Raises :class:`Refused`."""
+        number = self._core.subscribe(channel, since, presence)
+        subscription = Subscription(self, number, channel)
+        self._subscriptions[number] = subscription
+        await self._flush()
+        try:
+            await subscription._begun
+        except asyncio.CancelledError:
+            if self._subscriptions.pop(number, None) is not None:
+                self._core.unsubscribe(number)
+            raise
+        return subscription
+
+    async def publish(self, channel: str, message: Any) -> int:
+        """Publish a JSON value or ``bytes``, as the channel's rule says. Returns its offset."""
+        return await self._ask(self._core.publish(channel, *payload(message), True))
+
+    async def publish_unconfirmed(self, channel: str, message: Any) -> None:
+        """Publish without waiting for the node."""
+        self._core.publish(channel, *payload(message), False)
+        await self._flush()
+
+    async def members(self, channel: str) -> Members:
+        """Ask who subscribes to a channel."""
+        return await self._ask(self._core.members(channel))
+
+    async def history(
+        self, channel: str, *, since: Position | None = None, limit: int = 0
+    ) -> History:
+        """Ask for publications of a channel after ``since``; ``limit`` 0 means the node's limit."""
+        return await self._ask(self._core.history(channel, since, limit))
+
+    async def register(
+        self,
+        device: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        tags: Iterable[str] = (),
+    ) -> Device:
+        """Register this session as a device, under an id by which the fleet finds it. In a new
+        session the client registers again by itself."""
+        pairs = [(name, str(value)) for name, value in (metadata or {}).items()]
+        request = self._core.register(device, pairs, list(tags))
+        self._registering[request] = Device(self, device)
+        try:
+            return await self._ask(request)
+        finally:
+            self._registering.pop(request, None)
+
+    async def ping(self) -> float:
+        """Measure the round trip to the node, in seconds."""
+        future = self._pings[self._core.ping()] = self._loop.create_future()
+        await self._flush()
+        return await future
 
     async def close(self) -> None:
         """Say goodbye, and end the session."""
@@ -257,12 +171,54 @@ class Client:
     async def _enter(self, request: int) -> Room:
         room = await self._ask(request)
         await room._has_state
+        await self._learn(room.type)
         return room
+
+    async def _options(self, room_type: str, options: Any) -> bytes:
+        if options is not None:
+            await self._learn(room_type)
+        return dump(options, b"")
+
+    async def _learn(self, room_type: str) -> None:
+        """Asks for the schema of a type of rooms, unless it is known. Without it, messages are
+        checked by the node only."""
+        if not self._core.knows_schema(room_type) and not self._core.is_finished:
+            self._ask_schema(room_type)
+            if room_type in self._schemas:
+                await asyncio.shield(self._schemas[room_type])
+
+    def _ask_schema(self, room_type: str) -> None:
+        if room_type in self._schemas:
+            return
+        try:
+            request = self._core.schema(room_type)
+        except RuntimeError as error:
+            log.info("no schema of %s: %s", room_type, error)
+            return
+        answer = self._asked[request] = self._loop.create_future()
+        answer.add_done_callback(lambda answer: self._learned(room_type, answer))
+        self._schemas[room_type] = self._loop.create_future()
+        self._write()
+
+    def _learned(self, room_type: str, answer: asyncio.Future) -> None:
+        if not answer.cancelled() and answer.exception() is not None:
+            log.info("no schema of %s: %s", room_type, answer.exception())
+        future = self._schemas.pop(room_type)
+        if not future.done():
+            future.set_result(None)
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = self._loop.create_task(coroutine)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
 
     async def _ask(self, request: int) -> Any:
         future = self._asked[request] = self._loop.create_future()
         await self._flush()
         return await future
+
+    def __repr__(self) -> str:
+        return f"<Client session {self.session}, {self.status}>"
 
     # The connection.
 
@@ -305,6 +261,7 @@ class Client:
 
     async def _restore(self) -> asyncio.StreamReader | None:
         """Connects again, for as long as the node keeps the session."""
+        self._writer.transport.abort()
         end = time.monotonic() + max(self._core.grace, 1.0)
         delay = _DELAY_MIN
         while time.monotonic() < end:
@@ -315,7 +272,7 @@ class Client:
             try:
                 reader = await self._open()
             except OSError as error:
-                _log.info("could not connect again: %s", error)
+                log.info("could not connect again: %s", error)
                 continue
             self._core.reconnect()
             return reader
@@ -359,8 +316,9 @@ class Client:
             getattr(self, "_on_" + name)(*rest)
 
     def _status(self, status: str) -> None:
+        self.status = status if status in ("lost", "ended") else "connected"
         if self.on_status is not None:
-            _call(self.on_status, status)
+            call(self.on_status, status)
 
     def _answer(self, request: int, value: Any) -> None:
         future = self._asked.pop(request, None)
@@ -372,11 +330,12 @@ class Client:
             future.set_result(value)
 
     def _on_welcome(self, session: int) -> None:
+        self.session = session
         if not self._welcome.done():
             self._welcome.set_result(None)
 
     def _on_lost(self, why: str) -> None:
-        _log.info("the connection was lost: %s", why)
+        log.info("the connection was lost: %s", why)
         if self._writer is not None:
             self._writer.transport.abort()
         self._status("lost")
@@ -385,14 +344,17 @@ class Client:
         self._status("resumed")
 
     def _on_new_session(self, session: int) -> None:
+        self.session = session
         for room in self._rooms.values():
-            room._end(Refused(None, "the session was not kept; join the room again"))
+            room._end(Refused("connection_lost", "the session was not kept; join the room again"))
         self._rooms.clear()
         self._status("new_session")
 
     def _on_joined(self, request, number, room_id, room_type, key, player) -> None:
         room = Room(self, number, room_id, room_type, key, player)
         self._rooms[number] = room
+        if not self._core.knows_schema(room_type):
+            self._ask_schema(room_type)
         future = self._asked.get(request)
         if future is None or future.done():
             # Whoever asked was canceled.
@@ -408,27 +370,105 @@ class Client:
         if request is not None:
             self._answer(request, None)
 
-    def _on_reply(self, request: int, payload: bytes) -> None:
-        self._answer(request, _load(payload))
+    def _on_reply(self, request: int, is_bytes: bool, data: bytes) -> None:
+        self._answer(request, load(data, is_bytes))
 
-    def _on_failed(self, request: int, code: str | None, text: str) -> None:
-        self._answer(request, Refused(code, text))
+    def _on_failed(self, request: int, code, text: str, retry_after: float | None) -> None:
+        self._answer(request, Refused(code, text, retry_after))
+
+    def _on_listed(self, request: int, rooms: list) -> None:
+        self._answer(request, [RoomInfo(*room[:6], dict(room[6])) for room in rooms])
+
+    def _on_schema(self, request: int | None, wrong: str | None) -> None:
+        if request is not None:
+            self._answer(request, None if wrong is None else ValueError(wrong))
+
+    def _on_subscribed(self, number, epoch, offset, recovered, missed, members) -> None:
+        if number in self._subscriptions:
+            self._subscriptions[number]._subscribed(recovered, missed, members)
+
+    def _on_unsubscribed(self, number: int, code: str, text: str) -> None:
+        subscription = self._subscriptions.pop(number, None)
+        if subscription is not None:
+            subscription._end(Refused(code, text))
+
+    def _on_publication(self, number, offset, user, is_bytes, data) -> None:
+        if number in self._subscriptions:
+            publication = Publication(offset, user, load(data, is_bytes))
+            self._subscriptions[number]._published(publication)
+
+    def _on_publications_missed(self, number: int, publications: int) -> None:
+        if number in self._subscriptions:
+            self._subscriptions[number].missed += publications
+
+    def _on_presence(self, number, sequence, joined, session, user, name) -> None:
+        if number in self._subscriptions:
+            presence = Presence(sequence, joined, Member(session, user, name))
+            self._subscriptions[number]._present(presence)
+
+    def _on_published(self, request: int, offset: int) -> None:
+        self._answer(request, offset)
+
+    def _on_members(self, request: int, sequence: int, count: int, members: list) -> None:
+        self._answer(request, Members(sequence, count, [Member(*member) for member in members]))
+
+    def _on_history(self, request: int, epoch: int, offset: int, publications: list) -> None:
+        past = [
+            Publication(offset, user, load(data, is_bytes))
+            for offset, user, is_bytes, data in publications
+        ]
+        self._answer(request, History(Position(epoch, offset), past))
+
+    def _on_registered(self, request: int | None, is_new: bool, has_bytes: bool) -> None:
+        device = self._registering.pop(request, None) if request is not None else None
+        if device is not None:
+            if self._device is not None:
+                self._device._end(None)
+            device.is_new = is_new
+            self._device = device
+            self._answer(request, device)
+
+    def _on_unregistered(self, code: str, text: str) -> None:
+        device, self._device = self._device, None
+        if device is not None:
+            device._end(Refused(code, text))
+
+    def _on_command(self, number: int | None, is_bytes: bool, data: bytes) -> None:
+        command = Command(self, number, load(data, is_bytes))
+        if self._device is not None:
+            self._device._command(command)
+        else:
+            command._answer(None, "the device is no longer registered")
+
+    def _on_unconfirmed(self, sends: int) -> None:
+        log.warning("it is unknown whether %d messages were carried out", sends)
+
+    def _on_pong(self, nonce: int, round_trip: float) -> None:
+        future = self._pings.pop(nonce, None)
+        if future is not None and not future.done():
+            future.set_result(round_trip)
 
     def _on_event(self, number: int, name: str, payload: bytes) -> None:
         if number in self._rooms:
             self._rooms[number]._event(name, payload)
 
     def _on_missed(self, number: int, events: int) -> None:
-        _log.warning("%d events of room %d were missed", events, number)
+        log.warning("%d events of room %d were missed", events, number)
+        if number in self._rooms:
+            for function in self._rooms[number]._missed:
+                call(function, events)
 
     def _on_state(self, number: int, version: int, changes: list) -> None:
         if number in self._rooms:
             self._rooms[number]._update(version, changes)
 
     def _on_error(self, number: int | None, code: str, text: str) -> None:
-        _log.warning("%s (%s)", text, code)
+        log.warning("%s (%s)", text, code)
         if number is None:
             self._error = Refused(code, text)
+        elif number in self._rooms:
+            for function in self._rooms[number]._refused:
+                call(function, Refused(code, text))
 
     def _on_retry_after(self, seconds: float) -> None:
         self._wait = seconds
@@ -445,12 +485,18 @@ class Client:
         rooms, self._rooms = self._rooms, {}
         for room in rooms.values():
             room._end(Refused(None, str(error)))
+        for subscription in self._subscriptions.values():
+            subscription._end(error)
+        self._subscriptions.clear()
+        if self._device is not None:
+            self._device._end(error)
         asked, self._asked = self._asked, {}
-        for future in [*asked.values(), self._welcome]:
+        pings, self._pings = self._pings, {}
+        for future in [*asked.values(), *pings.values(), self._welcome]:
             if not future.done():
                 future.set_exception(error)
                 future.exception()
-        if rooms or asked:
+        if self.status != "ended" and self._welcome.exception() is None:
             self._status("ended")
 
 
@@ -499,28 +545,3 @@ class connect:
 
     async def __aexit__(self, kind, value, traceback) -> None:
         await self._client.close()
-
-
-def _dump(value: Any, nothing: bytes = b"null") -> bytes:
-    value = plain(value)
-    return nothing if value is None else json.dumps(value, ensure_ascii=False).encode()
-
-
-def _load(payload: bytes) -> Any:
-    return json.loads(payload) if payload else None
-
-
-def _matches(pattern: list[str], path: list) -> bool:
-    if pattern and pattern[-1] == "**":
-        pattern, path = pattern[:-1], path[: len(pattern) - 1]
-    return len(pattern) == len(path) and all(
-        step == "*" or step == str(place) for step, place in zip(pattern, path)
-    )
-
-
-def _call(function: Callable, *arguments: Any) -> None:
-    """Calls the program; its mistakes don't end the session."""
-    try:
-        function(*arguments)
-    except Exception:
-        _log.exception("a callback raised an exception")

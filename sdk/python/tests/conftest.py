@@ -4,12 +4,48 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import os
+import pathlib
 import socket
+import subprocess
 import threading
 
 import pytest
 import uvloop
 from websockets.asyncio.server import serve
+
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="session")
+def example():
+    """Starts an example as a node, once: ``example("cards")`` is its address."""
+    with contextlib.ExitStack() as stack:
+        addresses = {}
+
+        def stop(process):
+            process.terminate()
+            process.wait(20)
+            process.stdout.close()
+
+        def start(name):
+            if name not in addresses:
+                command = ["cargo", "run", "--quiet", "--package", "playfield-examples"]
+                process = subprocess.Popen(
+                    [*command, "--bin", name, "--", "--listen=127.0.0.1:0"],
+                    cwd=ROOT,
+                    env={**os.environ, "FLEET_LISTEN": "127.0.0.1:0"},
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+                stack.callback(stop, process)
+                line = process.stdout.readline()
+                assert line.startswith("listening on "), line
+                addresses[name] = line.split()[-1]
+            return addresses[name]
+
+        yield start
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

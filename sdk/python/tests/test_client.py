@@ -1,29 +1,18 @@
-"""The client of a node, against the example `cards`."""
+"""The client of a node for asyncio, against the example `cards`."""
 
 import asyncio
-import pathlib
-import subprocess
+import dataclasses
 
 import pytest
+from conftest import ROOT
 
 import playfield
 
-ROOT = pathlib.Path(__file__).parents[3]
-
 
 @pytest.fixture(scope="module")
-def node():
+def node(example):
     """The address of a node that serves the room type `table`."""
-    command = ["cargo", "run", "--quiet", "--package", "playfield-examples", "--bin", "cards"]
-    process = subprocess.Popen(
-        [*command, "--", "--listen=127.0.0.1:0"], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    line = process.stdout.readline()
-    assert line.startswith("listening on "), line
-    yield line.split()[-1]
-    process.terminate()
-    process.wait(20)
-    process.stdout.close()
+    return example("cards")
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "ws"])
@@ -100,3 +89,75 @@ def test_the_bot_of_the_documentation(node, capsys):
     code = bot.removeprefix("python\n").replace("127.0.0.1:7350", node)
     exec(compile(code, "docs/python.md", "exec"), {"__name__": "__main__"})
     assert "played [" in capsys.readouterr().out
+    start = "python\nimport playfield.sync"
+    bot = next(part for part in text.split("```") if part.startswith(start))
+    code = bot.removeprefix("python\n").replace("127.0.0.1:7350", node)
+    exec(compile(code, "docs/python.md", "exec"), {})
+    assert "<Room table" in capsys.readouterr().out
+
+
+@dataclasses.dataclass
+class Play:
+    place: object
+
+
+def test_messages_are_checked_before_they_are_sent(run, node):
+    async def main():
+        async with playfield.connect(f"tcp://{node}") as client:
+            table = await client.create("table")
+            hand = list(table.state.hands[table.player])
+            for message, text in [
+                (("Pley", {"place": 0}), "the room has no message 'Pley'"),
+                (("Play", {"plase": 0}), "Play has no field 'plase'; its fields: place"),
+                (("Play", {}), "Play lacks its field 'place'"),
+                (("Play", None), "Play"),
+                (("Play", {"place": "first"}), "place"),
+                (("Play", {"place": -1}), "place"),
+                ((Play("first"),), "place"),
+            ]:
+                with pytest.raises(playfield.SchemaError) as wrong:
+                    await table.request(*message)
+                assert text.replace("'", '"') in str(wrong.value)
+                with pytest.raises(playfield.SchemaError):
+                    await table.send(*message)
+            with pytest.raises(playfield.SchemaError):
+                await client.create("table", {"no": "options"})
+            for message in [(1,), (Play,), (Play(0), {"place": 0}), ("Play", {"place": object()})]:
+                with pytest.raises(TypeError):
+                    await table.request(*message)
+            assert await table.request(Play(0)) == hand[0]
+            assert await table.request("Play", {"place": 0}, reply=str) == str(hand[1])
+
+    run(main())
+
+
+def test_rooms_are_listed(run, node):
+    async def main():
+        async with playfield.connect(f"tcp://{node}") as client:
+            table = await client.create("table", key=f"list {id(run)}")
+            found = [room for room in await client.list("table") if room.id == table.id]
+            assert (found[0].key, found[0].players, found[0].type) == (table.key, 1, "table")
+            assert found[0].capacity >= 1 and not found[0].locked and found[0].metadata == {}
+            assert await client.list("table", no="such") == []
+            assert len(await client.list(limit=1)) == 1
+            assert 0 < await client.ping() < 10
+
+    run(main())
+
+
+def test_a_condition_is_waited_for(run, node):
+    async def main():
+        async with playfield.connect(f"tcp://{node}") as client:
+            table = await client.create("table")
+            card = await table.request("Play", {"place": 1})
+            assert await table.until(lambda state: list(state.played)) == [card]
+            waiting = asyncio.ensure_future(table.until(lambda state: False))
+            await asyncio.sleep(0)
+            await table.leave()
+            with pytest.raises(playfield.Refused):
+                await waiting
+            events = table.events()
+            with pytest.raises(playfield.Refused):
+                await events.__anext__()
+
+    run(main())

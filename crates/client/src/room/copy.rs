@@ -27,6 +27,8 @@ pub(super) struct Copy<M> {
     version: u64,
     /// How many updates were applied.
     changes: u64,
+    /// How many updates came.
+    arrivals: u64,
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
     /// An update could not be applied: the copy needs a snapshot.
@@ -51,6 +53,7 @@ impl<M: Mirror> Copy<M> {
             listeners: None,
             version: 0,
             changes: 0,
+            arrivals: 0,
             waiting: Vec::new(),
             waiting_bytes: 0,
             is_broken: false,
@@ -71,6 +74,11 @@ impl<M: Mirror> Copy<M> {
 
     pub(super) fn changes(&self) -> u64 {
         self.changes
+    }
+
+    /// How many updates came, applied or not.
+    pub(super) fn arrivals(&self) -> u64 {
+        self.arrivals
     }
 
     /// Keeps updates until [`translate`](Self::translate) is called.
@@ -95,6 +103,7 @@ impl<M: Mirror> Copy<M> {
     /// If it can't be applied or kept: a snapshot is needed.
     pub(super) fn update(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
         let Update { kind, version, body } = *update;
+        self.arrivals += 1;
         match kind {
             UpdateKind::Snapshot => self.drop_waiting(),
             UpdateKind::Patch => {

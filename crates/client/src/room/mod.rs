@@ -125,6 +125,29 @@ impl<R: Kind> Room<R> {
         StateRef { mirror: Some(self.shared.with_copy(|copy| copy.read())), room: self }
     }
 
+    /// As [`state`](Self::state), for a reader that keeps the copy frozen for longer, such as for a
+    /// frame of a game: drop it and take another when [`updated`](Self::updated) returns.
+    #[must_use]
+    pub fn hold(self: &Arc<Self>) -> HeldState<R> {
+        self.settle();
+        HeldState {
+            mirror: Some(self.shared.with_copy(|copy| copy.read())),
+            room: Arc::clone(self),
+        }
+    }
+
+    /// Waits until an update has come since the last call, also one that waits because the copy is
+    /// frozen.
+    ///
+    /// # Errors
+    /// If this client is no longer in the room.
+    ///
+    /// # Cancel safety
+    /// Safe: no update is lost.
+    pub async fn updated(&self) -> Result<(), Error> {
+        self.shared.updated().await
+    }
+
     /// Waits until the copy has changed since the last call, or since the room was joined. One call
     /// may cover several changes.
     ///
@@ -241,6 +264,17 @@ impl<R: Kind> Room<R> {
     /// # Cancel safety
     /// The room is left in any case.
     pub async fn leave(self) -> Result<(), Error> {
+        self.leave_shared().await
+    }
+
+    /// As [`leave`](Self::leave), for a room with several handles.
+    ///
+    /// # Errors
+    /// As [`leave`](Self::leave).
+    ///
+    /// # Cancel safety
+    /// Once queued, the room is left.
+    pub async fn leave_shared(&self) -> Result<(), Error> {
         let place = self.entered.seat.place();
         self.line
             .ask(|answer| Command::Leave { place, answer })
@@ -327,6 +361,35 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+/// A copy of a room's state that is frozen while this exists, returned by [`Room::hold`].
+pub struct HeldState<R: Kind> {
+    /// `Some` until it is dropped.
+    mirror: Option<Arc<R::Mirror>>,
+    room: Arc<Room<R>>,
+}
+
+impl<R: Kind> Deref for HeldState<R> {
+    type Target = <R::Mirror as Mirror>::State;
+
+    fn deref(&self) -> &Self::Target {
+        let mirror = self.mirror.as_ref().expect("it is taken only in drop");
+        Mirror::state(&**mirror)
+    }
+}
+
+impl<R: Kind> Drop for HeldState<R> {
+    fn drop(&mut self) {
+        self.mirror = None;
+        self.room.settle();
+    }
+}
+
+impl<R: Kind> fmt::Debug for HeldState<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldState").field("room", &self.room).finish_non_exhaustive()
     }
 }
 

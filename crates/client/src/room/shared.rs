@@ -32,7 +32,7 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(super) struct Shared<M> {
     inner: Mutex<Inner<M>>,
-    /// The copy changed, or the room ended.
+    /// The copy changed, an update came, or the room ended.
     changed: Notify,
     /// An event came, or the room ended.
     arrived: Notify,
@@ -44,6 +44,8 @@ struct Inner<M> {
     copy: Copy<M>,
     /// The count of the copy's changes that `changed` last returned for.
     changes_seen: u64,
+    /// The count of the copy's updates that `updated` last returned for.
+    arrivals_seen: u64,
     events: VecDeque<Result<RawEvent, Error>>,
     /// What the events count for.
     event_bytes: usize,
@@ -65,6 +67,7 @@ impl<M: Mirror> Shared<M> {
         let inner = Inner {
             copy: Copy::new(mirror),
             changes_seen: 1,
+            arrivals_seen: 0,
             events: VecDeque::new(),
             event_bytes: 0,
             events_missed: 0,
@@ -76,9 +79,9 @@ impl<M: Mirror> Shared<M> {
     /// Works on the copy, then wakes whoever waits for a change of it.
     pub(super) fn with_copy<T>(&self, work: impl FnOnce(&mut Copy<M>) -> T) -> T {
         let mut inner = self.lock();
-        let before = inner.copy.changes();
+        let before = (inner.copy.changes(), inner.copy.arrivals());
         let result = work(&mut inner.copy);
-        let is_changed = inner.copy.changes() != before;
+        let is_changed = (inner.copy.changes(), inner.copy.arrivals()) != before;
         drop(inner);
         if is_changed {
             self.changed.notify_waiters();
@@ -96,6 +99,27 @@ impl<M: Mirror> Shared<M> {
                 let changes = inner.copy.changes();
                 if changes > inner.changes_seen {
                     inner.changes_seen = changes;
+                    return Ok(());
+                }
+                if let Some(error) = &inner.ended {
+                    return Err(error.clone());
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Waits until an update has come since the last call, also if it waits for readers. `Err` if
+    /// the room ended.
+    pub(super) async fn updated(&self) -> Result<(), Error> {
+        loop {
+            // Created before the check, so that no notification is lost.
+            let notified = self.changed.notified();
+            {
+                let mut inner = self.lock();
+                let arrivals = inner.copy.arrivals();
+                if arrivals > inner.arrivals_seen {
+                    inner.arrivals_seen = arrivals;
                     return Ok(());
                 }
                 if let Some(error) = &inner.ended {

@@ -17,9 +17,12 @@ pub(crate) mod connection;
 mod delivery;
 pub(crate) mod devices;
 mod held_events;
+mod input_queue;
 pub(crate) mod keys;
+mod lines;
 pub(crate) mod mail;
 mod moment;
+mod pacing;
 mod parcels;
 mod remote;
 pub(crate) mod rooms;
@@ -61,14 +64,19 @@ use connection::transport::Input;
 use connection::{Connection, Connections};
 use delivery::Delivery;
 use devices::ShardDevices;
+use input_queue::InputQueue;
 use keys::{ConnectionKey, RoomKey};
+use lines::Lines;
 use mail::ShardMail;
+use pacing::Pacing;
+pub(crate) use pacing::Part;
 use rooms::Rooms;
 use rooms::join::{JoinRequest, Joiner};
 use rooms::lateness::Lateness;
 pub(crate) use rooms::lateness::Stopwatch;
 use rooms::schedule::Schedule;
 use services::HostedService;
+use session::by_number::ByNumber;
 use session::rates::Rates;
 use session::round_trips;
 use snapshots::Snapshots;
@@ -97,7 +105,7 @@ pub(crate) struct Shard {
     rooms: Rooms,
     by_id: HashMap<RoomId, RoomKey>,
     /// The sessions that can be resumed, by number.
-    by_session: HashMap<u64, ConnectionKey>,
+    by_session: ByNumber,
     services: Vec<HostedService>,
     /// By which services reach rooms; `None` in tests of the shard alone.
     handle: Option<NodeHandle>,
@@ -108,6 +116,8 @@ pub(crate) struct Shard {
     entropy: Entropy,
     watch: Watch,
     stopwatch: Stopwatch,
+    pacing: Pacing,
+    input: InputQueue,
     /// The connection that is served.
     visit: Visit,
     lateness: Lateness,
@@ -129,6 +139,8 @@ pub(crate) struct Shard {
     departing: Vec<ConnectionKey>,
     /// Connections whose clients want a session of this shard back.
     coming_back: Vec<ConnectionKey>,
+    /// Those that a turn had no time for.
+    coming_back_lines: Lines<ConnectionKey>,
     /// Connections that are read again.
     resumed: Vec<ConnectionKey>,
     /// Connections that skipped patches while they were blocked, and have drained.
@@ -198,7 +210,7 @@ impl Shard {
             turn: 0,
             rooms: Rooms::new(),
             by_id: HashMap::new(),
-            by_session: HashMap::new(),
+            by_session: ByNumber::default(),
             services: Vec::new(),
             handle: None,
             schedule: Schedule::default(),
@@ -208,6 +220,8 @@ impl Shard {
             entropy,
             watch,
             stopwatch,
+            pacing: Pacing::default(),
+            input: InputQueue::default(),
             visit: Visit::default(),
             lateness: Lateness::default(),
             snapshots: Snapshots::default(),
@@ -221,6 +235,7 @@ impl Shard {
             parked_foundings: Vec::new(),
             departing: Vec::new(),
             coming_back: Vec::new(),
+            coming_back_lines: Lines::default(),
             resumed: Vec::new(),
             drained: Vec::new(),
             waiting_for_mailbox: Vec::new(),
@@ -245,6 +260,7 @@ impl Shard {
         self.now = self.now.max(now);
         self.delivery.channels.now = self.now;
         self.turn += 1;
+        self.pacing.begin(self.stopwatch.read());
         self.replies_bytes = 0;
         self.delivery.outgoing.iter_mut().for_each(release);
         release(&mut self.delivery.local_mail);
@@ -289,6 +305,7 @@ impl Shard {
         let time = self.stopwatch.read().saturating_sub(self.visit.began());
         let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
         connection.taken.add(self.now, time);
+        self.input.lines.took(time);
         let comes_back = connection.pause.turn;
         self.count_bytes(key);
         comes_back
@@ -313,7 +330,7 @@ impl Shard {
         if !self.parked_foundings.is_empty() {
             self.retry_parked_foundings();
         }
-        if !self.coming_back.is_empty() {
+        if !(self.coming_back.is_empty() && self.coming_back_lines.is_empty()) {
             self.resume_sessions();
         }
         self.deliver_local_mail();
@@ -330,6 +347,7 @@ impl Shard {
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.resumed.is_empty()
+            || !self.coming_back_lines.is_empty()
             || self.over_budget.is_some()
             || !self.delivery.local_mail.is_empty()
             || !self.delivery.devices.posts.is_empty()
@@ -532,6 +550,7 @@ impl Shard {
     /// What happened so far, and what there is.
     pub(crate) fn counters(&mut self) -> Counters {
         let lateness_us_max = std::mem::take(&mut self.delivery.counters.lateness_us_max);
+        let evicted = self.delivery.channels.home.evicted();
         Counters {
             connections: self.delivery.connections.len() as u64 - self.sessions_away,
             sessions: self.sessions,
@@ -539,6 +558,8 @@ impl Shard {
             rooms: self.rooms.len() as u64,
             channels: self.delivery.channels.home.len() as u64,
             subscriptions: self.delivery.channels.subscriptions,
+            history_evicted: evicted.by_node,
+            history_evicted_by_address: evicted.by_creator,
             devices: self.delivery.devices.count,
             devices_silent: self.delivery.devices.silent,
             devices_taken_over: self.delivery.devices.taken_over,

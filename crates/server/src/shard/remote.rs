@@ -302,9 +302,9 @@ impl Shard {
             if let Some(connection) = self.delivery.connections.remove(key) {
                 self.sessions -= u64::from(connection.session.is_some());
                 if let Some(session) = connection.session.as_deref()
-                    && let Some(resumption) = session.resumption.as_deref()
+                    && let Some(resumption) = session.resumption.as_ref()
                 {
-                    self.forget_session(session.number, resumption.home, target);
+                    self.forget_session(session.number, key, resumption.home, target);
                 }
                 let moving = Moving { connection: Box::new(connection), purpose };
                 return Some((key, target, moving));
@@ -371,12 +371,12 @@ impl Shard {
             }
             self.sessions += 1;
             let number = session.number;
-            resumed = session.resumption.as_deref().map(|resumption| (number, resumption.home));
+            resumed = session.resumption.as_ref().map(|resumption| (number, resumption.home));
         }
         let key = self.delivery.connections.insert(*connection);
         self.go_on_returning(key);
         if let Some((number, home)) = resumed {
-            self.by_session.insert(number, key);
+            self.by_session.insert(number, key, &self.delivery.connections);
             self.delivery.node.away.moved(number, home, self.delivery.shard);
         }
         self.look_at(key, self.now);

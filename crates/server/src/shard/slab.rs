@@ -112,6 +112,13 @@ impl<K, T> Slab<K, T> {
         self.shrinks_below = self.len() / 2;
     }
 
+    /// The key of the value in a place.
+    pub(crate) fn key_at(&self, index: usize) -> Option<Key<K>> {
+        let Entry { generation, value } = self.entries.get(index)?;
+        let key = Key { index: index as u32, generation: *generation, kind: PhantomData };
+        value.is_some().then_some(key)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.vacant.len()
     }

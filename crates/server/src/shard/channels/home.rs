@@ -65,6 +65,7 @@ impl Delivery {
                 let past = self.channels.home.past(&name, since, max, self.channels.now);
                 self.mail_channel(shard, ChannelMail::History { connection, request, kind, past });
             }
+            ChannelMail::RelieveHistories => self.channels.home.relieve(self.channels.now),
             ChannelMail::Subscribed { connection, serial, name, session, start } => {
                 self.subscribed(connection, serial, &name, session, start);
             }
@@ -154,6 +155,9 @@ impl Delivery {
         let rule: Arc<ChannelRule> = Arc::clone(self.node.channel_rule(name)?);
         let now = self.channels.now;
         let published = self.channels.home.publish(name, &rule, creator, publication, now);
+        if let Some(shard) = self.channels.home.overfull() {
+            self.mail_channel(shard, ChannelMail::RelieveHistories);
+        }
         match published.map_err(|full| self.too_many_channels(full))? {
             Published::To(channel, publication) => {
                 self.counters.publications += 1;
@@ -170,31 +174,45 @@ impl Delivery {
 
     /// Sends a publication once to each shard with subscribers. One whose mailbox has been full for
     /// long misses it, which its subscribers see by the offsets.
+    ///
+    /// This shard comes last: subscribers here that are too slow leave the channel, which changes
+    /// the list of its shards.
     fn send_to_shards(&mut self, channel: u64, publication: &Publication) {
-        for at in 0..self.channels.home.shards(channel).len() {
-            let (shard, subscribers) = self.channels.home.shards(channel)[at];
-            if shard == self.shard {
-                self.deliver_publication(channel, publication);
-            } else if self.outgoing[usize::from(shard)].len() < self.node.config.mailbox_max {
-                let publication = publication.clone();
-                self.post(shard, ShardMail::Publication { channel, publication });
-            } else {
-                self.counters.publications_dropped += u64::from(subscribers);
-            }
-        }
+        let dropped = self.post_to_subscribers(channel, || ShardMail::Publication {
+            channel,
+            publication: publication.clone(),
+        });
+        self.counters.publications_dropped += dropped;
+        self.deliver_publication(channel, publication);
     }
 
     /// Tells the shards with subscribers of a change of the members.
     fn announce(&mut self, channel: u64, change: Option<Arc<Change>>) {
         let Some(change) = change else { return };
-        for at in 0..self.channels.home.shards(channel).len() {
-            let (shard, _) = self.channels.home.shards(channel)[at];
+        self.post_to_subscribers(channel, || {
+            let change = Arc::clone(&change);
+            ShardMail::Channel(Box::new(ChannelMail::Change { channel, change }))
+        });
+        self.deliver_change(channel, &change);
+    }
+
+    /// Posts mail to each other shard with subscribers of a channel. How many subscribers miss it,
+    /// because the mailboxes of their shards are full.
+    fn post_to_subscribers(&mut self, channel: u64, mail: impl Fn() -> ShardMail) -> u64 {
+        let mailbox_max = self.node.config.mailbox_max;
+        let mut missed = 0;
+        // Nothing can change the list meanwhile.
+        for &(shard, subscribers) in self.channels.home.shards(channel) {
             if shard == self.shard {
-                self.deliver_change(channel, &change);
-            } else if self.outgoing[usize::from(shard)].len() < self.node.config.mailbox_max {
-                let mail = ChannelMail::Change { channel, change: Arc::clone(&change) };
-                self.post(shard, ShardMail::Channel(Box::new(mail)));
+                continue;
+            }
+            let outgoing = &mut self.outgoing[usize::from(shard)];
+            if outgoing.len() < mailbox_max {
+                outgoing.push_back(mail());
+            } else {
+                missed += u64::from(subscribers);
             }
         }
+        missed
     }
 }

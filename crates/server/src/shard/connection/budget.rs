@@ -23,7 +23,7 @@ impl Connection {
     /// How much memory its buffers take, in whole pieces.
     fn holds(&self) -> usize {
         let input = match &self.input {
-            Input::WebSocket(decoder) => decoder.buffered_bytes(),
+            Input::WebSocket(Some(decoder)) => decoder.buffered_bytes(),
             Input::Http(http) => http.buffered_bytes(),
             _ => 0,
         };

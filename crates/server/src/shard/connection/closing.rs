@@ -10,12 +10,12 @@ use playfield_wire::server::ServerMessage;
 
 use crate::fleet::Gone;
 use crate::service::Closed;
+use crate::shard::connection::timeouts::NO_SLOT;
 use crate::shard::connection::timeouts::Timeouts;
-use crate::shard::connection::transport::{Framing, Input};
+use crate::shard::connection::transport::{Framing, Input, websocket_decoder};
 use crate::shard::connection::{Partial, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
-use crate::shard::moment::Moment;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::Session;
@@ -169,7 +169,11 @@ impl Shard {
     pub(in crate::shard) fn await_close(&mut self, key: ConnectionKey, bytes: &[u8]) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let mut finder = match std::mem::replace(&mut connection.input, Input::InUse) {
-            Input::WebSocket(decoder) => Box::new(decoder.into_close_finder()),
+            Input::WebSocket(decoder) => {
+                let config = &self.delivery.node.config;
+                let decoder = decoder.map_or_else(|| websocket_decoder(config, true), |kept| *kept);
+                Box::new(decoder.into_close_finder())
+            }
             Input::Closing(finder) => finder,
             other => {
                 connection.input = other;
@@ -210,7 +214,7 @@ impl Shard {
         self.sessions -= 1;
         let Session { number, rooms, resumption, extras, .. } = *session;
         if let Some(resumption) = resumption {
-            self.forget_session(number, resumption.home, resumption.home);
+            self.forget_session(number, key, resumption.home, resumption.home);
             if resumption.away_since().is_some() {
                 self.end_being_away(&address);
             }
@@ -299,22 +303,25 @@ impl Shard {
     pub(in crate::shard) fn expire_connections(&mut self) {
         let mut due = std::mem::take(&mut self.due);
         self.timeouts.expire(self.now, &mut due);
-        for (deadline, key) in due.drain(..) {
-            self.examine(key, deadline.time());
+        for (slot, place) in due.drain(..) {
+            if let Some(key) = self.delivery.connections.key_at(place as usize) {
+                self.examine(key, slot);
+            }
         }
         Timeouts::shrink(&mut due);
         self.due = due;
     }
 
-    fn examine(&mut self, key: ConnectionKey, deadline: Duration) {
+    fn examine(&mut self, key: ConnectionKey, slot: u64) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if connection.comes_up_at.time() != deadline {
-            return; // Another deadline has replaced this one.
+        if connection.slot != slot {
+            return; // Another deadline has replaced this one, or another connection the one here.
         }
-        connection.comes_up_at = Moment::NEVER;
+        connection.slot = NO_SLOT;
         let (node, now) = (Arc::clone(&self.delivery.node), self.now);
         let config = &node.config;
-        if connection.look_at.time() != deadline {
+        let deadline = connection.look_at.time();
+        if now < deadline {
             return self.set_timeout(key);
         }
         if connection.is_away() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use playfield_http::{Head, Limits, Parser, Request, Response, Sending, Step, write_continue};
 use playfield_websocket::handshake::{self, HeadLimits};
-use playfield_websocket::{Agreed, Decoder, Deflate, Limits as WebSocketLimits, Role};
+use playfield_websocket::{Agreed, Decoder, Deflate, Role};
 use playfield_wire::excerpt;
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,7 +19,7 @@ use crate::proxy::{Client, forwarded};
 use crate::shard::Shard;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::half_closed::HalfClosed;
-use crate::shard::connection::transport::{Framing, Input};
+use crate::shard::connection::transport::{Framing, Input, websocket_limits};
 use crate::shard::keys::ConnectionKey;
 
 /// An HTTP connection.
@@ -521,14 +521,11 @@ impl Shard {
         match upgraded {
             Some(agreed) => {
                 let agreed = agreed.as_ref().map(Agreed::deflate);
-                let limits = WebSocketLimits {
-                    message_bytes_max: config.hello_bytes_max(),
-                    ..WebSocketLimits::default()
-                };
-                connection.input = Input::WebSocket(Box::new(match agreed {
-                    Some(agreed) => Decoder::with_deflate(Role::Server, limits, agreed),
-                    None => Decoder::new(Role::Server, limits),
-                }));
+                let limits = websocket_limits(config, true);
+                connection.input =
+                    Input::WebSocket(agreed.map(|agreed| {
+                        Box::new(Decoder::with_deflate(Role::Server, limits, agreed))
+                    }));
                 let bytes_min = config.websocket_deflate_bytes_min;
                 let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
                 connection.dialect.framing = Framing::WebSocket(deflated);

@@ -12,7 +12,7 @@ use crate::shard::Shard;
 use crate::shard::connection::Phase;
 use crate::shard::connection::http::{Http, period};
 use crate::shard::connection::share::WORK_OF_NODE;
-use crate::shard::connection::transport::{Input, Opening, opening};
+use crate::shard::connection::transport::{Input, Opening, opening, websocket_decoder};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::moment::Moment;
 
@@ -214,9 +214,7 @@ impl Shard {
     /// Handles the native frame at the front.
     #[inline]
     fn handle_native(&mut self, key: ConnectionKey, input: &[u8], is_stranger: bool) -> usize {
-        let config = &self.delivery.node.config;
-        let message_bytes_max =
-            if is_stranger { config.hello_bytes_max() } else { config.max_message_bytes };
+        let message_bytes_max = self.delivery.node.config.message_bytes_max(is_stranger);
         let framing = NativeFraming { message_bytes_max };
         match framing.decode(input) {
             Ok(None) => 0,
@@ -241,11 +239,16 @@ impl Shard {
     /// more.
     fn handle_websocket(&mut self, key: ConnectionKey, input: &mut [u8]) -> usize {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return 0 };
-        let Input::WebSocket(mut decoder) = std::mem::replace(&mut connection.input, Input::InUse)
+        let Input::WebSocket(mut kept) = std::mem::replace(&mut connection.input, Input::InUse)
         else {
             return 0;
         };
         let mut is_stranger = connection.session.is_none();
+        let mut fresh = None;
+        let decoder = match kept.as_deref_mut() {
+            Some(decoder) => decoder,
+            None => fresh.insert(websocket_decoder(&self.delivery.node.config, is_stranger)),
+        };
         let mut handled = 0;
         loop {
             // At the end of the input too: the decoder then frees a fragmented message.
@@ -297,6 +300,10 @@ impl Shard {
             }
         }
         if let Some(connection) = self.delivery.connections.get_mut(key) {
+            let decoder = match fresh {
+                Some(decoder) => (!decoder.is_idle()).then(|| Box::new(decoder)),
+                None => kept.filter(|decoder| !decoder.is_idle()),
+            };
             connection.input = Input::WebSocket(decoder);
         }
         handled

@@ -79,9 +79,10 @@ impl Shard {
     /// again: a connection that is heard often has one place in it, not many.
     pub(in crate::shard) fn set_timeout(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if connection.look_at < connection.comes_up_at {
-            connection.comes_up_at = connection.look_at;
-            self.timeouts.set(connection.look_at.time(), key);
+        let slot = self.timeouts.slot_of(connection.look_at.time());
+        if slot < connection.slot {
+            connection.slot = slot;
+            self.timeouts.set(slot, key.index() as u32);
         }
     }
 

@@ -2,20 +2,24 @@
 
 use std::time::Duration;
 
-use crate::shard::keys::ConnectionKey;
-use crate::shard::moment::Moment;
-
 const SLOTS: u64 = 256;
 /// How many places a slot keeps when it is empty.
 const SLOT_KEPT: usize = 1024;
 
-/// A connection, and the deadline at which to look at it.
-pub(crate) type Timeout = (Moment, ConnectionKey);
+/// Where a connection is in the slab. There is one for each idle connection: four bytes.
+pub(crate) type Place = u32;
 
-/// Deadlines by slots of time. A deadline is met late by at most one slot, never early; one beyond
-/// the wheel's turn comes up at its end, and its owner then sets it again.
+/// The slot of a connection that is in none.
+pub(crate) const NO_SLOT: u64 = u64::MAX;
+
+/// A connection that is due, and the slot that it was in. If the connection says that it is in
+/// another slot by now, this means nothing.
+pub(crate) type Timeout = (u64, Place);
+
+/// Connections by slots of time. A deadline is met late by at most one slot, never early; one
+/// beyond the wheel's turn comes up at its end, and its owner then sets it again.
 pub(crate) struct Timeouts {
-    slots: Vec<Vec<Timeout>>,
+    slots: Vec<Vec<Place>>,
     slot: Duration,
     /// How many slots are behind us.
     passed: u64,
@@ -29,11 +33,14 @@ impl Timeouts {
         Self { slots, slot: slot.max(Duration::from_millis(1)), passed: 0, waiting: 0 }
     }
 
-    pub(crate) fn set(&mut self, deadline: Duration, connection: ConnectionKey) {
+    /// The slot in which a deadline comes up.
+    pub(crate) fn slot_of(&self, deadline: Duration) -> u64 {
         let slot = deadline.as_nanos().div_ceil(self.slot.as_nanos());
-        let slot =
-            u64::try_from(slot).unwrap_or(u64::MAX).clamp(self.passed + 1, self.passed + SLOTS - 1);
-        self.slots[(slot % SLOTS) as usize].push((deadline.into(), connection));
+        u64::try_from(slot).unwrap_or(u64::MAX).clamp(self.passed + 1, self.passed + SLOTS - 1)
+    }
+
+    pub(crate) fn set(&mut self, slot: u64, connection: Place) {
+        self.slots[(slot % SLOTS) as usize].push(connection);
         self.waiting += 1;
     }
 
@@ -41,9 +48,9 @@ impl Timeouts {
     pub(crate) fn expire(&mut self, now: Duration, due: &mut Vec<Timeout>) {
         let reached = (now.as_nanos() / self.slot.as_nanos()) as u64;
         let turn_ends = self.passed.saturating_add(SLOTS);
-        for slot in self.passed + 1..=reached.min(turn_ends) {
-            let slot = &mut self.slots[(slot % SLOTS) as usize];
-            due.append(slot);
+        for number in self.passed + 1..=reached.min(turn_ends) {
+            let slot = &mut self.slots[(number % SLOTS) as usize];
+            due.extend(slot.drain(..).map(|connection| (number, connection)));
             if slot.capacity() > SLOT_KEPT {
                 *slot = Vec::new();
             }
@@ -76,24 +83,26 @@ impl Timeouts {
 mod tests {
     use std::time::Duration;
 
-    use super::{SLOTS, Timeouts};
-    use crate::shard::slab::Key;
-
+    use super::{Place, SLOTS, Timeouts};
     const fn ms(count: u64) -> Duration {
         Duration::from_millis(count)
     }
 
-    fn due(timeouts: &mut Timeouts, now: Duration) -> Vec<u64> {
+    fn set(timeouts: &mut Timeouts, deadline: Duration, connection: Place) {
+        timeouts.set(timeouts.slot_of(deadline), connection);
+    }
+
+    fn due(timeouts: &mut Timeouts, now: Duration) -> Vec<Place> {
         let mut due = Vec::new();
         timeouts.expire(now, &mut due);
-        due.into_iter().map(|(_, key)| key.bits()).collect()
+        due.into_iter().map(|(_, connection)| connection).collect()
     }
 
     #[test]
     fn deadlines_are_met_late_by_at_most_a_slot() {
         let mut timeouts = Timeouts::new(ms(10));
         for (deadline, connection) in [(25, 1), (30, 2), (31, 3), (0, 4)] {
-            timeouts.set(ms(deadline), Key::from_bits(connection));
+            set(&mut timeouts, ms(deadline), connection);
         }
         assert_eq!(timeouts.next(), Some(ms(10)));
         assert!(due(&mut timeouts, ms(9)).is_empty());
@@ -106,7 +115,7 @@ mod tests {
     #[test]
     fn a_deadline_beyond_the_turn_comes_up_at_its_end() {
         let mut timeouts = Timeouts::new(ms(10));
-        timeouts.set(ms(1_000_000), Key::from_bits(1));
+        set(&mut timeouts, ms(1_000_000), 1);
         assert!(due(&mut timeouts, ms(10 * (SLOTS - 2))).is_empty());
         assert_eq!(due(&mut timeouts, ms(10 * (SLOTS - 1))), [1]);
     }
@@ -115,10 +124,10 @@ mod tests {
     fn a_leap_in_time_loses_nothing() {
         let mut timeouts = Timeouts::new(ms(10));
         for connection in 0..100 {
-            timeouts.set(ms(20 * connection), Key::from_bits(connection));
+            set(&mut timeouts, ms(20 * u64::from(connection)), connection);
         }
         assert_eq!(due(&mut timeouts, ms(3_600_000)).len(), 100);
-        timeouts.set(ms(3_600_001), Key::from_bits(1));
+        set(&mut timeouts, ms(3_600_001), 1);
         assert_eq!(due(&mut timeouts, ms(3_600_010)), [1]);
     }
 }

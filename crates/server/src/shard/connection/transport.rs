@@ -1,9 +1,10 @@
 //! The protocol of a connection: how it is detected, and how messages are framed.
 
-use playfield_websocket::{CloseFinder, Decoder, Opcode};
+use playfield_websocket::{CloseFinder, Decoder, Limits, Opcode, Role};
 use playfield_wire::Format;
 use playfield_wire::framing::{self, PREAMBLE};
 
+use crate::config::Config;
 use crate::proxy::Client;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::http::Http;
@@ -16,14 +17,25 @@ pub(crate) enum Input {
     Http(Box<Http>),
     /// Native framing.
     Native,
-    /// WebSocket frames.
-    WebSocket(Box<Decoder>),
+    /// WebSocket frames. The decoder is kept only where a new one would not do: within a message,
+    /// and where messages are compressed.
+    WebSocket(Option<Box<Decoder>>),
     /// WebSocket frames; only a Close is of use.
     Closing(Box<CloseFinder>),
     /// Whatever the service of this number speaks.
     Service(u16),
     /// The decoder is out, while a message that it lent is handled.
     InUse,
+}
+
+/// What a WebSocket client may send: before its hello, it is a stranger.
+pub(crate) fn websocket_limits(config: &Config, is_stranger: bool) -> Limits {
+    Limits { message_bytes_max: config.message_bytes_max(is_stranger), ..Limits::default() }
+}
+
+/// A decoder between messages that are not compressed.
+pub(crate) fn websocket_decoder(config: &Config, is_stranger: bool) -> Decoder {
+    Decoder::new(Role::Server, websocket_limits(config, is_stranger))
 }
 
 /// What the first bytes of a connection say.

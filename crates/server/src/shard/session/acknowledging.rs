@@ -13,7 +13,7 @@ use crate::shard::session::resumption::Resumption;
 impl Shard {
     /// What a session needs to be resumed, if it can be.
     pub(in crate::shard) fn resumption(&mut self, key: ConnectionKey) -> Option<&mut Resumption> {
-        self.delivery.connections.session_mut(key)?.resumption.as_deref_mut()
+        self.delivery.connections.session_mut(key)?.resumption.as_mut()
     }
 
     /// A message came that is about to be handled.

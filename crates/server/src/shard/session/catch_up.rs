@@ -108,14 +108,14 @@ impl Shard {
             return None;
         }
         let session = connection.session.as_deref_mut()?;
-        let resumption = session.resumption.as_deref_mut()?;
+        let resumption = session.resumption.as_mut()?;
         let (gone, sent) = (resumption.log.gone(), resumption.log.sent());
         let mut presence = std::mem::replace(&mut resumption.presence, Presence::Here);
         let step = match &mut presence {
             Presence::Returning(returning) => returning.next(session, gone, sent),
             Presence::Here | Presence::Away { .. } => None,
         };
-        if let Some(resumption) = session.resumption.as_deref_mut() {
+        if let Some(resumption) = session.resumption.as_mut() {
             resumption.presence = presence;
         }
         step
@@ -222,7 +222,7 @@ impl Shard {
         connection.held = false;
         connection.lagging = false;
         let Some(session) = connection.session.as_deref_mut() else { return };
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_mut() else { return };
         let presence = std::mem::replace(&mut resumption.presence, Presence::Here);
         let Presence::Returning(returning) = presence else { return };
         let seats: Vec<_> = session

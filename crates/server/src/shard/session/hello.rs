@@ -100,7 +100,7 @@ impl Shard {
         let resumption = Resumption::new(self.delivery.shard);
         let token =
             if resumable { resumption.signed_token(number, &node.tokens) } else { Vec::new() };
-        let session = Session::new(number, identity, resumable.then(|| Box::new(resumption)));
+        let session = Session::new(number, identity, resumable.then_some(resumption));
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.dialect.format = format;
         connection.heard = self.now.into();
@@ -109,7 +109,7 @@ impl Shard {
         connection.session = Some(Box::new(session));
         self.sessions += 1;
         if resumable {
-            self.by_session.insert(number, key);
+            self.by_session.insert(number, key, &self.delivery.connections);
         }
         self.look_at(key, self.now + node.config.heartbeat() / 2);
         self.welcome(key, number, token, None);
@@ -146,7 +146,7 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.tally.settle();
         // While the hello is handled where the decoder lent it, the decoder is not here.
-        if let Input::WebSocket(decoder) = &mut connection.input {
+        if let Input::WebSocket(Some(decoder)) = &mut connection.input {
             decoder.set_message_bytes_max(max_message_bytes);
         }
         welcome.encode(connection.dialect.format, &mut body);

@@ -2,6 +2,7 @@
 
 mod acknowledging;
 pub(crate) mod allowance;
+pub(crate) mod by_number;
 mod catch_up;
 #[cfg(feature = "echo")]
 mod echo;
@@ -40,7 +41,7 @@ pub(crate) struct Session {
     /// `None` as long as all of it is as for an idle guest.
     pub(crate) extras: Option<Box<Extras>>,
     /// What it needs to outlive its connection; `None` if it does not.
-    pub(crate) resumption: Option<Box<Resumption>>,
+    pub(crate) resumption: Option<Resumption>,
 }
 
 /// What a session has that is more than an idle guest.
@@ -119,11 +120,7 @@ pub(crate) struct SessionRoom {
 
 impl Session {
     /// A session in no room.
-    pub(crate) fn new(
-        number: u64,
-        identity: Identity,
-        resumption: Option<Box<Resumption>>,
-    ) -> Self {
+    pub(crate) fn new(number: u64, identity: Identity, resumption: Option<Resumption>) -> Self {
         let Identity { name, user, claims, tickets_only } = &identity;
         let is_nobody = name.is_empty() && user.is_none() && claims.is_empty() && !tickets_only;
         let extras = || Extras { identity: Some(Box::new(identity)), ..Extras::default() };
@@ -204,7 +201,7 @@ impl Session {
 
     /// The client has been sent `joined` for this room, as the last of its counted messages.
     pub(crate) fn told_joined(&mut self, number: RoomNumber) {
-        let joined_at = self.resumption.as_deref().map_or(0, |resumption| resumption.log.sent());
+        let joined_at = self.resumption.as_ref().map_or(0, |resumption| resumption.log.sent());
         if let Some(room) = self.room_mut(number) {
             room.request = None;
             room.joined_at = joined_at;

@@ -14,11 +14,12 @@ use playfield_wire::server::Resumed;
 
 use crate::addresses::{Address, Pace};
 use crate::auth::Identity;
-use crate::memory::shrink_map;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
+use crate::shard::lines::{End, Host};
 use crate::shard::mail::ShardMail;
+use crate::shard::pacing::Part;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::allowance::Rate;
@@ -29,10 +30,6 @@ use crate::shard::{Shard, SocketChange};
 
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
-
-/// How long sessions are resumed in one turn. What their clients missed comes later, in a turn of
-/// their own.
-const RESUMPTION_PER_TURN: Duration = Duration::from_millis(5);
 
 /// How often to look whether a session that is over has left its rooms.
 const PARTING_RETRY: Duration = Duration::from_secs(1);
@@ -75,13 +72,20 @@ impl Shard {
         self.coming_back.push(key);
     }
 
-    /// Gives clients that came back their sessions, or new ones.
+    /// Gives clients that came back their sessions, or new ones, as long as there is time. What
+    /// they missed comes later, in a turn of their own.
     pub(in crate::shard) fn resume_sessions(&mut self) {
-        let began = self.stopwatch.read();
-        let mut waiting = std::mem::take(&mut self.coming_back).into_iter();
-        while self.stopwatch.read().saturating_sub(began) < RESUMPTION_PER_TURN
-            && let Some(key) = waiting.next()
+        for key in std::mem::take(&mut self.coming_back) {
+            if let Some(connection) = self.delivery.connections.get(key) {
+                let host = Host(Arc::clone(connection.tally.address()));
+                self.coming_back_lines.push(host, End::Front, key);
+            }
+        }
+        self.begin_part(Part::Returns);
+        while !self.is_part_over()
+            && let Some(key) = self.coming_back_lines.next()
         {
+            let began = self.stopwatch.read();
             let Some(connection) = self.delivery.connections.get_mut(key) else { continue };
             let Some(departure) = connection.departure.take() else { continue };
             let Departure { purpose: Purpose::Resume(comeback), .. } = *departure else { continue };
@@ -89,8 +93,7 @@ impl Shard {
             let here = self.delivery.shard;
             if self.delivery.node.away.shard_of(session, home) != here {
                 self.send_to_session(key, comeback);
-            } else if let Some(&place) = self.by_session.get(&session) {
-                let began = self.stopwatch.read();
+            } else if let Some(place) = self.by_session.get(session, &self.delivery.connections) {
                 self.resume(key, place, *comeback);
                 self.charge_since(place, began);
             } else if home != here && self.now < comeback.at + ON_ITS_WAY_MAX {
@@ -98,8 +101,10 @@ impl Shard {
             } else {
                 self.open_instead(key, comeback.opening);
             }
+            let took = self.stopwatch.read().saturating_sub(began);
+            self.coming_back_lines.took(took);
         }
-        self.coming_back.extend(waiting);
+        self.end_part();
     }
 
     /// Opens a new session for a client whose session is over.
@@ -123,7 +128,7 @@ impl Shard {
         let Identity { user, tickets_only, .. } = &opening.identity;
         let is_same_user =
             session.user() == user.as_deref() && session.is_tickets_only() == *tickets_only;
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_mut() else { return };
         if !resumption.takes(token) {
             return self.open_instead(from, opening);
         }
@@ -148,7 +153,7 @@ impl Shard {
             self.delivery.counters.resumes_refused += 1;
             return self.refuse_hello(from, &error);
         }
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_mut() else { return };
         let lost = match resumption.log.resume(received) {
             Ok(lost) => lost,
             Err(NotResumed::NeverSent(error)) => {
@@ -188,7 +193,7 @@ impl Shard {
         let left =
             copies.iter().map(|copy| copy.room).filter(|room| session.has_left(*room)).collect();
         let number = session.number;
-        let Some(resumption) = session.resumption.as_deref_mut() else { return };
+        let Some(resumption) = session.resumption.as_mut() else { return };
         resumption.renew(token);
         resumption.returned_at = at.into();
         let gone = resumption.log.gone();
@@ -311,9 +316,14 @@ impl Shard {
 
     /// This shard no longer has a session: it moves to `shard`, or has ended, and then `shard` is
     /// the one that opened it.
-    pub(in crate::shard) fn forget_session(&mut self, number: u64, home: u16, shard: u16) {
-        self.by_session.remove(&number);
-        shrink_map(&mut self.by_session);
+    pub(in crate::shard) fn forget_session(
+        &mut self,
+        number: u64,
+        key: ConnectionKey,
+        home: u16,
+        shard: u16,
+    ) {
+        self.by_session.remove(number, key, &self.delivery.connections);
         if shard != self.delivery.shard {
             self.delivery.node.away.moved(number, home, shard);
         }
@@ -345,7 +355,7 @@ impl Shard {
             if let Some(round_trips) = session.round_trips() {
                 round_trips.restart(now);
             }
-            if let Some(resumption) = session.resumption.as_deref_mut() {
+            if let Some(resumption) = session.resumption.as_mut() {
                 resumption.presence = Presence::Away { since: now.into() };
             }
         }
@@ -396,7 +406,7 @@ impl Shard {
     pub(in crate::shard) fn expire_away(&mut self, key: ConnectionKey) {
         let (now, grace) = (self.now, self.delivery.node.config.session_grace());
         let Some(session) = self.delivery.connections.session_mut(key) else { return };
-        let Some(since) = session.resumption.as_deref().and_then(Resumption::away_since) else {
+        let Some(since) = session.resumption.as_ref().and_then(Resumption::away_since) else {
             return;
         };
         let mut over = Vec::new();

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use playfield_wire::Format;
 use playfield_wire::client::Position;
+use playfield_wire::{ErrorCode, Format};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -13,8 +13,10 @@ use super::listener::{Listener, Told};
 use super::world::World;
 
 const SHARDS: usize = 3;
-/// With a history that is longer than any test, one that is short, none, and a queue that is short.
-const CHANNELS: [&str; 4] = ["chat:a", "short:b", "plain:c", "drop:d"];
+/// With a history that is longer than any test, one that is short, none, and queues that are short,
+/// after which publications are dropped, the subscription ends, or the connection does. The homes of
+/// the last two are the first two shards, which clients are on in the beginning.
+const CHANNELS: [&str; 6] = ["chat:a", "short:b", "plain:c", "drop:d", "strict:c", "hard:e"];
 const CLIENTS: [(&str, bool, Format); 4] = [
     ("ann", false, Format::Packed),
     ("bob", true, Format::Packed),
@@ -151,9 +153,7 @@ impl History {
                 if reads {
                     self.listen(client);
                 }
-                self.is_here[client] = false;
-                self.left.retain(|(of, _)| *of != client);
-                self.world.vanish(self.clients[client].client);
+                self.lose(client);
             }
             Step::Return { client, shard } if !self.is_here[client] => {
                 self.is_here[client] = true;
@@ -172,8 +172,19 @@ impl History {
         for client in 0..CLIENTS.len() {
             if self.is_here[client] {
                 self.listen(client);
+                // The node has ended the connection of one that is too slow.
+                if self.is_here[client] && self.world.is_over(self.clients[client].client) {
+                    self.lose(client);
+                }
             }
         }
+    }
+
+    /// A client has no connection any more.
+    fn lose(&mut self, client: usize) {
+        self.is_here[client] = false;
+        self.left.retain(|(of, _)| *of != client);
+        self.world.vanish(self.clients[client].client);
     }
 
     /// What a client has heard is what it may hear.
@@ -206,7 +217,14 @@ impl History {
                         self.seen.entry((channel, epoch, offset)).or_insert(payload.clone());
                     assert_eq!(*first, payload, "all see the same");
                 }
-                Told::Error { code } => panic!("{code}"),
+                Told::Unsubscribed { channel, code } => {
+                    assert!(channel.starts_with("strict") && code == ErrorCode::TooSlow);
+                    self.clients[client].wanted.remove(&channel);
+                    self.known.remove(&(client, channel));
+                }
+                Told::Goodbye { code } | Told::Error { code } => {
+                    assert_eq!(code, ErrorCode::TooSlow);
+                }
                 _ => {}
             }
         }
@@ -216,11 +234,12 @@ impl History {
     fn end(&mut self) {
         self.world.space = vec![usize::MAX; SHARDS];
         for client in 0..CLIENTS.len() {
-            if self.is_here[client] {
-                self.world.takes(self.clients[client].client, usize::MAX);
-            } else {
-                self.take(Step::Return { client, shard: client % SHARDS });
-            }
+            self.take(Step::Takes { client, bytes: usize::MAX });
+        }
+        self.world.wait(200);
+        // What was held back until now may have been too much at once for some.
+        for client in 0..CLIENTS.len() {
+            self.take(Step::Return { client, shard: client % SHARDS });
         }
         self.world.wait(200);
         for (channel, name) in CHANNELS.iter().enumerate() {
@@ -241,6 +260,27 @@ impl History {
             (0..SHARDS).map(|shard| self.world.counters(shard).subscriptions).sum();
         let wanted: usize = self.clients.iter().map(|client| client.wanted.len()).sum();
         assert_eq!(subscriptions, wanted as u64);
+    }
+}
+
+/// The home gives up a subscriber of its own while it sends a publication to the shards with
+/// subscribers, whichever subscribed first.
+#[test]
+fn who_is_given_up_by_the_home_takes_no_publication_from_subscribers_elsewhere() {
+    for (channel, slow) in [(4, 0), (5, 1)] {
+        for first in 0..3 {
+            let mut history = History::new();
+            for client in [first, (first + 1) % 3, (first + 2) % 3] {
+                history.take(Step::Subscribe { client, channel });
+            }
+            history.take(Step::Takes { client: slow, bytes: 0 });
+            for _ in 0..20 {
+                history.take(Step::Publish { client: 2, channel, count: 1 });
+            }
+            let last: Vec<_> = history.known.values().map(|known| known.last).collect();
+            assert_eq!(last.iter().filter(|last| **last == Some(20)).count(), 2, "{last:?}");
+            history.end();
+        }
     }
 }
 

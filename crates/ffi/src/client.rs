@@ -1,0 +1,577 @@
+//! A client: its connection, its events and what it waits for.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use playfield_client::{Connection, ConnectionEvent, Error};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use crate::channel::ChannelCell;
+use crate::event::{Happening, PfEvent, PfEventKind};
+use crate::failure::{Failure, Outcome, PfCode, call};
+use crate::handle::{self, Object};
+use crate::room::RoomCell;
+use crate::runtime;
+use crate::settings::Settings;
+use crate::tasks::{Ready, Tasks};
+use crate::text::{PfText, milliseconds, place};
+use crate::value::{PfValue, Tree};
+
+/// The most commands of a client that may wait for an answer, or for their place in the queue.
+pub const PF_WAITING_MAX: usize = 65_536;
+
+/// A client. Any thread may use it; `pf_client_next` is for one at a time.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PfClient {
+    /// The handle; 0 is none.
+    pub id: u64,
+}
+
+/// A room that a client is in.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PfRoom {
+    /// The handle; 0 is none.
+    pub id: u64,
+}
+
+/// A channel that a client subscribes to.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PfChannel {
+    /// The handle; 0 is none.
+    pub id: u64,
+}
+
+/// What a client has done, and how its connection is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PfStatistics {
+    /// The shortest round trip of the last eight pings, in microseconds; 0 if unknown.
+    pub round_trip_us: u64,
+    /// The node's clock, in microseconds since it started; 0 if unknown.
+    pub node_time_us: u64,
+    /// Requests that were made, joins and the like among them.
+    pub requests: u64,
+    /// Requests that were answered.
+    pub answers: u64,
+    /// Messages that were sent without an answer.
+    pub sends: u64,
+    /// Events of rooms that arrived.
+    pub events: u64,
+    /// Updates of states that were applied.
+    pub updates: u64,
+    /// Publications that arrived.
+    pub publications: u64,
+    /// How often the connection was restored.
+    pub reconnects: u64,
+    /// Requests and sends that wait.
+    pub waiting: u64,
+    /// Rooms that the program holds.
+    pub rooms: u64,
+    /// Whether the connection is there: not lost, and not at its end.
+    pub is_connected: bool,
+}
+
+/// Where a client is in its life.
+pub(crate) enum Link {
+    Setup(Box<Settings>),
+    Connecting(AbortHandle),
+    Open(Connection),
+    Over,
+}
+
+type Begin = Box<dyn FnOnce(&mut Tasks) + Send>;
+
+/// What the client and its tasks share.
+pub(crate) struct Shared {
+    pub(crate) ready: Arc<Ready>,
+    pub(crate) link: Mutex<Link>,
+    happened: Mutex<VecDeque<Happening>>,
+    /// What is to be added to the tasks, which are locked while one of them runs.
+    begun: Mutex<Vec<Begin>>,
+    tokens: Mutex<HashMap<u64, oneshot::Sender<Vec<u8>>>>,
+    pub(crate) rooms: Mutex<HashMap<u64, Arc<RoomCell>>>,
+    pub(crate) channels: Mutex<HashMap<u64, Arc<ChannelCell>>>,
+    pub(crate) counts: Mutex<PfStatistics>,
+    requests: AtomicU64,
+    is_freed: AtomicBool,
+}
+
+/// A client in the table of handles.
+pub(crate) struct ClientCell {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) tasks: Mutex<Tasks>,
+    /// The event that `pf_client_next` returned last, which its pointers refer to, and its trees.
+    current: Mutex<(Happening, [u64; 2])>,
+    is_in_next: AtomicBool,
+}
+
+impl Object for ClientCell {
+    const KIND: u8 = 1;
+    const NAME: &'static str = "a client";
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Keeps an event for `pf_client_next`.
+    pub(crate) fn happens(&self, happening: Happening) {
+        lock(&self.happened).push_back(happening);
+        self.ready.nudge();
+    }
+
+    /// Adds tasks, from within a task.
+    pub(crate) fn begins(&self, begin: impl FnOnce(&mut Tasks) + Send + 'static) {
+        lock(&self.begun).push(Box::new(begin));
+    }
+
+    pub(crate) fn next_request(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut PfStatistics)) {
+        count(&mut lock(&self.counts));
+    }
+
+    /// Asks the program for a token.
+    pub(crate) fn want_token(&self) -> oneshot::Receiver<Vec<u8>> {
+        let (give, given) = oneshot::channel();
+        let request = self.next_request();
+        let mut tokens = lock(&self.tokens);
+        // Whoever wanted an earlier one has given up.
+        tokens.clear();
+        if !self.is_freed.load(Ordering::Acquire) {
+            tokens.insert(request, give);
+        }
+        drop(tokens);
+        self.happens(Happening::answer(PfEventKind::TokenWanted, request));
+        given
+    }
+
+    pub(crate) fn connection(&self) -> Outcome<Connection> {
+        let text = match &*lock(&self.link) {
+            Link::Open(connection) => return Ok(connection.clone()),
+            Link::Setup(_) => {
+                "the client is not connected: call pf_client_connect, and wait for PF_EVENT_KIND_CONNECTED"
+            }
+            Link::Connecting(_) => {
+                "the client is still connecting: wait for PF_EVENT_KIND_CONNECTED"
+            }
+            Link::Over => {
+                return Err(Failure::new(PfCode::Closed, "the connection has ended"));
+            }
+        };
+        Err(Failure::new(PfCode::Usage, text))
+    }
+}
+
+impl ClientCell {
+    /// Adds a future that answers a request. Returns the request's number.
+    pub(crate) fn ask<F>(&self, future: impl FnOnce(u64) -> F) -> Outcome<u64>
+    where
+        F: Future<Output = Happening> + Send + 'static,
+    {
+        let mut tasks = lock(&self.tasks);
+        check_waiting(&tasks)?;
+        let request = self.shared.next_request();
+        self.shared.count(|counts| counts.requests += 1);
+        let (future, shared) = (future(request), Arc::clone(&self.shared));
+        tasks.spawn(async move {
+            let answer = future.await;
+            shared.count(|counts| counts.answers += 1);
+            shared.happens(answer);
+        });
+        Ok(request)
+    }
+
+    /// Polls a future that sends something. If it has to wait, it goes on in `pf_client_next`, where
+    /// `failed` reports an error.
+    pub(crate) fn tell<F>(
+        &self,
+        future: F,
+        failed: impl FnOnce(Error) -> Happening + Send + 'static,
+    ) -> Outcome
+    where
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let mut tasks = lock(&self.tasks);
+        let mut future = Box::pin(future);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        if let std::task::Poll::Ready(sent) = future.as_mut().poll(&mut context) {
+            sent?;
+        } else {
+            check_waiting(&tasks)?;
+            let shared = Arc::clone(&self.shared);
+            tasks.spawn(async move {
+                if let Err(error) = future.await {
+                    shared.happens(failed(error));
+                }
+            });
+        }
+        self.shared.count(|counts| counts.sends += 1);
+        Ok(())
+    }
+
+    /// Ends what a handle waits for.
+    pub(crate) fn cancel(&self, task: u64) {
+        lock(&self.tasks).cancel(task);
+    }
+
+    fn next(&self, timeout: Duration) -> Outcome<PfEvent> {
+        let until = Instant::now().checked_add(timeout);
+        let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(1 << 30));
+        self.forget_current();
+        loop {
+            if self.shared.is_freed.load(Ordering::Acquire) {
+                return Err(Failure::new(PfCode::Freed, "the client was freed meanwhile"));
+            }
+            let happening = lock(&self.shared.happened).pop_front();
+            if let Some(happening) = happening {
+                return self.publish(happening);
+            }
+            let mut tasks = lock(&self.tasks);
+            tasks.run();
+            let begun = std::mem::take(&mut *lock(&self.shared.begun));
+            begun.into_iter().for_each(|begin| begin(&mut tasks));
+            drop(tasks);
+            if !lock(&self.shared.happened).is_empty() {
+                continue;
+            }
+            if self.shared.ready.take_interrupt() || Instant::now() >= until {
+                return Ok(PfEvent::default());
+            }
+            self.shared.ready.wait(until);
+        }
+    }
+
+    /// Makes the event that points to a happening, which is kept until the next.
+    fn publish(&self, mut happening: Happening) -> Outcome<PfEvent> {
+        let mut trees = [0; 2];
+        let mut tree = |place: usize, value: Option<serde_json::Value>| {
+            let Some(value) = value else { return Outcome::Ok(PfValue::default()) };
+            let root = Tree::Own(value).publish()?;
+            trees[place] = root.tree;
+            Ok(root)
+        };
+        let value = tree(0, happening.value.take())?;
+        let old = tree(1, happening.old.take())?;
+        let mut current = lock(&self.current);
+        *current = (happening, trees);
+        let happening = &current.0;
+        let failure = happening.failure.as_ref();
+        let text = failure.map_or(&happening.text, |failure| &failure.message);
+        let reason = failure.map_or(&happening.reason, |failure| &failure.reason);
+        Ok(PfEvent {
+            kind: happening.kind,
+            code: failure.map_or(PfCode::Ok, |failure| failure.code),
+            change: happening.change,
+            request: happening.request,
+            watch: happening.watch,
+            number: happening.number,
+            version: happening.version,
+            retry_after_ms: failure.map_or(0, |failure| failure.retry_after_ms),
+            room: PfRoom { id: happening.room },
+            channel: PfChannel { id: happening.channel },
+            name: PfText::of(&happening.name),
+            text: PfText::of(text),
+            reason: PfText::of(reason),
+            said: PfText::of(failure.map_or("", |failure| &failure.said)),
+            value,
+            old,
+            bytes: PfText::of_bytes(&happening.bytes),
+        })
+    }
+
+    fn forget_current(&self) {
+        let mut current = lock(&self.current);
+        for tree in std::mem::take(&mut current.1) {
+            // The program may have freed it.
+            let _ = handle::remove::<Tree>(tree);
+        }
+    }
+
+    /// Ends everything. What other threads wait for returns.
+    fn end(&self) {
+        self.shared.is_freed.store(true, Ordering::Release);
+        for (handle, room) in std::mem::take(&mut *lock(&self.shared.rooms)) {
+            let _ = handle::remove::<RoomCell>(handle);
+            room.forget();
+        }
+        for (handle, channel) in std::mem::take(&mut *lock(&self.shared.channels)) {
+            let _ = handle::remove::<ChannelCell>(handle);
+            channel.forget();
+        }
+        lock(&self.tasks).clear();
+        lock(&self.shared.begun).clear();
+        if let Link::Connecting(task) = std::mem::replace(&mut *lock(&self.shared.link), Link::Over)
+        {
+            task.abort();
+        }
+        lock(&self.shared.tokens).clear();
+        self.forget_current();
+        self.shared.ready.interrupt();
+    }
+}
+
+fn check_waiting(tasks: &Tasks) -> Outcome {
+    if tasks.count() >= PF_WAITING_MAX {
+        let text = format!("{PF_WAITING_MAX} commands wait already; call pf_client_next");
+        return Err(Failure::new(PfCode::Busy, text));
+    }
+    Ok(())
+}
+
+/// Makes a client for the node at a URL: `tcp://host:port`, `tls://host:port`, `ws://host:port/path`
+/// or `wss://host:port/path`. Nothing is connected until `pf_client_connect`.
+///
+/// # Safety
+/// `url` points to text, `out` to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_client_new(url: PfText, out: *mut PfClient) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let (url, out) = unsafe { (url.text("the URL")?, place(out, "the place for the client")?) };
+        *out = PfClient::default();
+        let parsed: Result<playfield_client::core::Url, _> = url.parse();
+        parsed.map_err(|error| Failure::argument("the URL", error))?;
+        let ready = Arc::new(Ready::default());
+        let shared = Arc::new(Shared {
+            ready: Arc::clone(&ready),
+            link: Mutex::new(Link::Setup(Box::new(Settings::new(url)))),
+            happened: Mutex::default(),
+            begun: Mutex::default(),
+            tokens: Mutex::default(),
+            rooms: Mutex::default(),
+            channels: Mutex::default(),
+            counts: Mutex::default(),
+            requests: AtomicU64::new(0),
+            is_freed: AtomicBool::new(false),
+        });
+        out.id = handle::insert(Arc::new(ClientCell {
+            shared,
+            tasks: Mutex::new(Tasks::new(ready)),
+            current: Mutex::default(),
+            is_in_next: AtomicBool::new(false),
+        }))?;
+        Ok(())
+    })
+}
+
+/// Begins to connect. `PF_EVENT_KIND_CONNECTED` follows, or `PF_EVENT_KIND_ENDED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn pf_client_connect(client: PfClient) -> PfCode {
+    call(|| {
+        let cell = handle::find::<ClientCell>(client.id)?;
+        let runtime = runtime::handle()?;
+        let mut link = lock(&cell.shared.link);
+        let settings = match std::mem::replace(&mut *link, Link::Over) {
+            Link::Setup(settings) => settings,
+            other => {
+                *link = other;
+                return Err(Failure::new(PfCode::Usage, "pf_client_connect was called before"));
+            }
+        };
+        let connect = settings.connect(&cell.shared);
+        let connecting = runtime.spawn(async move { connect.await });
+        *link = Link::Connecting(connecting.abort_handle());
+        drop(link);
+        let shared = Arc::clone(&cell.shared);
+        lock(&cell.tasks).spawn(async move {
+            let connected = connecting.await;
+            let ended = |failure: Failure| Happening::new(PfEventKind::Ended).because(failure);
+            let connection = match connected {
+                Ok(Ok(connection)) => connection,
+                Ok(Err(error)) => {
+                    *lock(&shared.link) = Link::Over;
+                    return shared.happens(ended(error.into()));
+                }
+                Err(_) => {
+                    *lock(&shared.link) = Link::Over;
+                    let text = "this client closed the connection while it was connecting";
+                    return shared.happens(ended(Failure::new(PfCode::Closed, text)));
+                }
+            };
+            let mut events = connection.events();
+            *lock(&shared.link) = Link::Open(connection);
+            shared.happens(Happening::new(PfEventKind::Connected));
+            while let Some(event) = events.next().await {
+                let is_last = matches!(event, ConnectionEvent::Ended { .. });
+                shared.happens(connection_event(&shared, event));
+                if is_last {
+                    return;
+                }
+            }
+            let text = "the connection has ended";
+            shared.happens(ended(Failure::new(PfCode::Closed, text)));
+        });
+        Ok(())
+    })
+}
+
+fn connection_event(shared: &Shared, event: ConnectionEvent) -> Happening {
+    let of = |kind, error: Error| Happening::new(kind).because(error);
+    match event {
+        ConnectionEvent::Lost { error } => of(PfEventKind::Lost, error),
+        ConnectionEvent::AttemptFailed { error } => of(PfEventKind::AttemptFailed, error),
+        ConnectionEvent::Resumed { away, .. } => {
+            shared.count(|counts| counts.reconnects += 1);
+            Happening { number: milliseconds(away), ..Happening::new(PfEventKind::Resumed) }
+        }
+        ConnectionEvent::NewSession { unconfirmed, .. } => {
+            shared.count(|counts| counts.reconnects += 1);
+            Happening { number: unconfirmed, ..Happening::new(PfEventKind::NewSession) }
+        }
+        ConnectionEvent::Ended { error, unconfirmed } => {
+            Happening { number: unconfirmed, ..of(PfEventKind::Ended, error) }
+        }
+        _ => Happening::default(),
+    }
+}
+
+/// Waits for the next event, for at most `timeout_ms` milliseconds; 0 does not wait. If there is
+/// none, `event` is of `PF_EVENT_KIND_NONE`. What the event before pointed to is gone.
+///
+/// A game calls this in each frame until there is none.
+///
+/// # Errors
+/// `PF_CODE_IN_USE` if another thread is in it; `PF_CODE_FREED` if another thread freed the client.
+///
+/// # Safety
+/// `event` points to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_client_next(
+    client: PfClient,
+    timeout_ms: u32,
+    event: *mut PfEvent,
+) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let event = unsafe { place(event, "the place for the event") }?;
+        *event = PfEvent::default();
+        let cell = handle::find::<ClientCell>(client.id)?;
+        if cell.is_in_next.swap(true, Ordering::AcqRel) {
+            let text = "another thread is in pf_client_next of this client";
+            return Err(Failure::new(PfCode::InUse, text));
+        }
+        // Also after a panic.
+        let next = std::panic::AssertUnwindSafe(|| {
+            cell.next(Duration::from_millis(u64::from(timeout_ms)))
+        });
+        let next = std::panic::catch_unwind(next);
+        cell.is_in_next.store(false, Ordering::Release);
+        *event = next.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(())
+    })
+}
+
+/// Has `pf_client_next` of another thread return at once; or the next call, if none is in it.
+#[unsafe(no_mangle)]
+pub extern "C" fn pf_client_wake(client: PfClient) -> PfCode {
+    call(|| {
+        handle::find::<ClientCell>(client.id)?.shared.ready.interrupt();
+        Ok(())
+    })
+}
+
+/// Answers `PF_EVENT_KIND_TOKEN_WANTED`.
+///
+/// # Safety
+/// `token` points to bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_client_give_token(
+    client: PfClient,
+    request: u64,
+    token: PfText,
+) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let token = unsafe { token.bytes("the token") }?;
+        let cell = handle::find::<ClientCell>(client.id)?;
+        let give = lock(&cell.shared.tokens).remove(&request);
+        let is_given = give.is_some_and(|give| give.send(token.to_vec()).is_ok());
+        if !is_given {
+            let text = format!("no token is wanted by the request {request}, or no longer");
+            return Err(Failure::new(PfCode::Usage, text));
+        }
+        Ok(())
+    })
+}
+
+/// Says goodbye. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows, within 5 seconds.
+#[unsafe(no_mangle)]
+pub extern "C" fn pf_client_close(client: PfClient) -> PfCode {
+    call(|| {
+        let cell = handle::find::<ClientCell>(client.id)?;
+        let mut link = lock(&cell.shared.link);
+        match &*link {
+            Link::Setup(_) => {
+                *link = Link::Over;
+                let text = "this client was closed before it was connected";
+                let failure = Failure::new(PfCode::Closed, text);
+                cell.shared.happens(Happening::new(PfEventKind::Ended).because(failure));
+            }
+            Link::Connecting(task) => task.abort(),
+            Link::Open(connection) => {
+                let connection = connection.clone();
+                drop(link);
+                lock(&cell.tasks).spawn(connection.close());
+            }
+            Link::Over => {}
+        }
+        Ok(())
+    })
+}
+
+/// Frees a client, with its rooms and channels, from any thread. If it is connected, it says goodbye
+/// in the background. Requests without an answer get none.
+#[unsafe(no_mangle)]
+pub extern "C" fn pf_client_free(client: PfClient) -> PfCode {
+    call(|| {
+        handle::remove::<ClientCell>(client.id)?.end();
+        Ok(())
+    })
+}
+
+/// What the client has done, and how its connection is.
+///
+/// # Safety
+/// `out` points to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_client_statistics(client: PfClient, out: *mut PfStatistics) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let out = unsafe { place(out, "the place for the statistics") }?;
+        let cell = handle::find::<ClientCell>(client.id)?;
+        let mut found = *lock(&cell.shared.counts);
+        let microseconds = |time: Option<Duration>| {
+            time.map_or(0, |time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+        };
+        if let Link::Open(connection) = &*lock(&cell.shared.link) {
+            found.is_connected = connection.is_connected();
+            found.round_trip_us = microseconds(connection.round_trip());
+            found.node_time_us = microseconds(connection.node_time());
+        }
+        found.rooms = lock(&cell.shared.rooms).len() as u64;
+        found.waiting = lock(&cell.tasks).count() as u64;
+        *out = found;
+        Ok(())
+    })
+}
+
+/// Stops the library's thread, and waits for it: before the library is unloaded, or so that a leak
+/// checker finds nothing. Free all clients first; the goodbyes have 100 ms. The next
+/// `pf_client_connect` starts the thread again.
+#[unsafe(no_mangle)]
+pub extern "C" fn pf_shut_down() -> PfCode {
+    call(|| {
+        runtime::shut_down();
+        Ok(())
+    })
+}

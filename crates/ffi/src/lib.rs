@@ -1,0 +1,39 @@
+//! The C ABI of the Playfield client, described by `include/playfield.h`, which is made from this
+//! crate. `docs/cpp.md` has the guide, for C++ and for C.
+//!
+//! ```text
+//!  program's thread                     the library's thread (tokio)
+//!  commands ──▶ queue of the client ──▶ connection ──▶ socket
+//!  pf_client_next ◀── wakers ◀──────── rooms, channels ◀── socket
+//! ```
+//!
+//! One thread of the library serves the sockets of all clients. Everything else happens in the
+//! calls of the program: nothing is reported, and no state changes, but in `pf_client_next`. There
+//! are no callbacks, so none can come at a bad time or on another thread.
+//!
+//! This crate may contain `unsafe` code: pointers come in and go out here. Handles are numbers that
+//! are looked up in a table, and never pointers.
+
+mod channel;
+mod client;
+mod commands;
+mod event;
+mod failure;
+mod handle;
+mod room;
+mod runtime;
+mod settings;
+mod tasks;
+mod text;
+mod value;
+
+pub use channel::*;
+pub use client::*;
+pub use commands::*;
+pub use event::{PfChangeKind, PfEvent, PfEventKind};
+pub use failure::{PfCode, pf_error_message};
+pub use handle::PF_HANDLES_MAX;
+pub use room::*;
+pub use settings::*;
+pub use text::PfText;
+pub use value::*;

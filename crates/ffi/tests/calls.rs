@@ -1,0 +1,112 @@
+//! Calls of a client against a node, and calls that must fail.
+
+use playfield::prelude::*;
+use playfield::{Config, Running};
+use playfield_ffi::*;
+
+#[derive(State, Default)]
+struct Counter {
+    value: i64,
+}
+
+#[derive(Message)]
+#[reply(i64)]
+struct Add(i64);
+
+#[room(messages(Add), sync_hz = 100)]
+impl Room for Counter {}
+
+impl Handle<Add> for Counter {
+    fn handle(&mut self, Add(number): Add, _: &Player, _: &mut Context<Self>) -> Result<i64> {
+        self.value += number;
+        Ok(self.value)
+    }
+}
+
+fn node() -> Running {
+    let config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 1, ..Config::default() };
+    Server::new().room::<Counter>("counter").start(config).expect("a free port")
+}
+
+fn text(text: &str) -> PfText {
+    PfText { data: text.as_ptr(), length: text.len() }
+}
+
+fn read(text: PfText) -> String {
+    // SAFETY: it comes from the library, and the value or event that it belongs to is current.
+    let bytes = unsafe { std::slice::from_raw_parts(text.data, text.length) };
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+/// The next event of a kind; others are passed over.
+fn next(client: PfClient, kind: PfEventKind) -> PfEvent {
+    loop {
+        let mut event = PfEvent::default();
+        // SAFETY: it is a place.
+        let code = unsafe { pf_client_next(client, 30_000, &raw mut event) };
+        assert_eq!(code, PfCode::Ok, "{}", read(pf_error_message()));
+        assert_ne!(event.kind, PfEventKind::None, "nothing came");
+        if event.kind == kind {
+            return event;
+        }
+    }
+}
+
+#[test]
+fn a_client_enters_a_room_sees_its_state_and_asks_it() {
+    let node = node();
+    let url = format!("tcp://{}", node.local_addr());
+    let (mut client, mut request, mut state, mut value, mut number) =
+        (PfClient::default(), 0, PfValue::default(), PfValue::default(), 0);
+    // SAFETY: all pointers are to places, and all texts outlive the calls.
+    unsafe {
+        assert_eq!(pf_client_new(text(&url), &raw mut client), PfCode::Ok);
+        assert_eq!(pf_client_join(client, text("x"), &raw mut request), PfCode::Usage);
+        assert_eq!(pf_client_connect(client), PfCode::Ok);
+        next(client, PfEventKind::Connected);
+        let nothing = PfText::default();
+        assert_eq!(
+            pf_client_join_or_create(client, text("counter"), nothing, nothing, &raw mut request),
+            PfCode::Ok
+        );
+        let room = next(client, PfEventKind::Joined).room;
+        assert_eq!(pf_room_request(room, text("Add"), text("7"), &raw mut request), PfCode::Ok);
+        let reply = next(client, PfEventKind::Reply);
+        assert_eq!((reply.request, reply.code), (request, PfCode::Ok));
+        assert_eq!(pf_value_i64(reply.value, &raw mut number), PfCode::Ok);
+        assert_eq!(number, 7);
+        while {
+            next(client, PfEventKind::State);
+            assert_eq!(pf_room_state(room, &raw mut state), PfCode::Ok);
+            assert_eq!(pf_value_get(state, text("value"), &raw mut value), PfCode::Ok);
+            assert_eq!(pf_value_i64(value, &raw mut number), PfCode::Ok);
+            number != 7
+        } {}
+        assert_eq!(pf_client_close(client), PfCode::Ok);
+        assert_eq!(next(client, PfEventKind::Ended).code, PfCode::Closed);
+        assert_eq!(pf_client_free(client), PfCode::Ok);
+        assert_eq!(pf_client_free(client), PfCode::Freed);
+        assert_eq!(pf_room_free(room), PfCode::Freed);
+        assert_eq!(pf_value_i64(value, &raw mut number), PfCode::Stale);
+    }
+    assert_eq!(read(pf_error_message()), "the value is of a tree that is gone");
+}
+
+#[test]
+fn null_and_foreign_handles_and_pointers_are_refused() {
+    let mut event = PfEvent::default();
+    // SAFETY: the event is a place, and the other pointers are null.
+    unsafe {
+        for id in [0, 1, u64::MAX] {
+            assert_eq!(pf_client_next(PfClient { id }, 0, &raw mut event), PfCode::Handle);
+        }
+        assert_eq!(pf_client_new(text("tcp://x"), std::ptr::null_mut()), PfCode::Null);
+        assert_eq!(
+            pf_client_new(PfText { data: std::ptr::null(), length: 3 }, &mut PfClient::default()),
+            PfCode::Null
+        );
+        assert_eq!(pf_client_new(text("nonsense"), &mut PfClient::default()), PfCode::Argument);
+    }
+    let message = read(pf_error_message());
+    assert!(message.contains("nonsense"), "{message}");
+}

@@ -1,0 +1,410 @@
+//! A node's client, without I/O: bytes and time in; events, copies of states and bytes out.
+
+mod check;
+mod sink;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use playfield_client::core::{
+    Client, ClientConfig, CommandError, Creation, Masks, Position, SubscriptionNumber, Transport,
+    Url,
+};
+use playfield_state::{Bytes, Data};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use pyo3::call::PyCallArgs;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyList};
+
+use sink::{Rooms, Sink};
+
+/// A client of a node. All values are JSON text. What happens is returned as tuples that begin with
+/// a name. Any thread may use it.
+#[pyclass(frozen, module = "playfield._playfield")]
+#[derive(Debug)]
+pub struct Core {
+    url: Url,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    rooms: Rooms,
+}
+
+fn transport(url: &Url) -> PyResult<Transport> {
+    let Some((host, target)) = url.web_socket.clone() else { return Ok(Transport::Native) };
+    let (mut key, mut seed) = ([0; 16], [0; 16]);
+    for bytes in [&mut key, &mut seed] {
+        getrandom::fill(bytes).map_err(|error| PyOSError::new_err(error.to_string()))?;
+    }
+    Ok(Transport::WebSocket { host, target, key, masks: Masks::seeded(seed) })
+}
+
+/// Why a command was not queued: as the package's own exception, if the protocol has a code for it.
+fn refused(error: CommandError) -> PyErr {
+    let code = match error {
+        CommandError::TooLarge { .. } => ErrorCode::TooLarge,
+        CommandError::Busy { .. } => ErrorCode::Busy,
+        CommandError::NotJoined { .. } => ErrorCode::NotJoined,
+        CommandError::Unconfirmed { .. } => ErrorCode::Limit,
+        _ => return PyRuntimeError::new_err(error.to_string()),
+    };
+    Python::attach(|py| exception(py, "Refused", (code.name(), error.to_string())))
+}
+
+/// What does not match the node's schema, as an exception of the package.
+fn mismatch(py: Python<'_>, what: String) -> PyErr {
+    exception(py, "SchemaError", (what,))
+}
+
+fn exception<'py>(py: Python<'py>, name: &str, with: impl PyCallArgs<'py>) -> PyErr {
+    let class = py.import("playfield._errors").and_then(|module| module.getattr(name));
+    match class.and_then(|class| class.call1(with)) {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+fn time(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+/// A payload as it is sent: JSON, or bytes in the JSON of bytes.
+fn payload(payload: &[u8], is_bytes: bool) -> Vec<u8> {
+    if !is_bytes {
+        return payload.to_vec();
+    }
+    let mut out = Vec::new();
+    Bytes(payload.to_vec()).write(Format::Json, &mut out);
+    out
+}
+
+fn pairs(pairs: &[(String, String)]) -> Vec<(&str, &str)> {
+    pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+fn position(since: Option<(u64, u64)>) -> Option<Position> {
+    since.map(|(epoch, offset)| Position { epoch, offset })
+}
+
+impl Core {
+    fn inner<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Inner> {
+        self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the client, and returns what happened.
+    fn happened<'py>(
+        &self,
+        py: Python<'py>,
+        act: impl FnOnce(&mut Client, &mut Sink<'_, 'py>),
+    ) -> PyResult<Bound<'py, PyList>> {
+        let events = PyList::empty(py);
+        let Inner { client, rooms } = &mut *self.inner(py);
+        let mut sink = Sink::new(events.clone(), rooms);
+        act(client, &mut sink);
+        sink.end()?;
+        Ok(events)
+    }
+
+    /// Sends a request, and returns its number.
+    fn ask(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&mut Client) -> Result<RequestNumber, CommandError>,
+    ) -> PyResult<u32> {
+        ask(&mut self.inner(py).client).map(|request| request.0).map_err(refused)
+    }
+}
+
+#[pymethods]
+impl Core {
+    #[new]
+    fn new(url: &str, name: String, token: Vec<u8>) -> PyResult<Self> {
+        let url: Url = url.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
+        let config =
+            ClientConfig { name, token, ..ClientConfig::new(Format::Json, transport(&url)?) };
+        let client =
+            Client::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Self { url, inner: Mutex::new(Inner { client, rooms: Rooms::default() }) })
+    }
+
+    /// Where to connect: host, port, and whether by TLS.
+    #[getter]
+    fn address(&self) -> (&str, &str, bool) {
+        let port = self.url.authority.rsplit(':').next().unwrap_or_default();
+        (self.url.host(), port, self.url.is_secure)
+    }
+
+    /// Goes on over another connection.
+    fn reconnect(&self, py: Python<'_>) -> PyResult<()> {
+        let transport = transport(&self.url)?;
+        let reconnected = self.inner(py).client.reconnect(transport);
+        reconnected.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Takes received bytes.
+    fn received<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
+        let mut bytes = bytes.to_vec();
+        self.happened(py, |client, sink| client.received(&mut bytes, sink))
+    }
+
+    /// Takes the time, in seconds since any fixed moment.
+    fn advance<'py>(&self, py: Python<'py>, now: f64) -> PyResult<Bound<'py, PyList>> {
+        self.happened(py, |client, sink| client.advance(time(now), sink))
+    }
+
+    /// The connection has ended.
+    fn ended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.happened(py, |client, sink| client.ended(sink))
+    }
+
+    /// There will be no other connection.
+    fn give_up<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.happened(py, |client, sink| client.give_up(sink))
+    }
+
+    /// When to call `advance` again.
+    #[getter]
+    fn due_at(&self, py: Python<'_>) -> Option<f64> {
+        self.inner(py).client.due_at().map(|due| due.as_secs_f64())
+    }
+
+    /// How long the node keeps the session and its seats, in seconds.
+    #[getter]
+    fn grace(&self, py: Python<'_>) -> f64 {
+        self.inner(py).client.shortest_grace().as_secs_f64()
+    }
+
+    #[getter]
+    fn is_away(&self, py: Python<'_>) -> bool {
+        self.inner(py).client.is_away()
+    }
+
+    #[getter]
+    fn is_finished(&self, py: Python<'_>) -> bool {
+        self.inner(py).client.is_finished()
+    }
+
+    /// The bytes to send.
+    fn take_output<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let mut out = Vec::new();
+        self.inner(py).client.take_output(&mut out);
+        PyBytes::new(py, &out)
+    }
+
+    fn goodbye(&self, py: Python<'_>) {
+        self.inner(py).client.goodbye();
+    }
+
+    fn ping(&self, py: Python<'_>) -> PyResult<u64> {
+        self.inner(py).client.ping().map_err(refused)
+    }
+
+    // Rooms.
+
+    fn list(
+        &self,
+        py: Python<'_>,
+        room_type: Option<&str>,
+        filter: Vec<(String, String)>,
+        limit: u32,
+    ) -> PyResult<u32> {
+        self.ask(py, |client| client.list(room_type, &pairs(&filter), limit))
+    }
+
+    fn schema(&self, py: Python<'_>, room_type: &str) -> PyResult<u32> {
+        self.ask(py, |client| client.schema(room_type))
+    }
+
+    /// Whether the present schema of a type of rooms is known.
+    fn knows_schema(&self, py: Python<'_>, room_type: &str) -> bool {
+        self.inner(py).rooms.schema(room_type).is_some()
+    }
+
+    fn join(&self, py: Python<'_>, id: &str) -> PyResult<u32> {
+        self.ask(py, |client| client.join(id))
+    }
+
+    fn join_by_key(&self, py: Python<'_>, room_type: &str, key: &str) -> PyResult<u32> {
+        self.ask(py, |client| client.join_by_key(room_type, key))
+    }
+
+    fn join_or_create(
+        &self,
+        py: Python<'_>,
+        room_type: &str,
+        key: Option<&str>,
+        options: &[u8],
+    ) -> PyResult<u32> {
+        self.check_options(py, room_type, options)?;
+        self.ask(py, |client| match key {
+            Some(key) => client.join_or_create_by_key(room_type, key, options),
+            None => client.join_or_create(room_type, options),
+        })
+    }
+
+    fn create(
+        &self,
+        py: Python<'_>,
+        room_type: &str,
+        private: bool,
+        code: bool,
+        key: Option<String>,
+        options: &[u8],
+    ) -> PyResult<u32> {
+        self.check_options(py, room_type, options)?;
+        let creation = Creation::new();
+        let creation = if private { creation.private() } else { creation };
+        let creation = if code { creation.code() } else { creation };
+        let creation = match key {
+            Some(key) => creation.key(key),
+            None => creation,
+        };
+        self.ask(py, |client| client.create(room_type, &creation, options))
+    }
+
+    fn leave(&self, py: Python<'_>, room: u32) -> PyResult<u32> {
+        self.ask(py, |client| client.leave(RoomNumber(room)))
+    }
+
+    fn request(&self, py: Python<'_>, room: u32, name: &str, payload: &[u8]) -> PyResult<u32> {
+        self.check_message(py, room, name, payload)?;
+        self.ask(py, |client| client.request(RoomNumber(room), 0, name, payload))
+    }
+
+    fn send(&self, py: Python<'_>, room: u32, name: &str, payload: &[u8]) -> PyResult<()> {
+        self.check_message(py, room, name, payload)?;
+        self.inner(py).client.send(RoomNumber(room), 0, name, payload).map_err(refused)
+    }
+
+    /// The copy of a room's state.
+    fn state(&self, py: Python<'_>, room: u32) -> Option<String> {
+        self.inner(py).rooms.state(room)
+    }
+
+    /// Has changes of a room reported, place by place.
+    fn watch(&self, py: Python<'_>, room: u32) {
+        self.inner(py).rooms.watch(room);
+    }
+
+    // Channels.
+
+    fn subscribe(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        since: Option<(u64, u64)>,
+        presence: bool,
+    ) -> PyResult<u32> {
+        let client = &mut self.inner(py).client;
+        let subscription = client.subscribe(channel, position(since), presence);
+        subscription.map(|subscription| subscription.0).map_err(refused)
+    }
+
+    fn unsubscribe(&self, py: Python<'_>, subscription: u32) {
+        let inner = &mut *self.inner(py);
+        inner.client.unsubscribe(SubscriptionNumber(subscription));
+        inner.rooms.unsubscribed(subscription);
+    }
+
+    /// The epoch and the offset that a subscription has reached.
+    fn position(&self, py: Python<'_>, subscription: u32) -> Option<(u64, u64)> {
+        let position = self.inner(py).client.position(SubscriptionNumber(subscription));
+        position.map(|position| (position.epoch, position.offset))
+    }
+
+    /// Returns the number of a request, if it is to be confirmed.
+    fn publish(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        message: &[u8],
+        is_bytes: bool,
+        confirm: bool,
+    ) -> PyResult<Option<u32>> {
+        let message = payload(message, is_bytes);
+        let request = self.inner(py).client.publish(channel, &message, confirm);
+        request.map(|request| request.map(|request| request.0)).map_err(refused)
+    }
+
+    fn members(&self, py: Python<'_>, channel: &str) -> PyResult<u32> {
+        self.ask(py, |client| client.members(channel))
+    }
+
+    fn history(
+        &self,
+        py: Python<'_>,
+        channel: &str,
+        since: Option<(u64, u64)>,
+        limit: u32,
+    ) -> PyResult<u32> {
+        self.ask(py, |client| client.history(channel, position(since), limit))
+    }
+
+    // Devices.
+
+    fn register(
+        &self,
+        py: Python<'_>,
+        device: &str,
+        metadata: Vec<(String, String)>,
+        tags: Vec<String>,
+    ) -> PyResult<u32> {
+        let tags: Vec<_> = tags.iter().map(String::as_str).collect();
+        self.ask(py, |client| client.register(device, &pairs(&metadata), &tags))
+    }
+
+    /// Returns the number of a request, if there is to be a reply.
+    fn report(
+        &self,
+        py: Python<'_>,
+        message: &[u8],
+        is_bytes: bool,
+        reply: bool,
+    ) -> PyResult<Option<u32>> {
+        let message = payload(message, is_bytes);
+        let inner = &mut *self.inner(py);
+        let request = inner.client.report(&message, reply).map_err(refused)?;
+        let request = request.map(|request| request.0);
+        if let Some(request) = request {
+            inner.rooms.reported(request);
+        }
+        Ok(request)
+    }
+
+    /// Answers a command by a payload, or by why there is none.
+    fn answer(
+        &self,
+        py: Python<'_>,
+        command: u64,
+        message: &[u8],
+        is_bytes: bool,
+        error: Option<&str>,
+    ) -> PyResult<()> {
+        let message = payload(message, is_bytes);
+        let answer = error.map_or(Ok(&*message), Err);
+        self.inner(py).client.answer(command, answer).map_err(refused)
+    }
+}
+
+impl Core {
+    fn check_message(&self, py: Python<'_>, room: u32, name: &str, payload: &[u8]) -> PyResult<()> {
+        let wrong = match self.inner(py).rooms.schema_of(room) {
+            Some(checker) => checker.message(name, payload).err(),
+            None => None,
+        };
+        wrong.map_or(Ok(()), |wrong| Err(mismatch(py, wrong)))
+    }
+
+    fn check_options(&self, py: Python<'_>, room_type: &str, options: &[u8]) -> PyResult<()> {
+        let wrong = match self.inner(py).rooms.schema(room_type) {
+            Some(checker) => checker.options(options).err(),
+            None => None,
+        };
+        wrong.map_or(Ok(()), |wrong| Err(mismatch(py, wrong)))
+    }
+}

@@ -1,0 +1,380 @@
+//! What happens to a client, as tuples for Python.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use playfield_client::core::{
+    ClientError, Failure, Handler, Joined, MemberInfo, OutOfStep, PastPublication, Position,
+    Presence, Publication, Resumed, RoomEvent, Subscribed, SubscriptionNumber, Update, UpdateKind,
+    Welcome,
+};
+use playfield_state::{Bytes, Change, ChangeKind, Data, JsonMirror, PathStep};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::RoomInfo;
+use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use super::check::Checker;
+
+/// The copies of the rooms' states, and what else is needed to read what comes.
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
+    copies: HashMap<u32, JsonMirror>,
+    /// The rooms whose changes are wanted.
+    watched: HashSet<u32>,
+    /// The type of each room, and the fingerprint of its schema.
+    types: HashMap<u32, (String, u64)>,
+    /// The node's schemas, by room type.
+    schemas: HashMap<String, Checker>,
+    /// The subscriptions whose payloads are bytes.
+    of_bytes: HashSet<u32>,
+    /// Whether the payloads of the fleet are bytes.
+    fleet_has_bytes: bool,
+    /// The reports that expect a reply.
+    reports: HashSet<u32>,
+}
+
+impl Rooms {
+    pub(super) fn state(&self, room: u32) -> Option<String> {
+        self.copies.get(&room).map(|copy| copy.state().to_string())
+    }
+
+    pub(super) fn watch(&mut self, room: u32) {
+        self.watched.insert(room);
+    }
+
+    pub(super) fn reported(&mut self, request: u32) {
+        self.reports.insert(request);
+    }
+
+    pub(super) fn unsubscribed(&mut self, subscription: u32) {
+        self.of_bytes.remove(&subscription);
+    }
+
+    pub(super) fn schema(&self, room_type: &str) -> Option<&Checker> {
+        self.schemas.get(room_type)
+    }
+
+    /// The schema of a room, if it is the known one of its type.
+    pub(super) fn schema_of(&self, room: u32) -> Option<&Checker> {
+        let (room_type, fingerprint) = self.types.get(&room)?;
+        self.schema(room_type).filter(|checker| checker.fingerprint == *fingerprint)
+    }
+
+    fn remove(&mut self, room: u32) {
+        self.copies.remove(&room);
+        self.watched.remove(&room);
+        self.types.remove(&room);
+    }
+}
+
+/// Turns what the client reports into tuples.
+pub(super) struct Sink<'a, 'py> {
+    events: Bound<'py, PyList>,
+    rooms: &'a mut Rooms,
+    failed: PyResult<()>,
+}
+
+/// A change: the path, what happened, and the old and the new value.
+type Told = (Vec<Py<PyAny>>, &'static str, Option<String>, Option<String>);
+
+impl<'a, 'py> Sink<'a, 'py> {
+    pub(super) fn new(events: Bound<'py, PyList>, rooms: &'a mut Rooms) -> Self {
+        Self { events, rooms, failed: Ok(()) }
+    }
+
+    /// What went wrong while the list was filled.
+    pub(super) fn end(self) -> PyResult<()> {
+        self.failed
+    }
+
+    /// A payload: whether it is bytes, and the bytes or the JSON.
+    fn payload(&self, is_bytes: bool, payload: &[u8]) -> (bool, Bound<'py, PyBytes>) {
+        match is_bytes.then(|| Bytes::read(Format::Json, payload)) {
+            Some(Ok(Bytes(raw))) => (true, self.bytes(&raw)),
+            // What is no base64 is shown as it came.
+            _ => (false, self.bytes(payload)),
+        }
+    }
+
+    fn tell(
+        &mut self,
+        event: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+    ) {
+        let told = event.into_pyobject(self.events.py());
+        let told = told.and_then(|event| self.events.append(event));
+        if self.failed.is_ok() {
+            self.failed = told;
+        }
+    }
+
+    fn bytes(&self, bytes: &[u8]) -> Bound<'py, PyBytes> {
+        PyBytes::new(self.events.py(), bytes)
+    }
+}
+
+impl Handler for Sink<'_, '_> {
+    fn welcome(&mut self, welcome: &Welcome<'_>) {
+        self.tell(("welcome", welcome.session));
+    }
+
+    fn connection_lost(&mut self, error: &ClientError) {
+        self.tell(("lost", error.to_string()));
+    }
+
+    fn resumed(&mut self, _: &Resumed<'_>) {
+        self.tell(("resumed",));
+    }
+
+    fn new_session(&mut self, welcome: &Welcome<'_>) {
+        for rooms in [&mut self.rooms.watched, &mut self.rooms.of_bytes] {
+            rooms.clear();
+        }
+        self.rooms.copies.clear();
+        self.rooms.types.clear();
+        self.tell(("new_session", welcome.session));
+    }
+
+    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
+        self.rooms.copies.insert(joined.room.0, JsonMirror::new());
+        let (room_type, fingerprint) = (&*joined.room_type, joined.fingerprint);
+        self.rooms.types.insert(joined.room.0, (room_type.to_owned(), fingerprint));
+        // After an update of the node, its rooms may have another schema.
+        let known = self.rooms.schemas.get(room_type).map(|checker| checker.fingerprint);
+        if known.is_some_and(|known| known != fingerprint) {
+            self.rooms.schemas.remove(room_type);
+        }
+        self.tell((
+            "joined",
+            request.0,
+            joined.room.0,
+            &*joined.id,
+            &*joined.room_type,
+            joined.key.as_deref(),
+            joined.player,
+        ));
+    }
+
+    fn left(
+        &mut self,
+        room: RoomNumber,
+        request: Option<RequestNumber>,
+        code: ErrorCode,
+        text: &str,
+    ) {
+        self.rooms.remove(room.0);
+        self.tell(("left", room.0, request.map(|request| request.0), &*code.name(), text));
+    }
+
+    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
+        let rooms: Vec<_> = rooms
+            .iter()
+            .map(|room| {
+                let metadata: Vec<_> =
+                    room.metadata.iter().map(|(name, value)| (&**name, &**value)).collect();
+                let (id, room_type, key) = (&*room.id, &*room.room_type, room.key.as_deref());
+                (id, room_type, key, room.players, room.capacity, room.locked, metadata)
+            })
+            .collect();
+        self.tell(("listed", request.0, rooms));
+    }
+
+    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
+        let wrong = match Checker::new(schema) {
+            Ok(checker) => {
+                self.rooms.schemas.insert(room_type.to_owned(), checker);
+                None
+            }
+            Err(wrong) => Some(wrong),
+        };
+        self.tell(("schema", request.map(|request| request.0), wrong));
+    }
+
+    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
+        let is_report = self.rooms.reports.remove(&request.0);
+        let (is_bytes, payload) = self.payload(is_report && self.rooms.fleet_has_bytes, payload);
+        self.tell(("reply", request.0, is_bytes, payload));
+    }
+
+    fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
+        self.rooms.reports.remove(&request.0);
+        let (code, text, retry_after) = match failure {
+            Failure::Refused { code, text, retry_after } => {
+                (Some(code.name()), &**text, *retry_after)
+            }
+            Failure::Left { code, text } => (Some(code.name()), &**text, None),
+            Failure::Lost => {
+                (None, "the connection was lost; it is unknown whether it was done", None)
+            }
+            Failure::Closed => (None, "the connection ended before the answer came", None),
+        };
+        let retry_after = retry_after.map(|wait| wait.as_secs_f64());
+        self.tell(("failed", request.0, code.as_deref(), text, retry_after));
+    }
+
+    fn event(&mut self, event: &RoomEvent<'_>) {
+        let name = match &event.message {
+            MessageRef::Name(name) => &**name,
+            MessageRef::Index(_) => "",
+        };
+        self.tell(("event", event.room.0, name, self.bytes(&event.payload)));
+    }
+
+    fn missed(&mut self, room: RoomNumber, events: u64) {
+        self.tell(("missed", room.0, events));
+    }
+
+    fn update(&mut self, room: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
+        let py = self.events.py();
+        let Some(copy) = self.rooms.copies.get_mut(&room.0) else { return Ok(()) };
+        let mut changes: Vec<Told> = Vec::new();
+        let tell = |change: Change| changes.push(told(py, &change));
+        match (update.kind, self.rooms.watched.contains(&room.0)) {
+            (UpdateKind::Snapshot, true) => copy.snapshot_with(update.body, tell)?,
+            (UpdateKind::Snapshot, false) => copy.snapshot(update.body)?,
+            (UpdateKind::Patch, true) => copy.patch_with(update.body, tell)?,
+            (UpdateKind::Patch, false) => copy.patch(update.body)?,
+        }
+        self.tell(("state", room.0, update.version, changes));
+        Ok(())
+    }
+
+    fn check(&mut self, room: RoomNumber, digest: u64) -> bool {
+        self.rooms.copies.get(&room.0).is_none_or(|copy| copy.digest() == digest)
+    }
+
+    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
+        if let OutOfStep::NoSnapshot(error) = why {
+            self.tell(("error", room.0, "", error.to_string()));
+        }
+    }
+
+    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
+        self.tell(("error", room.map(|room| room.0), &*code.name(), text));
+    }
+
+    fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {
+        let Subscribed { position: Position { epoch, offset }, .. } = *subscribed;
+        if subscribed.bytes {
+            self.rooms.of_bytes.insert(subscription.0);
+        } else {
+            self.rooms.of_bytes.remove(&subscription.0);
+        }
+        let Subscribed { recovered, missed, members, .. } = *subscribed;
+        self.tell(("subscribed", subscription.0, epoch, offset, recovered, missed, members));
+    }
+
+    fn unsubscribed(&mut self, subscription: SubscriptionNumber, code: ErrorCode, text: &str) {
+        self.rooms.unsubscribed(subscription.0);
+        self.tell(("unsubscribed", subscription.0, &*code.name(), text));
+    }
+
+    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {
+        let is_bytes = self.rooms.of_bytes.contains(&subscription.0);
+        let (is_bytes, payload) = self.payload(is_bytes, &publication.payload);
+        let Publication { offset, user, .. } = publication;
+        self.tell(("publication", subscription.0, *offset, user.as_deref(), is_bytes, payload));
+    }
+
+    fn publications_missed(&mut self, subscription: SubscriptionNumber, publications: u64) {
+        self.tell(("publications_missed", subscription.0, publications));
+    }
+
+    fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {
+        let Presence { sequence, joined, member } = presence;
+        let (session, user, name) = (member.session, member.user.as_deref(), &*member.name);
+        self.tell(("presence", subscription.0, *sequence, *joined, session, user, name));
+    }
+
+    fn published(&mut self, request: RequestNumber, offset: u64) {
+        self.tell(("published", request.0, offset));
+    }
+
+    fn members(
+        &mut self,
+        request: RequestNumber,
+        sequence: u64,
+        count: u64,
+        members: &[MemberInfo<'_>],
+    ) {
+        let members: Vec<_> = members
+            .iter()
+            .map(|member| (member.session, member.user.as_deref(), &*member.name))
+            .collect();
+        self.tell(("members", request.0, sequence, count, members));
+    }
+
+    fn history(
+        &mut self,
+        request: RequestNumber,
+        last: Position,
+        bytes: bool,
+        publications: &[PastPublication<'_>],
+    ) {
+        let publications: Vec<_> = publications
+            .iter()
+            .map(|past| {
+                let (is_bytes, payload) = self.payload(bytes, past.payload);
+                (past.offset, past.user.as_deref(), is_bytes, payload)
+            })
+            .collect();
+        self.tell(("history", request.0, last.epoch, last.offset, publications));
+    }
+
+    fn registered(&mut self, request: Option<RequestNumber>, is_new: bool, bytes: bool) {
+        self.rooms.fleet_has_bytes = bytes;
+        self.tell(("registered", request.map(|request| request.0), is_new, bytes));
+    }
+
+    fn unregistered(&mut self, code: ErrorCode, text: &str) {
+        self.tell(("unregistered", &*code.name(), text));
+    }
+
+    fn command(&mut self, command: Option<u64>, payload: &[u8]) {
+        let (is_bytes, payload) = self.payload(self.rooms.fleet_has_bytes, payload);
+        self.tell(("command", command, is_bytes, payload));
+    }
+
+    fn unconfirmed(&mut self, sends: u64) {
+        self.tell(("unconfirmed", sends));
+    }
+
+    fn pong(&mut self, nonce: u64, round_trip: Duration) {
+        self.tell(("pong", nonce, round_trip.as_secs_f64()));
+    }
+
+    fn retry_after(&mut self, retry_after: Duration) {
+        self.tell(("retry_after", retry_after.as_secs_f64()));
+    }
+
+    fn goodbye(&mut self, code: ErrorCode, text: &str) {
+        self.tell(("goodbye", &*code.name(), text));
+    }
+
+    fn closed(&mut self, error: Option<&ClientError>) {
+        self.tell(("closed", error.map(ToString::to_string)));
+    }
+}
+
+fn told(py: Python<'_>, change: &Change) -> Told {
+    let step = |step: &PathStep| -> Option<Py<PyAny>> {
+        match step {
+            PathStep::Name(name) => Some((&**name).into_pyobject(py).ok()?.into_any().unbind()),
+            PathStep::Index(index) => Some(index.into_pyobject(py).ok()?.into_any().unbind()),
+        }
+    };
+    let kind = match change.kind {
+        ChangeKind::Entered => "entered",
+        ChangeKind::Left => "left",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Moved { .. } => "moved",
+    };
+    let text = |value: &Option<serde_json::Value>| value.as_ref().map(ToString::to_string);
+    (
+        change.path.steps().iter().filter_map(step).collect(),
+        kind,
+        text(&change.old),
+        text(&change.new),
+    )
+}

@@ -1,0 +1,780 @@
+// A client of a node: its connection, rooms and channels. All of it happens in poll().
+
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "future.hpp"
+#include "json.hpp"
+#include "value.hpp"
+
+namespace playfield {
+
+class Room;
+class Channel;
+
+using ChangeKind = pf_change_kind;
+using Statistics = pf_statistics;
+
+/// What a client connects with.
+struct Options {
+    /// `tcp://host:port`, `tls://host:port`, `ws://host:port/path` or `wss://host:port/path`.
+    std::string url;
+    /// The player's display name.
+    std::string name;
+    /// The token for the node's authenticator.
+    std::string token;
+    /// Gives the token for each attempt to connect, in poll(); none if there is none now.
+    std::function<std::optional<std::string>()> token_by;
+    /// `packed`, `msgpack` or `json`; empty for the default, `packed`.
+    std::string format;
+    /// Certificates to trust instead of the system's, in PEM or DER.
+    std::vector<std::string> root_certificates;
+    /// Over WebSocket, offers compression.
+    bool deflate = false;
+    /// The time limit for connecting.
+    std::optional<std::chrono::milliseconds> timeout;
+    /// How long to try to restore a lost connection; zero does not try.
+    std::optional<std::chrono::milliseconds> reconnect_for;
+    /// The wait before the first attempt to restore it, which doubles with each up to the second.
+    std::optional<std::chrono::milliseconds> backoff_first, backoff_most;
+    /// The longest message accepted from the node.
+    std::optional<std::size_t> message_bytes_max;
+    /// The most events and changes of a room that wait for poll().
+    std::optional<std::size_t> events_max;
+};
+
+/// How a room is created.
+struct Creation {
+    /// Neither listed nor entered by `join_or_create`.
+    bool is_private = false;
+    /// The node picks a short code as the key.
+    bool code = false;
+    std::string key = {};
+    std::optional<Json> options = {};
+};
+
+/// An event of a room. What it refers to is valid until its callback returns.
+struct RoomEvent {
+    std::string_view name;
+    Value value;
+    /// Counts the room's events, from 1.
+    std::uint64_t sequence;
+    /// Why the value can't be read; none if it can.
+    std::optional<Error> error;
+};
+
+/// A place of a state that changed. What it refers to is valid until its callback returns.
+struct Change {
+    /// Such as `players.7.hp`.
+    std::string_view path;
+    ChangeKind kind;
+    Value before;
+    Value after;
+    /// The element's index before, if it moved.
+    std::uint64_t moved_from;
+};
+
+/// A publication of a channel. What it refers to is valid until its callback returns.
+struct Publication {
+    std::uint64_t offset;
+    /// The verified user who published it; empty if unknown.
+    std::string_view user;
+    /// The payload, if it is JSON.
+    Value value;
+    std::span<const std::byte> bytes;
+};
+
+/// The place of a publication, to go on from.
+struct Position {
+    std::uint64_t epoch = 0;
+    std::uint64_t offset = 0;
+};
+
+namespace detail {
+
+inline Error error_of(const pf_event &event) {
+    return Error{event.code, std::string(view(event.text)), std::string(view(event.reason)),
+                 std::string(view(event.said)), std::chrono::milliseconds(event.retry_after_ms)};
+}
+
+/// A function that may be replaced while it runs.
+template <class... Args> class Hook {
+public:
+    void set(std::function<void(Args...)> call) {
+        call_ = call ? std::make_shared<const std::function<void(Args...)>>(std::move(call)) : nullptr;
+    }
+    void operator()(Args... args) const {
+        if (auto call = call_) (*call)(args...);
+    }
+
+private:
+    std::shared_ptr<const std::function<void(Args...)>> call_;
+};
+
+/// A request without an answer.
+struct Pending {
+    virtual ~Pending() = default;
+    virtual void answer(const pf_event &event) = 0;
+    virtual void fail(Error error) = 0;
+};
+
+struct RoomCore;
+struct ChannelCore;
+
+struct Core : Pump, std::enable_shared_from_this<Core> {
+    pf_client handle{};
+    bool is_freed = false;
+    bool is_polling = false;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Pending>> pending;
+    std::unordered_map<std::uint64_t, std::weak_ptr<RoomCore>> rooms;
+    std::unordered_map<std::uint64_t, std::weak_ptr<ChannelCore>> channels;
+    std::function<std::optional<std::string>()> token_by;
+    std::shared_ptr<FutureState<void>> connecting;
+    std::shared_ptr<FutureState<void>> closing;
+    Hook<const Error &> lost, attempt_failed, ended;
+    Hook<std::chrono::milliseconds> resumed;
+    Hook<std::uint64_t> new_session;
+
+    ~Core() override {
+        is_freed = true;
+        release();
+        fail_all(Error{PF_CODE_FREED, "the client was freed", {}, {}, {}});
+    }
+
+    Result<std::size_t> pump(std::chrono::milliseconds wait) override { return poll(wait, 1); }
+    inline Result<std::size_t> poll(std::chrono::milliseconds wait, std::size_t most);
+    inline void dispatch(const pf_event &event);
+
+    /// Frees the client, at once or after the callback that this is called in. Requests fail.
+    void free() {
+        if (std::exchange(is_freed, true)) return;
+        auto self = shared_from_this();
+        if (!is_polling) release();
+        fail_all(Error{PF_CODE_FREED, "the client was freed", {}, {}, {}});
+    }
+
+    void fail_all(const Error &error) {
+        auto failed = std::exchange(pending, {});
+        for (auto &[request, waiting] : failed) waiting->fail(error);
+        if (auto state = std::exchange(connecting, nullptr)) state->complete(error);
+        if (auto state = std::exchange(closing, nullptr)) state->complete({});
+    }
+
+    void release() {
+        if (handle.id != 0) (void)pf_client_free(std::exchange(handle, pf_client{}));
+    }
+
+    /// Makes a request: calls a function that stores its number.
+    template <class T, class Call, class Make> Future<T> ask(Call call, Make make) {
+        struct Request : Pending {
+            std::shared_ptr<FutureState<T>> state;
+            Make make;
+            Request(std::shared_ptr<FutureState<T>> asked, Make making)
+                : state(std::move(asked)), make(std::move(making)) {}
+            void answer(const pf_event &event) override {
+                if (event.code != PF_CODE_OK) return state->complete(error_of(event));
+                state->complete(make(event));
+            }
+            void fail(Error error) override { state->complete(std::move(error)); }
+        };
+        auto state = std::make_shared<FutureState<T>>();
+        state->pump = weak_from_this();
+        std::uint64_t request = 0;
+        pf_code code = call(&request);
+        if (code != PF_CODE_OK) {
+            state->complete(last_error(code));
+        } else {
+            pending.emplace(request, std::make_unique<Request>(state, std::move(make)));
+        }
+        return Future<T>(std::move(state));
+    }
+};
+
+struct RoomCore {
+    std::shared_ptr<Core> client;
+    pf_room handle{};
+    std::uint64_t player = 0;
+    std::string id, type, key;
+    Hook<const RoomEvent &> events;
+    std::unordered_map<std::string, Hook<Value>> events_by_name;
+    std::unordered_map<std::uint64_t, Hook<const Change &>> watches;
+    Hook<> state;
+    Hook<const Error &> left, refused;
+    Hook<std::uint64_t> missed;
+    std::optional<Error> ending;
+
+    ~RoomCore() {
+        if (!client->is_freed) client->rooms.erase(handle.id);
+        (void)pf_room_free(handle);
+    }
+};
+
+struct ChannelCore {
+    std::shared_ptr<Core> client;
+    pf_channel handle{};
+    std::string name;
+    Hook<const Publication &> publications;
+    Hook<bool, std::uint64_t> subscribed;
+    Hook<std::string_view, bool> presence;
+    Hook<std::uint64_t> missed;
+    Hook<const Error &> unsubscribed;
+
+    ~ChannelCore() {
+        if (!client->is_freed) client->channels.erase(handle.id);
+        (void)pf_channel_free(handle);
+    }
+};
+
+} // namespace detail
+
+/// A room that this client is in, with a copy of its state. Copies refer to the same room; when the
+/// last is gone, the client leaves the room.
+class Room {
+public:
+    Room() = default;
+    explicit Room(std::shared_ptr<detail::RoomCore> core) : core_(std::move(core)) {}
+    explicit operator bool() const { return core_ != nullptr; }
+
+    /// The id, by which others can join the room.
+    const std::string &id() const { return core_->id; }
+    const std::string &type() const { return core_->type; }
+    /// The key or code; empty if the room has none.
+    const std::string &key() const { return core_->key; }
+    /// This client's player.
+    std::uint64_t player() const { return core_->player; }
+
+    /// The copy of the state, which changes only in poll().
+    Value state() const {
+        pf_value root{};
+        (void)pf_room_state(core_->handle, &root);
+        return Value(root);
+    }
+
+    /// The version of the copy.
+    std::uint64_t version() const {
+        pf_room_info info{};
+        (void)pf_room_get_info(core_->handle, &info);
+        return info.version;
+    }
+
+    /// Sends a message without a reply. If the room refuses it, `on_refused` hears of it.
+    Result<void> send(std::string_view message, const Json &payload = {}) {
+        return detail::check(
+            pf_room_send(core_->handle, detail::text(message), detail::text(payload.text())));
+    }
+
+    /// Sends a message; the result is the reply.
+    Future<Document> request(std::string_view message, const Json &payload = {}) {
+        return core_->client->ask<Document>(
+            [&](std::uint64_t *request) {
+                return pf_room_request(core_->handle, detail::text(message),
+                                       detail::text(payload.text()), request);
+            },
+            [](const pf_event &event) -> Result<Document> {
+                if (event.value.tree == 0) return Document();
+                return Value(event.value).keep();
+            });
+    }
+
+    /// Leaves the room; the result comes when the node has confirmed it.
+    Future<void> leave() {
+        return core_->client->ask<void>(
+            [&](std::uint64_t *request) { return pf_room_leave(core_->handle, request); },
+            [](const pf_event &) -> Result<void> { return {}; });
+    }
+
+    /// Calls a function for each event of a name.
+    void on_event(std::string_view name, std::function<void(Value)> call) {
+        core_->events_by_name[std::string(name)].set(std::move(call));
+    }
+    /// Calls a function for each event.
+    void on_event(std::function<void(const RoomEvent &)> call) { core_->events.set(std::move(call)); }
+    /// Calls a function when the state is another.
+    void on_state(std::function<void()> call) { core_->state.set(std::move(call)); }
+    /// Calls a function when this client is no longer in the room.
+    void on_left(std::function<void(const Error &)> call) { core_->left.set(std::move(call)); }
+    /// Calls a function when the room has refused a send.
+    void on_refused(std::function<void(const Error &)> call) { core_->refused.set(std::move(call)); }
+    /// Calls a function when events or changes were missed; with their number, 0 if unknown.
+    void on_missed(std::function<void(std::uint64_t)> call) { core_->missed.set(std::move(call)); }
+
+    /// Calls a function for each change at a place that matches a pattern, such as `players.*.hp`,
+    /// after the state has changed. Returns a number for `unwatch`.
+    Result<std::uint64_t> on_change(std::string_view pattern,
+                                    std::function<void(const Change &)> call) {
+        std::uint64_t watch = 0;
+        pf_code code = pf_room_watch(core_->handle, detail::text(pattern), &watch);
+        if (code != PF_CODE_OK) return detail::last_error(code);
+        core_->watches[watch].set(std::move(call));
+        return watch;
+    }
+    Result<void> unwatch(std::uint64_t watch) {
+        core_->watches.erase(watch);
+        return detail::check(pf_room_unwatch(core_->handle, watch));
+    }
+
+    /// Why this client is no longer in the room; none while it is.
+    const std::optional<Error> &ending() const { return core_->ending; }
+
+    pf_room raw() const { return core_->handle; }
+
+private:
+    std::shared_ptr<detail::RoomCore> core_;
+};
+
+/// A subscription to a channel. When the last copy is gone, it ends.
+class Channel {
+public:
+    Channel() = default;
+    explicit Channel(std::shared_ptr<detail::ChannelCore> core) : core_(std::move(core)) {}
+    explicit operator bool() const { return core_ != nullptr; }
+
+    const std::string &name() const { return core_->name; }
+
+    /// Calls a function for each publication.
+    void on_publication(std::function<void(const Publication &)> call) {
+        core_->publications.set(std::move(call));
+    }
+    /// Calls a function when the node has answered the subscription, on the first or a later
+    /// connection: whether all publications since were recovered, and how many members there are.
+    void on_subscribed(std::function<void(bool recovered, std::uint64_t members)> call) {
+        core_->subscribed.set(std::move(call));
+    }
+    /// Calls a function when another session joins (`true`) or leaves, by its name.
+    void on_presence(std::function<void(std::string_view name, bool joined)> call) {
+        core_->presence.set(std::move(call));
+    }
+    /// Calls a function when publications were missed.
+    void on_missed(std::function<void(std::uint64_t)> call) { core_->missed.set(std::move(call)); }
+    /// Calls a function when the node has ended the subscription.
+    void on_unsubscribed(std::function<void(const Error &)> call) {
+        core_->unsubscribed.set(std::move(call));
+    }
+
+    /// The last publication that was reported, to subscribe since it later.
+    Position position() const {
+        Position found;
+        (void)pf_channel_position(core_->handle, &found.epoch, &found.offset);
+        return found;
+    }
+
+    pf_channel raw() const { return core_->handle; }
+
+private:
+    std::shared_ptr<detail::ChannelCore> core_;
+};
+
+/// A client. Copies refer to the same one; `close()` or the last copy, and of its rooms and
+/// channels, ends it.
+///
+/// A client, with its rooms, channels, values and futures, is for one thread at a time. Only
+/// `wake()` is for any. Callbacks and coroutines run in poll(), and may do anything but poll.
+class Client {
+public:
+    Client() = default;
+    explicit operator bool() const { return core_ != nullptr; }
+
+    /// Makes a client, which is not connected yet.
+    static Result<Client> create(const Options &options) {
+        auto core = std::make_shared<detail::Core>();
+        pf_code code = pf_client_new(detail::text(options.url), &core->handle);
+        auto text = [&](pf_option option, std::string_view value) {
+            if (code != PF_CODE_OK || value.empty()) return;
+            code = pf_client_set_text(core->handle, option, detail::text(value));
+        };
+        auto number = [&](pf_option option, std::optional<std::uint64_t> value) {
+            if (code != PF_CODE_OK || !value) return;
+            code = pf_client_set_number(core->handle, option, *value);
+        };
+        auto time = [&](pf_option option, std::optional<std::chrono::milliseconds> value) {
+            if (value) number(option, std::uint64_t(std::max<std::int64_t>(0, value->count())));
+        };
+        text(PF_OPTION_NAME, options.name);
+        text(PF_OPTION_TOKEN, options.token);
+        text(PF_OPTION_FORMAT, options.format);
+        for (const auto &certificate : options.root_certificates) {
+            text(PF_OPTION_ROOT_CERTIFICATE, certificate);
+        }
+        if (options.deflate) number(PF_OPTION_DEFLATE, 1);
+        if (options.token_by) number(PF_OPTION_TOKEN_WANTED, 1);
+        time(PF_OPTION_TIMEOUT_MS, options.timeout);
+        time(PF_OPTION_RECONNECT_FOR_MS, options.reconnect_for);
+        time(PF_OPTION_BACKOFF_FIRST_MS, options.backoff_first);
+        time(PF_OPTION_BACKOFF_MOST_MS, options.backoff_most);
+        number(PF_OPTION_MESSAGE_BYTES_MAX, options.message_bytes_max);
+        number(PF_OPTION_EVENTS_MAX, options.events_max);
+        if (code != PF_CODE_OK) return detail::last_error(code);
+        core->token_by = options.token_by;
+        Client client;
+        client.core_ = std::move(core);
+        return client;
+    }
+
+    /// Makes a client, and polls until it is connected.
+    static Result<Client> open(const Options &options) {
+        auto client = create(options);
+        if (!client) return client;
+        auto limit = options.timeout.value_or(std::chrono::seconds(10)) + std::chrono::seconds(20);
+        auto connected = client->connect().wait(limit);
+        if (!connected) return connected.error();
+        return client;
+    }
+
+    /// Connects; the result comes when the node has welcomed the client, or why it has not.
+    Future<void> connect() {
+        auto state = std::make_shared<detail::FutureState<void>>();
+        state->pump = core_;
+        pf_code code = pf_client_connect(core_->handle);
+        if (code != PF_CODE_OK) {
+            state->complete(detail::last_error(code));
+        } else {
+            core_->connecting = state;
+        }
+        return Future<void>(state);
+    }
+
+    /// Lets happen what has happened: callbacks are called and coroutines go on, at most 4096 of
+    /// them. If there is nothing, waits for at most `wait`. Returns how much happened.
+    Result<std::size_t> poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
+        auto core = core_;
+        return core->poll(wait, 4096);
+    }
+
+    /// Has poll() on another thread return. For any thread.
+    void wake() const { (void)pf_client_wake(core_->handle); }
+
+    /// Enters an existing room by its id, a reservation or a ticket.
+    Future<Room> join(std::string_view id) {
+        return enter([&](std::uint64_t *request) {
+            return pf_client_join(core_->handle, detail::text(id), request);
+        });
+    }
+    /// Enters the room of a type that has this key or code.
+    Future<Room> join_by_key(std::string_view type, std::string_view key) {
+        return enter([&](std::uint64_t *request) {
+            return pf_client_join_by_key(core_->handle, detail::text(type), detail::text(key), request);
+        });
+    }
+    /// Enters the room of a type that has this key, or a new one; without a key any that is not full.
+    Future<Room> join_or_create(std::string_view type, std::string_view key = {},
+                                const std::optional<Json> &options = std::nullopt) {
+        std::string_view json = options ? std::string_view(options->text()) : std::string_view();
+        return enter([&](std::uint64_t *request) {
+            return pf_client_join_or_create(core_->handle, detail::text(type), detail::text(key),
+                                            detail::text(json), request);
+        });
+    }
+    /// Creates a room, and enters it.
+    Future<Room> create_room(std::string_view type, const Creation &creation = {}) {
+        std::string_view json =
+            creation.options ? std::string_view(creation.options->text()) : std::string_view();
+        std::uint32_t flags = (creation.is_private ? PF_CREATE_PRIVATE : 0) |
+                              (creation.code ? PF_CREATE_CODE : 0);
+        return enter([&](std::uint64_t *request) {
+            return pf_client_create(core_->handle, detail::text(type), flags,
+                                    detail::text(creation.key), detail::text(json), request);
+        });
+    }
+
+    /// Lists rooms of a type, or of all if it is empty: a list of maps with `id`, `room_type`,
+    /// `key`, `players`, `capacity`, `locked` and `metadata`.
+    Future<Document> list(std::string_view type = {}, const std::optional<Json> &filter = std::nullopt,
+                          std::uint32_t limit = 0) {
+        std::string_view json = filter ? std::string_view(filter->text()) : std::string_view();
+        return ask([&](std::uint64_t *request) {
+            return pf_client_list(core_->handle, detail::text(type), detail::text(json), limit, request);
+        });
+    }
+    /// The node's schema of a room type.
+    Future<Document> schema(std::string_view type) {
+        return ask([&](std::uint64_t *request) {
+            return pf_client_schema(core_->handle, detail::text(type), request);
+        });
+    }
+    /// Measures the round trip to the node.
+    Future<std::chrono::microseconds> ping() {
+        return core_->ask<std::chrono::microseconds>(
+            [&](std::uint64_t *request) { return pf_client_ping(core_->handle, request); },
+            [](const pf_event &event) -> Result<std::chrono::microseconds> {
+                return std::chrono::microseconds(Value(event.value).as<std::int64_t>());
+            });
+    }
+
+    /// Subscribes to a channel, since a position if one is given.
+    Future<Channel> subscribe(std::string_view name, bool presence = false, Position since = {}) {
+        auto weak = std::weak_ptr(core_);
+        std::string owned(name);
+        return core_->ask<Channel>(
+            [&](std::uint64_t *request) {
+                return pf_client_subscribe(core_->handle, detail::text(name), presence, since.epoch,
+                                           since.offset, request);
+            },
+            [weak, owned](const pf_event &event) -> Result<Channel> {
+                auto core = weak.lock();
+                if (!core) return Error{PF_CODE_FREED, "the client was freed", {}, {}, {}};
+                auto channel = std::make_shared<detail::ChannelCore>();
+                channel->client = core;
+                channel->handle = event.channel;
+                channel->name = owned;
+                core->channels[event.channel.id] = channel;
+                return Channel(channel);
+            });
+    }
+    /// Publishes JSON to a channel; the result is the publication's offset.
+    Future<std::uint64_t> publish(std::string_view channel, const Json &payload) {
+        return publish_raw(channel, payload.text(), false);
+    }
+    /// Publishes bytes to a channel whose payloads are bytes.
+    Future<std::uint64_t> publish(std::string_view channel, std::span<const std::byte> payload) {
+        std::string_view bytes(reinterpret_cast<const char *>(payload.data()), payload.size());
+        return publish_raw(channel, bytes, true);
+    }
+    /// Who subscribes to a channel: `sequence`, `count` and `members`.
+    Future<Document> members(std::string_view channel) {
+        return ask([&](std::uint64_t *request) {
+            return pf_client_members(core_->handle, detail::text(channel), request);
+        });
+    }
+    /// Publications of a channel: `epoch`, `offset` and `publications`.
+    Future<Document> history(std::string_view channel, Position since = {}, std::uint32_t limit = 0) {
+        return ask([&](std::uint64_t *request) {
+            return pf_client_history(core_->handle, detail::text(channel), since.epoch, since.offset,
+                                     limit, request);
+        });
+    }
+
+    /// Calls a function when the connection is lost. The client connects again by itself.
+    void on_lost(std::function<void(const Error &)> call) { core_->lost.set(std::move(call)); }
+    /// Calls a function when an attempt to connect again has failed.
+    void on_attempt_failed(std::function<void(const Error &)> call) {
+        core_->attempt_failed.set(std::move(call));
+    }
+    /// Calls a function when the session goes on, with how long it was away.
+    void on_resumed(std::function<void(std::chrono::milliseconds)> call) {
+        core_->resumed.set(std::move(call));
+    }
+    /// Calls a function when the connection is back but the session is not: all rooms have ended.
+    /// With the number of sends of which it is unknown whether they were carried out.
+    void on_new_session(std::function<void(std::uint64_t)> call) {
+        core_->new_session.set(std::move(call));
+    }
+    /// Calls a function when the connection has ended for good.
+    void on_ended(std::function<void(const Error &)> call) { core_->ended.set(std::move(call)); }
+
+    /// The connection may be dead: checks it now.
+    Result<void> suspect() { return detail::check(pf_client_suspect(core_->handle)); }
+
+    Statistics statistics() const {
+        Statistics found{};
+        (void)pf_client_statistics(core_->handle, &found);
+        return found;
+    }
+
+    /// Says goodbye; the result comes when the connection has ended.
+    Future<void> close() {
+        auto state = std::make_shared<detail::FutureState<void>>();
+        state->pump = core_;
+        pf_code code = pf_client_close(core_->handle);
+        if (code != PF_CODE_OK) {
+            state->complete(detail::last_error(code));
+        } else {
+            core_->closing = state;
+        }
+        return Future<void>(state);
+    }
+
+    /// Frees the client, with its rooms and channels: requests fail, and calls give errors. May be
+    /// called in a callback.
+    void free() { core_->free(); }
+
+    pf_client raw() const { return core_->handle; }
+
+private:
+    template <class Call> Future<Document> ask(Call call) {
+        return core_->ask<Document>(call, [](const pf_event &event) -> Result<Document> {
+            return Value(event.value).keep();
+        });
+    }
+
+    template <class Call> Future<Room> enter(Call call) {
+        auto weak = std::weak_ptr(core_);
+        return core_->ask<Room>(call, [weak](const pf_event &event) -> Result<Room> {
+            auto core = weak.lock();
+            if (!core) return Error{PF_CODE_FREED, "the client was freed", {}, {}, {}};
+            auto room = std::make_shared<detail::RoomCore>();
+            room->client = core;
+            room->handle = event.room;
+            pf_room_info info{};
+            pf_code code = pf_room_get_info(event.room, &info);
+            if (code != PF_CODE_OK) return detail::last_error(code);
+            room->player = info.player;
+            room->id = detail::view(info.id);
+            room->type = detail::view(info.room_type);
+            room->key = detail::view(info.key);
+            core->rooms[event.room.id] = room;
+            return Room(room);
+        });
+    }
+
+    Future<std::uint64_t> publish_raw(std::string_view channel, std::string_view payload, bool bytes) {
+        return core_->ask<std::uint64_t>(
+            [&](std::uint64_t *request) {
+                return pf_client_publish(core_->handle, detail::text(channel), detail::text(payload),
+                                         bytes, request);
+            },
+            [](const pf_event &event) -> Result<std::uint64_t> {
+                return Value(event.value).as<std::uint64_t>();
+            });
+    }
+
+    std::shared_ptr<detail::Core> core_;
+};
+
+namespace detail {
+
+inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_t most) {
+    if (is_freed) return Error{PF_CODE_FREED, "the client was freed", {}, {}, {}};
+    if (is_polling) {
+        return Error{PF_CODE_USAGE, "poll() was called in a callback of the same client", {}, {}, {}};
+    }
+    auto self = shared_from_this();
+    struct Polling {
+        Core &core;
+        explicit Polling(Core &polled) : core(polled) { core.is_polling = true; }
+        ~Polling() {
+            core.is_polling = false;
+            if (core.is_freed) core.release();
+        }
+    } polling(*this);
+    std::size_t happened = 0;
+    auto left = std::clamp<std::int64_t>(wait.count(), 0, UINT32_MAX);
+    while (happened < most && !is_freed) {
+        pf_event event{};
+        pf_code code = pf_client_next(handle, happened ? 0 : std::uint32_t(left), &event);
+        if (code != PF_CODE_OK) return last_error(code);
+        if (event.kind == PF_EVENT_KIND_NONE) break;
+        ++happened;
+        dispatch(event);
+    }
+    return happened;
+}
+
+inline void Core::dispatch(const pf_event &event) {
+    std::shared_ptr<RoomCore> room;
+    if (auto found = rooms.find(event.room.id); found != rooms.end()) room = found->second.lock();
+    std::shared_ptr<ChannelCore> channel;
+    if (auto found = channels.find(event.channel.id); found != channels.end()) {
+        channel = found->second.lock();
+    }
+    switch (event.kind) {
+    case PF_EVENT_KIND_CONNECTED:
+        if (auto state = std::exchange(connecting, nullptr)) state->complete({});
+        break;
+    case PF_EVENT_KIND_LOST: lost(error_of(event)); break;
+    case PF_EVENT_KIND_ATTEMPT_FAILED: attempt_failed(error_of(event)); break;
+    case PF_EVENT_KIND_RESUMED: resumed(std::chrono::milliseconds(event.number)); break;
+    case PF_EVENT_KIND_NEW_SESSION: new_session(event.number); break;
+    case PF_EVENT_KIND_ENDED: {
+        auto error = error_of(event);
+        if (auto state = std::exchange(connecting, nullptr)) state->complete(error);
+        ended(error);
+        if (auto state = std::exchange(closing, nullptr)) state->complete({});
+        break;
+    }
+    case PF_EVENT_KIND_TOKEN_WANTED: {
+        auto token = token_by ? token_by() : std::nullopt;
+        // Without a token the attempt ends by its time limit.
+        if (token && !is_freed) (void)pf_client_give_token(handle, event.request, text(*token));
+        break;
+    }
+    case PF_EVENT_KIND_JOINED:
+    case PF_EVENT_KIND_REPLY:
+    case PF_EVENT_KIND_SUBSCRIBING: {
+        auto waiting = pending.extract(event.request);
+        if (!waiting.empty()) {
+            waiting.mapped()->answer(event);
+        } else if (event.kind == PF_EVENT_KIND_JOINED) {
+            (void)pf_room_free(event.room);
+        } else if (event.kind == PF_EVENT_KIND_SUBSCRIBING) {
+            (void)pf_channel_free(event.channel);
+        }
+        break;
+    }
+    case PF_EVENT_KIND_STATE:
+        if (room) room->state();
+        break;
+    case PF_EVENT_KIND_CHANGE:
+        if (room) {
+            auto watch = room->watches.find(event.watch);
+            if (watch == room->watches.end()) break;
+            auto call = watch->second;
+            call(Change{view(event.name), event.change, Value(event.old), Value(event.value),
+                        event.number});
+        }
+        break;
+    case PF_EVENT_KIND_EVENT:
+        if (room) {
+            std::optional<Error> error;
+            if (event.code != PF_CODE_OK) error = error_of(event);
+            room->events(RoomEvent{view(event.name), Value(event.value), event.number, error});
+            auto named = room->events_by_name.find(std::string(view(event.name)));
+            if (named == room->events_by_name.end() || is_freed) break;
+            auto call = named->second;
+            call(Value(event.value));
+        }
+        break;
+    case PF_EVENT_KIND_MISSED:
+        if (room) room->missed(event.number);
+        if (channel) channel->missed(event.number);
+        break;
+    case PF_EVENT_KIND_ERROR:
+        if (room) room->refused(error_of(event));
+        break;
+    case PF_EVENT_KIND_LEFT:
+        if (room) {
+            room->ending = error_of(event);
+            room->left(*room->ending);
+        }
+        break;
+    case PF_EVENT_KIND_SUBSCRIBED:
+        if (channel) channel->subscribed(event.change == PF_CHANGE_KIND_ENTERED, event.number);
+        break;
+    case PF_EVENT_KIND_PUBLICATION:
+        if (channel) {
+            channel->publications(
+                Publication{event.number, view(event.name), Value(event.value),
+                            std::as_bytes(std::span(event.bytes.data, event.bytes.length))});
+        }
+        break;
+    case PF_EVENT_KIND_MEMBER_JOINED:
+    case PF_EVENT_KIND_MEMBER_LEFT:
+        if (channel) {
+            channel->presence(view(event.name), event.kind == PF_EVENT_KIND_MEMBER_JOINED);
+        }
+        break;
+    case PF_EVENT_KIND_UNSUBSCRIBED:
+        if (channel) channel->unsubscribed(error_of(event));
+        break;
+    case PF_EVENT_KIND_NONE: break;
+    }
+}
+
+} // namespace detail
+
+/// Stops the library's thread: before the library is unloaded. Free all clients first.
+inline Result<void> shut_down() { return detail::check(pf_shut_down()); }
+
+} // namespace playfield

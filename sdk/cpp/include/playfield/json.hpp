@@ -1,0 +1,147 @@
+// Builds messages: a value as JSON text.
+
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "value.hpp"
+
+namespace playfield {
+
+/// A value to send.
+///
+///     Json::object({{"angle", 1.5f}, {"name", "Ann"}, {"path", Json::array({1, 2})}})
+class Json {
+public:
+    /// `null`.
+    Json() : text_("null") {}
+    Json(std::nullptr_t) : Json() {}
+    Json(bool value) : text_(value ? "true" : "false") {}
+    Json(const char *value) : Json(std::string_view(value)) {}
+    Json(const std::string &value) : Json(std::string_view(value)) {}
+    Json(std::string_view value) { quote(value, text_); }
+    /// A copy of a value.
+    Json(const Value &value) : text_(value.json()) {
+        if (text_.empty()) text_ = "null";
+    }
+    template <class T> Json(const std::optional<T> &value) : Json() {
+        if (value) *this = Json(*value);
+    }
+
+    template <std::integral T>
+        requires(!std::same_as<T, bool>)
+    Json(T value) {
+        // Past 2^53 - 1 an integer is a text.
+        constexpr std::int64_t most = (std::int64_t(1) << 53) - 1;
+        bool is_long = std::cmp_greater(value, most) || std::cmp_less(value, -most);
+        text_ = is_long ? '"' + std::to_string(value) + '"' : std::to_string(value);
+    }
+
+    template <std::floating_point T> Json(T value) {
+        if (std::isnan(value)) {
+            text_ = "\"NaN\"";
+        } else if (std::isinf(value)) {
+            text_ = value > 0 ? "\"Infinity\"" : "\"-Infinity\"";
+        } else {
+            char digits[64];
+            auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+            text_.assign(digits, end);
+        }
+    }
+
+    /// A struct or a map.
+    static Json object(std::initializer_list<std::pair<std::string_view, Json>> members = {}) {
+        Json made(Raw{}, "{}");
+        for (const auto &[name, value] : members) made.set(name, value);
+        return made;
+    }
+
+    /// A list.
+    static Json array(std::initializer_list<Json> elements = {}) {
+        Json made(Raw{}, "[]");
+        for (const auto &element : elements) made.push(element);
+        return made;
+    }
+
+    /// Text that is JSON already. It is checked when it is sent.
+    static Json raw(std::string text) { return Json(Raw{}, std::move(text)); }
+
+    /// Bytes, as base64.
+    static Json bytes(std::span<const std::byte> bytes) {
+        static constexpr char letters[] =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        std::string text = "\"";
+        for (std::size_t at = 0; at < bytes.size(); at += 3) {
+            std::size_t left = std::min<std::size_t>(3, bytes.size() - at);
+            std::uint32_t block = 0;
+            for (std::size_t i = 0; i < 3; ++i) {
+                block = block << 8 | (i < left ? std::to_integer<std::uint32_t>(bytes[at + i]) : 0);
+            }
+            for (std::size_t i = 0; i < 4; ++i) {
+                text += i <= left ? letters[block >> (18 - 6 * i) & 63] : '=';
+            }
+        }
+        return Json(Raw{}, text + '"');
+    }
+
+    /// Adds a member to an object.
+    Json &set(std::string_view name, const Json &value) {
+        if (text_.size() < 2 || text_.front() != '{') text_ = "{}";
+        std::string member;
+        quote(name, member);
+        add(member + ':' + value.text_);
+        return *this;
+    }
+
+    /// Adds an element to an array.
+    Json &push(const Json &value) {
+        if (text_.size() < 2 || text_.front() != '[') text_ = "[]";
+        add(value.text_);
+        return *this;
+    }
+
+    const std::string &text() const { return text_; }
+
+private:
+    struct Raw {};
+    Json(Raw, std::string text) : text_(std::move(text)) {}
+
+    void add(const std::string &part) {
+        std::string with = text_.size() > 2 ? ',' + part : part;
+        text_.insert(text_.size() - 1, with);
+    }
+
+    static void quote(std::string_view value, std::string &out) {
+        static constexpr char hex[] = "0123456789abcdef";
+        out += '"';
+        for (char letter : value) {
+            auto code = static_cast<unsigned char>(letter);
+            if (letter == '"' || letter == '\\') {
+                out += '\\';
+                out += letter;
+            } else if (code < 0x20) {
+                out += "\\u00";
+                out += hex[code >> 4];
+                out += hex[code & 15];
+            } else {
+                out += letter;
+            }
+        }
+        out += '"';
+    }
+
+    std::string text_;
+};
+
+} // namespace playfield

@@ -1,0 +1,67 @@
+"""A bounded queue of what has come, to be taken one by one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+#: How many items wait for a program that does not take them. Past it, the oldest is dropped.
+WAITING_MAX = 1024
+
+
+class Feed:
+    """An asynchronous iterator. It ends, or raises what has ended it, once all is taken."""
+
+    def __init__(self, dropped: Callable[[Any], None] | None = None) -> None:
+        self._items: deque = deque()
+        self._waiters: deque[asyncio.Future] = deque()
+        self._is_over = False
+        self._error: Exception | None = None
+        self._dropped = dropped
+        #: How many were dropped because too many waited.
+        self.dropped = 0
+
+    def put(self, item: Any) -> None:
+        if self._is_over:
+            return
+        if len(self._items) >= WAITING_MAX:
+            oldest = self._items.popleft()
+            self.dropped += 1
+            if self._dropped is not None:
+                self._dropped(oldest)
+        self._items.append(item)
+        self._wake()
+
+    def end(self, error: Exception | None = None) -> None:
+        if not self._is_over:
+            self._is_over, self._error = True, error
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wakes the first that waits, or all at the end."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                if not self._is_over:
+                    return
+
+    def __aiter__(self) -> Feed:
+        return self
+
+    async def __anext__(self) -> Any:
+        while not self._items:
+            if self._is_over:
+                raise self._error if self._error is not None else StopAsyncIteration
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                # Another may take what this one was woken for.
+                if waiter.done() and not waiter.cancelled() and self._items:
+                    self._wake()
+                raise
+        return self._items.popleft()

@@ -1,0 +1,114 @@
+"""Devices, for asyncio."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ._feed import Feed
+from ._values import log, payload
+
+if TYPE_CHECKING:
+    from .client import Client
+
+__all__ = ["Command", "Device"]
+
+
+class Command:
+    """A command to this device."""
+
+    def __init__(self, client: Client, number: int | None, value: Any) -> None:
+        self._client = client
+        self._session = client.session
+        self._number = number
+        #: What is to be done: a JSON value or ``bytes``, as the fleet's settings say.
+        self.payload = value
+
+    @property
+    def wants_answer(self) -> bool:
+        """Whether someone waits for the answer."""
+        return self._number is not None
+
+    async def answer(self, value: Any = None) -> None:
+        """Answer. Does nothing if no answer is wanted, or the session in which the command came is
+        over."""
+        self._answer(value, None)
+        await self._client._flush()
+
+    async def refuse(self, why: str) -> None:
+        """Say why there is no answer."""
+        self._answer(None, why)
+        await self._client._flush()
+
+    def _answer(self, value: Any, why: str | None) -> None:
+        data, is_bytes = (b"", False) if why is not None else payload(value)
+        number, self._number = self._number, None
+        if number is not None and self._session == self._client.session:
+            self._client._core.answer(number, data, is_bytes, why)
+
+    def __repr__(self) -> str:
+        return f"<Command {self.payload!r}>"
+
+
+class Device:
+    """A registration of this session as a device, made by :meth:`Client.register`.
+
+    ``async for command in device`` takes the commands one by one, or :meth:`on_command` has a
+    function answer them. Past 1,024 that wait, the oldest is refused. It ends if another call to
+    ``register`` replaces it.
+    """
+
+    def __init__(self, client: Client, device_id: str) -> None:
+        self._client = client
+        self._feed = Feed(lambda command: command._answer(None, "too many commands wait"))
+        self._function: Callable | None = None
+        self.id = device_id
+        #: Whether no device was registered under the id before.
+        self.is_new = False
+
+    def on_command(self, function: Callable[[Any], Any]) -> Callable:
+        """Answer each command by what ``function(payload)`` returns; a coroutine is awaited. An
+        exception refuses the command with its text."""
+        self._function = function
+        return function
+
+    async def request(self, report: Any) -> Any:
+        """Send a report, and return the fleet's reply. Raises :class:`Refused`."""
+        client = self._client
+        return await client._ask(client._core.report(*payload(report), True))
+
+    async def report(self, report: Any) -> None:
+        """Send a report without a reply."""
+        self._client._core.report(*payload(report), False)
+        await self._client._flush()
+
+    def __aiter__(self) -> Feed:
+        return self._feed
+
+    def _command(self, command: Command) -> None:
+        if self._function is None:
+            self._feed.put(command)
+            return
+        try:
+            value = self._function(command.payload)
+            if inspect.isawaitable(value):
+                self._client._spawn(self._answer_later(command, value))
+            else:
+                command._answer(value, None)
+        except Exception as error:
+            log.exception("a command to the device %s failed", self.id)
+            command._answer(None, str(error) or type(error).__name__)
+
+    async def _answer_later(self, command: Command, value: Any) -> None:
+        try:
+            await command.answer(await value)
+        except Exception as error:
+            log.exception("a command to the device %s failed", self.id)
+            await command.refuse(str(error) or type(error).__name__)
+
+    def _end(self, why: Exception | None) -> None:
+        self._feed.end(why)
+
+    def __repr__(self) -> str:
+        return f"<Device {self.id}>"

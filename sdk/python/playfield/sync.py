@@ -1,0 +1,514 @@
+"""A client for the rooms, channels and devices of a Playfield node, for blocking code.
+
+::
+
+    import playfield.sync
+
+    with playfield.sync.connect("tcp://127.0.0.1:7350", name="Ann") as client:
+        table = client.join_or_create("table")
+        print(table)
+        table.request("Play", {"place": 0})
+
+Each client has a thread of its own, which sends heartbeats and restores a lost connection, also
+while the program computes or a notebook waits. Functions given to ``on``, ``on_change``,
+``on_presence``, ``on_command`` and ``on_status`` are called in that thread: they should be short,
+and can't call blocking methods of the same client. Any thread may use a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from . import channels, client, devices, room
+from ._errors import Refused
+from ._feed import Feed
+from ._values import View
+from .channels import History, Members, Position, Presence, Publication
+from .room import RoomInfo
+
+__all__ = ["Client", "Command", "Device", "Events", "Room", "Subscription", "connect"]
+
+
+class _Thread:
+    """An event loop in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._process = os.getpid()
+        # A daemon: a program that ends without closing its clients ends at once.
+        self._thread = threading.Thread(target=self._run, name="playfield", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def call(self, coroutine: Any, timeout: float | None = None) -> Any:
+        """Runs a coroutine in the thread, and waits for its result."""
+        why = None
+        if self._process != os.getpid():
+            why = "this process was forked from the client's: connect again here"
+        elif threading.current_thread() is self._thread:
+            why = "a function that the client calls can't wait for the client"
+        elif self._loop.is_closed() or not self._thread.is_alive():
+            why = "the client is closed"
+        if why is not None:
+            coroutine.close()
+            raise RuntimeError(why)
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result(timeout)
+        except concurrent.futures.TimeoutError:
+            # Or the coroutine has raised it.
+            if future.done() and not future.cancelled():
+                raise
+            future.cancel()
+            raise TimeoutError(f"it took longer than {timeout} s") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def run(self, function: Callable, *arguments: Any) -> Any:
+        """Calls a function in the thread: what is there belongs to it."""
+        if threading.current_thread() is self._thread:
+            return function(*arguments)
+
+        async def call() -> Any:
+            return function(*arguments)
+
+        return self.call(call())
+
+    def stop(self) -> None:
+        if self._process == os.getpid() and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+class _Iterator:
+    """A feed, for blocking code."""
+
+    def __init__(self, thread: _Thread, feed: Feed) -> None:
+        self._thread = thread
+        self._feed = feed
+
+    def next(self, timeout: float | None = None) -> Any:
+        """Wait for the next one, for at most ``timeout`` seconds. Raises ``TimeoutError``, and
+        ``StopIteration`` at the end."""
+        item = self._thread.call(_next(self._feed), timeout)
+        if item is _END:
+            raise StopIteration
+        return self._wrap(item)
+
+    def _wrap(self, item: Any) -> Any:
+        return item
+
+    def __iter__(self) -> _Iterator:
+        return self
+
+    def __next__(self) -> Any:
+        return self.next()
+
+    @property
+    def dropped(self) -> int:
+        """How many were dropped because too many waited."""
+        return self._feed.dropped
+
+
+_END = object()
+
+
+async def _next(feed: Feed) -> Any:
+    async for item in feed:
+        return item
+    return _END
+
+
+class Events(_Iterator):
+    """The events of a room: ``for name, payload in room.events()``."""
+
+
+class Room:
+    """A room that this client is in. ``repr`` shows its state.
+
+    It has what :class:`playfield.Room` has; methods that are awaited there wait here, for at most
+    ``timeout`` seconds where they take one, and then raise ``TimeoutError``.
+    """
+
+    def __init__(self, thread: _Thread, of: room.Room) -> None:
+        self._thread = thread
+        self._room = of
+
+    @property
+    def id(self) -> str:
+        """The room's id."""
+        return self._room.id
+
+    @property
+    def type(self) -> str:
+        """The room's type."""
+        return self._room.type
+
+    @property
+    def key(self) -> str | None:
+        """The room's key; ``None`` without one."""
+        return self._room.key
+
+    @property
+    def player(self) -> int:
+        """The number of the player that this client is."""
+        return self._room.player
+
+    @property
+    def version(self) -> int:
+        """The version of the copy."""
+        return self._room.version
+
+    @property
+    def left(self) -> Exception | None:
+        """Why this client is no longer in the room; ``None`` while it is."""
+        return self._room.left
+
+    @property
+    def state(self) -> View:
+        """The copy of the state, as of the last sync."""
+        return self._room.state
+
+    def on(self, event: str | None, function: Callable) -> Callable:
+        """Call ``function(payload)`` for each event of this name, or ``function(name, payload)``
+        for each event if the name is ``None``, in the client's thread."""
+        return self._thread.run(self._room.on, event, function)
+
+    def events(self) -> Events:
+        """The events from now on: ``for name, payload in room.events()``."""
+        return Events(self._thread, self._thread.run(self._room.events))
+
+    def on_missed(self, function: Callable[[int], Any]) -> Callable:
+        """Call ``function(events)``, before the next event, if so many were missed, in the client's
+        thread."""
+        return self._thread.run(self._room.on_missed, function)
+
+    def on_refused(self, function: Callable[[Refused], Any]) -> Callable:
+        """Call ``function(refused)`` whenever a message of :meth:`send` was refused, in the client's
+        thread."""
+        return self._thread.run(self._room.on_refused, function)
+
+    def on_change(self, pattern: str, function: Callable) -> Callable:
+        """Call ``function(path, old, new)`` whenever a place of the state changes, in the client's
+        thread."""
+        return self._thread.run(self._room.on_change, pattern, function)
+
+    def request(
+        self,
+        message: Any,
+        fields: Any = None,
+        *,
+        reply: type | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Send a message and return the room's reply. A request that was sent may be carried out
+        after a ``TimeoutError``."""
+        return self._thread.call(self._room.request(message, fields, reply=reply), timeout)
+
+    def send(self, message: Any, fields: Any = None) -> None:
+        """Send a message that needs no reply."""
+        self._thread.call(self._room.send(message, fields))
+
+    def changed(self, timeout: float | None = None) -> None:
+        """Wait for the next sync that changes the state. One may come between a look at the state
+        and this call; :meth:`until` misses none."""
+        self._thread.call(self._room.changed(), timeout)
+
+    def until(self, condition: Callable[[View], Any], timeout: float | None = None) -> Any:
+        """Wait until ``condition(state)`` is true, and return what it returned."""
+        return self._thread.call(self._room.until(condition), timeout)
+
+    def leave(self) -> None:
+        """Leave the room."""
+        self._thread.call(self._room.leave())
+
+    def __repr__(self) -> str:
+        return repr(self._room)
+
+
+class Subscription(_Iterator):
+    """A subscription to a channel: ``for publication in subscription``, and what
+    :class:`playfield.Subscription` has."""
+
+    def __init__(self, thread: _Thread, of: channels.Subscription) -> None:
+        super().__init__(thread, of._feed)
+        self._subscription = of
+
+    @property
+    def channel(self) -> str:
+        """The channel's name."""
+        return self._subscription.channel
+
+    @property
+    def recovered(self) -> bool:
+        """Whether nothing was missed since the position it started from, or since the connection
+        was lost."""
+        return self._subscription.recovered
+
+    @property
+    def missed(self) -> int:
+        """How many publications were missed, as far as is known."""
+        return self._subscription.missed
+
+    @property
+    def members_count(self) -> int:
+        """How many sessions subscribed when the node answered; 0 if this client may not know."""
+        return self._subscription.members_count
+
+    @property
+    def ended(self) -> Exception | None:
+        """Why the subscription has ended."""
+        return self._subscription.ended
+
+    @property
+    def position(self) -> Position | None:
+        """The place that was reached, to subscribe from later."""
+        return self._subscription.position
+
+    def on(self, function: Callable[[Publication], Any]) -> Callable:
+        """Call ``function(publication)`` for each publication, in the client's thread. Then none
+        waits to be iterated."""
+        return self._thread.run(self._subscription.on, function)
+
+    def on_presence(self, function: Callable[[Presence], Any]) -> Callable:
+        """Call ``function(presence)`` whenever another session subscribes, or does no longer."""
+        return self._thread.run(self._subscription.on_presence, function)
+
+    def publish(self, payload: Any) -> int:
+        """Publish to the channel. Returns the publication's offset."""
+        return self._thread.call(self._subscription.publish(payload))
+
+    def members(self) -> Members:
+        """Ask who subscribes."""
+        return self._thread.call(self._subscription.members())
+
+    def history(self, *, since: Position | None = None, limit: int = 0) -> History:
+        """Ask for past publications."""
+        return self._thread.call(self._subscription.history(since=since, limit=limit))
+
+    def unsubscribe(self) -> None:
+        """End the subscription."""
+        self._thread.call(self._subscription.unsubscribe())
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, kind, value, traceback) -> None:
+        self._thread.call(self._subscription.__aexit__(kind, value, traceback))
+
+    def __repr__(self) -> str:
+        return repr(self._subscription)
+
+
+class Command:
+    """A command to this device."""
+
+    def __init__(self, thread: _Thread, of: devices.Command) -> None:
+        self._thread = thread
+        self._command = of
+
+    @property
+    def payload(self) -> Any:
+        """What is to be done."""
+        return self._command.payload
+
+    @property
+    def wants_answer(self) -> bool:
+        """Whether someone waits for the answer."""
+        return self._command.wants_answer
+
+    def answer(self, value: Any = None) -> None:
+        """Answer the command."""
+        self._thread.call(self._command.answer(value))
+
+    def refuse(self, why: str) -> None:
+        """Say why there is no answer."""
+        self._thread.call(self._command.refuse(why))
+
+    def __repr__(self) -> str:
+        return repr(self._command)
+
+
+class Device(_Iterator):
+    """A registration of this session as a device: ``for command in device``, and what
+    :class:`playfield.Device` has."""
+
+    def __init__(self, thread: _Thread, of: devices.Device) -> None:
+        super().__init__(thread, of._feed)
+        self._device = of
+
+    def _wrap(self, item: devices.Command) -> Command:
+        return Command(self._thread, item)
+
+    @property
+    def id(self) -> str:
+        """The device's id."""
+        return self._device.id
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no device was registered under the id before."""
+        return self._device.is_new
+
+    def on_command(self, function: Callable[[Any], Any]) -> Callable:
+        """Answer each command by what ``function(payload)`` returns, in the client's thread."""
+        return self._thread.run(self._device.on_command, function)
+
+    def request(self, report: Any, timeout: float | None = None) -> Any:
+        """Send a report, and return the fleet's reply."""
+        return self._thread.call(self._device.request(report), timeout)
+
+    def report(self, report: Any) -> None:
+        """Send a report without a reply."""
+        self._thread.call(self._device.report(report))
+
+    def __repr__(self) -> str:
+        return repr(self._device)
+
+
+class Client:
+    """A session with a node, made by :func:`connect`. It has what :class:`playfield.Client` has;
+    what is awaited there waits here."""
+
+    def __init__(self, thread: _Thread, of: client.Client) -> None:
+        self._thread = thread
+        self._client = of
+
+    @property
+    def session(self) -> int:
+        """The session's number."""
+        return self._client.session
+
+    @property
+    def status(self) -> str:
+        """``"connected"``, ``"lost"`` while the connection is being restored, or ``"ended"``."""
+        return self._client.status
+
+    @property
+    def on_status(self) -> Callable[[str], Any] | None:
+        """Called with ``"lost"``, ``"resumed"``, ``"new_session"`` or ``"ended"``, in the client's
+        thread."""
+        return self._client.on_status
+
+    @on_status.setter
+    def on_status(self, function: Callable[[str], Any] | None) -> None:
+        self._client.on_status = function
+
+    def join_or_create(self, room_type: str, options: Any = None, *, key=None) -> Room:
+        """Enter any room of a type that is not full, or the one with this key, or create it."""
+        return self._enter(self._client.join_or_create(room_type, options, key=key))
+
+    def create(
+        self, room_type: str, options: Any = None, *, key=None, private=False, code=False
+    ) -> Room:
+        """Create a room and enter it. With ``code``, the node picks a short key. A ``private`` room
+        is in no list."""
+        return self._enter(
+            self._client.create(room_type, options, key=key, private=private, code=code)
+        )
+
+    def join(self, room_id: str) -> Room:
+        """Enter the room with this id, or use a reservation."""
+        return self._enter(self._client.join(room_id))
+
+    def join_by_key(self, room_type: str, key: str) -> Room:
+        """Enter the room of a type that has this key."""
+        return self._enter(self._client.join_by_key(room_type, key))
+
+    def list(
+        self, room_type: str | None = None, *, limit: int = 0, **metadata: str
+    ) -> list[RoomInfo]:
+        """The rooms of one type or of all, those with this metadata, and at most ``limit``."""
+        return self._thread.call(self._client.list(room_type, limit=limit, **metadata))
+
+    def subscribe(
+        self, channel: str, *, since: Position | None = None, presence: bool = False
+    ) -> Subscription:
+        """Subscribe to a channel: to what is published from now on, or after ``since``."""
+        of = self._thread.call(self._client.subscribe(channel, since=since, presence=presence))
+        return Subscription(self._thread, of)
+
+    def publish(self, channel: str, message: Any) -> int:
+        """Publish a JSON value or ``bytes``. Returns the publication's offset."""
+        return self._thread.call(self._client.publish(channel, message))
+
+    def publish_unconfirmed(self, channel: str, message: Any) -> None:
+        """Publish without waiting for the node."""
+        self._thread.call(self._client.publish_unconfirmed(channel, message))
+
+    def members(self, channel: str) -> Members:
+        """Ask who subscribes to a channel."""
+        return self._thread.call(self._client.members(channel))
+
+    def history(
+        self, channel: str, *, since: Position | None = None, limit: int = 0
+    ) -> History:
+        """Ask for publications of a channel after ``since``."""
+        return self._thread.call(self._client.history(channel, since=since, limit=limit))
+
+    def register(
+        self,
+        device: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        tags: Iterable[str] = (),
+    ) -> Device:
+        """Register this session as a device, under an id by which the fleet finds it."""
+        of = self._thread.call(self._client.register(device, metadata=metadata, tags=tags))
+        return Device(self._thread, of)
+
+    def ping(self) -> float:
+        """Measure the round trip to the node, in seconds."""
+        return self._thread.call(self._client.ping())
+
+    def close(self) -> None:
+        """Say goodbye, and end the session and its thread. Once closed, it does nothing."""
+        if self._thread._thread.is_alive():
+            try:
+                self._thread.call(self._client.close())
+            finally:
+                self._thread.stop()
+
+    def _enter(self, entering: Any) -> Room:
+        return Room(self._thread, self._thread.call(entering))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind, value, traceback) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return repr(self._client)
+
+
+def connect(
+    url: str, *, name: str = "", token: Any = b"", ssl: Any = None, open_timeout=10.0
+) -> Client:
+    """Connect to a node: ``tcp://``, ``tls://``, ``ws://`` or ``wss://``. The client is a context
+    manager that closes it.
+
+    The arguments and exceptions are those of :func:`playfield.connect`.
+    """
+
+    async def open_() -> client.Client:
+        return await client.connect(
+            url, name=name, token=token, ssl=ssl, open_timeout=open_timeout
+        )
+
+    thread = _Thread()
+    try:
+        return Client(thread, thread.call(open_()))
+    except BaseException:
+        thread.stop()
+        raise

@@ -1,0 +1,363 @@
+"""The client plays the conformance scenarios; ``conformance/README.md`` says how."""
+
+import asyncio
+import itertools
+import json
+import math
+import pathlib
+import re
+import subprocess
+import urllib.request
+
+import pytest
+
+import playfield
+from playfield._values import plain
+
+ROOT = pathlib.Path(__file__).parents[3]
+CONFORMANCE = ROOT / "conformance"
+STEP_MAX = 20
+
+LEFT_OUT = json.loads((CONFORMANCE / "clients" / "python.json").read_text())
+SCENARIOS = [
+    scenario
+    for file in sorted((CONFORMANCE / "scenarios").glob("*.json"))
+    for scenario in json.loads(file.read_text())["scenarios"]
+]
+RUNS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def controls():
+    """The URL of a scenario server."""
+    process = subprocess.Popen(
+        ["cargo", "run", "--quiet", "--package", "playfield-conformance"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    url = process.stdout.readline().strip()
+    assert url.startswith("http://"), url
+    yield url
+    process.stdin.close()
+    process.wait(20)
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("transport", LEFT_OUT["transports"])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
+def test_scenario(run, controls, scenario, transport):
+    why = LEFT_OUT["scenarios"].get(scenario["name"])
+    for step in scenario["steps"]:
+        if step.get("do", "watch") != "watch":
+            why = why or LEFT_OUT["steps"].get(step["do"])
+    if why:
+        pytest.skip(why)
+    run(play(controls, scenario, transport))
+
+
+async def play(controls, scenario, transport):
+    number, clients = f"p{next(RUNS)}", {}
+    try:
+        for place, raw in enumerate(scenario["steps"], 1):
+            kind = raw.get("do") or raw.get("expect")
+            if kind in LEFT_OUT["steps"]:
+                continue
+            step = filled(raw, number, clients)
+            if kind == "connect":
+                doing = connect(controls, step, transport, clients)
+            else:
+                doing = getattr(clients[step["client"]], kind)(step)
+            try:
+                await asyncio.wait_for(doing, STEP_MAX)
+            except Exception as error:
+                raise AssertionError(f"step {place}, {raw}: {error!r}") from error
+    finally:
+        for client in clients.values():
+            await client.client.close()
+
+
+def filled(value, number, clients):
+    """A value with its references replaced."""
+
+    def fill(match):
+        if match[1] == "run":
+            return number
+        client, room, member = match[1].split(".")
+        return str(getattr(clients[client].rooms[room], member))
+
+    if isinstance(value, str):
+        return re.sub(r"\$\{([^}]*)\}", fill, value)
+    if isinstance(value, list):
+        return [filled(element, number, clients) for element in value]
+    if isinstance(value, dict):
+        return {name: filled(element, number, clients) for name, element in value.items()}
+    return value
+
+
+async def control(controls, path):
+    """Asks the scenario server for something."""
+
+    def ask():
+        with urllib.request.urlopen(controls + path, timeout=STEP_MAX) as answer:
+            return answer.read().decode()
+
+    return await asyncio.get_running_loop().run_in_executor(None, ask)
+
+
+async def connect(controls, step, transport, clients):
+    link = await control(controls, "/link")
+    connecting = playfield.connect(
+        f"{transport}://{link}", name=step.get("name", step["client"]), token=step.get("token", "")
+    )
+    client = await taken(step, connecting)
+    if client is not None:
+        clients[step["client"]] = Player(controls, link, client)
+
+
+async def taken(step, doing):
+    """What was done, or ``None`` if it was refused as the step says."""
+    if "refused" not in step:
+        return await doing
+    kinds = (playfield.Refused, playfield.SchemaError)
+    with pytest.raises(kinds[:1] if step["refused"] else kinds) as refused:
+        await doing
+    if step["refused"]:
+        is_refused(step["refused"], refused.value)
+
+
+def is_refused(expected, error):
+    assert error.code == expected["code"], error
+    assert expected.get("text", error.text) == error.text
+
+
+def is_equal(expected, found):
+    """Whether values are equal, however their integers are written."""
+    if isinstance(expected, bool) or isinstance(found, bool):
+        return expected is found
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return expected.keys() == found.keys() and all(
+            is_equal(value, found[name]) for name, value in expected.items()
+        )
+    if isinstance(expected, list) and isinstance(found, list):
+        return len(expected) == len(found) and all(map(is_equal, expected, found))
+    if isinstance(found, float) and isinstance(expected, str):
+        names = {"Infinity": math.inf, "-Infinity": -math.inf}
+        return math.isnan(found) if expected == "NaN" else found == names.get(expected)
+    if isinstance(expected, int) and isinstance(found, str):
+        return str(expected) == found
+    if isinstance(expected, str) and isinstance(found, int):
+        return expected == str(found)
+    if isinstance(expected, float) and isinstance(found, float):
+        return math.isclose(expected, found, rel_tol=2**-24)
+    return expected == found
+
+
+def equal(expected, found):
+    assert is_equal(expected, found), f"it is {found!r}"
+
+
+class Player:
+    """A client of a scenario. Its methods are the steps."""
+
+    def __init__(self, controls, link, client):
+        self.controls, self.port, self.client = controls, link.split(":")[1], client
+        self.statuses = asyncio.Queue()
+        client.on_status = self.statuses.put_nowait
+        self.rooms, self.events, self.changed, self.answers = {}, {}, {}, {}
+        self.channels = {}
+
+    async def _action(self, action):
+        await control(self.controls, f"/links/{self.port}/{action}")
+
+    async def _join(self, step, joining):
+        name = step.get("room", "room")
+        room = await taken(step, joining)
+        if room is not None:
+            happened = asyncio.Queue()
+            room.on(None, lambda event, payload: happened.put_nowait((event, payload)))
+            room.on_missed(lambda events: happened.put_nowait((None, events)))
+            room.on_refused(lambda error: happened.put_nowait((None, error.code)))
+            self.rooms[name], self.events[name] = room, happened
+
+    def _room(self, step):
+        return self.rooms[step.get("room", "room")]
+
+    async def join(self, step):
+        await self._join(step, self.client.join(step["id"]))
+
+    async def join_by_key(self, step):
+        await self._join(step, self.client.join_by_key(step["type"], step["key"]))
+
+    async def create(self, step):
+        how = {name: step[name] for name in ("key", "private", "code") if name in step}
+        await self._join(step, self.client.create(step["type"], step.get("options"), **how))
+
+    async def join_or_create(self, step):
+        joining = self.client.join_or_create(
+            step["type"], step.get("options"), key=step.get("key")
+        )
+        await self._join(step, joining)
+
+    async def leave(self, step):
+        await taken(step, self._room(step).leave())
+        del self.rooms[step.get("room", "room")]
+
+    async def send(self, step):
+        await taken(step, self._room(step).send(step["message"], step.get("payload")))
+
+    async def request(self, step):
+        asking = self._room(step).request(step["message"], step.get("payload"))
+        if "as" in step:
+            self.answers[step["as"]] = asyncio.ensure_future(asking)
+            await asyncio.sleep(0)  # It is queued before the next step begins.
+            return
+        reply = await taken(step, asking)
+        if "reply" in step:
+            equal(step["reply"], reply)
+
+    async def watch(self, step):
+        changes = self.changed[step.get("room", "room")] = asyncio.Queue()
+        self._room(step).on_change(
+            "**", lambda path, old, new: changes.put_nowait((list(path), old, new))
+        )
+
+    async def close(self, step):
+        await self.client.close()
+
+    async def cut(self, step):
+        await self._action("cut")
+
+    async def mend(self, step):
+        await self._action("mend")
+
+    async def move(self, step):
+        await self._action("move")
+
+    async def alone(self, step):
+        await self._action("alone")
+
+    async def stop(self, step):
+        await self._action("stop")
+
+    async def lose_patch(self, step):
+        await self._action("lose_patch")
+
+    async def list(self, step):
+        found = self.client.list(
+            step.get("type"), limit=step.get("limit", 0), **step.get("filter", {})
+        )
+        found = await taken(step, found)
+        if found is None:
+            return
+        rooms = [{"room_type": room.type, **room._asdict()} for room in found]
+        assert len(rooms) == len(step["rooms"]), rooms
+        for expected in step["rooms"]:
+            fits = [
+                room
+                for room in rooms
+                if all(is_equal(value, room[name]) for name, value in expected.items())
+            ]
+            assert fits, f"{expected} is not in {rooms}"
+            rooms.remove(fits[0])
+
+    async def subscribe(self, step):
+        subscribing = self.client.subscribe(step["channel"], presence=step.get("presence", False))
+        subscription = await taken(step, subscribing)
+        if subscription is not None:
+            happened = asyncio.Queue()
+            subscription.on(lambda publication: happened.put_nowait(publication.payload))
+            subscription.on_presence(
+                lambda presence: happened.put_nowait((presence.member.name, presence.joined))
+            )
+            self.channels[step["channel"]] = (subscription, happened)
+
+    async def unsubscribe(self, step):
+        await self.channels.pop(step["channel"])[0].unsubscribe()
+
+    async def publish(self, step):
+        await taken(step, self.client.publish(step["channel"], step["payload"]))
+
+    async def members(self, step):
+        found = await taken(step, self.client.members(step["channel"]))
+        if found is not None:
+            assert sorted(step["names"]) == sorted(member.name for member in found.members)
+
+    async def history(self, step):
+        found = await taken(step, self.client.history(step["channel"], limit=step.get("limit", 0)))
+        if found is not None:
+            equal(step["payloads"], [publication.payload for publication in found.publications])
+
+    async def lost_patch(self, step):
+        await self._action("lost_patch")
+
+    async def state(self, step):
+        room = self._room(step)
+
+        def is_so(state):
+            found = plain(state)
+            for place in step.get("at", ()):
+                try:
+                    found = found[place]
+                except (KeyError, IndexError, TypeError):
+                    return "absent" in step
+            return "absent" not in step and is_equal(step["is"], found)
+
+        try:
+            await asyncio.wait_for(room.until(is_so), STEP_MAX - 1)
+        except asyncio.TimeoutError:
+            raise AssertionError(f"the state is {room.state!r}") from None
+
+    async def event(self, step):
+        name, payload = await self.events[step.get("room", "room")].get()
+        assert name == step["event"], payload
+        if "payload" in step:
+            equal(step["payload"], payload)
+
+    async def missed(self, step):
+        name, events = await self.events[step.get("room", "room")].get()
+        assert name is None and events == step.get("events", events)
+
+    async def error(self, step):
+        assert await self.events[step.get("room", "room")].get() == (None, step["code"])
+
+    async def answer(self, step):
+        asking = self.answers.pop(step["as"])
+        if step.get("lost"):
+            with pytest.raises(playfield.Refused) as refused:
+                await asking
+            assert refused.value.code is None, refused.value
+            return
+        reply = await taken(step, asking)
+        if "reply" in step:
+            equal(step["reply"], reply)
+
+    async def changes(self, step):
+        changes = self.changed[step.get("room", "room")]
+        found = [await changes.get() for _ in step["are"]]
+        # It does not tell what kind of change it was.
+        expected = [[one["path"], one.get("old"), one.get("new")] for one in step["are"]]
+        if step.get("in_any_order"):
+            for one in expected:
+                fits = [two for two in found if is_equal(one, list(two))]
+                assert fits, f"{one} is not in {found}"
+                found.remove(fits[0])
+        else:
+            equal(expected, [list(one) for one in found])
+
+    async def left(self, step):
+        room = self._room(step)
+        with pytest.raises(playfield.Refused) as refused:
+            while True:
+                await room.changed()
+        is_refused(step, refused.value)
+
+    async def status(self, step):
+        assert await self.statuses.get() == step["status"]
+
+    async def publication(self, step):
+        equal(step["payload"], await self.channels[step["channel"]][1].get())
+
+    async def presence(self, step):
+        assert await self.channels[step["channel"]][1].get() == (step["name"], step["joined"])

@@ -1,0 +1,46 @@
+/** Calls a callback. What it throws is reported as uncaught, and stops nothing here. */
+export function guarded(work: () => unknown): void {
+  try {
+    work();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
+// Callbacks have many types; each caller passes what its own takes.
+export function call(on: any, name: string, ...values: unknown[]): void {
+  guarded(() => on[name]?.(...values));
+}
+
+/** What each set of callbacks was last told: those of a room and its connection may be the same. */
+const told = new WeakMap<object, string>();
+
+/** Calls `status` with how things stand, unless it knows. */
+export function tell(on: object, text: string): void {
+  if (told.get(on) === text) return;
+  told.set(on, text);
+  call(on, "status", text);
+}
+
+/** Functions to call, until they are removed. */
+export class Listeners<Values extends unknown[]> {
+  private readonly all = new Set<(...values: Values) => void>();
+
+  get isEmpty(): boolean {
+    return this.all.size === 0;
+  }
+
+  /** Adds a function. Returns one that removes it. */
+  add(listener: (...values: Values) => void): () => void {
+    // One function may be added twice.
+    const own = (...values: Values): void => listener(...values);
+    this.all.add(own);
+    return () => void this.all.delete(own);
+  }
+
+  call(...values: Values): void {
+    for (const listener of [...this.all]) guarded(() => listener(...values));
+  }
+}

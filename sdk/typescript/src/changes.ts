@@ -1,0 +1,77 @@
+/**
+ * What differs between two copies. They share what did not change, so a comparison costs as much as
+ * the change, and one look at each neighbor.
+ */
+
+import { Listeners } from "./callbacks.js";
+
+/** A value that came, went or became another. */
+export interface Change<T = unknown> {
+  kind: "entered" | "left" | "changed";
+  /** The steps to the value: names of members and indices of elements. */
+  path: string[];
+  /** The value now; `undefined` if it left. */
+  value: T;
+  /** The value before; `undefined` if it entered. */
+  old: T;
+}
+
+/** A path of steps: "players.*.hp" or ["players", "*", "hp"]. `*` is any one step. */
+export type Path = string | readonly string[];
+
+type Tree = Record<string, unknown>;
+
+const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null;
+const child = (value: unknown, step: string): unknown =>
+  isTree(value) && Object.hasOwn(value, step) ? value[step] : undefined;
+
+/** Whether two values without identity are the same. NaN is; `-0` and `0` are too. */
+function isSame(one: unknown, two: unknown): boolean {
+  if (Object.is(one, two) || one === two) return true;
+  if (!isTree(one) || !isTree(two) || Array.isArray(one) !== Array.isArray(two)) return false;
+  const names = Object.keys(one);
+  return names.length === Object.keys(two).length &&
+    names.every((name) => Object.hasOwn(two, name) && isSame(one[name], two[name]));
+}
+
+function compare(
+  old: unknown, value: unknown, steps: readonly string[], path: string[], tell: (change: Change) => void,
+): void {
+  if (old === value) return;
+  const step = steps[path.length];
+  if (step === undefined) {
+    if (isSame(old, value)) return;
+    const kind = old === undefined ? "entered" : value === undefined ? "left" : "changed";
+    return tell({ kind, path: path.slice(), value, old });
+  }
+  const at = (name: string): void => {
+    path.push(name);
+    compare(child(old, name), child(value, name), steps, path, tell);
+    path.pop();
+  };
+  if (step !== "*") return at(step);
+  if (isTree(old)) for (const name of Object.keys(old)) if (child(value, name) !== old[name]) at(name);
+  if (isTree(value)) for (const name of Object.keys(value)) if (child(old, name) === undefined) at(name);
+}
+
+/** Listeners to changes, by path. */
+export class Changes {
+  private readonly all = new Map<readonly string[], Listeners<[Change]>>();
+
+  /** Calls a function for each change at a path, and returns one that removes it. */
+  on(path: Path, listener: (change: Change) => void): () => void {
+    const steps = typeof path === "string" ? (path ? path.split(".") : []) : path.slice();
+    const listeners = new Listeners<[Change]>();
+    listeners.add(listener);
+    this.all.set(steps, listeners);
+    return () => void this.all.delete(steps);
+  }
+
+  /** The copy has changed. Before the first snapshot there is no old one, and nothing is reported. */
+  report(old: unknown, value: unknown): void {
+    if (old === null) return;
+    for (const [steps, listeners] of [...this.all]) {
+      compare(old, value, steps, [], (change) => listeners.call(change));
+    }
+  }
+}

@@ -1,0 +1,521 @@
+/** Connections, which are restored when they are lost (docs/protocol.md, "Resumption"). */
+
+import { address } from "./address.js";
+import { toBase64, utf8 } from "./base64.js";
+import { call, Listeners, tell } from "./callbacks.js";
+import { makeChannels } from "./channels.js";
+import type { Code } from "./codes.js";
+import { makeDevices } from "./device.js";
+import { DecodeError, PlayfieldError } from "./error.js";
+import { isLonger, json, packed } from "./format.js";
+import { type Entry, type Inside, type Mutable, TOO_LARGE, TOO_MUCH, UNCONFIRMED_LENGTH_MAX } from "./links.js";
+import type { Message } from "./messages.js";
+import { Outbox } from "./outbox.js";
+import { DOUBT_MS, now, Pulse } from "./pulse.js";
+import { makeRoom } from "./room.js";
+import { makeSchemas } from "./schemas.js";
+import { encodeValue } from "./state/atomic.js";
+import type {
+  AnyRoom, ConnectHow, Connection, ConnectionCallbacks, How, ListedRoom, Room, RoomCallbacks, RoomTypes, Status, Token,
+} from "./types.js";
+
+/** The messages that arrive exactly once, over however many connections. */
+const COUNTED = [
+  "joined", "listed", "schema", "left", "reply", "event", "error",
+  "published", "members", "history", "registered", "command",
+];
+
+/** Acknowledges them after this many messages, this many characters or bytes, or this long. */
+const ACK_EVERY = 32, ACK_LENGTH = 16384, ACK_DELAY_MS = 1000;
+
+/** A message that counts comes again if it can't be read. After more in a row the client stops. */
+export const UNREADABLE_IN_A_ROW_MAX = 2;
+
+/**
+ * Before each attempt to connect again the client waits for a random part of a time that doubles
+ * (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection has lasted, or has brought
+ * the session forward. The first and the longest are `how.backoffMs` and `how.backoffMsMax`.
+ */
+const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000, LASTING_MS = 5000;
+
+/**
+ * An attempt to connect that takes longer has failed. While the node still keeps the session, an
+ * attempt takes at most a third of that time, or the shorter limit: one that hangs leaves time for
+ * others.
+ */
+const ATTEMPT_MS_MAX = 10_000, ATTEMPT_MS = 3000;
+
+/** The state of a WebSocket that is open; later ones have larger numbers. */
+const OPEN = 1;
+
+const isHidden = (): boolean => globalThis.document?.hidden ?? false;
+
+const LOST = "the answer was lost with the connection: it is unknown whether this was done";
+const NEW_SESSION =
+  "the node no longer had the session when the connection was restored; join the room again";
+
+/** A token in base64, if there is one. */
+function base64(token: Token | undefined): string | undefined {
+  if (token === undefined) return undefined;
+  return toBase64(typeof token === "string" ? utf8(token) : token);
+}
+
+/** The first message about a room. */
+function entrance(roomType: string, how: How, options: unknown): Message {
+  const { id, key, create, code, private: isPrivate } = how;
+  if (id !== undefined) return { type: "join", room: id };
+  const made = { room_type: roomType, key, options };
+  if (create) return { type: "create", ...made, code, private: isPrivate };
+  if (create === false) return { type: "join_by_key", room_type: roomType, key };
+  return { type: "join_or_create", ...made };
+}
+
+/**
+ * Connects to a node, and joins a room: `connect`, and its `join`, in one.
+ *
+ * @param roomType The room type's name at the node.
+ * @param name The player's display name; may be empty.
+ */
+export function join<T extends RoomTypes = AnyRoom>(
+  roomType: string, name: string,
+  on: RoomCallbacks<T> & ConnectionCallbacks = {}, how: How<T> & ConnectHow = {},
+): Room<T> {
+  return connect(name, on, how).join(roomType, on, how);
+}
+
+/**
+ * Connects to the host that served the page, or to `how.url`, for several rooms. If that fails, or
+ * the connection is lost, the client connects again by itself. After a loss the session goes on: no
+ * event is missed, and nothing is done twice.
+ *
+ * @param name The player's display name; may be empty.
+ */
+export function connect(name: string, on: ConnectionCallbacks = {}, how: ConnectHow = {}): Connection {
+  const url = address(how.url), Socket = how.WebSocket ?? globalThis.WebSocket;
+  if (!Socket) throw new Error("there is no WebSocket here: pass a class of them as how.WebSocket");
+  const format = how.format === "packed" ? packed : json;
+  const connection = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 } as unknown as Mutable<Connection>;
+  const statuses = new Listeners<[Status, string]>();
+  const rooms = new Map<number, Inside>(); // by number, once joined
+  const waiting = new Map<number, Entry>(); // what waits for an answer, by the request's number
+  let requests = 0;
+  // Of the session: its token, "" if the node does not keep it; the messages that the node has not
+  // confirmed; how many of the node's were handled.
+  let token = "", received = 0;
+  const outbox = new Outbox();
+  // How many messages without an answer it had not confirmed at its end.
+  let unconfirmed = 0;
+  // What was not acknowledged of the node's, and how many messages in a row were unreadable.
+  let behind = 0, behindLength = 0, unreadable = 0;
+  // Of the present connection, or the attempt at one.
+  let socket: WebSocket | undefined, began = 0, isWelcome = false;
+  // How many attempts there were, how long they took, and since when the connection is lost.
+  let attempts = 0, tried = 0, lostAt: number | null = null, wasWelcome = false;
+  // How long the node keeps the session after a lost connection, and the most bytes that it takes
+  // in a message.
+  let graceMs = 0, bytesMax = Infinity;
+  // What the node said on this connection: how long to wait; and whether it refused a token that
+  // was renewed.
+  let retryAfter = 0, isRenewed = false;
+  // Whether this connection has resumed the session, and brought it forward.
+  let isResumed = false, hasProgress = false;
+  let heartbeat = 0;
+  let ackTimer: ReturnType<typeof setTimeout> | undefined, openTimer: ReturnType<typeof setTimeout> | undefined;
+  const wakes = new AbortController();
+
+  /** How things stand, for callbacks and listeners. */
+  const says = (status: Status, text: string): void => {
+    const isNews = connection.status !== status;
+    connection.status = status;
+    tell(on, text);
+    if (isNews) statuses.call(status, text);
+  };
+
+  const write = (frame: string | Uint8Array): void => socket!.send(frame as string);
+  const put = (message: Message): void => {
+    if (isWelcome) write(format.write(message));
+  };
+  /**
+   * Sends a message that counts, now or when it can. Returns its count; 0 if too much waits, and -1
+   * if it is larger than the node takes.
+   */
+  const post = (message: Message): number => {
+    if (connection.status === "ended" || outbox.length >= UNCONFIRMED_LENGTH_MAX) return 0;
+    const frame = format.write(message);
+    if (isLonger(frame, bytesMax)) return -1;
+    if (token || !isWelcome) outbox.keep(frame, message.request !== undefined);
+    if (isWelcome) write(frame);
+    return ++outbox.sent;
+  };
+  const acknowledge = (): void => {
+    clearTimeout(ackTimer);
+    behind = behindLength = 0;
+    ackTimer = undefined;
+    if (token) put({ type: "ack", received });
+  };
+  /** Sends a request, whose answer `entry` waits for. Returns its number, or 0 if too much waits. */
+  const ask = (message: Message, entry: Omit<Entry, "count">): number => {
+    const request = ++requests;
+    const count = post({ ...message, request });
+    if (count > 0) waiting.set(request, { ...entry, count });
+    else if (count < 0) queueMicrotask(() => entry.reject("too_large", `${TOO_LARGE}, ${bytesMax} bytes`));
+    return count && request;
+  };
+  /** Fails the requests that `which` selects. */
+  const fail = (which: (entry: Entry) => boolean, code: Code, text: string): void => {
+    for (const [request, entry] of waiting) {
+      if (which(entry) && waiting.delete(request)) entry.reject(code, text);
+    }
+  };
+  /** The session is over, and with it all rooms and requests. */
+  const forget = (code: Code, text: string): void => {
+    const over = [...rooms.values()], failed = [...waiting.values()];
+    // Requests fail; the others have no other way to say so.
+    unconfirmed += outbox.forget();
+    rooms.clear();
+    waiting.clear();
+    received = behind = behindLength = 0;
+    token = "";
+    devices.forget();
+    // From here on the callbacks may join again.
+    for (const inside of over) inside.end(code, text);
+    for (const entry of failed) entry.reject(code, text);
+  };
+
+  /** How often the connection is checked: rooms may want to notice a lost one sooner. */
+  const beat = (): number => Math.min(heartbeat, ...[...rooms.values()].map((inside) => inside.silence / 2));
+  const pulse = new Pulse(put, beat, () => lose("the server does not answer"));
+
+  /** Drops the present connection, or the attempt at one. */
+  const drop = (): void => {
+    pulse.stop();
+    for (const timer of [ackTimer, openTimer]) clearTimeout(timer);
+    ackTimer = openTimer = undefined;
+    isWelcome = false;
+    if (!socket) return;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    // In some libraries an error that nobody hears ends the process.
+    socket.onerror = () => {};
+    socket.close();
+    socket = undefined;
+  };
+  /** The connection has ended for good. */
+  const end = (code: Code, text: string): void => {
+    if (connection.status === "ended") return;
+    drop();
+    wakes.abort();
+    connection.status = "ended";
+    forget(code, text);
+    schemas.end(code, text);
+    channels.end(code, text);
+    devices.end(code, text);
+    tell(on, text);
+    statuses.call("ended", text);
+    call(on, "ended", code, text, { unconfirmed });
+  };
+  /** How long the node keeps the session or the next seat, as it said; 0 after all of them. */
+  const grace = (): number => {
+    const since = lostAt;
+    if (since === null || !graceMs) return 0;
+    const graces = [graceMs, ...[...rooms.values()].map((inside) => inside.grace)];
+    return graces.filter((ms) => since + ms > now()).sort((a, b) => a - b)[0] ?? 0;
+  };
+  /** The connection is lost, or the attempt at one has failed. */
+  const lose = (text: string, code: Code = "connection_lost"): void => {
+    const wasConnected = isWelcome, took = now() - began;
+    drop();
+    if (wasConnected) {
+      lostAt = now();
+      for (const inside of rooms.values()) inside.lost();
+      // A node that takes the session back and ends at once is not asked ever faster.
+      if (took > LASTING_MS || (isResumed && hasProgress)) attempts = 0;
+    } else if (!isHidden()) tried += Math.min(took, ATTEMPT_MS_MAX);
+    const left = (how.reconnectForMs ?? 60_000) - tried;
+    if (left <= 0) return end(code, wasWelcome ? `${text}; it could not be reached again` : text);
+    const first = how.backoffMs ?? BACKOFF_MS, last = how.backoffMsMax ?? BACKOFF_MS_MAX;
+    const kept = grace() && lostAt! + grace() - now(), most = first * 2 ** attempts++;
+    // The last attempt within the grace comes shortly before its end.
+    const keptMost = kept > 0 ? Math.max(kept / 2, Math.min(first, BACKOFF_MS)) : Infinity;
+    const wish = Math.random() * Math.min(Math.max(first, last), most, keptMost);
+    // There is time for one attempt at least.
+    const wait = Math.min(retryAfter + wish, left);
+    retryAfter = 0;
+    if (!isHidden()) tried += wait;
+    openTimer = setTimeout(open, wait);
+    if (!wasConnected) return says(wasWelcome ? "lost" : "connecting", `${text}; trying again`);
+    connection.status = "lost";
+    if (!token) forget("connection_lost", text);
+    // A callback may have closed it.
+    if ((connection.status as Status) === "ended") return;
+    tell(on, `${text}; reconnecting`);
+    statuses.call("lost", `${text}; reconnecting`);
+    call(on, "lost", text);
+  };
+  /** The device woke up, the page is shown again, or the network has changed. */
+  const wake = ({ type }: { type: string }): void => {
+    if (isHidden()) return;
+    // A page that was stored away may not have heard of the end.
+    if (isWelcome && socket!.readyState > OPEN) lose("disconnected");
+    if (isWelcome) pulse.watch(DOUBT_MS);
+    else if (type === "offline" || connection.status === "ended") return;
+    else if (openTimer || now() - began > DOUBT_MS) open();
+  };
+
+  /** Leaves a room that the node has this client in, but that it does not know, or can't use. */
+  const leave = (room: number): void => void post({ type: "leave", request: ++requests, room });
+
+  /** A request that concerns no room. */
+  const request = (message: Message): Promise<any> =>
+    new Promise((resolve, reject) => {
+      const refuse = (code: Code, text: string): void => reject(new PlayfieldError(code, text));
+      if (connection.status === "ended") refuse("connection_lost", "the connection has ended");
+      else if (!ask(message, { resolve, reject: refuse })) refuse("limit", TOO_MUCH);
+    });
+
+  const isReady = (): boolean => isWelcome;
+  const channels = makeChannels(connection, { format, put, next: () => ++requests, isReady });
+  const devices = makeDevices(connection, { format, post, ask, request, isReady });
+  const schemas = makeSchemas(ask);
+
+  const answer = (message: Message, value: unknown): void => waiting.get(message.request)?.resolve?.(value);
+  const handlers: Record<string, (message: Message) => void> = {
+    ...channels.handlers,
+    ...devices.handlers,
+    registered: (message) => answer(message, message),
+    welcome: ({ resume = "", grace_ms: grace, heartbeat_ms, max_message_bytes, resumed }) => {
+      const wasLost = lostAt !== null, away = lostAt === null ? 0 : now() - lostAt;
+      if (resumed) {
+        if (!token || !outbox.confirm(resumed.received)) return end("bad_message", "a welcome is wrong");
+      } else {
+        if (token) forget("connection_lost", NEW_SESSION);
+        if (connection.status === "ended") return; // by a callback
+        outbox.begin();
+      }
+      graceMs = grace;
+      bytesMax = max_message_bytes ?? Infinity;
+      token = grace > 0 ? resume : "";
+      heartbeat = heartbeat_ms || 30_000;
+      isWelcome = wasWelcome = true;
+      isRenewed = hasProgress = false;
+      isResumed = resumed !== undefined;
+      tried = 0;
+      lostAt = null;
+      began = now();
+      connection.status = "connected";
+      for (const frame of outbox.frames) write(frame);
+      if (!token) outbox.drop();
+      pulse.watch(beat());
+      const lost = (resumed?.lost ?? []).map(({ room: number, messages }: Message) => {
+        const inside = rooms.get(number);
+        // With an unknown room, it was the answer to a join; without one, to something else too.
+        const isOf = ({ inside: of, isJoin }: Entry): boolean =>
+          inside ? of === inside : Boolean(isJoin) || (!number && !of);
+        fail((entry) => isOf(entry) && entry.count <= resumed.received, "connection_lost", LOST);
+        received += messages;
+        if (inside) inside.missing += messages;
+        else if (number) leave(number);
+        return { room: inside?.room ?? null, messages };
+      });
+      if (!resumed) devices.renew();
+      channels.subscribe();
+      tell(on, "connected");
+      statuses.call("connected", "connected");
+      if (resumed) call(on, "resumed", { away, lost });
+      else if (wasLost) call(on, "newSession", { away, unconfirmed });
+      unconfirmed = 0;
+    },
+    ack: ({ received: count }) => {
+      hasProgress ||= count > outbox.confirmed;
+      if (!outbox.confirm(count)) end("bad_message", "the node confirmed messages that were not sent");
+    },
+    joined: (message) => {
+      const entry = waiting.get(message.request);
+      if (!entry?.isJoin) return leave(message.room);
+      entry.inside!.joined(message);
+      if (message.silence_ms) pulse.watch(beat());
+    },
+    reply: (message) => answer(message, message.payload),
+    listed: (message) => answer(message, message.rooms ?? []),
+    schema: (message) => answer(message, message.schema),
+    published: (message) => answer(message, message.offset),
+    members: ({ type, request, ...members }) => answer({ type, request }, members),
+    history: ({ type, request, bytes = false, publications = [], ...place }) => {
+      const freed = publications.map((publication: Message) => ({
+        ...publication, payload: format.freed(publication.payload, bytes),
+      }));
+      answer({ type, request }, { ...place, bytes, publications: freed });
+    },
+    error: ({ request, room, code, text, retry_after_ms: retryMs }) => {
+      // A goodbye follows.
+      if (!isWelcome) return void (retryAfter = retryMs ?? 0);
+      if (channels.refused(request, code, text, retryMs)) return;
+      const entry = waiting.get(request);
+      // The request no longer waits: the answer came too late.
+      if (request !== undefined && !entry) return;
+      const inside = entry?.inside ?? rooms.get(room);
+      // A join that fails says so at its end.
+      if (inside && !entry?.isJoin) inside.refused(text);
+      else if (!entry?.isJoin) call(on, "status", text);
+      entry?.reject(code, text, retryMs);
+      // Its `left` is among what the node had to forget.
+      if (entry && code === "not_joined") inside?.end(code, text);
+    },
+    ping: ({ nonce }) => put({ type: "pong", nonce }),
+    pong: (message) => void Object.assign(connection, pulse.pong(message)),
+    goodbye: ({ code, text }) => {
+      // The node has waited long enough for a device asleep, it is restarted, it is too busy just
+      // now, or the token has expired. A first hello past a limit that is no rate stays past it.
+      const renews = wasWelcome && typeof how.token === "function" && !isRenewed;
+      const isPassing = ["timeout", "shutting_down"].includes(code) ||
+        (!isWelcome && ["busy", "internal"].includes(code)) ||
+        (!isWelcome && code === "limit" && (wasWelcome || retryAfter > 0)) ||
+        (!isWelcome && code === "unauthorized" && renews);
+      if (!isPassing) return end(code, text);
+      if (code === "unauthorized") isRenewed = true;
+      if (code === "shutting_down") graceMs = 0;
+      lose(text, code);
+    },
+  };
+  for (const type of ["snapshot", "patch", "check", "event", "left"]) {
+    handlers[type] = (message) => rooms.get(message.room)?.hears(message);
+  }
+
+  const read = ({ data }: { data: unknown }): void => {
+    const length = typeof data === "string" ? data.length : (data as ArrayBuffer).byteLength ?? 0;
+    connection.bytes += length;
+    pulse.isHeard = true;
+    let message: Message;
+    try {
+      message = format.read(data);
+    } catch (error) {
+      const text = `a message can't be read: ${(error as Error).message}`;
+      if (++unreadable <= UNREADABLE_IN_A_ROW_MAX && wasWelcome) return lose(text);
+      return end("bad_message", `${text}; reload the page`);
+    }
+    const { type } = message;
+    // What comes before the welcome belongs to no session.
+    if (isWelcome && COUNTED.includes(type)) {
+      unreadable = 0;
+      hasProgress = true;
+      received += 1;
+      behindLength += length;
+      if (++behind >= ACK_EVERY || behindLength >= ACK_LENGTH) acknowledge();
+      else if (token) ackTimer ??= setTimeout(acknowledge, ACK_DELAY_MS);
+    }
+    try {
+      handlers[type](message);
+    } catch (error) {
+      // Callbacks are guarded, so the message is at fault.
+      end("bad_message", `a message of type ${type} can't be used: ${(error as Error).message}; reload the page`);
+    }
+    if (message.request !== undefined) waiting.delete(message.request);
+  };
+  /** Connects, and asks for the session if there is one. */
+  const open = (): void => {
+    drop();
+    began = now();
+    connection.roundTrip = connection.clockOffset = null;
+    pulse.reset();
+    retryAfter = 0;
+    const mine = (socket = new Socket(url));
+    mine.binaryType = "arraybuffer";
+    openTimer = undefined;
+    const share = grace() ? Math.max(grace() / 3, ATTEMPT_MS) : Infinity;
+    const limit = Math.min(share, ATTEMPT_MS_MAX);
+    // The token and the socket are awaited at the same time.
+    let given: { token: string | undefined } | undefined, isOpen = false;
+    const greet = (): void => {
+      if (!given || !isOpen || socket !== mine) return;
+      const copies = [...rooms.values()].map((inside) => inside.copy());
+      const resume = token ? { token, received, rooms: copies } : undefined;
+      behind = behindLength = 0;
+      const hello = { type: "hello", protocol: 1, name, ...given };
+      write(format.write({ ...hello, resumable: true, resume }));
+    };
+    const take = (token: Token | undefined): void => {
+      given = { token: base64(token) };
+      greet();
+    };
+    const noToken = (error: any): void => {
+      if (socket === mine) lose(`there is no token: ${error?.message ?? error}`);
+    };
+    pulse.after(limit, () => {
+      if (given) lose("the server does not answer");
+      else noToken(`its function gave none within ${Math.round(limit)} ms`);
+    });
+    // A function may fail, at once or later.
+    const { token: of } = how;
+    if (typeof of !== "function") take(of);
+    else new Promise<Token>((gives) => gives(of())).then(take).catch(noToken);
+    mine.onopen = () => {
+      isOpen = true;
+      greet();
+    };
+    mine.onmessage = read;
+    mine.onerror = mine.onclose = () => lose("disconnected");
+  };
+
+  connection.join = (<T extends RoomTypes>(roomType: string, onRoom: RoomCallbacks<T> = {}, howRoom: How<T> = {}) => {
+    const progress = (): void => void (hasProgress = true);
+    const forgo = (request: number): void => void waiting.delete(request);
+    const links = { format, put, post, ask, forgo, fail, end, leave, progress, rooms, schemas };
+    const inside = makeRoom(connection, onRoom as RoomCallbacks, links);
+    const begin = (options: unknown): void => {
+      const entry = { isJoin: true, inside, reject: inside.end };
+      if (connection.status !== "ended" && ask(entrance(roomType, howRoom, options), entry)) return;
+      const isEnded = connection.status === "ended";
+      const why: [Code, string] = isEnded ? ["connection_lost", "the connection has ended"] : ["limit", TOO_MUCH];
+      queueMicrotask(() => inside.end(...why));
+    };
+    const { id, create, options } = howRoom, isByType = id === undefined && connection.status !== "ended";
+    if (!format.isPacked || !isByType) begin(options);
+    else if (options === undefined || create === false) {
+      // It will be needed: so it is there before the snapshot.
+      if (!schemas.known(roomType)) schemas.want(roomType, () => {}, () => {});
+      begin(undefined);
+    } else {
+      const use = (schema: { options: Parameters<typeof encodeValue>[0] }): void => {
+        let bytes;
+        try {
+          bytes = encodeValue(schema.options, options, "the options");
+        } catch (error) {
+          return inside.end("bad_payload", (error as Error).message);
+        }
+        begin(bytes);
+      };
+      const schema = schemas.known(roomType);
+      if (schema) use(schema);
+      else schemas.want(roomType, use, inside.end);
+    }
+    return inside.room;
+  }) as Connection["join"];
+  connection.list = async ({ roomType, filter, limit } = {}): Promise<ListedRoom[]> =>
+    request({ type: "list", room_type: roomType, filter, limit });
+  connection.subscribe = channels.add;
+  connection.publish = async (channel, payload) =>
+    request({ type: "publish", channel, payload: format.free(payload, channels.isBytes(channel)) });
+  connection.publishUnconfirmed = (channel, payload) =>
+    post({ type: "publish", channel, payload: format.free(payload, channels.isBytes(channel)) }) > 0;
+  connection.members = (channel) => request({ type: "members", channel });
+  connection.history = (channel, { since, limit } = {}) => request({ type: "history", channel, since, limit });
+  connection.register = devices.register;
+  connection.onStatus = (listener) => statuses.add(listener);
+  connection.ping = () => {
+    if (isWelcome) pulse.ping();
+  };
+  connection.close = () => {
+    put({ type: "goodbye" });
+    end("left", "disconnected");
+  };
+  const { signal } = wakes;
+  for (const type of ["online", "offline", "pageshow", "visibilitychange"]) {
+    globalThis.addEventListener?.(type, wake, { signal });
+  }
+  // A page that is gone for good keeps no seat.
+  const gone = ({ persisted }: Event & { persisted?: boolean }): void => {
+    if (!persisted) connection.close();
+  };
+  globalThis.addEventListener?.("pagehide", gone, { signal });
+  open();
+  return connection;
+}

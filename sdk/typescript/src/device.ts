@@ -1,0 +1,97 @@
+/** What a connection is registered as in a fleet (docs/protocol.md, "Devices"). */
+
+import { call } from "./callbacks.js";
+import type { Code } from "./codes.js";
+import { type Links, type Mutable, PASSING, RETRY_MS } from "./links.js";
+import type { Message } from "./messages.js";
+import type { Connection, Device, DeviceCallbacks, DeviceHow } from "./types.js";
+
+interface Inside {
+  on: DeviceCallbacks;
+  message: Message;
+  timer?: ReturnType<typeof setTimeout>;
+}
+
+type Registered = { isNew: boolean; bytes: boolean };
+
+export interface Devices {
+  register(id: string, on?: DeviceCallbacks, how?: DeviceHow): Device;
+  /** Registers again in a new session. */
+  renew(): void;
+  /** The session is over: its commands are not answered any more. */
+  forget(): void;
+  end(code: Code, text: string): void;
+  handlers: Record<string, (message: Message) => void>;
+}
+
+export function makeDevices(
+  connection: Connection,
+  { format, post, ask, request, isReady }: Pick<Links, "format" | "post" | "ask"> & {
+    request(message: Message): Promise<any>;
+    isReady(): boolean;
+  },
+): Devices {
+  let device: Inside | null = null, session = 0, isBytes = false;
+  // What an answer says, by the request's number: the connection resolves it when it is read.
+  const registered = ({ is_new: isNew, bytes = false }: Message): Registered => {
+    isBytes = bytes;
+    return { isNew, bytes };
+  };
+
+  const renew = (): void => {
+    const inside = device;
+    if (!inside || !isReady()) return;
+    const reject = (code: Code, text: string, retryMs = RETRY_MS): void => {
+      if (device !== inside || code === "connection_lost") return;
+      if (PASSING.includes(code)) return void (inside.timer = setTimeout(renew, retryMs));
+      device = null;
+      call(inside.on, "unregistered", code, text);
+    };
+    const resolve = (answer: Message): void => call(inside.on, "registered", registered(answer));
+    if (!ask(inside.message, { resolve, reject })) inside.timer = setTimeout(renew, RETRY_MS);
+  };
+
+  const obey = async ({ command, payload }: Message): Promise<void> => {
+    const now = session, value = format.freed(payload, isBytes);
+    let answer;
+    try {
+      if (!device?.on.command) throw new Error("the device takes no commands");
+      answer = { payload: format.free(await device.on.command(value), isBytes) };
+    } catch (error: any) {
+      if (command === undefined) throw error; // It is reported as uncaught.
+      answer = { error: String(error?.message ?? error) };
+    }
+    if (command !== undefined && session === now) post({ type: "answer", command, ...answer });
+  };
+
+  return {
+    register: (id, on = {}, { metadata, tags } = {}) => {
+      const handle = { connection, id } as Mutable<Device>;
+      const inside: Inside = { on, message: { type: "register", device: id, metadata, tags } };
+      const report = (payload: unknown): Message => ({ type: "report", payload: format.free(payload, isBytes) });
+      handle.report = async (payload) => format.freed(await request(report(payload)), isBytes);
+      handle.reportUnanswered = (payload) => post(report(payload)) > 0;
+      handle.registered = request(inside.message).then(
+        (answer) => {
+          clearTimeout(device?.timer);
+          device = inside;
+          call(on, "registered", registered(answer));
+          return handle;
+        },
+        (error) => {
+          call(on, "unregistered", error.code, error.message);
+          throw error;
+        },
+      );
+      // `unregistered` says so too.
+      handle.registered.catch(() => {});
+      return handle;
+    },
+    renew,
+    forget: () => void (session += 1),
+    end: (code, text) => {
+      if (device) call(device.on, "unregistered", code, text);
+    },
+    handlers: { command: (message) => void obey(message) },
+  };
+}

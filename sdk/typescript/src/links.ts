@@ -1,0 +1,118 @@
+/** What a connection and its rooms and channels have of each other. */
+
+import type { Code } from "./codes.js";
+import { PlayfieldError } from "./error.js";
+import type { Message } from "./messages.js";
+import type { Format } from "./format.js";
+import type { Schema } from "./schema.js";
+import type { Patience, Room, RoomCallbacks } from "./types.js";
+
+/** Frees the types of the SDK from `readonly`, for those who make the values. */
+export type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+/** What waits for the answer to a request. */
+export interface Entry {
+  /** The message's number in the session. */
+  count: number;
+  inside?: Inside;
+  isJoin?: boolean;
+  resolve?(answer: any): void;
+  reject(code: Code, text: string, retryMs?: number): void;
+}
+
+/** A room, as its connection sees it. */
+export interface Inside {
+  room: Room;
+  on: RoomCallbacks;
+  /** The room's number in the session, from `joined` on. */
+  number: number | null;
+  /** How long the connection may be silent while this client is in the room. */
+  silence: number;
+  /** How long the room keeps the player's seat after the connection is lost, in ms. */
+  grace: number;
+  /** How many messages the node had to forget since the last event. */
+  missing: number;
+  /** The copy, as a client that resumes states it. */
+  copy(): { room: number; epoch: any; version: number };
+  /** The connection is lost. */
+  lost(): void;
+  /** Why the node refused something. */
+  refused(text: string): void;
+  end(code: Code, text: string): void;
+  joined(message: Message): void;
+  hears(message: Message): void;
+}
+
+/** What a connection gives its rooms. */
+export interface Links {
+  format: Format;
+  /** Sends a message that does not count, if there is a connection. */
+  put(message: Message): void;
+  /** Sends a message that counts, now or when it can. Returns its count, or 0 if too much waits. */
+  post(message: Message): number;
+  /** Sends a request, whose answer `entry` waits for. Returns its number, or 0 if too much waits. */
+  ask(message: Message, entry: Omit<Entry, "count">): number;
+  /** No longer waits for the answer to a request. */
+  forgo(request: number): void;
+  /** Fails the requests that `which` selects. */
+  fail(which: (entry: Entry) => boolean, code: Code, text: string): void;
+  /** Ends the connection for good. */
+  end(code: Code, text: string): void;
+  /** Leaves a room that this client can't use. */
+  leave(room: number): void;
+  progress(): void;
+  rooms: Map<number, Inside>;
+  schemas: Schemas;
+}
+
+/** The schemas of room types, which a client in `packed` needs. */
+export interface Schemas {
+  /** The schema, if it is known and has this fingerprint. */
+  known(roomType: string, fingerprint?: unknown): Schema | undefined;
+  /** Asks for it. Calls one of both when it is there, or will not be. */
+  want(roomType: string, use: (schema: Schema) => void, fail: (code: Code, text: string) => void): void;
+}
+
+export const TOO_LARGE = "the message is larger than the server takes";
+export const TOO_MUCH = "too much was sent that the server has not confirmed; try again when it has";
+
+/**
+ * The most characters or bytes of messages that may wait for the node's confirmation. Past it `send`
+ * returns `false`, and requests fail. The message that reaches it is still taken.
+ */
+export const UNCONFIRMED_LENGTH_MAX = 2 ** 20;
+
+/** Refusals that pass; what was granted before is asked for again after this time. */
+export const PASSING: Code[] = ["limit", "too_fast", "busy"], RETRY_MS = 1000;
+
+/** A promise for what `start` begins, and for no longer than it may take. `start` returns what to do when it is given up. */
+export function patient<T>(
+  { timeoutMs, signal }: Patience,
+  start: (resolve: (value: T) => void, reject: (error: Error) => void) => () => void,
+): Promise<T> {
+  if (timeoutMs === undefined && !signal) return new Promise((resolve, reject) => void start(resolve, reject));
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const over = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+    };
+    const giveUp = start(
+      (value) => (over(), resolve(value)),
+      (error) => (over(), reject(error)),
+    );
+    const abort = (): void => {
+      over();
+      giveUp();
+      reject(signal!.reason);
+    };
+    signal?.addEventListener("abort", abort);
+    if (timeoutMs === undefined) return;
+    timer = setTimeout(() => {
+      over();
+      giveUp();
+      reject(new PlayfieldError("timeout", `there was no answer within ${timeoutMs} ms`));
+    }, timeoutMs);
+  });
+}

@@ -1,0 +1,293 @@
+/** A room of a connection, and what the connection calls of it. */
+
+import { call, Listeners, tell } from "./callbacks.js";
+import { type Change, Changes, type Path } from "./changes.js";
+import type { Code } from "./codes.js";
+import { EncodeError, OutOfStep, type OutOfStepReason, PlayfieldError } from "./error.js";
+import { toJson } from "./format.js";
+import { JsonCopy } from "./json.js";
+import { type Inside, type Links, type Mutable, patient, TOO_MUCH, UNCONFIRMED_LENGTH_MAX } from "./links.js";
+import type { Message } from "./messages.js";
+import type { Schema } from "./schema.js";
+import { decodeValue, encodeValue } from "./state/atomic.js";
+import { PackedCopy } from "./state/copy.js";
+import type { Connection, EntryCallbacks, Patience, Room, RoomCallbacks } from "./types.js";
+
+/**
+ * The most messages in a row that the copy may be unable to use, without a usable snapshot or patch
+ * between them. Past it the client closes the connection.
+ */
+export const UNUSABLE_IN_A_ROW_MAX = 16;
+
+/** At one version per millisecond, a room reaches the largest after 285,000 years. */
+const isVersion = (version: unknown): boolean => Number.isSafeInteger(version) && (version as number) >= 0;
+
+/** How a user's messages, replies and events are written. */
+interface Exchange {
+  message(name: string, payload: unknown): { message: string | number; payload: unknown };
+  reply(name: string, payload: unknown): unknown;
+  event(message: unknown, payload: unknown): [name: string, payload: unknown];
+}
+
+const bySelf: Exchange = {
+  message: (message, payload) => ({ message, payload }),
+  reply: (_, payload) => payload,
+  event: (message, payload) => [message as string, payload],
+};
+
+function bySchema({ messages, events }: Schema): Exchange {
+  return {
+    message(name, payload) {
+      const number = messages.findIndex((message) => message.name === name);
+      if (number < 0) {
+        const error = new EncodeError(`the room has no message ${JSON.stringify(name)}`);
+        throw Object.assign(error, { code: "unknown_message" });
+      }
+      return { message: number, payload: encodeValue(messages[number].type, payload, `the message ${name}`) };
+    },
+    reply(name, payload) {
+      const message = messages.find((message) => message.name === name)!;
+      return decodeValue(message.reply, payload as Uint8Array);
+    },
+    event(number, payload) {
+      const event = events[number as number];
+      if (!event) throw new Error(`the room has no event ${number}`);
+      return [event.name, decodeValue(event.type, payload as Uint8Array)];
+    },
+  };
+}
+
+export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links): Inside {
+  const { format, put, post, ask, forgo, fail, end, leave, progress, rooms, schemas } = links;
+  const room = {
+    connection, state: null, player: null, key: null, version: 0, number: null, left: false, patches: 0,
+  } as unknown as Mutable<Room>;
+  const changes = new Changes(), states = new Listeners<[any, Room]>();
+  const events = new Map<string, Listeners<[any]>>(), lefts = new Listeners<[Code, string]>();
+  // The room's epoch, the copy's last version, how many messages and snapshots in a row could not
+  // be used, and the last event's number.
+  let epoch: unknown, newest = 0, unusable = 0, snapshots = 0, eventsHeard = 0;
+  let copy: JsonCopy | PackedCopy, exchange: Exchange;
+  // What came before the schema.
+  let held: Message[] | null = null;
+  // Requests made before the room is joined, and their length.
+  let early: { start(): void; refuse(code: Code, text: string): void }[] = [], earlyLength = 0;
+  let settle: { resolve(room: Room): void; reject(error: Error): void };
+  room.joined = new Promise((resolve, reject) => (settle = { resolve, reject }));
+  // `left` says so too.
+  room.joined.catch(() => {});
+
+  /** Asks the room. `make` writes the message once that is possible. */
+  const asks = (name: string, payload: unknown, how: Patience = {}): Promise<any> =>
+    patient(how, (resolve, reject) => {
+      const refuse = (code: Code, text: string): void => reject(new PlayfieldError(code, text));
+      let request = 0, isGivenUp = false;
+      const start = (payload: unknown): void => {
+        if (isGivenUp) return;
+        try {
+          const isLeave = name === "";
+          const message = isLeave ? { type: "leave" } : { type: "request", ...exchange.message(name, payload) };
+          const answer = (reply: unknown): void => {
+            try {
+              resolve(isLeave ? undefined : exchange.reply(name, reply));
+            } catch (error) {
+              refuse("bad_payload", `the reply can't be read: ${(error as Error).message}`);
+            }
+          };
+          request = ask({ ...message, room: room.number }, { inside, resolve: answer, reject: refuse });
+          if (!request) refuse("limit", TOO_MUCH);
+        } catch (error) {
+          reject(error as Error);
+        }
+      };
+      const giveUp = (): void => {
+        isGivenUp = true;
+        if (request) forgo(request);
+      };
+      if (room.number !== null) start(payload);
+      else if (room.left) refuse("not_joined", "not in the room");
+      else if (earlyLength >= UNCONFIRMED_LENGTH_MAX) refuse("limit", TOO_MUCH);
+      else {
+        // As it is now, whatever becomes of the payload.
+        const text = toJson([payload]);
+        earlyLength += text.length;
+        const asIs = (): unknown => (payload === undefined ? undefined : JSON.parse(text)[0]);
+        early.push({ start: () => start(asIs()), refuse });
+      }
+      return giveUp;
+    });
+  room.send = (message: string, payload?: unknown) =>
+    room.number !== null && post({ type: "send", room: room.number, ...exchange.message(message, payload) }) > 0;
+  room.request = (message: string, payload?: unknown, how?: Patience) => asks(message, payload, how);
+  // Whatever the answer: the stay is over.
+  room.leave = () => asks("", undefined).catch((error) => {
+    if (error.code === "limit") throw error;
+    inside.end("left", "");
+  });
+  room.close = () => connection.close();
+  room.onState = (listener) => states.add(listener);
+  room.onChange = (path: Path, listener: (change: Change<any>) => void) => changes.on(path, listener);
+  room.onEntries = (path: Path, { entered, left, changed }: EntryCallbacks<any>) =>
+    changes.on(typeof path === "string" ? `${path}.*` : [...path, "*"], ({ kind, path, value, old }) => {
+      const key = path[path.length - 1];
+      if (kind === "entered") entered?.(key, value);
+      else if (kind === "left") left?.(key, old);
+      else changed?.(key, value, old);
+    });
+  room.onEvent = (name: string, listener: (payload: any) => void) => {
+    if (!events.has(name)) events.set(name, new Listeners());
+    return events.get(name)!.add(listener);
+  };
+  room.onLeft = (listener) => lefts.add(listener);
+
+  /** The copy can't use a message: asks for a snapshot, but not forever. */
+  const fellOut = (reason: OutOfStepReason, text: string): void => {
+    room.version = null;
+    call(on, "outOfStep", new OutOfStep(reason, text));
+    // After two unreadable snapshots in a row, a third would be the same.
+    if (reason === "snapshot" && ++snapshots > 1) {
+      leave(inside.number!);
+      return inside.end("bad_message", `two snapshots in a row can't be read: ${text}`);
+    }
+    if (++unusable > UNUSABLE_IN_A_ROW_MAX) {
+      const failed = `the server sent ${unusable} messages in a row that this page can't use`;
+      return end("bad_message", `${failed}: ${text}; reload the page`);
+    }
+    console.warn("playfield: asking for a snapshot:", text);
+    put({ type: "resync", room: inside.number });
+  };
+  const isAt = (version: number): void => {
+    progress();
+    const old = room.state;
+    Object.assign(room, { version, state: copy.state });
+    newest = version;
+    unusable = snapshots = 0;
+    settle.resolve(room);
+    call(on, "change", room);
+    states.call(room.state, room);
+    changes.report(old, room.state);
+  };
+
+  const handlers: Record<string, (message: Message) => void> = {
+    snapshot: (message) => {
+      if (message.epoch !== epoch) {
+        return fellOut("epoch", `a snapshot is of epoch ${message.epoch}, the room of ${epoch}`);
+      }
+      const text = `a snapshot is of version ${message.version}`;
+      if (!isVersion(message.version)) return fellOut("snapshot", text);
+      if (message.version < newest) {
+        return fellOut("older", `${text}, but the copy is at ${newest}`);
+      }
+      try {
+        copy.snapshot(message.ops ?? message.body);
+      } catch (error) {
+        return fellOut("snapshot", (error as Error).message);
+      }
+      isAt(message.version);
+    },
+    check: ({ version, digest }) => {
+      if (version !== room.version) return;
+      if (String(copy.digest()) !== String(digest)) {
+        fellOut("digest", `the copy's digest at version ${version} differs from the server's`);
+      }
+    },
+    patch: ({ base, version, ops, body }) => {
+      if (room.version === null) return; // a snapshot is on its way
+      if (base !== room.version) {
+        return fellOut("base", `a patch starts at version ${base}, but the copy is at ${room.version}`);
+      }
+      if (!isVersion(version) || version <= base) {
+        return fellOut("base", `a patch from version ${base} to ${version} does not advance the copy`);
+      }
+      try {
+        copy.patch(ops ?? body);
+      } catch (error) {
+        return fellOut("patch", (error as Error).message);
+      }
+      room.patches += 1;
+      isAt(version);
+    },
+    event: ({ sequence, message, payload }) => {
+      const missed = sequence - eventsHeard - 1;
+      if (!(missed >= 0 && missed <= inside.missing)) {
+        return end("bad_message", `event ${sequence} came after event ${eventsHeard}`);
+      }
+      eventsHeard = sequence;
+      inside.missing = 0;
+      let name, value: unknown;
+      try {
+        [name, value] = exchange.event(message, payload);
+      } catch (error) {
+        return end("bad_message", `an event can't be read: ${(error as Error).message}`);
+      }
+      if (missed > 0) call(on, "missed", missed);
+      call(on, "event", name, value);
+      events.get(name)?.call(value);
+    },
+    left: ({ code, text }) => inside.end(code, text),
+  };
+
+  /** The room is joined, and its schema is known if it is needed. */
+  const enter = ({ room: number, player, id, key = null }: Message, schema?: Schema): void => {
+    try {
+      copy = schema ? new PackedCopy(schema.state, player) : new JsonCopy();
+    } catch (error) {
+      leave(number);
+      return inside.end("bad_message", (error as Error).message);
+    }
+    exchange = schema ? bySchema(schema) : bySelf;
+    Object.assign(room, { number, player, id, key, version: null });
+    const messages = held ?? [];
+    held = null;
+    for (const { start } of early.splice(0)) start();
+    for (const message of messages) if (!room.left) handlers[message.type](message);
+  };
+
+  const inside: Inside = {
+    room, on, number: null, silence: Infinity, grace: Infinity, missing: 0,
+    copy: () => ({ room: inside.number!, epoch, version: room.number === null ? 0 : room.version ?? 0 }),
+    lost: () => {
+      // The node sends a snapshot again to a copy without a version.
+      held &&= held.filter(({ type }) => type === "event" || type === "left");
+    },
+    refused: (text) => call(on, "status", text),
+    end: (code, text) => {
+      if (room.left) return;
+      if (inside.number !== null) rooms.delete(inside.number);
+      inside.number = room.number = held = null;
+      room.left = true;
+      for (const { refuse } of early.splice(0)) refuse(code, text);
+      settle.reject(new PlayfieldError(code, text));
+      fail((entry) => entry.inside === inside, code, text);
+      tell(on, text);
+      call(on, "left", code, text);
+      lefts.call(code, text);
+    },
+    joined: (message) => {
+      inside.number = message.room;
+      ({ epoch } = message);
+      inside.silence = message.silence_ms || Infinity;
+      inside.grace = message.grace_ms ?? Infinity;
+      rooms.set(message.room, inside);
+      if (!format.isPacked) return enter(message);
+      const { room_type: roomType, fingerprint, room: number } = message;
+      const schema = schemas.known(roomType, fingerprint);
+      if (schema) return enter(message, schema);
+      held = [];
+      const use = (schema: Schema): void => {
+        if (!room.left && inside.number === number) enter(message, schema);
+      };
+      schemas.want(roomType, use, (code, text) => {
+        if (inside.number === number) leave(number);
+        inside.end(code, `the room's schema is not to be had: ${text}`);
+      });
+    },
+    hears: (message) => {
+      if (!held) return handlers[message.type](message);
+      // A snapshot that is sent again comes before the events that were held.
+      if (message.type === "snapshot") held.unshift(message);
+      else held.push(message);
+    },
+  };
+  return inside;
+}

@@ -1,0 +1,50 @@
+// The protocol's messages against the vectors, in both directions.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DecodeError } from "../dist/error.js";
+import { json, packed } from "../dist/format.js";
+import { CLIENT, decode, encode, SERVER } from "../dist/messages.js";
+import { bytes, hex, protocol } from "./vectors.mjs";
+
+/** What packed messages have in their own form. */
+const OWN = ["payload", "ops", "body", "options", "message", "schema", "digest", "advance", "publications", "format"];
+const common = (message) => Object.fromEntries(Object.entries(message).filter(([name]) => !OWN.includes(name)));
+
+for (const [name, table] of [["client", CLIENT], ["server", SERVER]]) {
+  const { messages, refused } = protocol(name);
+
+  test(`${name}: messages are what their bytes say, and are written as the same bytes`, () => {
+    for (const { name, json, packed, refused_cuts: cuts } of messages) {
+      const message = decode(table, bytes(packed));
+      assert.deepEqual(common(message), common(json), name);
+      assert.equal(hex(encode(table, message)), packed, name);
+      for (const cut of cuts) {
+        assert.throws(() => decode(table, bytes(packed).subarray(0, cut)), DecodeError, `${name}, cut at ${cut}`);
+      }
+    }
+  });
+
+  test(`${name}: what is no message is refused`, () => {
+    for (const { bytes: text, why, at } of refused.filter(({ format }) => format === "packed")) {
+      assert.throws(() => decode(table, bytes(text)), DecodeError, why);
+    }
+  });
+}
+
+test("a node's messages in JSON are read, and what is no message is refused", () => {
+  const { messages, refused } = protocol("server");
+  for (const { json: message } of messages) assert.deepEqual(json.read(JSON.stringify(message)), message);
+  // That a patch leads back is for the copy to say.
+  const isOfMessage = ({ format, why }) => format === "json" && !why.includes("leads back");
+  for (const { bytes: text, why } of refused.filter(isOfMessage)) {
+    assert.throws(() => json.read(text), DecodeError, why);
+  }
+});
+
+test("a message of the other kind is refused, but for what a node says before any message", () => {
+  assert.throws(() => packed.read("{}"), DecodeError);
+  assert.throws(() => json.read(7), DecodeError);
+  const goodbye = bytes("4c1700");
+  assert.deepEqual(json.read(goodbye), { type: "goodbye", code: "shutting_down", text: "" });
+});
