@@ -184,6 +184,7 @@ const actions = {
   alone: (client) => client.action("alone"),
   stop: (client) => client.action("stop"),
   lose_patch: (client) => client.action("lose_patch"),
+  spoil_check: (client) => client.action("spoil_check"),
   subscribe: async (client, step) => {
     const events = new Queue();
     await taken(step, new Promise((begins, fails) => {
@@ -234,6 +235,8 @@ const actions = {
 
 const expectations = {
   lost_patch: (client) => client.action("lost_patch"),
+  spoiled_check: (client) => client.action("spoiled_check"),
+  snapshot: (client) => client.action("snapshot"),
   state: (client, step) => untilState(client.room(step), step),
   event: async (client, step) => {
     const { event, payload = null, missed } = await client.room(step).events.next();

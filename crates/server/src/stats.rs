@@ -86,6 +86,9 @@ counters! {
     pushes_refused,
     /// Requests to devices that were not answered in time.
     commands_unanswered,
+    /// Of those, requests that devices had not been sent yet, or not received before they were
+    /// lost, and that they never will.
+    commands_withdrawn,
     /// Messages received from clients.
     messages_in,
     /// Messages from clients that were refused as too fast, by the connection's rate or the

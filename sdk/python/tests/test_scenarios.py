@@ -244,6 +244,15 @@ class Player:
     async def lose_patch(self, step):
         await self._action("lose_patch")
 
+    async def spoil_check(self, step):
+        await self._action("spoil_check")
+
+    async def spoiled_check(self, step):
+        await self._action("spoiled_check")
+
+    async def snapshot(self, step):
+        await self._action("snapshot")
+
     async def list(self, step):
         found = self.client.list(
             step.get("type"), limit=step.get("limit", 0), **step.get("filter", {})

@@ -85,7 +85,8 @@ impl Client {
                 self.changes.insert(room.to_owned(), changes);
                 Ok(())
             }
-            action @ ("cut" | "mend" | "move" | "alone" | "stop" | "lose_patch") => {
+            action
+            @ ("cut" | "mend" | "move" | "alone" | "stop" | "lose_patch" | "spoil_check") => {
                 control(controls, &self.action(action)).await.map(drop)
             }
             "list" => self.list(step).await,

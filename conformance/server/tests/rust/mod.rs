@@ -193,7 +193,9 @@ impl<'a> Play<'a> {
         let controls = self.controls;
         let client = self.clients.get_mut(text(step, "client")?).ok_or("it is not connected")?;
         match kind {
-            "lost_patch" => control(controls, &client.action("lost_patch")).await.map(drop),
+            "lost_patch" | "spoiled_check" | "snapshot" => {
+                control(controls, &client.action(kind)).await.map(drop)
+            }
             "answer" => {
                 let answer = client.answers.remove(text(step, "as")?).ok_or("no such request")?;
                 let answer = answer.await.map_err(said)?;

@@ -20,6 +20,7 @@ mod held_events;
 mod input_queue;
 pub(crate) mod keys;
 mod lines;
+mod log_limit;
 pub(crate) mod mail;
 mod moment;
 mod pacing;
@@ -67,6 +68,7 @@ use devices::ShardDevices;
 use input_queue::InputQueue;
 use keys::{ConnectionKey, RoomKey};
 use lines::Lines;
+use log_limit::LogLimit;
 use mail::ShardMail;
 use pacing::Pacing;
 pub(crate) use pacing::Part;
@@ -203,6 +205,8 @@ impl Shard {
             congested: vec![false; shards],
             background,
             counters: Counters::default(),
+            publications_logged: LogLimit::default(),
+            pushes_logged: LogLimit::default(),
             visited: None,
         };
         Self {

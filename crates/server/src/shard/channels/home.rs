@@ -118,7 +118,13 @@ impl Delivery {
     #[cold]
     fn refuse_publication(&mut self, name: &str, error: &Error) {
         self.counters.publications_refused += 1;
-        log::warn!("a publication in the channel {:?} is refused: {error}", excerpt(name, 64));
+        if self.publications_logged.is_due(error.code(), self.channels.now) {
+            log::warn!(
+                "a publication in the channel {:?} is refused: {error}. Further ones like it are \
+                 only counted for a minute",
+                excerpt(name, 64)
+            );
+        }
     }
 
     fn begin(

@@ -196,6 +196,7 @@ impl Shard {
         let Some(resumption) = session.resumption.as_mut() else { return };
         resumption.renew(token);
         resumption.returned_at = at.into();
+        // What the client has received was acknowledged; the rest is sent again.
         let gone = resumption.log.gone();
         resumption.presence = Presence::Returning(Box::new(Returning {
             received,
@@ -208,6 +209,8 @@ impl Shard {
         }));
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
         let token = resumption.signed_token(number, &self.delivery.node.tokens);
+        self.expire_commands();
+        self.withdraw_expired(key);
         self.delivery.counters.sessions_resumed += 1;
         self.delivery.counters.messages_lost += messages_lost;
         self.welcome(key, number, token, Some(resumed));
