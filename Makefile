@@ -7,7 +7,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python typescript test-typescript laws kills cuts lint tools bench bench-peers bench-python bench-typescript fuzz conformance fmt clean
+.PHONY: help run test python test-python typescript test-typescript laws kills cuts lint tools bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -91,6 +91,10 @@ tools: ## install the optional tools of `make lint`, some minutes
 bench: ## run the benchmarks
 	$(CHECK)
 	cargo run --release -p playfield-bench -- bench
+
+counts: ## count the instructions of a message in a shard, with valgrind
+	$(CHECK)
+	scripts/counts
 
 bench-peers: ## measure the codecs beside others', in the same run
 	$(CHECK)
