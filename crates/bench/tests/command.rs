@@ -423,7 +423,9 @@ fn bench_echo_verifies_what_it_counts() {
 
 #[test]
 fn bench_echo_notices_one_wrong_reply() {
-    for class in ["--class=A", "--class=B"] {
+    let (code, lines) = echo(&["--class=room", "--window=10"]);
+    assert_eq!(code, Some(0), "{lines}");
+    for class in ["--class=A", "--class=B", "--class=room"] {
         let (code, lines) = echo(&[class, "--corrupt-one"]);
         assert_eq!(code, Some(1), "{lines}");
         assert!(lines.contains(r#""verified":false"#), "{lines}");

@@ -107,8 +107,8 @@ once, each by a client of its own. The node and the clients share all cores.
 
 const ECHO_HELP: &str = "
 echo: as many messages as possible that a server sends back, or as many as arrive at a rate: through
-a service with framing of its own (class A), or through a session, a room and its typed messages (B).
-The same run measures the baseline: a bare server that sends frames of the same size back. The server
+a service with framing of its own (class A), through a session, a room and its typed messages (B),
+or from room to room across two shards (room), without clients. For A and B, the same run measures the baseline: a bare server that sends frames of the same size back. The server
 runs on one core, the clients, which compare every byte, on another.
 ";
 
@@ -314,14 +314,26 @@ const REQUESTS: &[Opt] = &[
 ];
 
 const ECHO: &[Opt] = &[
-    Opt { name: "class", value: "A|B", help: "a service (default), or rooms" },
+    Opt {
+        name: "class",
+        value: "A|B|room",
+        help: "a service (default), rooms, or rooms that send to rooms of another shard",
+    },
     Opt {
         name: "frame-bytes",
         value: "N",
         help: "class A: size of a frame with its length of 4 bytes (default 8)",
     },
-    Opt { name: "payload", value: "N", help: "class B: size of a message's data (default 8)" },
-    Opt { name: "connections", value: "N", help: "number of clients (default 1000)" },
+    Opt {
+        name: "payload",
+        value: "N",
+        help: "class B, room: size of a message's data (default 8)",
+    },
+    Opt {
+        name: "connections",
+        value: "N",
+        help: "number of clients, or of pairs of rooms (default 1000)",
+    },
     Opt {
         name: "window",
         value: "N",
