@@ -223,7 +223,7 @@ async function isADevice() {
   await bob.register("pump-2", on, { tags: ["pump", "north"] }).registered;
 
   assert.deepEqual(await pump.report({ c: 20 }), [{ c: 20 }, "pump-1"]);
-  assert.equal(pump.reportUnanswered(21), true);
+  assert.equal(pump.reportUnconfirmed(21), true);
   await assert.rejects(pump.report("refuse"), { code: "refused" });
   assert.equal(await post(jsonPort, "/devices/pump-1", "on"), "on!");
   await assert.rejects(post(jsonPort, "/devices/pump-1", "jam"), /stuck/);

@@ -189,7 +189,7 @@ test("a device registers again in a new session, and reports are answered", asyn
   await comesBack({ received: 1 });
   assert.deepEqual(sent("register"), []);
   const reply = device.report({ c: 20 });
-  assert.equal(device.reportUnanswered({ c: 21 }), true);
+  assert.equal(device.reportUnconfirmed({ c: 21 }), true);
   socket().says({ type: "reply", request: sent("report")[0].request, payload: "ok" });
   assert.equal(await reply, "ok");
   await comesBack();

@@ -170,6 +170,12 @@ export interface ConnectionCallbacks {
    * node has not confirmed: whether they were handled is unknown.
    */
   newSession?(how: { away: number; unconfirmed: number }): void;
+  /**
+   * The node refused what has no answer and is about no room: `publishUnconfirmed` and
+   * `reportUnconfirmed`. If they came faster than a rate of the node allows, `code` is `too_fast`, and
+   * the text says which rate it is and how many were refused since the call before.
+   */
+  refused?(code: Code, text: string): void;
   /** The connection has ended for good. After `close` on a connection that is there, what is not confirmed is on its way. */
   ended?(code: Code, text: string, how: { unconfirmed: number }): void;
 }
@@ -289,8 +295,11 @@ export interface Device {
   readonly registered: Promise<Device>;
   /** Sends a report, and resolves to the reply. */
   report(payload: any): Promise<any>;
-  /** Sends a report without a reply. Returns `false` if too much waits. */
-  reportUnanswered(payload: any): boolean;
+  /**
+   * Sends a report without a reply. Returns `false` if too much waits. If it is refused, the `refused`
+   * of the connection says so.
+   */
+  reportUnconfirmed(payload: any): boolean;
 }
 
 /** A room in a list. */
