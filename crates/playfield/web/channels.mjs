@@ -100,7 +100,7 @@ async function followsAChannel() {
   const bob = connect("Bob", {}, { url: url(jsonPort), token: "bob" });
   const guest = connect("Guest", {}, { url: url(jsonPort) });
   const annHears = hearing(...IN_CHANNEL), bobHears = hearing(...IN_CHANNEL);
-  const begins = (members) => ["subscribed", { recovered: false, missed: 0, members }];
+  const begins = (members) => ["subscribed", { recovered: true, missed: 0, members }];
   const goesOn = (members) => ["subscribed", { recovered: true, missed: 0, members }];
   const skips = (missed) => ["subscribed", { recovered: false, missed, members: 0 }];
   const said = (offset, user, payload) => ["publication", payload, { offset, user, payload }];

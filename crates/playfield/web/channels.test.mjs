@@ -40,7 +40,7 @@ async function subscribed() {
   const chat = game.connection.subscribe("chat", game.on(...ALL));
   const { request } = game.last("subscribe");
   game.socket().says({ type: "subscribed", request, channel: 77, epoch: 9, offset: 5, members: 2 });
-  assert.deepEqual(game.heard.splice(0), [["subscribed", { recovered: false, missed: 0, members: 2 }]]);
+  assert.deepEqual(game.heard.splice(0), [["subscribed", { recovered: true, missed: 0, members: 2 }]]);
   const publish = (offset) =>
     game.socket().says({ type: "publication", channel: 77, offset, user: "bob", payload: offset });
   return { ...game, chat, publish };

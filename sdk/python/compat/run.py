@@ -198,6 +198,9 @@ def main():
 
     signal.signal(signal.SIGALRM, give_up)
     unittest.TestSuite(each(suite)).run(Result())
+    # A test that was given up may leave a thread that waits forever.
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
