@@ -7,7 +7,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python cpp test-cpp cpp-connections typescript test-typescript laws kills cuts lint tools bench bench-peers bench-python fuzz conformance fmt clean
+.PHONY: help run test python test-python cpp test-cpp cpp-connections typescript test-typescript laws kills cuts lint tools bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -108,6 +108,10 @@ bench: ## run the benchmarks
 	$(CHECK)
 	cargo run --release -p playfield-bench -- bench
 
+counts: ## count the instructions of a message in a shard, with valgrind
+	$(CHECK)
+	scripts/counts
+
 bench-peers: ## measure the codecs beside others', in the same run
 	$(CHECK)
 	scripts/bench-peers
@@ -121,6 +125,11 @@ bench-python: ## measure the Python package's WebSocket beside others', in the s
 	scripts/python $(PYTHON) bench
 	cargo build --release --package playfield-python --example echo
 	target/python/bin/python sdk/python/bench/run.py --rounds $(ROUNDS) --messages $(MESSAGES)
+
+bench-typescript: ## measure decoding in V8 beside Colyseus' client, in the same run
+	$(CHECK)
+	cargo run --quiet --package playfield-bench --example patches >target/patches.json
+	scripts/typescript bench <target/patches.json
 
 # How long each target is fed, in seconds.
 FUZZ_SECONDS ?= 60

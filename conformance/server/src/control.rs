@@ -79,9 +79,13 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
             stopped.map_err(|error| Error::from(error.to_string()))?;
         }
         "lose_patch" => link.lose_patch(),
-        "lost_patch" => link.has_lost(1).await,
+        "lost_patch" => link.until(|done| done.lost_patch).await,
+        "spoil_check" => link.spoil_check(),
+        "spoiled_check" => link.until(|done| done.spoiled_check).await,
+        "snapshot" => link.until(|done| done.snapshot).await,
         other => {
-            let actions = "cut, mend, move, alone, stop, lose_patch, lost_patch";
+            let actions = "cut, mend, move, alone, stop, lose_patch, lost_patch, spoil_check, \
+                           spoiled_check, snapshot";
             return Err(format!("{other:?} is no action; the actions are {actions}").into());
         }
     }

@@ -12,8 +12,18 @@ use tokio::sync::watch;
 pub(crate) struct Link {
     port: u16,
     inner: Mutex<Inner>,
-    /// How many patches were lost.
-    lost: watch::Sender<u32>,
+    done: watch::Sender<Done>,
+}
+
+/// What was done to messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Done {
+    /// A patch was lost.
+    pub(crate) lost_patch: bool,
+    /// The digest of a check was changed.
+    pub(crate) spoiled_check: bool,
+    /// A snapshot has passed since then.
+    pub(crate) snapshot: bool,
 }
 
 struct Inner {
@@ -23,6 +33,8 @@ struct Inner {
     is_cut: bool,
     /// Whether the next patch to the client is to be lost.
     loses_patch: bool,
+    /// Whether the digest of the next check is to be changed.
+    spoils_check: bool,
     sockets: Vec<TcpStream>,
 }
 
@@ -30,9 +42,16 @@ impl Link {
     pub(crate) fn open(node: SocketAddr) -> io::Result<Arc<Self>> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let port = listener.local_addr()?.port();
-        let inner =
-            Inner { node, own: None, is_cut: false, loses_patch: false, sockets: Vec::new() };
-        let link = Arc::new(Self { port, inner: Mutex::new(inner), lost: watch::Sender::new(0) });
+        let inner = Inner {
+            node,
+            own: None,
+            is_cut: false,
+            loses_patch: false,
+            spoils_check: false,
+            sockets: Vec::new(),
+        };
+        let done = watch::Sender::new(Done::default());
+        let link = Arc::new(Self { port, inner: Mutex::new(inner), done });
         let accepting = Arc::clone(&link);
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -85,10 +104,15 @@ impl Link {
         self.inner().loses_patch = true;
     }
 
-    /// Waits until so many patches were lost.
-    pub(crate) async fn has_lost(&self, patches: u32) {
+    /// Changes the digest of the next check.
+    pub(crate) fn spoil_check(&self) {
+        self.inner().spoils_check = true;
+    }
+
+    /// Waits until this was done.
+    pub(crate) async fn until(&self, is_done: impl Fn(&Done) -> bool) {
         // This link has the sender, so there is no error.
-        let _ = self.lost.subscribe().wait_for(|lost| *lost >= patches).await;
+        let _ = self.done.subscribe().wait_for(is_done).await;
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -132,7 +156,7 @@ impl Link {
             bytes.extend_from_slice(&chunk[..read]);
             let mut done = 0;
             while let Some(message) = next_message(&mut framing, &bytes[done..]) {
-                if !self.loses(&bytes[done + message.header..done + message.length]) {
+                if self.passes(&mut bytes[done + message.header..done + message.length]) {
                     client.write_all(&bytes[done..done + message.length])?;
                 }
                 done += message.length;
@@ -141,14 +165,23 @@ impl Link {
         }
     }
 
-    fn loses(&self, message: &[u8]) -> bool {
+    /// Whether a message reaches the client. It may be changed.
+    fn passes(&self, message: &mut [u8]) -> bool {
         let mut inner = self.inner();
-        let is_lost = inner.loses_patch && is_patch(message);
+        if is_kind(message, 0x47, "snapshot") {
+            self.done.send_modify(|done| done.snapshot = done.lost_patch || done.spoiled_check);
+        }
+        if inner.spoils_check && is_kind(message, 0x4d, "check") {
+            inner.spoils_check = false;
+            spoil(message);
+            self.done.send_modify(|done| done.spoiled_check = true);
+        }
+        let is_lost = inner.loses_patch && is_kind(message, 0x48, "patch");
         if is_lost {
             inner.loses_patch = false;
-            self.lost.send_modify(|lost| *lost += 1);
+            self.done.send_modify(|done| done.lost_patch = true);
         }
-        is_lost
+        !is_lost
     }
 }
 
@@ -196,14 +229,43 @@ fn next_message(framing: &mut Option<Framing>, bytes: &[u8]) -> Option<Place> {
     }
 }
 
-/// Whether a node's message is a patch, in any format.
-fn is_patch(message: &[u8]) -> bool {
-    let has = |text: &[u8]| message.windows(text.len()).any(|window| window == text);
+/// Whether a node's message is of a kind, in any format.
+fn is_kind(message: &[u8], packed: u8, name: &str) -> bool {
+    let has = |text: &[u8]| find(message, text).is_some();
     match message.first() {
-        Some(0x48) => true,
-        Some(b'{') => has(br#""type":"patch""#),
-        Some(0x80..=0x8f | 0xde | 0xdf) => has(b"\xa4type\xa5patch"),
-        _ => false,
+        Some(b'{') => has(format!(r#""type":"{name}""#).as_bytes()),
+        Some(0x80..=0x8f | 0xde | 0xdf) => {
+            let length = 0xa0 | name.len() as u8;
+            has(&[b"\xa4type", &[length][..], name.as_bytes()].concat())
+        }
+        first => first == Some(&packed),
+    }
+}
+
+/// Where a text ends in a message.
+fn find(message: &[u8], text: &[u8]) -> Option<usize> {
+    let begin = message.windows(text.len()).position(|window| window == text)?;
+    Some(begin + text.len())
+}
+
+/// Changes the digest of a check, and not its length.
+fn spoil(message: &mut [u8]) {
+    if let Some(begin) = find(message, br#""digest":"#) {
+        let digits = &mut message[begin..];
+        if let Some(digit) = digits.iter_mut().find(|byte| byte.is_ascii_digit()) {
+            *digit = if *digit == b'1' { b'2' } else { b'1' };
+        }
+    } else if let Some(begin) = find(message, b"\xa6digest") {
+        let last = match message.get(begin) {
+            Some(0xcc) => begin + 1,
+            Some(0xcd) => begin + 2,
+            Some(0xce) => begin + 4,
+            Some(0xcf) => begin + 8,
+            _ => begin,
+        };
+        message[last] ^= 1;
+    } else if let Some(last) = message.last_mut() {
+        *last ^= 1;
     }
 }
 
@@ -233,9 +295,27 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_is_known_in_each_format() {
+    fn a_kind_is_known_in_each_format() {
+        let is_patch = |message: &[u8]| is_kind(message, 0x48, "patch");
         assert!(is_patch(&[0x48, 1]) && is_patch(br#"{"type":"patch","room":1}"#));
         assert!(is_patch(b"\x85\xa4type\xa5patch\xa4room\x01"));
         assert!(!is_patch(&[0x46]) && !is_patch(br#"{"type":"event"}"#) && !is_patch(&[]));
+    }
+
+    #[test]
+    fn a_digest_is_changed_in_each_format() {
+        for (before, after) in [
+            (
+                &b"\x4d\x01\x02\x08\x07\x06\x05\x04\x03\x02\x01"[..],
+                &b"\x4d\x01\x02\x08\x07\x06\x05\x04\x03\x02\x00"[..],
+            ),
+            (br#"{"digest":4294967295}"#, br#"{"digest":1294967295}"#),
+            (b"\x81\xa6digest\xcd\x01\x02", b"\x81\xa6digest\xcd\x01\x03"),
+            (b"\x81\xa6digest\x07", b"\x81\xa6digest\x06"),
+        ] {
+            let mut message = before.to_vec();
+            spoil(&mut message);
+            assert_eq!(message, after);
+        }
     }
 }

@@ -263,7 +263,7 @@ fn register_beat_unregister(form: Form, times: u64) -> Run {
 /// Of one shard, where channels that nobody subscribes to end at once.
 fn channels() -> Channels {
     let max = TotalsMax { channels: 1_000, history_bytes: 1 << 20 };
-    Channels::new((0, 1), (7, Default::default()), Duration::ZERO, Arc::new(Totals::default()), max)
+    Channels::new((0, 1), (7, Default::default()), Duration::ZERO, Arc::new(Totals::new(1)), max)
 }
 
 fn subscribing(session: u64) -> Subscribing {

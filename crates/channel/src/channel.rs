@@ -78,7 +78,7 @@ pub(crate) struct Channel {
     pub(crate) name: Arc<str>,
     pub(crate) rule: Arc<ChannelRule>,
     /// It is counted with its creator until it is dropped.
-    _charge: Charge,
+    pub(crate) charge: Charge,
     epoch: u64,
     offset: u64,
     pub(crate) history: History,
@@ -103,7 +103,7 @@ impl Channel {
         Self {
             name,
             rule,
-            _charge: charge,
+            charge,
             epoch,
             offset: 0,
             history: History::default(),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::hash_map::{Entry, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -13,6 +13,7 @@ use playfield_wire::client::Position;
 
 use crate::channel::Channel;
 use crate::creator::{Charge, Creator};
+use crate::shares::{Holder, Shares};
 use crate::{Change, ChannelRule, Member, Members, Past, Payload, Publication, Start};
 
 /// The shard that is the home of the channel of this name.
@@ -25,10 +26,54 @@ pub fn home_of(name: &str, shards: usize) -> u16 {
 }
 
 /// What the channels of all shards take together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Totals {
     channels: AtomicUsize,
     history_bytes: AtomicUsize,
+    shards: Box<[ShardTotal]>,
+}
+
+/// What those of one shard take.
+#[derive(Debug, Default)]
+struct ShardTotal {
+    history_bytes: AtomicUsize,
+    /// It was asked to keep less.
+    is_asked: AtomicBool,
+}
+
+impl Totals {
+    /// Of this many shards.
+    #[must_use]
+    pub fn new(shards: usize) -> Self {
+        let shards = (0..shards).map(|_| ShardTotal::default()).collect();
+        Self { channels: AtomicUsize::new(0), history_bytes: AtomicUsize::new(0), shards }
+    }
+
+    /// Whether a shard's channels keep more than an equal part of what all may.
+    fn is_over(&self, shard: usize, history_max: usize) -> bool {
+        let bytes = self.shards[shard].history_bytes.load(Ordering::Relaxed);
+        bytes > history_max / self.shards.len()
+    }
+
+    /// A channel of a shard keeps `after` bytes, and kept `before`.
+    fn keep(&self, shard: usize, before: usize, after: usize) {
+        for bytes in [&self.history_bytes, &self.shards[shard].history_bytes] {
+            if after > before {
+                bytes.fetch_add(after - before, Ordering::Relaxed);
+            } else {
+                bytes.fetch_sub(before - after, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// How many publications were forgotten before their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evicted {
+    /// Because all channels kept too much: those of whoever kept the most.
+    pub by_node: u64,
+    /// Because the channels of a [`Creator`] kept more than its share.
+    pub by_creator: u64,
 }
 
 /// What they may take.
@@ -81,10 +126,13 @@ pub struct Channels {
     step: u64,
     seed: u64,
     upkeep: Upkeep,
+    shard: usize,
+    shares: Shares,
+    evicted: Evicted,
 }
 
 impl Channels {
-    /// No channels yet, on one of this many shards. `linger` is how long a channel without
+    /// No channels yet, on one of this many shards, which are those of `totals`. `linger` is how long a channel without
     /// subscribers is kept, so that those who come back soon know that they missed nothing.
     ///
     /// The seed is of the channels' epochs. Strangers, who choose names and learn epochs, must not
@@ -104,6 +152,9 @@ impl Channels {
             step: shards as u64,
             seed,
             upkeep: Upkeep { due: BinaryHeap::new(), linger, totals, max },
+            shard: usize::from(shard),
+            shares: Shares::default(),
+            evicted: Evicted::default(),
         }
     }
 
@@ -201,23 +252,55 @@ impl Channels {
     /// Forgets what is too old, and ends channels that nobody needs.
     pub fn expire(&mut self, now: Duration) {
         while let Some(number) = self.upkeep.due(now) {
-            let Entry::Occupied(mut entry) = self.by_number.entry(number) else { continue };
-            let channel = entry.get_mut();
+            let Some(channel) = self.by_number.get_mut(&number) else { continue };
             if channel.look_at > now {
                 continue; // Another deadline has replaced this one.
             }
             channel.look_at = Duration::MAX;
-            let before = channel.history.bytes();
-            channel.history.expire(now);
-            self.upkeep.count(channel, before);
-            if channel.is_over(self.upkeep.linger, now) {
-                self.by_name.remove(&channel.name);
+            self.with(number, now, |channel| channel.history.expire(now));
+            let Entry::Occupied(entry) = self.by_number.entry(number) else { continue };
+            if entry.get().is_over(self.upkeep.linger, now) {
+                self.by_name.remove(&entry.get().name);
                 self.upkeep.totals.channels.fetch_sub(1, Ordering::Relaxed);
                 entry.remove();
-            } else {
-                self.upkeep.schedule(channel, number, now);
             }
         }
+    }
+
+    /// Forgets publications while all channels keep more than they may and those of this shard more
+    /// than an equal part. Whoever keeps the most loses the oldest of its largest channel.
+    pub fn relieve(&mut self, now: Duration) {
+        let totals = Arc::clone(&self.upkeep.totals);
+        totals.shards[self.shard].is_asked.store(false, Ordering::Relaxed);
+        let history_max = self.upkeep.max.history_bytes;
+        while totals.history_bytes.load(Ordering::Relaxed) > history_max
+            && totals.is_over(self.shard, history_max)
+            && let Some(largest) = self.shares.largest()
+        {
+            self.evicted.by_node += 1;
+            self.forget(largest, now);
+        }
+    }
+
+    /// A shard that has to be [relieved](Self::relieve), because all channels keep too much, and
+    /// has not been asked.
+    #[must_use]
+    pub fn overfull(&self) -> Option<u16> {
+        let Upkeep { totals, max, .. } = &self.upkeep;
+        if totals.history_bytes.load(Ordering::Relaxed) <= max.history_bytes {
+            return None;
+        }
+        let is_asked = |shard: usize| totals.shards[shard].is_asked.swap(true, Ordering::Relaxed);
+        let overfull = |shard: &usize| {
+            *shard != self.shard && totals.is_over(*shard, max.history_bytes) && !is_asked(*shard)
+        };
+        (0..totals.shards.len()).find(overfull).map(|shard| shard as u16)
+    }
+
+    /// How many publications were forgotten before their time.
+    #[must_use]
+    pub fn evicted(&self) -> Evicted {
+        self.evicted
     }
 
     /// When [`expire`](Self::expire) has something to do.
@@ -265,13 +348,41 @@ impl Channels {
         let channel = self.by_number.get_mut(&number)?;
         let before = channel.history.bytes();
         let result = change(channel);
-        self.upkeep.count(channel, before);
+        let after = channel.history.bytes();
         self.upkeep.schedule(channel, number, now);
+        if after != before {
+            channel.charge.keeps(before, after);
+            let is_over = after > before && channel.charge.is_over();
+            let holder = channel.charge.holder(number);
+            self.shares.changed(holder, number, before, after);
+            self.upkeep.totals.keep(self.shard, before, after);
+            if is_over {
+                self.relieve_creator(number, holder, now);
+            }
+            if after > before {
+                self.relieve(now);
+            }
+        }
         Some(result)
+    }
+
+    /// The creator of a channel keeps more than its share: it loses the oldest of its largest.
+    fn relieve_creator(&mut self, number: u64, holder: Holder, now: Duration) {
+        while self.by_number.get(&number).is_some_and(|channel| channel.charge.is_over())
+            && let Some(largest) = self.shares.largest_of(holder)
+        {
+            self.evicted.by_creator += 1;
+            self.forget(largest, now);
+        }
+    }
+
+    /// A channel forgets its oldest publication. What it keeps is the latest, without a gap.
+    fn forget(&mut self, number: u64, now: Duration) {
+        self.with(number, now, |channel| channel.history.forget());
     }
 }
 
-/// What all channels keep, and when each is looked at again.
+/// What all channels may keep, and when each is looked at again.
 #[derive(Debug)]
 struct Upkeep {
     due: BinaryHeap<Reverse<(Duration, u64)>>,
@@ -291,24 +402,6 @@ impl Upkeep {
         Some(number)
     }
 
-    /// Counts what a channel keeps, whose history had `before` bytes.
-    fn count(&self, channel: &mut Channel, before: usize) {
-        let total = &self.totals.history_bytes;
-        let after = channel.history.bytes();
-        if after > before {
-            let mut all = total.fetch_add(after - before, Ordering::Relaxed) + after - before;
-            // What is kept is the latest, without a gap: the oldest goes first.
-            while all > self.max.history_bytes && !channel.history.is_empty() {
-                let bytes = channel.history.bytes();
-                channel.history.forget();
-                let freed = bytes - channel.history.bytes();
-                all = total.fetch_sub(freed, Ordering::Relaxed) - freed;
-            }
-        } else if after < before {
-            total.fetch_sub(before - after, Ordering::Relaxed);
-        }
-    }
-
     /// Notes when a channel has to be looked at again.
     fn schedule(&mut self, channel: &mut Channel, number: u64, now: Duration) {
         let next = channel.next(self.linger, now);
@@ -321,10 +414,13 @@ impl Upkeep {
 
 impl Drop for Channels {
     fn drop(&mut self) {
-        let bytes: usize = self.by_number.values().map(|channel| channel.history.bytes()).sum();
         let totals = &self.upkeep.totals;
         totals.channels.fetch_sub(self.by_number.len(), Ordering::Relaxed);
-        totals.history_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        for channel in self.by_number.values() {
+            let bytes = channel.history.bytes();
+            channel.charge.keeps(bytes, 0);
+            totals.keep(self.shard, bytes, 0);
+        }
     }
 }
 

@@ -14,10 +14,11 @@ mod history;
 mod pattern;
 mod publication;
 mod rule;
+mod shares;
 
 pub use backlog::{Backlog, Pushed, Waiting};
 pub use channel::{Change, Member, Members, Past, Start};
-pub use channels::{Channels, Full, Published, Subscribing, Totals, TotalsMax, home_of};
+pub use channels::{Channels, Evicted, Full, Published, Subscribing, Totals, TotalsMax, home_of};
 pub use creator::Creator;
 pub use pattern::{Pattern, PatternError};
 pub use publication::{Payload, Publication};

@@ -53,7 +53,7 @@ proptest! {
     fn who_comes_back_is_given_all_or_informed(steps in vec(step(), 1..60)) {
         let rule = ChannelRule::new("a").history(HISTORY_MAX, AGE).history_bytes(900);
         let rule = Arc::new(rule.presence(playfield_channel::Access::Anyone));
-        let totals = Arc::new(Totals::default());
+        let totals = Arc::new(Totals::new(3));
         let max = TotalsMax { channels: 1, history_bytes: 800 };
         let mut channels = Channels::new((1, 3), (7, Default::default()), LINGER, totals, max);
         let name: Arc<str> = "a".into();

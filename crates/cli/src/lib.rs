@@ -3,10 +3,12 @@
 //! Exit status: 0 for success, 1 if something failed or could not be verified, 2 if the arguments
 //! are wrong.
 
+mod generate;
 #[cfg(feature = "load")]
 pub mod load;
 pub mod options;
 pub mod schema;
+mod schemas;
 mod serve;
 
 use std::ffi::OsString;
@@ -64,12 +66,13 @@ fn run(
     let parser = &mut lexopt::Parser::from_args(arguments);
     match command.as_str() {
         "serve" => serve::run(parser, program, make, out),
-        "schema" => schema::run(parser, program, out),
+        "schema" => schema::run(parser, program, make, out),
+        "generate" => generate::run(parser, program, make, out),
         "help" => help(parser, program, out),
-        other => {
-            Err(Usage(format!("unknown command {other:?}; the commands are serve, schema, help"))
-                .into())
-        }
+        other => Err(Usage(format!(
+            "unknown command {other:?}; the commands are serve, schema, generate, help"
+        ))
+        .into()),
     }
 }
 
@@ -80,8 +83,10 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
         Some(Value(topic)) => match &*topic.to_string_lossy() {
             "serve" => serve::help(program),
             "schema" => schema::help(program),
+            "generate" => generate::help(program),
             other => {
-                let text = format!("no help for {other:?}; there is help for serve, schema");
+                let text =
+                    format!("no help for {other:?}; there is help for serve, schema, generate");
                 return Err(Usage(text).into());
             }
         },
@@ -97,7 +102,10 @@ Usage: {program} [COMMAND] [OPTIONS]
 
 Commands:
   serve                 serve until interrupted; the default
-  schema URL ROOM_TYPE  print the schema of a room type of a running node, as JSON
+  schema                print the schemas of this program's room types, as JSON
+  schema URL ROOM_TYPE  print the schema of a room type of a running node
+  schema check OLD      fail if clients of an older release would no longer be served
+  generate LANGUAGE     write the types of rooms for clients: typescript, python
   help [COMMAND]        print this text, or the options of a command
 "
     )

@@ -1,11 +1,13 @@
-//! `schema`: the schema of a room type of a running node.
+//! `schema`: the schemas of this program, or of a running node, and whether older clients are served.
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::path::Path;
 
-use playfield_client::{Error, connect};
+use playfield_server::{Config, Server};
+use playfield_wire::schema::check_compatible;
 
 use crate::options::{Failure, Opt, Usage, describe, unknown};
+use crate::schemas::{of_file, of_node, of_program};
 
 const OPTIONS: &[Opt] = &[Opt {
     name: "root-certificate",
@@ -16,10 +18,15 @@ const OPTIONS: &[Opt] = &[Opt {
 pub(crate) fn help(program: &str) -> String {
     format!(
         "\
-Usage: {program} schema [options] URL ROOM_TYPE
+Usage: {program} schema [options] [URL ROOM_TYPE]
+       {program} schema check OLD [ROOM_TYPE]
 
-Prints the schema of a room type of a running node as JSON: its state, options, messages and events.
+Prints schemas as JSON: state, options, messages and events. Without arguments, those of this
+program's room types, by name; otherwise that of a room type of a running node.
 URL is tcp://host:port or ws://host:port, or tls://host:port or wss://host:port over TLS.
+
+check fails, and says where, if this program could not serve clients that were built with the
+schemas in the file OLD, which this command has printed for an older release.
 
 Options:
 {}",
@@ -27,11 +34,17 @@ Options:
     )
 }
 
-/// Asks a node for the schema, and prints it.
+/// Prints schemas, or checks older ones. `make` makes the server of the program itself.
 ///
 /// # Errors
-/// If the arguments are wrong, the node can't be reached, or it has no such room type.
-pub fn run(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Result<(), Failure> {
+/// If the arguments are wrong, the node can't be reached or has no such room type, or clients of an
+/// older schema would not be served.
+pub fn run(
+    parser: &mut lexopt::Parser,
+    program: &str,
+    make: impl FnOnce(Config) -> io::Result<Server>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     use lexopt::Arg::{Long, Short, Value};
     let (mut words, mut roots) = (Vec::new(), Vec::new());
     while let Some(argument) = parser.next()? {
@@ -47,41 +60,67 @@ pub fn run(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> R
                 })?;
                 roots.push(certificate);
             }
-            Value(word) if words.len() < 2 => words.push(word.to_string_lossy().into_owned()),
+            Value(word) if words.len() < 3 => words.push(word.to_string_lossy().into_owned()),
             other => return Err(unknown(&other, OPTIONS)),
         }
     }
-    let [url, room_type] = words.as_slice() else {
-        return Err(Usage(
-            "schema needs a URL and a room type: schema tcp://127.0.0.1:7350 table".into(),
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        [] => print_own(make, out),
+        ["check", old] => check(Path::new(old), None, make, out),
+        ["check", old, room_type] => check(Path::new(old), Some(room_type), make, out),
+        [url, room_type] => {
+            let schema = of_node(url, room_type, &roots)?;
+            Ok(writeln!(out, "{}", schema.to_json_pretty())?)
+        }
+        _ => Err(Usage(
+            "schema needs a URL and a room type, or neither: schema tcp://127.0.0.1:7350 table"
+                .into(),
         )
-        .into());
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let text = runtime
-        .block_on(ask(url, room_type, &roots))
-        // Errors name the setting of the client's API.
-        .map_err(|error| explained(&error).replace("root_certificate", "--root-certificate"))
-        .map_err(io::Error::other)?;
-    Ok(writeln!(out, "{text}")?)
-}
-
-async fn ask(url: &str, room_type: &str, roots: &[Vec<u8>]) -> Result<String, Error> {
-    let connect = connect(url).reconnect_for(Duration::ZERO);
-    let connect = roots.iter().fold(connect, |connect, root| connect.root_certificate(root));
-    let connection = connect.await?;
-    let schema = connection.schema(room_type).await?;
-    connection.close().await;
-    Ok(schema.to_json_pretty())
-}
-
-/// An error with its causes.
-fn explained(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
+        .into()),
     }
-    text
+}
+
+fn print_own(
+    make: impl FnOnce(Config) -> io::Result<Server>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let schemas: Vec<String> = of_program(make)?
+        .iter()
+        .map(|(name, schema)| {
+            let name = serde_json::Value::from(name.as_str());
+            format!("{name}: {}", schema.to_json_pretty()).replace('\n', "\n  ")
+        })
+        .collect();
+    Ok(writeln!(out, "{{\n  {}\n}}", schemas.join(",\n  "))?)
+}
+
+/// Fails where clients that were built with the schemas in a file would not be served.
+fn check(
+    old: &Path,
+    room_type: Option<&str>,
+    make: impl FnOnce(Config) -> io::Result<Server>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let own = of_program(make)?;
+    let one = if let [(name, _)] = own.as_slice() { Some(name.as_str()) } else { None };
+    let old = match of_file(old, room_type) {
+        // A program with one room type needs no name for it.
+        Err(_) if room_type.is_none() && one.is_some() => of_file(old, one)?,
+        read => read?,
+    };
+    let mut wrong = Vec::new();
+    for (name, client) in &old {
+        match own.iter().find(|(known, _)| known == name) {
+            None => wrong.push(format!("{name}: this program has no such room type")),
+            Some((_, node)) => match check_compatible(node, client) {
+                Ok(()) => writeln!(out, "{name}: clients of the older schema are served")?,
+                Err(error) => wrong.push(format!("{name}: {error}")),
+            },
+        }
+    }
+    if old.is_empty() {
+        wrong.push(format!("the file has no room type {:?}", room_type.unwrap_or_default()));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(io::Error::other(wrong.join("\n")).into()) }
 }

@@ -69,6 +69,9 @@ counts! {
     sends_refused,
     /// Messages that were due and not sent.
     unsent,
+    /// Those of them that were due for 100 ms and more, and pings that were due past the most that
+    /// wait for answers.
+    overdue,
     /// Channels that were subscribed to.
     subscribed,
     /// Channels that this load subscribes to.
@@ -81,8 +84,13 @@ counts! {
     publications,
     /// Publications that were received.
     deliveries,
-    /// Publications that a subscription should have received, and has not.
+    /// Publications that were sent and never came out of their channel, as later ones of the same
+    /// publisher did.
+    publications_lost,
+    /// Publications that a subscription should have received, and has not, though later ones came.
     deliveries_lost,
+    /// Publications that had not come to a subscription when the load ended.
+    deliveries_late,
     /// Publications that came again.
     deliveries_repeated,
     /// Publications that came after a later one of the same channel or publisher.
@@ -136,11 +144,17 @@ impl Counts {
             of(self.failed, "connections failed"),
             of(self.lost, "connections were lost"),
             of(self.joins_refused, "joins were refused"),
+            of(self.removed, "rooms were left because the node said so"),
+            of(self.refused + self.sends_refused, "messages were refused"),
+            of(self.abandoned, "requests lost their room or connection"),
+            of(self.overdue, "messages were due and not sent"),
             of(self.unanswered, "requests were not answered"),
             of(self.pings.saturating_sub(self.pongs), "pings were not answered"),
             of(self.subscriptions_refused, "subscriptions were refused"),
             of(self.unsubscribed, "subscriptions were ended by the node"),
+            of(self.publications_lost, "publications were lost"),
             of(self.deliveries_lost, "deliveries were lost"),
+            of(self.deliveries_late, "deliveries had not come at the end"),
             of(self.deliveries_repeated, "deliveries were repeated"),
             of(self.deliveries_out_of_order, "deliveries were out of order"),
             of(self.registrations_refused, "registrations were refused"),
@@ -169,5 +183,18 @@ mod tests {
         assert!(sum.is_sound());
         sum.lost = 3;
         assert_eq!(sum.trouble().as_deref(), Some("3 connections were lost"));
+    }
+
+    #[test]
+    fn all_that_has_no_answer_is_trouble() {
+        // What is there, what was done, and what only may have been about to be sent.
+        let fine = "begun connected open finished joined in_rooms sent requests replies unsent \
+                    subscribed in_channels publications deliveries presences registered reports \
+                    commands answers events snapshots patches compared pongs bytes_in bytes_out";
+        let fine: Vec<_> = fine.split_whitespace().collect();
+        for (index, name) in Counts::NAMES.iter().enumerate() {
+            let counts = Counts::of((0..Counts::NAMES.len()).map(|at| u64::from(at == index)));
+            assert_eq!(counts.is_sound(), fine.contains(name), "{name}");
+        }
     }
 }

@@ -154,7 +154,10 @@ impl Deliveries {
             channel.publishers.clear();
         }
         channel.latest = channel.latest.max(of.reached);
-        channel.delivered = channel.delivered.max(of.reached);
+        if of.reached > channel.delivered {
+            channel.delivered = of.reached;
+            channel.publishers.clear();
+        }
     }
 
     /// Counts a delivery. Returns the time since the publication was due, in nanoseconds; `None` if
@@ -176,14 +179,26 @@ impl Deliveries {
         let stamp = stamp.filter(|stamp| stamp.run == self.run);
         let channel = &mut self.channels[of.channel as usize];
         if channel.epoch == of.epoch && publication.offset > channel.delivered {
+            if publication.offset > channel.delivered + 1 {
+                // Nobody here has seen those between: they may be of any publisher.
+                channel.publishers.clear();
+            }
             channel.delivered = publication.offset;
             channel.latest = channel.latest.max(publication.offset);
             if let Some(stamp) = &stamp {
-                let last = channel.publishers.entry(stamp.publisher).or_default();
+                let before = stamp.sequence.saturating_sub(1);
+                let last = channel.publishers.entry(stamp.publisher).or_insert(before);
                 match stamp.sequence.cmp(last) {
-                    std::cmp::Ordering::Greater => *last = stamp.sequence,
+                    std::cmp::Ordering::Greater => {
+                        counts.publications_lost += u64::from(stamp.sequence - *last - 1);
+                        *last = stamp.sequence;
+                    }
                     std::cmp::Ordering::Equal => counts.deliveries_repeated += 1,
-                    std::cmp::Ordering::Less => counts.deliveries_out_of_order += 1,
+                    std::cmp::Ordering::Less => {
+                        counts.deliveries_out_of_order += 1;
+                        // It was counted when the one after it came.
+                        counts.publications_lost = counts.publications_lost.saturating_sub(1);
+                    }
                 }
             }
         }
@@ -300,6 +315,20 @@ mod tests {
         assert_eq!((deliveries, deliveries_lost), (6, 0));
         let counts = party.counts;
         assert_eq!((counts.deliveries_repeated, counts.deliveries_out_of_order), (2, 2));
+    }
+
+    #[test]
+    fn what_never_comes_out_of_a_channel_is_a_gap_in_what_its_publisher_has_sent() {
+        let mut party = Party::new(2);
+        for (offset, sequence) in [(11, 7), (12, 8), (13, 11), (14, 12)] {
+            party.hear(0, offset, sequence);
+            party.hear(1, offset, sequence);
+        }
+        assert_eq!(party.counts.publications_lost, 2, "9 and 10");
+        // What subscriptions have missed is counted by the offsets.
+        party.hear(0, 20, 17);
+        party.hear(0, 21, 18);
+        assert_eq!(party.counts.publications_lost, 2);
     }
 
     #[test]

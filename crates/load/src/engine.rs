@@ -104,6 +104,8 @@ pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     pub(crate) timings: AllTimings,
     pub(crate) problems: BTreeMap<String, u64>,
+    /// The processes that ended before they could say what they have measured, and why.
+    pub(crate) ended_early: Vec<String>,
     /// What was not delivered at the end.
     pub(crate) endings: Endings,
     /// From the first connection until all were ready.
@@ -391,7 +393,9 @@ impl<'a> Engine<'a> {
         let number = self.first + place;
         let mut stream = Stream::open(self.dial, self.dial.source(number))?;
         stream.register(self.poll.registry(), place)?;
-        let mut actor = Actor::new(number, &self.shared.programs, self.settings.seed, now);
+        // A connection that waits for its turn past its place in the ramp is late already.
+        let due = if self.settings.ramp.is_zero() { now } else { self.open_at(place).min(now) };
+        let mut actor = Actor::new(number, &self.shared.programs, self.settings.seed, due);
         let transport = self.dial.transport(actor.random());
         let mut config = ClientConfig::new(self.settings.format, transport);
         config.name = self.settings.name.clone();

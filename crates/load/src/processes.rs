@@ -81,7 +81,7 @@ pub fn run(
         }
         None => Crew::start(&settings, processes)?.run(&settings, stop, progress),
     };
-    outcome.counts.deliveries_lost += missing(&outcome.endings);
+    outcome.counts.deliveries_late += missing(&outcome.endings);
     Ok(Report::new(&settings, processes, outcome))
 }
 
@@ -273,7 +273,8 @@ impl Crew {
                 member.child.wait().map_or_else(|error| error.to_string(), |s| s.to_string());
             let Some(outcome) = &member.outcome else {
                 let problem = format!("process {number} ended early: {status}");
-                *all.problems.entry(problem).or_default() += 1;
+                *all.problems.entry(problem.clone()).or_default() += 1;
+                all.ended_early.push(problem);
                 continue;
             };
             all.counts.add(&outcome.counts);
@@ -357,6 +358,7 @@ fn of_json(value: &Value) -> Outcome {
         ),
         timings: AllTimings::from_json(&value["timings"]),
         problems,
+        ended_early: Vec::new(),
         connect_s: value["connect_s"].as_f64().unwrap_or(0.0),
         load_s: value["load_s"].as_f64().unwrap_or(0.0),
     }

@@ -14,6 +14,9 @@ use crate::timings::{AllTimings, Timings};
 const PERCENTILES: [(&str, f64); 5] =
     [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p999", 99.9)];
 
+/// How many processes that ended early are named.
+const ENDED_EARLY_MAX: usize = 3;
+
 /// What a load has measured.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -54,8 +57,13 @@ impl Report {
         let missing =
             self.settings.connections as u64 - begun.min(self.settings.connections as u64);
         let missing = (missing > 0).then(|| format!("{missing} connections were not opened"));
-        let parts: Vec<_> =
-            [missing, self.outcome.counts.trouble()].into_iter().flatten().collect();
+        let Outcome { ended_early, .. } = &self.outcome;
+        let parts: Vec<_> = ended_early
+            .iter()
+            .take(ENDED_EARLY_MAX)
+            .cloned()
+            .chain([missing, self.outcome.counts.trouble()].into_iter().flatten())
+            .collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
@@ -112,7 +120,9 @@ impl Report {
                     (counts.presences, "of presence"),
                     (counts.subscriptions_refused, "refused"),
                     (counts.unsubscribed, "ended"),
+                    (counts.publications_lost, "publications LOST"),
                     (counts.deliveries_lost, "LOST"),
+                    (counts.deliveries_late, "not there at the end"),
                     (counts.deliveries_repeated, "REPEATED"),
                     (counts.deliveries_out_of_order, "OUT OF ORDER"),
                 ],

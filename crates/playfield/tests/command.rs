@@ -25,6 +25,8 @@ const TESTS: &[(&str, fn())] = &[
         the_log_names_the_setting_because_of_which_a_connection_is_refused,
     ),
     ("the_schema_of_a_nodes_room_is_printed", the_schema_of_a_nodes_room_is_printed),
+    ("types_are_generated_from_the_program_a_file_or_a_node", types_are_generated),
+    ("an_older_schema_is_checked", an_older_schema_is_checked),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
     ("a_log_that_cannot_be_written_ends_nothing", a_log_that_cannot_be_written_ends_nothing),
@@ -43,7 +45,7 @@ const UNPREPARED: &str = "TROUBLE_UNPREPARED";
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        Some("serve" | "schema" | "help" | "bench") => return server().run(),
+        Some("serve" | "schema" | "generate" | "help" | "bench") => return server().run(),
         Some("start") => return start(),
         Some("start-with-own-log") => {
             log::set_logger(&OwnLog).expect("no backend is installed yet");
@@ -224,14 +226,14 @@ fn help_names_the_program_and_its_commands() {
         (&["help"][..], format!("Usage: {name} [COMMAND]")),
         (&["help", "serve"], format!("Usage: {name} [serve] [OPTIONS]")),
         (&["serve", "--help"], format!("Usage: {name} [serve] [OPTIONS]")),
-        (&["schema", "--help"], format!("Usage: {name} schema [options] URL ROOM_TYPE")),
+        (&["schema", "--help"], format!("Usage: {name} schema [options] [URL ROOM_TYPE]")),
     ] {
         let output = output(arguments);
         assert!(output.status.success());
         assert!(text(&output.stdout).starts_with(&usage), "{}", text(&output.stdout));
     }
     let help = text(&output(&["help"]).stdout);
-    for command in ["serve", "schema", "help"] {
+    for command in ["serve", "schema", "generate", "help"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
     }
     assert!(!help.contains("bench"), "{help}");
@@ -241,8 +243,10 @@ fn wrong_arguments_are_named() {
     for (arguments, expected) in [
         (&["serve", "--shard=3"][..], "did you mean --shards?"),
         (&["serve", "--verbose"], "--help lists the options"),
-        (&["bench"], "\"bench\"; the commands are serve, schema, help"),
+        (&["bench"], "\"bench\"; the commands are serve, schema, generate, help"),
         (&["schema", "tcp://127.0.0.1"], "a URL and a room type"),
+        (&["generate", "cobol"], "not \"cobol\": typescript, python"),
+        (&["generate", "python", "--from", "ws://127.0.0.1"], "which room type?"),
     ] {
         let output = output(arguments);
         assert_eq!(output.status.code(), Some(2));
@@ -285,6 +289,83 @@ fn the_schema_of_a_nodes_room_is_printed() {
         let refused = output(&["schema", &url, "chair"]);
         assert_eq!(refused.status.code(), Some(1));
         assert!(text(&refused.stderr).contains("unknown_room_type"), "{}", text(&refused.stderr));
+    }
+}
+
+/// A folder that is removed when dropped.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("playfield-command-{}-{name}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn path(&self, file: &str) -> String {
+        self.0.join(file).to_str().expect("a path in UTF-8").to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn types_are_generated() {
+    let folder = Folder::new("types");
+    let own = output(&["generate", "typescript"]);
+    assert!(own.status.success(), "{}", text(&own.stderr));
+    let types = text(&own.stdout);
+    assert!(types.contains("export interface Trouble {\n  state: TroubleState;"), "{types}");
+    assert!(types.contains("Fail: { payload: null; reply: boolean };"), "{types}");
+
+    let written = output(&["generate", "python", "--out", &folder.path("gen")]);
+    assert_eq!(text(&written.stdout), folder.path("gen/trouble.py") + "\n");
+    let python = std::fs::read_to_string(folder.path("gen/trouble.py")).expect("a file");
+    assert!(python.contains("class TroubleState:\n    joined: int\n"), "{python}");
+
+    let schemas = folder.path("schemas.json");
+    std::fs::write(&schemas, output(&["schema"]).stdout).expect("a file");
+    let of_file = output(&["generate", "typescript", "--from", &schemas]);
+    assert_eq!(text(&of_file.stdout), types);
+    let node = Node::start(&["serve"], Stdio::null(), "info");
+    let url = format!("ws://{}", node.address);
+    let of_node = output(&["generate", "typescript", "trouble", "--from", &url]);
+    assert_eq!(text(&of_node.stdout), types);
+
+    let failed = output(&["generate", "python", "chair"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(text(&failed.stderr), "no room type \"chair\"; there are: trouble\n");
+}
+
+fn an_older_schema_is_checked() {
+    let folder = Folder::new("check");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let old = folder.path("old.json");
+    let own = schema::<Trouble>();
+    let check = |schema: String, rest: &[&str]| {
+        std::fs::write(&old, schema).expect("a file");
+        output(&[&["schema", "check", &old], rest].concat())
+    };
+    // All room types, and the only one.
+    for schema in [text(&output(&["schema"]).stdout), own.to_json_pretty()] {
+        let served = check(schema, &[]);
+        assert!(served.status.success(), "{}", text(&served.stderr));
+        assert_eq!(text(&served.stdout), "trouble: clients of the older schema are served\n");
+    }
+    let mut gone = own.clone();
+    gone.messages[0].name = "Explode".into();
+    let failed = check(gone.to_json(), &["trouble"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let why = text(&failed.stderr);
+    assert!(why.starts_with("trouble: messages.Explode: ") && why.contains("lacks"), "{why}");
+    let failed = check(own.to_json(), &["chair"]);
+    assert_eq!(text(&failed.stderr), "chair: this program has no such room type\n");
+    for broken in ["{", "[]", "{\"trouble\": 7}"] {
+        let failed = check(broken.to_owned(), &[]);
+        assert_eq!(failed.status.code(), Some(1), "{broken}");
+        assert!(text(&failed.stderr).contains("old.json: "), "{}", text(&failed.stderr));
     }
 }
 

@@ -533,12 +533,8 @@ impl AsyncConnection {
         Receive::new(slf.clone().unbind(), decode, false)
     }
 
-    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __anext__(slf: &Bound<'_, Self>) -> Receive {
-        Receive::new(slf.clone().unbind(), None, true)
+    fn __aiter__(slf: &Bound<'_, Self>) -> Messages {
+        Messages { connection: slf.clone().unbind() }
     }
 
     /// Sends a Ping, if the connection is open.
@@ -593,6 +589,30 @@ impl AsyncConnection {
     /// The descriptor's number, or -1 once the connection is lost.
     fn fileno(&self, py: Python<'_>) -> i32 {
         self.inner(py).socket.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+}
+
+/// The messages of a connection, as an asynchronous iterator that can be closed as a generator can.
+#[pyclass(frozen, module = "playfield._playfield")]
+#[derive(Debug)]
+pub struct Messages {
+    connection: Py<AsyncConnection>,
+}
+
+#[pymethods]
+impl Messages {
+    fn __aiter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __anext__(&self, py: Python<'_>) -> Receive {
+        Receive::new(self.connection.clone_ref(py), None, true)
+    }
+
+    /// Does nothing: the iterator holds nothing.
+    #[expect(clippy::unused_self, reason = "a method in Python")]
+    fn aclose(&self) -> Done {
+        Done {}
     }
 }
 

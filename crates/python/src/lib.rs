@@ -20,7 +20,7 @@ mod tls;
 
 use pyo3::prelude::*;
 
-pub use async_connection::AsyncConnection;
+pub use async_connection::{AsyncConnection, Messages};
 pub use client::Core;
 pub use handshake::Handshake;
 pub use receive::{Done, Receive, Wakeup};
@@ -33,6 +33,7 @@ fn _playfield(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Core>()?;
     module.add_class::<Done>()?;
     module.add_class::<Handshake>()?;
+    module.add_class::<Messages>()?;
     module.add_class::<Receive>()?;
     module.add_class::<SyncConnection>()?;
     module.add_class::<Wakeup>()?;

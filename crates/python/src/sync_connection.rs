@@ -615,7 +615,15 @@ impl SyncConnection {
         }
         let give_up_at = deadline(timeout)?;
         *locked(py, &this.give_up_at) = give_up_at;
+        // What has come before is received later.
+        if let Some(mut inbound) = this.try_inbound() {
+            Self::fill(slf, &mut inbound, Wait::Not)?;
+        }
         let mut outbound = locked(py, &this.outbound);
+        if this.fragmenting.load(Ordering::Relaxed) {
+            // The server can't know that the rest of the message will not come.
+            outbound.writer.close(1011, "close during fragmented message");
+        }
         outbound.writer.close(code, reason);
         let is_usable = this.flush(py, &mut outbound)?;
         drop(outbound);

@@ -21,6 +21,7 @@ pub(crate) struct DeferredOutput {
 }
 
 impl DeferredOutput {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         let Self { tasks, jobs, rooms, posts, publications, pushes } = self;
         let is_silent = posts.is_empty() && publications.is_empty() && pushes.is_empty();

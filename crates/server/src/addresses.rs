@@ -55,6 +55,7 @@ struct Shared {
     requests_of_one_max: usize,
     away_of_one_max: usize,
     channels_of_one_max: usize,
+    history_of_one_max: usize,
     bytes_max: usize,
     bytes_of_one_max: usize,
     rates: [Rate; PACES],
@@ -74,6 +75,8 @@ pub(crate) struct Address {
     away: AtomicUsize,
     /// Those that its clients have created.
     channels: AtomicUsize,
+    /// Of the publications that those keep.
+    history_bytes: AtomicUsize,
     /// By [`Pace`].
     allowances: Mutex<[Allowance; PACES]>,
     /// When an allowance was last drawn on, in milliseconds.
@@ -162,6 +165,7 @@ impl Addresses {
             requests_of_one_max: config.http_requests_per_address_max,
             away_of_one_max: config.sessions_away_per_address_max,
             channels_of_one_max: config.channels_per_address_max,
+            history_of_one_max: config.channel_history_bytes_per_address_max,
             bytes_max: config.peer_bytes_max,
             bytes_of_one_max: config.peer_bytes_per_address_max,
             rates,
@@ -269,6 +273,7 @@ impl Address {
             bytes: AtomicUsize::new(0),
             away: AtomicUsize::new(0),
             channels: AtomicUsize::new(0),
+            history_bytes: AtomicUsize::new(0),
             allowances: Mutex::default(),
             drawn_at_ms: AtomicU64::new(0),
         }
@@ -366,6 +371,19 @@ impl Creator for Address {
 
     fn ended(&self) {
         self.channels.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn keeps(&self, before: usize, after: usize) {
+        if after > before {
+            self.history_bytes.fetch_add(after - before, Ordering::Relaxed);
+        } else {
+            self.history_bytes.fetch_sub(before - after, Ordering::Relaxed);
+        }
+    }
+
+    fn keeps_too_much(&self) -> bool {
+        let history_max = self.limit(self.shared.history_of_one_max);
+        self.history_bytes.load(Ordering::Relaxed) > history_max
     }
 }
 

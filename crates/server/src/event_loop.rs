@@ -20,7 +20,7 @@ use layer::{Tls, part};
 use crate::mailbox::{Backlog, Mailbox, Parcel};
 use crate::memory::shrink_table;
 use crate::shard::keys::ConnectionKey;
-use crate::shard::{Shard, SocketChange};
+use crate::shard::{Part, Shard, SocketChange};
 use crate::stats::Published;
 use crate::sys;
 use crate::tls::TlsContext;
@@ -91,13 +91,8 @@ const EVENTS: usize = 1024;
 /// all of it lies in the processor's cache.
 const EARLY_WRITE_BYTES: usize = 64 << 10;
 
-/// How long parcels of other threads are handled in one turn. The rest comes first in the next.
-const PARCELS_PER_TURN: Duration = Duration::from_millis(5);
-/// How long input is read in one turn, before what came of it is written.
-const INPUT_PER_TURN: Duration = Duration::from_millis(5);
-/// A room that is late by more than this comes before input.
-const ROOM_BEFORE_INPUT: Duration = Duration::from_millis(1);
-/// And before output, if it is late by more than this: what is half written is better finished.
+/// A room that is late by more than this comes before output: what is half written is better
+/// finished.
 const ROOM_BEFORE_OUTPUT: Duration = Duration::from_millis(4);
 /// How long output is written in one turn even if rooms are late.
 const OUTPUT_PER_TURN: Duration = Duration::from_millis(5);
@@ -120,10 +115,6 @@ pub(crate) struct EventLoop {
     backlog: Backlog,
     /// Some of it may be left for the next turn.
     mail_waits: bool,
-    /// Connections to be served.
-    queue: VecDeque<ConnectionKey>,
-    /// Connections that took much lately, which come after the others.
-    queue_of_busy: VecDeque<ConnectionKey>,
     /// Connections whose sockets have space again.
     writable: VecDeque<ConnectionKey>,
     /// Connections of services that were served since replies were last written. Kept for its
@@ -147,7 +138,7 @@ struct Socket {
     key: ConnectionKey,
     /// There may be something to read.
     readable: bool,
-    /// Its connection is in a queue to be served.
+    /// Its connection waits to be served.
     queued: bool,
     /// The client has closed its half.
     ends: bool,
@@ -188,8 +179,6 @@ impl EventLoop {
             sockets: Vec::new(),
             backlog: Backlog::default(),
             mail_waits: false,
-            queue: VecDeque::new(),
-            queue_of_busy: VecDeque::new(),
             writable: VecDeque::new(),
             served: Vec::new(),
             writes_on: false,
@@ -259,14 +248,15 @@ impl EventLoop {
     fn take_mail(&mut self, is_last: bool) {
         let mut backlog = std::mem::take(&mut self.backlog);
         let shared = Arc::clone(&self.shared);
-        let began = self.now();
-        let is_over = || !is_last && shared.began.elapsed() >= began + PARCELS_PER_TURN;
-        self.mail_waits =
-            backlog.work_off(&shared.mailboxes[self.index], is_over, |parcel| match parcel {
-                Parcel::Mail(mail) => self.shard.mail(mail),
-                Parcel::Moved { socket, layer, moving } => self.take_over(socket, layer, moving),
-                Parcel::Accepted(newcomer) => self.welcome(newcomer),
-            });
+        self.shard.begin_part(Part::Mail);
+        let mailbox = &shared.mailboxes[self.index];
+        let is_over = |this: &mut Self| !is_last && this.shard.is_part_over();
+        self.mail_waits = backlog.work_off(mailbox, self, is_over, |this, parcel| match parcel {
+            Parcel::Mail(mail) => this.shard.mail(mail),
+            Parcel::Moved { socket, layer, moving } => this.take_over(socket, layer, moving),
+            Parcel::Accepted(newcomer) => this.welcome(newcomer),
+        });
+        self.shard.end_part();
         self.backlog = backlog;
     }
 
@@ -321,52 +311,33 @@ impl EventLoop {
         self.sockets.get_mut(key.index())?.as_mut().filter(|socket| socket.key == key)
     }
 
-    /// Puts a connection into a queue of those to be served.
+    /// Lets a connection wait to be served, unless it does already.
     fn queue(&mut self, key: ConnectionKey) {
         if let Some(socket) = self.socket(key)
             && !socket.queued
         {
             socket.queued = true;
-            if self.shard.takes_much(key) {
-                self.queue_of_busy.push_back(key);
-            } else {
-                self.queue.push_back(key);
-            }
+            self.shard.queue_input(key);
         }
     }
 
-    /// Serves each waiting connection once, those that took much time lately last. The ones that
-    /// are not done wait for the next turn. Rooms come first: if one is due, the rest waits; at
-    /// least one connection of each queue is served.
+    /// Serves each waiting connection once, as long as there is time.
     fn read(&mut self) {
         while let Some(key) = self.shard.next_resumed() {
             self.queue(key);
         }
-        let began = self.now();
         self.served.clear();
-        for is_busy in [false, true] {
-            let queue = if is_busy { &self.queue_of_busy } else { &self.queue };
-            for count in 0..queue.len() {
-                if count > 0 && self.is_input_over(began) {
-                    break;
-                }
-                let queue = if is_busy { &mut self.queue_of_busy } else { &mut self.queue };
-                let Some(key) = queue.pop_front() else { break };
-                self.serve(key);
-                if self.shard.is_served(key) {
-                    self.served.push(key);
-                    if self.shard.replies_bytes() > EARLY_WRITE_BYTES {
-                        self.write_replies();
-                    }
+        self.shard.begin_input();
+        while let Some(key) = self.shard.next_input() {
+            self.serve(key);
+            if self.shard.is_served(key) {
+                self.served.push(key);
+                if self.shard.replies_bytes() > EARLY_WRITE_BYTES {
+                    self.write_replies();
                 }
             }
         }
-    }
-
-    /// Whether it is time for other things than input, which is read since `began`.
-    fn is_input_over(&self, began: Duration) -> bool {
-        let now = self.now();
-        now.saturating_sub(began) >= INPUT_PER_TURN || self.is_room_late(now, ROOM_BEFORE_INPUT)
+        self.shard.end_input();
     }
 
     /// Whether a room is late by more than this.
@@ -610,8 +581,7 @@ impl EventLoop {
 
     /// How long to wait for something to happen.
     fn timeout(&self) -> Option<Duration> {
-        let has_input = !self.queue.is_empty() || !self.queue_of_busy.is_empty() || self.mail_waits;
-        if has_input || self.writes_on {
+        if self.shard.has_input() || self.mail_waits || self.writes_on {
             return Some(Duration::ZERO);
         }
         let accepts_at = self.listeners.iter().filter_map(|listener| listener.accepts_at).min();

@@ -19,6 +19,9 @@ mod asks;
 mod auth;
 mod away;
 mod background;
+#[cfg(feature = "bare-shard")]
+#[doc(hidden)]
+pub mod bare_shard;
 mod config;
 mod control;
 mod counted;

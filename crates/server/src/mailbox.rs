@@ -128,11 +128,12 @@ pub(crate) struct Backlog(VecDeque<Parcel>);
 impl Backlog {
     /// Handles what is in the backlog and then what is in the mailbox, oldest first, until
     /// `is_over`. Returns whether some may be left: the mailbox does not wake the shard for it.
-    pub(crate) fn work_off(
+    pub(crate) fn work_off<C>(
         &mut self,
         mailbox: &Mailbox,
-        mut is_over: impl FnMut() -> bool,
-        mut handle: impl FnMut(Parcel),
+        context: &mut C,
+        is_over: impl Fn(&mut C) -> bool,
+        handle: impl Fn(&mut C, Parcel),
     ) -> bool {
         let mut is_refilled = false;
         loop {
@@ -144,8 +145,8 @@ impl Backlog {
                 self.0 = mailbox.take();
             }
             let count = self.0.len().min(PARCELS_AT_ONCE);
-            self.0.drain(..count).for_each(&mut handle);
-            if count > 0 && is_over() {
+            self.0.drain(..count).for_each(|parcel| handle(context, parcel));
+            if count > 0 && is_over(context) {
                 return true;
             }
         }
@@ -183,8 +184,8 @@ mod tests {
         let mut handled = Vec::new();
         let mut work = |is_over: bool| {
             let before = handled.len();
-            let is_left =
-                backlog.work_off(&mailbox, || is_over, |parcel| handled.push(number(parcel)));
+            let handle = |handled: &mut Vec<_>, parcel| handled.push(number(parcel));
+            let is_left = backlog.work_off(&mailbox, &mut handled, |_| is_over, handle);
             (handled.len() - before, is_left)
         };
         assert_eq!(work(true), (0, false), "nothing takes no time");

@@ -87,7 +87,7 @@ impl Node {
             tokens,
             away,
             channel_rules: ChannelRules::default(),
-            channel_totals: Arc::default(),
+            channel_totals: Arc::new(Totals::new(shards)),
         }
     }
 

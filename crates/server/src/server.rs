@@ -87,6 +87,11 @@ impl Server {
         }
     }
 
+    /// The room types by name, each with its schema as JSON.
+    pub fn schemas(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.room_types.iter().map(|of| (of.name.as_str(), &*of.schema))
+    }
+
     /// Adds a room type. [`start`](Self::start) fails if another has its name.
     #[must_use]
     pub fn room_type(mut self, room_type: RoomType) -> Self {

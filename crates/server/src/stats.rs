@@ -86,6 +86,9 @@ counters! {
     pushes_refused,
     /// Requests to devices that were not answered in time.
     commands_unanswered,
+    /// Of those, requests that devices had not been sent yet, or not received before they were
+    /// lost, and that they never will.
+    commands_withdrawn,
     /// Messages received from clients.
     messages_in,
     /// Messages from clients that were refused as too fast, by the connection's rate or the
@@ -188,6 +191,11 @@ counters! {
     /// Publications that subscribers did not get, because they read too slowly, or because the
     /// mailbox of their shard was full. They see the gap.
     publications_dropped,
+    /// Publications that channels have forgotten early because of `channel_history_bytes_max`.
+    history_evicted,
+    /// Publications that channels have forgotten early because of
+    /// `channel_history_bytes_per_address_max`.
+    history_evicted_by_address,
     /// Publications of rooms, services and the program that were refused, because they were too
     /// large or of the wrong kind, no rule matches the channel, or `channels_max` was reached.
     publications_refused,

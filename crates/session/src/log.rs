@@ -29,8 +29,8 @@ struct Kept {
     bytes: Vec<u8>,
     /// How many of the newest were never on their way: the other end can't have received them.
     held: u32,
-    /// The last of the messages that are gone, if they were lost.
-    lost: Losses,
+    /// The last of the messages that are gone, if they were lost: seldom any.
+    lost: Option<Box<Losses>>,
 }
 
 /// Whether a message goes on its way when it is counted.
@@ -91,7 +91,9 @@ impl Log {
     /// How many bytes of memory they take, with what is remembered of lost ones.
     #[must_use]
     pub fn memory(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| kept.bytes.capacity() + kept.lost.memory())
+        self.kept.as_ref().map_or(0, |kept| {
+            kept.bytes.capacity() + kept.lost.as_ref().map_or(0, |lost| lost.memory())
+        })
     }
 
     /// Whether all is acknowledged, or lost.
@@ -133,8 +135,25 @@ impl Log {
             kept.lose();
             self.gone += 1;
         }
-        kept.lost.of_held(room, messages);
+        kept.lost.get_or_insert_default().of_held(room, messages);
         self.gone += messages;
+    }
+
+    /// Whether this message, counted from 1, is kept and was never on its way.
+    #[must_use]
+    pub fn is_held(&self, number: u64) -> bool {
+        self.kept.as_ref().is_some_and(|kept| {
+            number > self.sent() - u64::from(kept.held) && number <= self.sent()
+        })
+    }
+
+    /// Takes out a message, counted from 1, as if it had never been pushed: those after it have
+    /// lower numbers by one. The other end must not have received it: it is
+    /// [held](Self::is_held), or the session was [resumed](Self::resume) and it was not sent again
+    /// since. Whether it was kept.
+    pub fn withdraw(&mut self, number: u64) -> bool {
+        let Some(index) = number.checked_sub(self.gone + 1) else { return false };
+        self.kept.as_mut().is_some_and(|kept| kept.withdraw(index))
     }
 
     /// Messages that were held are on their way: the other end may receive any of them.
@@ -159,7 +178,9 @@ impl Log {
             self.gone += 1;
         }
         if let Some(kept) = &mut self.kept {
-            kept.lost.keep_last(self.gone - received.min(self.gone));
+            if let Some(lost) = &mut kept.lost {
+                lost.keep_last(self.gone - received.min(self.gone));
+            }
             if self.gone == received && kept.messages == 0 {
                 self.kept = None;
             }
@@ -178,9 +199,9 @@ impl Log {
         let missing = self.gone.saturating_sub(received);
         self.sent_again();
         // They stay until the other end has confirmed more: this answer may not reach it.
-        let lost = match &mut self.kept {
-            Some(kept) => kept.lost.tell(missing),
-            None => (missing == 0).then(Vec::new),
+        let lost = match self.kept.as_deref_mut() {
+            Some(Kept { lost: Some(lost), .. }) => lost.tell(missing),
+            _ => (missing == 0).then(Vec::new),
         };
         lost.ok_or(NotResumed::Forgotten)
     }
@@ -215,13 +236,33 @@ impl Kept {
         body
     }
 
+    /// Takes out the message at this place. Whether there is one.
+    fn withdraw(&mut self, index: u64) -> bool {
+        if index >= u64::from(self.messages) {
+            return false;
+        }
+        let mut at = self.start;
+        for _ in 0..index {
+            let Some((_, length)) = header(&self.bytes[at..]) else { return false };
+            at += HEADER_BYTES + length;
+        }
+        let Some((_, length)) = header(&self.bytes[at..]) else { return false };
+        self.bytes.drain(at..at + HEADER_BYTES + length);
+        self.held -= u32::from(index >= u64::from(self.messages - self.held));
+        self.messages -= 1;
+        if self.messages == 0 {
+            (self.bytes, self.start) = (Vec::new(), 0);
+        }
+        true
+    }
+
     /// The oldest message is lost.
     fn lose(&mut self) {
         let Some((room, _)) = header(&self.bytes[self.start..]) else { return };
         if self.held == self.messages {
-            self.lost.of_held(room, 1);
+            self.lost.get_or_insert_default().of_held(room, 1);
         } else {
-            self.lost.of_sent(room);
+            self.lost.get_or_insert_default().of_sent(room);
         }
         self.forget();
     }
@@ -301,6 +342,25 @@ mod tests {
         empty.lose(Some(RoomNumber(3)), 2);
         assert_eq!((empty.sent(), empty.resume(0)), (2, Ok(vec![lost(3, 2)])));
         assert_eq!((empty.acknowledge(2), empty.memory()), (Ok(()), 0));
+    }
+
+    #[test]
+    fn a_message_that_is_withdrawn_was_never_counted() {
+        let mut log = Log::default();
+        push(&mut log, 1, b"one", 1000);
+        push_by(&mut log, 1, b"two", 1000, Passage::Held);
+        push_by(&mut log, 2, b"three", 1000, Passage::Held);
+        let held = |log: &Log| [0, 1, 2, 3, 4].map(|number| log.is_held(number));
+        assert_eq!(held(&log), [false, false, true, true, false]);
+        assert!(log.withdraw(2) && !log.withdraw(3) && !log.withdraw(0));
+        assert_eq!(held(&log), [false, false, true, false, false]);
+        assert_eq!((log.sent(), bodies(&log).len()), (2, 2));
+        // The other end has not received the first either.
+        assert_eq!(log.resume(0), Ok(vec![]));
+        assert!(log.withdraw(1));
+        assert_eq!((log.sent(), bodies(&log)), (1, vec![(2, b"three".to_vec())]));
+        assert!(log.withdraw(1));
+        assert_eq!((log.sent(), log.acknowledge(0), log.memory()), (0, Ok(()), 0));
     }
 
     #[test]
@@ -389,6 +449,8 @@ mod tests {
             // How many the client can have received, whether the node knows of no connection, and
             // whether the client has none.
             let (mut arrived, mut is_away, mut is_deaf) = (0_u64, false, false);
+            // How many of the last were never on their way.
+            let mut held = 0_usize;
             // The rooms of all messages so far, to know what was lost.
             let mut rooms = Vec::new();
             for (room, length, acknowledge) in steps {
@@ -396,6 +458,7 @@ mod tests {
                 let passage = if is_away { Passage::Held } else { Passage::Sent };
                 push_by(&mut log, room, &body, bytes_max, passage);
                 rooms.push(room);
+                held = if is_away { held + 1 } else { 0 };
                 if !is_away && !is_deaf {
                     arrived = rooms.len() as u64;
                 }
@@ -413,6 +476,18 @@ mod tests {
                         model.pop_front();
                         gone += 1;
                     }
+                } else if acknowledge == 5 {
+                    // One that was held, and is still kept, is withdrawn.
+                    let back = length % 8 % rooms.len();
+                    let number = rooms.len() as u64 - back as u64;
+                    let is_kept = back < held && number > gone;
+                    prop_assert_eq!(log.is_held(number), is_kept);
+                    if is_kept {
+                        prop_assert!(log.withdraw(number));
+                        model.remove(model.len() - 1 - back);
+                        rooms.remove(rooms.len() - 1 - back);
+                        held -= 1;
+                    }
                 } else if acknowledge == 6 {
                     is_away = true;
                 } else if acknowledge == 7 {
@@ -424,7 +499,7 @@ mod tests {
                         model.pop_front();
                         gone += 1;
                     }
-                    is_away = false;
+                    (is_away, held) = (false, 0);
                     // The answer may be lost, and all that follows it.
                     is_deaf = room == 0;
                     if is_deaf {

@@ -176,6 +176,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// If they are truncated.
+    #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         self.announced("byte string")
     }
@@ -229,6 +230,7 @@ impl<'a> Reader<'a> {
         Ok(*array)
     }
 
+    #[inline]
     fn announced(&mut self, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let length = self.length(what, "bytes")?;
         self.take(length)

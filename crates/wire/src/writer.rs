@@ -24,15 +24,12 @@ pub fn put_varint(out: &mut Vec<u8>, value: u64) {
 
 #[inline(never)]
 fn put_varint_of_many(out: &mut Vec<u8>, mut value: u64) {
-    let mut bytes = [0; 10];
-    let mut length = 0;
+    // Byte by byte: most take two or three, which is less than the call of a copy.
     while value >= 0x80 {
-        bytes[length] = (value as u8) | 0x80;
+        out.push((value as u8) | 0x80);
         value >>= 7;
-        length += 1;
     }
-    bytes[length] = value as u8;
-    out.extend_from_slice(&bytes[..=length]);
+    out.push(value as u8);
 }
 
 /// A signed integer, as the varint `(value << 1) ^ (value >> 63)`.

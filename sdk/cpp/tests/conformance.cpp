@@ -371,7 +371,8 @@ private:
                 into->changes.push_back(VALUE(Document::parse(told.text())));
             });
             if (!watch) throw Failed(watch.error().message);
-        } else if (action == "cut" || action == "mend" || action == "move" || action == "lose_patch") {
+        } else if (action == "cut" || action == "mend" || action == "move" || action == "alone" ||
+                   action == "stop" || action == "lose_patch" || action == "spoil_check") {
             (void)control(controls_, actor.action(action));
         } else if (action == "list") {
             auto rooms = result(client.list(name_of(step, "type", ""), json("filter"),
@@ -479,8 +480,8 @@ private:
 
     void expect(const std::string &kind, Value step) {
         Actor &actor = this->actor(name_of(step, "client"));
-        if (kind == "lost_patch") {
-            (void)control(controls_, actor.action("lost_patch"));
+        if (kind == "lost_patch" || kind == "spoiled_check" || kind == "snapshot") {
+            (void)control(controls_, actor.action(kind));
         } else if (kind == "status") {
             auto found = next(actor.statuses, name_of(step, "status"));
             if (step["code"]) is_code(step, found.error);

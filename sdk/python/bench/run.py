@@ -4,6 +4,7 @@ own, rounds interleaved, medians. `make bench-python` runs it."""
 import argparse
 import asyncio
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -17,6 +18,13 @@ SERVER = ROOT / "target" / "release" / "examples" / "echo"
 SIZES = [64, 512, 65536]
 
 
+def pin(place):
+    """Keeps this process on one processor: the server on the first, the clients on the last. On one
+    and the same, they would not run at the same time."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, [sorted(os.sched_getaffinity(0))[place]])
+
+
 def names():
     plain = [client.__name__ for client in clients.SYNC]
     loops = [f"{client.__name__}@{loop}" for loop in ("asyncio", "uvloop") for client in clients.ASYNC]
@@ -25,6 +33,7 @@ def names():
 
 def measure(name, url, messages):
     """Runs one client here, and prints its results."""
+    pin(-1)
     plan = Plan(SIZES, messages)
     function, _, loop = name.partition("@")
     client = getattr(clients, function)
@@ -83,7 +92,13 @@ def main():
     if options.client:
         measure(options.client, options.url, options.messages)
         return
-    server = subprocess.Popen([SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [SERVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: pin(0),
+    )
     results, missing = {}, {}
     try:
         url = f"ws://127.0.0.1:{server.stdout.readline().strip()}/"

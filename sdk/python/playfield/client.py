@@ -454,6 +454,9 @@ class Client:
 
     def _on_missed(self, number: int, events: int) -> None:
         log.warning("%d events of room %d were missed", events, number)
+        if number in self._rooms:
+            for function in self._rooms[number]._missed:
+                call(function, events)
 
     def _on_state(self, number: int, version: int, changes: list) -> None:
         if number in self._rooms:
@@ -463,6 +466,9 @@ class Client:
         log.warning("%s (%s)", text, code)
         if number is None:
             self._error = Refused(code, text)
+        elif number in self._rooms:
+            for function in self._rooms[number]._refused:
+                call(function, Refused(code, text))
 
     def _on_retry_after(self, seconds: float) -> None:
         self._wait = seconds

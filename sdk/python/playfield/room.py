@@ -53,6 +53,8 @@ class Room:
         self._state: Any = None
         self._read_version = -1
         self._events: dict[str | None, list[Callable]] = {}
+        self._missed: list[Callable] = []
+        self._refused: list[Callable] = []
         self._feeds: list[Feed] = []
         # What came before anyone listened; ``None`` once someone does.
         self._early: deque | None = deque(maxlen=WAITING_MAX)
@@ -93,6 +95,17 @@ class Room:
             self._release()
             feed.end(self.left)
         return feed
+
+    def on_missed(self, function: Callable[[int], Any]) -> Callable:
+        """Call ``function(events)``, before the next event, if so many were missed: more happened
+        while the connection was lost than the node keeps."""
+        self._missed.append(function)
+        return function
+
+    def on_refused(self, function: Callable[[Refused], Any]) -> Callable:
+        """Call ``function(refused)`` whenever a message of :meth:`send` was refused."""
+        self._refused.append(function)
+        return function
 
     def on_change(self, pattern: str, function: Callable) -> Callable:
         """Call ``function(path, old, new)`` whenever a place of the state changes.

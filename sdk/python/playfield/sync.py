@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import channels, client, devices, room
+from ._errors import Refused
 from ._feed import Feed
 from ._values import View
 from .channels import History, Members, Position, Presence, Publication
@@ -186,6 +187,16 @@ class Room:
     def events(self) -> Events:
         """The events from now on: ``for name, payload in room.events()``."""
         return Events(self._thread, self._thread.run(self._room.events))
+
+    def on_missed(self, function: Callable[[int], Any]) -> Callable:
+        """Call ``function(events)``, before the next event, if so many were missed, in the client's
+        thread."""
+        return self._thread.run(self._room.on_missed, function)
+
+    def on_refused(self, function: Callable[[Refused], Any]) -> Callable:
+        """Call ``function(refused)`` whenever a message of :meth:`send` was refused, in the client's
+        thread."""
+        return self._thread.run(self._room.on_refused, function)
 
     def on_change(self, pattern: str, function: Callable) -> Callable:
         """Call ``function(path, old, new)`` whenever a place of the state changes, in the client's

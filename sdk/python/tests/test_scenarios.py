@@ -175,7 +175,11 @@ class Player:
         name = step.get("room", "room")
         room = await taken(step, joining)
         if room is not None:
-            self.rooms[name], self.events[name] = room, room.events()
+            happened = asyncio.Queue()
+            room.on(None, lambda event, payload: happened.put_nowait((event, payload)))
+            room.on_missed(lambda events: happened.put_nowait((None, events)))
+            room.on_refused(lambda error: happened.put_nowait((None, error.code)))
+            self.rooms[name], self.events[name] = room, happened
 
     def _room(self, step):
         return self.rooms[step.get("room", "room")]
@@ -239,6 +243,15 @@ class Player:
 
     async def lose_patch(self, step):
         await self._action("lose_patch")
+
+    async def spoil_check(self, step):
+        await self._action("spoil_check")
+
+    async def spoiled_check(self, step):
+        await self._action("spoiled_check")
+
+    async def snapshot(self, step):
+        await self._action("snapshot")
 
     async def list(self, step):
         found = self.client.list(
@@ -306,10 +319,17 @@ class Player:
             raise AssertionError(f"the state is {room.state!r}") from None
 
     async def event(self, step):
-        name, payload = await self.events[step.get("room", "room")].__anext__()
+        name, payload = await self.events[step.get("room", "room")].get()
         assert name == step["event"], payload
         if "payload" in step:
             equal(step["payload"], payload)
+
+    async def missed(self, step):
+        name, events = await self.events[step.get("room", "room")].get()
+        assert name is None and events == step.get("events", events)
+
+    async def error(self, step):
+        assert await self.events[step.get("room", "room")].get() == (None, step["code"])
 
     async def answer(self, step):
         asking = self.answers.pop(step["as"])

@@ -3,11 +3,14 @@ export function guarded(work: () => unknown): void {
   try {
     work();
   } catch (error) {
-    queueMicrotask(() => {
-      throw error;
-    });
+    uncaught(error);
   }
 }
+
+const uncaught = (error: unknown): void =>
+  queueMicrotask(() => {
+    throw error;
+  });
 
 // Callbacks have many types; each caller passes what its own takes.
 export function call(on: any, name: string, ...values: unknown[]): void {
@@ -26,21 +29,24 @@ export function tell(on: object, text: string): void {
 
 /** Functions to call, until they are removed. */
 export class Listeners<Values extends unknown[]> {
-  private readonly all = new Set<(...values: Values) => void>();
-
-  get isEmpty(): boolean {
-    return this.all.size === 0;
-  }
+  // Never changed, so that a function that adds or removes one disturbs no call.
+  private all: readonly ((...values: Values) => void)[] = [];
 
   /** Adds a function. Returns one that removes it. */
   add(listener: (...values: Values) => void): () => void {
     // One function may be added twice.
     const own = (...values: Values): void => listener(...values);
-    this.all.add(own);
-    return () => void this.all.delete(own);
+    this.all = [...this.all, own];
+    return () => void (this.all = this.all.filter((other) => other !== own));
   }
 
   call(...values: Values): void {
-    for (const listener of [...this.all]) guarded(() => listener(...values));
+    for (const listener of this.all) {
+      try {
+        listener(...values);
+      } catch (error) {
+        uncaught(error);
+      }
+    }
   }
 }

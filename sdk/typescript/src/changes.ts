@@ -25,33 +25,51 @@ const isTree = (value: unknown): value is Tree => typeof value === "object" && v
 const child = (value: unknown, step: string): unknown =>
   isTree(value) && Object.hasOwn(value, step) ? value[step] : undefined;
 
-/** Whether two values without identity are the same. NaN is; `-0` and `0` are too. */
+/** Whether two values are the same, of whatever objects. NaN is; `-0` and `0` are too. */
 function isSame(one: unknown, two: unknown): boolean {
-  if (Object.is(one, two) || one === two) return true;
+  if (one === two || (one !== one && two !== two)) return true;
   if (!isTree(one) || !isTree(two) || Array.isArray(one) !== Array.isArray(two)) return false;
-  const names = Object.keys(one);
-  return names.length === Object.keys(two).length &&
-    names.every((name) => Object.hasOwn(two, name) && isSame(one[name], two[name]));
+  for (const name in one) if (!Object.hasOwn(two, name) || !isSame(one[name], two[name])) return false;
+  for (const name in two) if (!Object.hasOwn(one, name)) return false;
+  return true;
 }
 
 function compare(
   old: unknown, value: unknown, steps: readonly string[], path: string[], tell: (change: Change) => void,
 ): void {
   if (old === value) return;
-  const step = steps[path.length];
+  const depth = path.length, step = steps[depth];
   if (step === undefined) {
     if (isSame(old, value)) return;
     const kind = old === undefined ? "entered" : value === undefined ? "left" : "changed";
     return tell({ kind, path: path.slice(), value, old });
   }
-  const at = (name: string): void => {
-    path.push(name);
-    compare(child(old, name), child(value, name), steps, path, tell);
-    path.pop();
-  };
-  if (step !== "*") return at(step);
-  if (isTree(old)) for (const name of Object.keys(old)) if (child(value, name) !== old[name]) at(name);
-  if (isTree(value)) for (const name of Object.keys(value)) if (child(old, name) === undefined) at(name);
+  if (step !== "*") {
+    path[depth] = step;
+    compare(child(old, step), child(value, step), steps, path, tell);
+  } else {
+    let shared = 0;
+    if (isTree(old)) {
+      for (const name of Object.keys(old)) {
+        const now = child(value, name);
+        if (now !== undefined) shared++;
+        if (now === old[name]) continue;
+        path[depth] = name;
+        compare(old[name], now, steps, path, tell);
+      }
+    }
+    if (isTree(value)) {
+      const names = Object.keys(value);
+      if (names.length > shared) {
+        for (const name of names) {
+          if (child(old, name) !== undefined) continue;
+          path[depth] = name;
+          compare(undefined, value[name], steps, path, tell);
+        }
+      }
+    }
+  }
+  path.length = depth;
 }
 
 /** Listeners to changes, by path. */

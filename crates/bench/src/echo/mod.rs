@@ -8,6 +8,7 @@
 mod arrivals;
 mod clients;
 mod floor;
+mod relay;
 mod room;
 mod server;
 mod traffic;
@@ -82,6 +83,9 @@ pub enum Class {
     A,
     /// A session, a room, its handler and its typed messages.
     B,
+    /// Rooms that send to rooms of another shard. There are no clients and no sockets, and the
+    /// shards have all cores; connections are pairs of rooms.
+    Room,
 }
 
 /// What rooms answer with, and how clients wait for it.
@@ -108,7 +112,7 @@ pub enum Rooms {
 impl Class {
     /// By the names of the command line.
     pub const NAMES: &'static [(&'static str, Self)] =
-        &[("A", Self::A), ("B", Self::B), ("a", Self::A), ("b", Self::B)];
+        &[("A", Self::A), ("B", Self::B), ("room", Self::Room)];
 
     fn name(self) -> &'static str {
         name(Self::NAMES, self)
@@ -212,11 +216,18 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         return server::host(options, side).map(|()| true);
     }
     let machine = Machine::describe();
-    pin(CLIENTS_CORE)?;
+    let is_relay = options.class == Class::Room;
+    if !is_relay {
+        pin(CLIENTS_CORE)?;
+    }
     raise_descriptors();
     let report = Report::of(COLUMNS, options.json, machine, out)?;
     let (mut floors, mut nodes) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {
+        if is_relay {
+            nodes.push(relay::measure(options)?);
+            continue;
+        }
         floors.push(measure(options, Side::Bare)?);
         nodes.push(measure(options, Side::Node)?);
     }
@@ -279,40 +290,41 @@ fn record(options: &Options, floors: &[Outcome], nodes: &[Outcome], verified: bo
     let [ours, bare] = &times;
     let us = |times: &Histogram, percent| times.percentile_ms(percent) * 1e3;
     let bytes = if options.class == Class::A { options.frame_bytes } else { options.payload };
-    Record::new()
-        .with("suite", "echo")
-        .with("class", options.class.name())
-        .with("transport", options.transport.name())
-        .with("mode", if options.class == Class::A { "frames" } else { options.mode.name() })
-        .with("rooms", if options.class == Class::A { "none" } else { options.rooms.name() })
-        .with("client", "lean")
+    let share = |of: &Outcome, cpu: Duration| cpu.as_secs_f64() / of.time.as_secs_f64();
+    let mut record = Record::new().with("suite", "echo").with("class", options.class.name());
+    record = match options.class {
+        Class::A | Class::Room => record,
+        Class::B => record.with("mode", options.mode.name()).with("rooms", options.rooms.name()),
+    };
+    record = record
         .with("bytes", bytes)
         .with("connections", options.connections)
         .with("window", options.window)
-        .with("rate", options.rate)
         .with("rounds", options.rounds)
         .measured("messages_per_s", median(nodes, &Outcome::rate))
-        .measured("floor_messages_per_s", median(floors, &Outcome::rate))
         .measured("server_ns_per_message", median(nodes, &Outcome::each_ns))
-        .measured("floor_ns_per_message", median(floors, &Outcome::each_ns))
-        .measured("floor_ratio", ratios.percentile(50.0))
-        .measured("floor_ratio_min", ratios.percentile(0.0))
-        .measured("floor_ratio_max", ratios.percentile(100.0))
-        .measured("rtt_us_p50", us(ours, 50.0))
-        .measured("rtt_us_p99", us(ours, 99.0))
-        .measured("rtt_us_p999", us(ours, 99.9))
-        .measured("floor_rtt_us_p50", us(bare, 50.0))
-        .measured("floor_rtt_us_p99", us(bare, 99.0))
-        .measured("server_core", median(nodes, &|of| of.cpu.as_secs_f64() / of.time.as_secs_f64()))
-        .measured(
-            "driver_core",
-            median(nodes, &|of| of.driver_cpu.as_secs_f64() / of.time.as_secs_f64()),
-        )
-        .measured(
-            "floor_driver_core",
-            median(floors, &|of| of.driver_cpu.as_secs_f64() / of.time.as_secs_f64()),
-        )
-        .measured("rss_mb", median(nodes, &|of| of.resident as f64 / 1e6))
+        .measured("server_core", median(nodes, &|of| share(of, of.cpu)))
+        .measured("rss_mb", median(nodes, &|of| of.resident as f64 / 1e6));
+    if !floors.is_empty() {
+        record = record
+            .with("transport", options.transport.name())
+            .with("client", "lean")
+            .with("rate", options.rate)
+            .measured("floor_messages_per_s", median(floors, &Outcome::rate))
+            .measured("floor_ns_per_message", median(floors, &Outcome::each_ns))
+            .measured("floor_ratio", ratios.percentile(50.0))
+            .measured("floor_ratio_min", ratios.percentile(0.0))
+            .measured("floor_ratio_max", ratios.percentile(100.0))
+            .measured("rtt_us_p50", us(ours, 50.0))
+            .measured("rtt_us_p99", us(ours, 99.0))
+            .measured("rtt_us_p999", us(ours, 99.9))
+            .measured("floor_rtt_us_p50", us(bare, 50.0))
+            .measured("floor_rtt_us_p99", us(bare, 99.0))
+            .measured("floor_rtt_us_p999", us(bare, 99.9))
+            .measured("driver_core", median(nodes, &|of| share(of, of.driver_cpu)))
+            .measured("floor_driver_core", median(floors, &|of| share(of, of.driver_cpu)));
+    }
+    record
         .with("messages", nodes.iter().map(|of| of.messages).sum::<u64>())
         .with("compared", nodes.iter().chain(floors).map(|of| of.compared).sum::<u64>())
         .with("verified", verified)

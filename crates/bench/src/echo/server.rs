@@ -57,7 +57,7 @@ pub(super) fn host(options: &Options, side: Side) -> io::Result<()> {
     let server = Server::new(config);
     let running = match options.class {
         Class::A => server.service(listen, |_| Echo).start()?,
-        Class::B => {
+        Class::B | Class::Room => {
             let capacity = if options.rooms == Rooms::Own { 1 } else { SHARED };
             server.room_type(room::halls(capacity)).start()?
         }

@@ -83,7 +83,7 @@ impl Traffic {
         let dialogue = Dialogue::new(options.transport);
         match options.class {
             Class::A => Self::bare(options, options.frame_bytes),
-            Class::B => {
+            Class::B | Class::Room => {
                 let sample = room_message(dialogue, options, 0);
                 let count = frames(options.window, sample.len());
                 let sent: Vec<_> =

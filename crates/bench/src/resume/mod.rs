@@ -9,6 +9,10 @@
 //! does so as soon as it is welcome, that belongs to the time measured, and it must have at least one
 //! event of the time without a connection.
 //!
+//! The memory of a session is what the process grew by. That includes what was freed since, as logs
+//! were acknowledged, and can be used again. Where allocations are counted, what is allocated is
+//! reported too.
+//!
 //! What resumption costs is measured with rooms that do nothing, with rooms that send 20 patches a
 //! second and few events, and with rooms that send an event and a patch each second.
 
@@ -75,6 +79,8 @@ const COLUMNS: &[Column] = &[
     ("to not resumable", "server_us_ratio"),
     ("server B/session", "server_bytes_per_session"),
     ("more", "server_bytes_more"),
+    ("allocated B", "server_heap_bytes_per_session"),
+    ("more", "server_heap_bytes_more"),
     ("events", "events"),
     ("patches", "patches"),
     ("missed, sent again", "events_since_cut"),
@@ -108,7 +114,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
         let mut without = None;
         for is_resumable in [false, true] {
             let mut hosted = Hosted::start(pace)?;
-            let at_start = hosted.stats()?.resident;
+            let at_start = hosted.stats()?;
             let mut clients = Clients::new(hosted.node, sessions, is_resumable)?;
             let mut rows = Rows { pace, at_start, without, report: &report, out };
             clients.open()?;
@@ -154,8 +160,8 @@ fn come_back(
 /// Where the rows of one node go.
 struct Rows<'a> {
     pace: Pace,
-    /// The memory of the server before anyone connected.
-    at_start: u64,
+    /// The server before anyone connected.
+    at_start: server::Stats,
     /// What was measured without resumption.
     without: Option<Cost>,
     report: &'a Report,
@@ -167,6 +173,8 @@ struct Rows<'a> {
 struct Cost {
     us_per_message: f64,
     bytes_per_session: f64,
+    /// What is allocated, if that is counted.
+    heap_per_session: Option<f64>,
 }
 
 /// A time that is measured.
@@ -204,10 +212,15 @@ impl Phase {
         }
         let late = Samples::new(after.lateness_ns.iter().map(|ns| *ns as f64 / 1e6).collect());
         let cpu = after.cpu.saturating_sub(self.before.cpu).as_secs_f64();
-        let taken = after.resident.saturating_sub(rows.at_start);
+        let per_session =
+            |after: u64, before: u64| after.saturating_sub(before) as f64 / clients.len() as f64;
         let cost = Cost {
             us_per_message: cpu * 1e6 / (events + patches).max(1) as f64,
-            bytes_per_session: taken as f64 / clients.len() as f64,
+            bytes_per_session: per_session(after.resident, rows.at_start.resident),
+            heap_per_session: after
+                .heap
+                .zip(rows.at_start.heap)
+                .map(|(after, before)| per_session(after, before)),
         };
         let has_messages = events + patches > 0;
         let rounded = |value: f64| (value * 1e3).round() / 1e3;
@@ -237,6 +250,13 @@ impl Phase {
             .with(
                 "server_bytes_more",
                 without.map(|less| (cost.bytes_per_session - less.bytes_per_session).round()),
+            )
+            .with("server_heap_bytes_per_session", cost.heap_per_session.map(f64::round))
+            .with(
+                "server_heap_bytes_more",
+                cost.heap_per_session
+                    .zip(without.and_then(|less| less.heap_per_session))
+                    .map(|(with, without)| (with - without).round()),
             )
             .with("events", events)
             .with("patches", patches)

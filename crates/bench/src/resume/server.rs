@@ -9,6 +9,7 @@ use playfield_derive::State;
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_server::{Config, Server};
 
+use crate::allocations;
 use crate::clock::{nanoseconds, process_cpu};
 use crate::limits::{raise_descriptors, resident};
 use crate::server_process::{ServerProcess, report};
@@ -120,7 +121,9 @@ pub(super) fn host(pace: Pace) -> io::Result<()> {
     config.set("sessions_away_per_address_max", "100000").map_err(io::Error::other)?;
     let running = Server::new(config).room_type(RoomType::of::<Clock>("clock")).start()?;
     report(running.local_addr().port(), || {
-        [vec![nanoseconds(process_cpu()), resident()], TICKS.report_ns()].concat()
+        // 0 where allocations are not counted.
+        let heap = allocations::so_far().map_or(0, |so_far| so_far.live_bytes);
+        [vec![nanoseconds(process_cpu()), resident(), heap], TICKS.report_ns()].concat()
     })
 }
 
@@ -136,6 +139,8 @@ pub(super) struct Stats {
     pub(super) cpu: Duration,
     /// Resident memory, in bytes.
     pub(super) resident: u64,
+    /// What is allocated, in bytes, if that is counted.
+    pub(super) heap: Option<u64>,
     /// How late each tick was since the last call.
     pub(super) lateness_ns: Vec<u64>,
 }
@@ -148,7 +153,8 @@ impl Hosted {
     }
 
     pub(super) fn stats(&mut self) -> io::Result<Stats> {
-        let ([cpu, resident], lateness_ns) = self.process.ask()?;
-        Ok(Stats { cpu: Duration::from_nanos(cpu), resident, lateness_ns })
+        let ([cpu, resident, heap], lateness_ns) = self.process.ask()?;
+        let heap = (heap > 0).then_some(heap);
+        Ok(Stats { cpu: Duration::from_nanos(cpu), resident, heap, lateness_ns })
     }
 }

@@ -64,16 +64,21 @@ impl Actor {
         shared: &mut Shared,
     ) -> Result<(), Stop> {
         let name = channel.of(self.number as usize);
-        let stamp = shared.deliveries.stamp(self.number, self.published + 1, self.due);
+        let channel = shared.deliveries.channel(&name);
+        let published = self.published.iter().position(|(of, _)| *of == channel);
+        let sequence = published.map_or(1, |at| self.published[at].1.wrapping_add(1));
+        let stamp = shared.deliveries.stamp(self.number, sequence, self.due);
         let mut bytes = std::mem::take(&mut shared.payload);
         bytes.clear();
         payload.write(&mut self.random, Some(&stamp), &mut bytes);
         let sent = client.publish(&name, &bytes, kind != MessageKind::Send);
         shared.payload = bytes;
         let request = self.taken(sent, shared)?;
-        self.published += 1;
+        match published {
+            Some(at) => self.published[at].1 = sequence,
+            None => self.published.push((channel, sequence)),
+        }
         shared.counts.publications += 1;
-        let channel = shared.deliveries.channel(&name);
         let epoch = shared.deliveries.epoch(channel);
         self.sent(request, What::Publish { timing, channel, epoch }, kind, client, shared)
     }

@@ -154,7 +154,7 @@ impl Handler for Ear<'_> {
     fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
         // Without a room it is a publication or a report, or about the connection.
         let is_device = self.actor.registered_at != NOWHERE;
-        let is_refusal = room.is_some() || is_device || self.actor.published > 0;
+        let is_refusal = room.is_some() || is_device || !self.actor.published.is_empty();
         self.shared.counts.sends_refused += u64::from(is_refusal);
         self.shared.problem(format!("the node reported an error: {} {text}", code.name()));
     }

@@ -19,6 +19,10 @@ use crate::timers::NEVER;
 
 pub(crate) use ear::Ear;
 
+/// What was due for so long at the end of the load was held up. What is due later may only have
+/// been about to be sent.
+const OVERDUE_NS: u64 = 100_000_000;
+
 /// No place in a program.
 const NOWHERE: u32 = u32::MAX;
 
@@ -42,8 +46,8 @@ pub(crate) struct Actor {
     asked: VecDeque<Asked>,
     rooms: Vec<Seat>,
     subscriptions: Vec<Subscription>,
-    /// How many publications it has sent.
-    published: u32,
+    /// How many publications it has sent in each channel.
+    published: Vec<(u32, u32)>,
     /// The step that has registered it as a device.
     registered_at: u32,
     /// Answers to commands that were not sent yet.
@@ -145,7 +149,7 @@ impl Actor {
             asked: VecDeque::new(),
             rooms: Vec::new(),
             subscriptions: Vec::new(),
-            published: 0,
+            published: Vec::new(),
             registered_at: NOWHERE,
             answers: VecDeque::new(),
             waits_since: 0,
@@ -195,29 +199,29 @@ impl Actor {
         self.wake_at = NEVER;
         self.ping_at = NEVER;
         let every_ns = self.every_ns(&shared.programs);
-        let (mut due, at) = match (self.state, self.loops.last(), every_ns) {
-            (State::Running, ..) => (self.due, self.at),
+        let (mut due, at, mut left) = match (self.state, self.loops.last(), every_ns) {
+            (State::Running, round, _) => (self.due, self.at, round.map_or(1, |round| round.left)),
             // The next repetition is due, though this one still waits for an answer.
             (State::Waiting, Some(round), Some(every)) => {
-                (round.due.saturating_add(every), round.begin)
+                (round.due.saturating_add(every), round.begin, round.left - 1)
             }
             _ => return,
         };
         let ops = &shared.programs.programs[self.program as usize].ops;
         let message = ops.iter().skip(at as usize).find_map(|op| match op {
-            Op::Message { choices, kind, .. } => Some((choices[0].timing, *kind, false)),
-            Op::Publish { timing, kind, .. } => Some((*timing, *kind, true)),
-            Op::Report { timing, kind, .. } => Some((*timing, *kind, false)),
+            Op::Message { choices, kind, .. } => Some((choices[0].timing, *kind)),
+            Op::Publish { timing, kind, .. } | Op::Report { timing, kind, .. } => {
+                Some((*timing, *kind))
+            }
             _ => None,
         });
-        let Some((timing, kind, is_publication)) = message else { return };
-        while due < now {
+        let Some((timing, kind)) = message else { return };
+        while due < now && left > 0 {
+            left -= 1;
             shared.counts.unsent += 1;
+            shared.counts.overdue += u64::from(now - due >= OVERDUE_NS);
             if kind != MessageKind::Send {
                 shared.replied(timing, now - due);
-            }
-            if is_publication {
-                shared.timings.delivery.record(now - due);
             }
             // Without a rate the step is due only once.
             due = due.saturating_add(every_ns.unwrap_or(u64::MAX));

@@ -69,7 +69,12 @@ impl Actor {
         let (true, Some(period)) = (self.ping_at <= now, shared.ping_ns) else { return };
         let due = self.ping_at;
         self.ping_at = due + period.max(1);
-        self.ping(client, shared, due);
+        if self.asked.len() >= IN_FLIGHT_MAX {
+            shared.counts.unsent += 1;
+            shared.counts.overdue += 1;
+        } else {
+            self.ping(client, shared, due);
+        }
     }
 
     fn ping(&mut self, client: &mut Client, shared: &mut Shared, due: u64) {
@@ -128,6 +133,7 @@ impl Actor {
                 self.state = State::Holding;
                 self.settle(shared);
             }
+            Op::Ping if self.asked.len() >= IN_FLIGHT_MAX => return Err(Stop::Here),
             Op::Ping => {
                 let due = self.due;
                 self.ping(client, shared, due);

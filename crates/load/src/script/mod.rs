@@ -3,6 +3,7 @@
 mod source;
 
 use std::fmt::Display;
+use std::io::Read;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -31,12 +32,16 @@ const STEPS: &str = "join, leave, wait, send, request, subscribe, unsubscribe, p
 /// If the file can't be read, or is no script: with the file, the line, the value and what to do.
 pub fn read(path: &Path) -> Result<Vec<Script>, LoadError> {
     let refuse = |why: &dyn Display| LoadError::Usage(format!("{}: {why}", path.display()));
-    let bytes = std::fs::metadata(path).map_err(|error| refuse(&error))?.len();
-    if bytes > SCRIPT_BYTES_MAX as u64 {
-        let why = format!("the script has {bytes} bytes, but at most {SCRIPT_BYTES_MAX} are read");
+    let file = std::fs::File::open(path).map_err(|error| refuse(&error))?;
+    let mut text = String::new();
+    // A pipe or a device does not say how much there is.
+    let mut start = file.take(SCRIPT_BYTES_MAX as u64 + 1);
+    let read = start.read_to_string(&mut text);
+    if start.limit() == 0 {
+        let why = format!("the script is longer than {SCRIPT_BYTES_MAX} bytes; split it");
         return Err(refuse(&why));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| refuse(&error))?;
+    read.map_err(|error| refuse(&error))?;
     parse(&path.display().to_string(), &text)
 }
 
@@ -207,8 +212,7 @@ impl Source<'_> {
                     DeValue::Integer(_) => Some(self.whole(what, "repeat", u64::from(u32::MAX))?),
                     _ => return Err(self.wrong(what, "repeat", "a number or \"forever\"")),
                 };
-                let every =
-                    table.get("every").map(|item| self.seconds(item, "every")).transpose()?;
+                let every = table.get("every").map(|item| self.every(item)).transpose()?;
                 let Some(steps) = table.get("steps") else {
                     let why = "repeat has no steps; add steps = [ ... ]";
                     return Err(self.refuse(what.span().start, &why));
@@ -417,6 +421,10 @@ mod tests {
             ("steps = [{wait = nan}]", "wait = nan must be seconds"),
             ("steps = [{repeat = -1, steps = []}]", "repeat = -1 must be a whole number"),
             ("steps = [{repeat = 1}]", "repeat has no steps"),
+            (
+                "steps = [{repeat = 1, every = 1e-300, steps = []}]",
+                "every = 1e-300 must be 0, for as fast as answers come, or at least 0.000001",
+            ),
             ("steps = [{send = \"*\", value = 1}]", "value = 1 must be left out"),
             ("steps = [{send = \"a\", ahead = true}]", "\"ahead\" is unknown here"),
             ("steps = [{request = \"a\", value = 1979-05-27}]", "must be in quotes"),

@@ -14,6 +14,9 @@ use crate::settings::LoadError;
 /// The longest time in a script: a month, in seconds.
 const SECONDS_MAX: f64 = 30.0 * 24.0 * 3600.0;
 
+/// The shortest time between two repetitions.
+const EVERY_MIN: Duration = Duration::from_micros(1);
+
 pub(super) struct Source<'t> {
     pub(super) file: &'t str,
     pub(super) text: &'t str,
@@ -95,6 +98,18 @@ impl Source<'_> {
         let seconds = seconds.filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
         let wanted = || self.wrong(item, name, &format!("seconds, from 0 to {SECONDS_MAX}"));
         seconds.map(Duration::from_secs_f64).ok_or_else(wanted)
+    }
+
+    /// The time between two repetitions.
+    pub(super) fn every(&self, item: &Item<'_>) -> Result<Duration, LoadError> {
+        let wanted = "0, for as fast as answers come, or at least 0.000001";
+        let is_zero = match item.get_ref() {
+            DeValue::Float(number) => number.as_str().parse() == Ok(0.0),
+            _ => true,
+        };
+        let every = self.seconds(item, "every")?;
+        let is_enough = every >= EVERY_MIN || every.is_zero() && is_zero;
+        is_enough.then_some(every).ok_or_else(|| self.wrong(item, "every", wanted))
     }
 
     /// A value of TOML as JSON.

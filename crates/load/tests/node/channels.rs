@@ -121,7 +121,7 @@ fn delivery_counts_from_when_a_publication_was_due() {
 }
 
 #[test]
-fn a_publication_that_was_due_and_not_sent_counts_as_late() {
+fn a_publication_that_was_due_and_not_sent_is_trouble_and_no_delivery() {
     let node = node();
     let mut settings = settings("tcp", node.local_addr(), 1);
     settings.duration = Some(Duration::from_millis(300));
@@ -134,11 +134,14 @@ fn a_publication_that_was_due_and_not_sent_counts_as_late() {
     let report = load(settings, text).unwrap();
     let counts = report.counts();
     assert!(counts.unsent >= 1 && counts.publications == 1, "{counts:?}");
+    let trouble = report.trouble().unwrap_or_default();
+    assert!(trouble.contains("1 messages were due and not sent"), "{trouble}");
+    assert_eq!(delivered(&report), 0, "nobody has received it");
     node.shutdown();
 }
 
 #[test]
-fn a_refused_subscription_is_trouble_and_a_refused_publication_an_answer() {
+fn refused_subscriptions_and_publications_are_trouble() {
     let node = node();
     let text = r#"steps = [{ subscribe = "closed:{n}" }]"#;
     let report = load(settings("ws", node.local_addr(), 3), text).unwrap();
@@ -150,7 +153,9 @@ fn a_refused_subscription_is_trouble_and_a_refused_publication_an_answer() {
     ]"#;
     let report = load(settings("tcp", node.local_addr(), 2), text).unwrap();
     let counts = report.counts();
-    assert_eq!((report.trouble(), counts.refused, counts.replies), (None, 2, 0));
+    assert_eq!((counts.refused, counts.sends_refused, counts.replies), (2, 2, 0));
+    assert_eq!(report.trouble().as_deref(), Some("4 messages were refused"));
+    assert_eq!(report.to_json()["verified"], false);
     node.shutdown();
 }
 

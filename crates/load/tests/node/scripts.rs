@@ -56,13 +56,14 @@ fn the_scripts_of_the_documentation_can_be_read() {
 }
 
 #[test]
-fn refused_requests_count_as_answers_and_refused_joins_as_trouble() {
+fn refused_messages_and_joins_are_trouble() {
     let node = node();
     let text =
         r#"steps = [{ join = "odd" }, { request = "Cheat" }, { send = "Cheat" }, { ping = true }]"#;
     let report = load(settings("ws", node.local_addr(), 4), text).unwrap();
     let counts = report.counts();
-    assert_eq!((report.trouble(), counts.refused, counts.replies), (None, 4, 0));
+    assert_eq!((counts.refused, counts.sends_refused, counts.replies), (4, 4, 0));
+    assert_eq!(report.trouble().as_deref(), Some("8 messages were refused"));
     assert!(report.problems().keys().any(|text| text.contains("no cheating")));
 
     // A room has ten seats.

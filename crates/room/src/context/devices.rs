@@ -9,8 +9,9 @@ impl<R> Context<'_, R> {
     /// Pushes a value to one device, to all that have a tag, or to all, in a fleet whose payloads
     /// are JSON. A room does not see which devices there are: the program tells it.
     ///
-    /// The node logs what it can't push, and counts it as `pushes_refused`: no such device is
-    /// registered, the fleet's payloads are bytes, or the value is larger than `command_bytes_max`.
+    /// The node counts what it can't push as `pushes_refused`. It logs it, once a minute, if the
+    /// fleet's payloads are bytes, or the value is larger than `command_bytes_max`, and at the level
+    /// `debug` if no such device is registered.
     ///
     /// ```
     /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }

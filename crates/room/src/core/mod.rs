@@ -184,7 +184,9 @@ impl<R: Room> RoomCore<R> {
         if self.is_over() {
             return false;
         }
-        if let Err(error) = self.deferred.empty(out) {
+        if !self.deferred.is_empty()
+            && let Err(error) = self.deferred.empty(out)
+        {
             if self.unborn.is_some() {
                 self.refuse_all(&error, out);
                 self.why_over = Some(error);

@@ -365,6 +365,9 @@ settings! {
     /// Maximum channels that exist because a client at one address subscribed to them or published
     /// in them first.
     channels_per_address_max: usize = "10000", 1..=10_000_000;
+    /// Maximum bytes of publications that the channels keep which clients at one address have
+    /// created. Past it, the largest of them forgets its oldest.
+    channel_history_bytes_per_address_max: usize = "67108864", 0..=1_099_511_627_776;
     /// Maximum channels per minute that the sessions of one address start to use; also the burst.
     channels_opened_per_address_per_minute_max: u64 = "10000", 1..=10_000_000;
     /// Bits of an IPv6 address that count: those that begin with the same bits are one address.
@@ -427,8 +430,8 @@ settings! {
     channel_linger_ms: u64 = "30000", 0..=DAY_MS;
     /// Maximum size of the name of a channel, in bytes.
     channel_name_bytes_max: usize = "128", 1..=4096;
-    /// Maximum bytes of publications that all channels keep. A channel that would exceed it forgets
-    /// its own oldest ones.
+    /// Maximum bytes of publications that all channels keep. Past it, the largest channel forgets
+    /// its oldest, of the address whose channels keep the most.
     channel_history_bytes_max: usize = "268435456", 0..=1_099_511_627_776;
     /// Maximum size of the payload of a publication, in bytes.
     publication_bytes_max: usize = "65536", 1..=16_777_216;

@@ -8,6 +8,7 @@ use mio::net::TcpListener;
 
 use super::{EventLoop, Layer};
 use crate::mailbox::{Newcomer, Parcel};
+use crate::shard::Part;
 use crate::sys;
 
 /// How many connections are accepted in one turn.
@@ -43,16 +44,21 @@ impl Listener {
 impl EventLoop {
     /// Accepts who waits, where a listener may have someone.
     pub(super) fn accept(&mut self) {
+        self.shard.begin_part(Part::Accepts);
         for number in 0..self.listeners.len() {
             if self.listeners[number].accepts_at.is_some_and(|at| at <= self.now()) {
                 self.accept_from(number);
             }
         }
+        self.shard.end_part();
     }
 
     fn accept_from(&mut self, number: usize) {
         self.listeners[number].accepts_at = None;
         for _ in 0..ACCEPTS {
+            if self.shard.is_part_over() {
+                break;
+            }
             let listener = &self.listeners[number];
             let service = listener.service;
             match listener.socket.accept() {

@@ -77,8 +77,8 @@ impl Devices<'_> {
     /// Pushes a value to one device, by its id, to all that have a tag, or to all. The fleet's
     /// payloads are JSON. How many devices it is sent to.
     ///
-    /// A device whose connection was lost gets it once when it comes back; if its session ends
-    /// before that, it is lost.
+    /// A device whose connection was lost gets it once when it comes back, however long that takes.
+    /// If its session ends before that, or more than `resume_bytes_max` waits for it, it is lost.
     ///
     /// # Errors
     /// `unknown_device` if none has the id, `bad_payload` if the fleet's payloads are bytes, `limit`
@@ -107,6 +107,11 @@ impl Devices<'_> {
 
     /// Sends a request to a device, whose payloads are JSON, and waits for the answer as long as
     /// `timeout`. As [`NodeHandle::ask`], the answer is the output of the future.
+    ///
+    /// A request whose time is over is withdrawn: a device whose connection is lost does not get it
+    /// when it comes back. What was already sent to a device can't be withdrawn. It may carry it out
+    /// although this failed with `timeout`, if it was slow to answer or its answer got lost.
+    /// Commands that must not be late say in their payload until when they are valid.
     ///
     /// # Errors
     /// The device's refusal is `refused`, with its text. As [`push`](Self::push); `timeout` without

@@ -19,6 +19,7 @@ use crate::shard::channels::{ShardChannels, payload_of};
 use crate::shard::connection::{Connections, Kind};
 use crate::shard::devices::ShardDevices;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
+use crate::shard::log_limit::LogLimit;
 use crate::shard::mail::ShardMail;
 use crate::shard::parcels::{pack, pack_lost, trim};
 use crate::shard::rooms::join::JoinRequest;
@@ -58,6 +59,9 @@ pub(crate) struct Delivery {
     pub(crate) refusals: VecDeque<(ConnectionKey, Box<JoinRequest>, Error)>,
     pub(crate) background: Arc<dyn Background>,
     pub(crate) counters: Counters,
+    /// Why publications and pushes were refused.
+    pub(crate) publications_logged: LogLimit<ErrorCode>,
+    pub(crate) pushes_logged: LogLimit<ErrorCode>,
     /// The connection that is served: it is charged for all that takes time meanwhile.
     pub(crate) visited: Option<ConnectionKey>,
 }

@@ -17,9 +17,13 @@ pub(crate) mod connection;
 mod delivery;
 pub(crate) mod devices;
 mod held_events;
+mod input_queue;
 pub(crate) mod keys;
+mod lines;
+mod log_limit;
 pub(crate) mod mail;
 mod moment;
+mod pacing;
 mod parcels;
 mod remote;
 pub(crate) mod rooms;
@@ -61,8 +65,13 @@ use connection::transport::Input;
 use connection::{Connection, Connections};
 use delivery::Delivery;
 use devices::ShardDevices;
+use input_queue::InputQueue;
 use keys::{ConnectionKey, RoomKey};
+use lines::Lines;
+use log_limit::LogLimit;
 use mail::ShardMail;
+use pacing::Pacing;
+pub(crate) use pacing::Part;
 use rooms::Rooms;
 use rooms::join::{JoinRequest, Joiner};
 use rooms::lateness::Lateness;
@@ -109,6 +118,8 @@ pub(crate) struct Shard {
     entropy: Entropy,
     watch: Watch,
     stopwatch: Stopwatch,
+    pacing: Pacing,
+    input: InputQueue,
     /// The connection that is served.
     visit: Visit,
     lateness: Lateness,
@@ -130,6 +141,8 @@ pub(crate) struct Shard {
     departing: Vec<ConnectionKey>,
     /// Connections whose clients want a session of this shard back.
     coming_back: Vec<ConnectionKey>,
+    /// Those that a turn had no time for.
+    coming_back_lines: Lines<ConnectionKey>,
     /// Connections that are read again.
     resumed: Vec<ConnectionKey>,
     /// Connections that skipped patches while they were blocked, and have drained.
@@ -192,6 +205,8 @@ impl Shard {
             congested: vec![false; shards],
             background,
             counters: Counters::default(),
+            publications_logged: LogLimit::default(),
+            pushes_logged: LogLimit::default(),
             visited: None,
         };
         Self {
@@ -209,6 +224,8 @@ impl Shard {
             entropy,
             watch,
             stopwatch,
+            pacing: Pacing::default(),
+            input: InputQueue::default(),
             visit: Visit::default(),
             lateness: Lateness::default(),
             snapshots: Snapshots::default(),
@@ -222,6 +239,7 @@ impl Shard {
             parked_foundings: Vec::new(),
             departing: Vec::new(),
             coming_back: Vec::new(),
+            coming_back_lines: Lines::default(),
             resumed: Vec::new(),
             drained: Vec::new(),
             waiting_for_mailbox: Vec::new(),
@@ -246,6 +264,7 @@ impl Shard {
         self.now = self.now.max(now);
         self.delivery.channels.now = self.now;
         self.turn += 1;
+        self.pacing.begin(self.stopwatch.read());
         self.replies_bytes = 0;
         self.delivery.outgoing.iter_mut().for_each(release);
         release(&mut self.delivery.local_mail);
@@ -290,6 +309,7 @@ impl Shard {
         let time = self.stopwatch.read().saturating_sub(self.visit.began());
         let Some(connection) = self.delivery.connections.get_mut(key) else { return false };
         connection.taken.add(self.now, time);
+        self.input.lines.took(time);
         let comes_back = connection.pause.turn;
         self.count_bytes(key);
         comes_back
@@ -314,7 +334,7 @@ impl Shard {
         if !self.parked_foundings.is_empty() {
             self.retry_parked_foundings();
         }
-        if !self.coming_back.is_empty() {
+        if !(self.coming_back.is_empty() && self.coming_back_lines.is_empty()) {
             self.resume_sessions();
         }
         self.deliver_local_mail();
@@ -331,6 +351,7 @@ impl Shard {
     /// When [`advance`](Self::advance) has something to do, even if nothing comes in.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.resumed.is_empty()
+            || !self.coming_back_lines.is_empty()
             || self.over_budget.is_some()
             || !self.delivery.local_mail.is_empty()
             || !self.delivery.devices.posts.is_empty()
@@ -533,6 +554,7 @@ impl Shard {
     /// What happened so far, and what there is.
     pub(crate) fn counters(&mut self) -> Counters {
         let lateness_us_max = std::mem::take(&mut self.delivery.counters.lateness_us_max);
+        let evicted = self.delivery.channels.home.evicted();
         Counters {
             connections: self.delivery.connections.len() as u64 - self.sessions_away,
             sessions: self.sessions,
@@ -540,6 +562,8 @@ impl Shard {
             rooms: self.rooms.len() as u64,
             channels: self.delivery.channels.home.len() as u64,
             subscriptions: self.delivery.channels.subscriptions,
+            history_evicted: evicted.by_node,
+            history_evicted_by_address: evicted.by_creator,
             devices: self.delivery.devices.count,
             devices_silent: self.delivery.devices.silent,
             devices_taken_over: self.delivery.devices.taken_over,

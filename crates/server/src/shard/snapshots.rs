@@ -4,14 +4,14 @@
 //! share, whatever its snapshots cost and however many sessions it has.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::addresses::Address;
 use crate::memory::shrink_map;
 use crate::shard::Shard;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
+use crate::shard::lines::Host;
+use crate::shard::pacing::Part;
 use crate::shard::rooms::member::MemberOutput;
 use crate::shard::turns::Turns;
 
@@ -59,29 +59,11 @@ struct Payer {
 /// The shard of a session, and its connection there.
 type SessionKey = (u16, ConnectionKey);
 
-/// An address, by its place in memory, which no other has while it is held.
-#[derive(Clone)]
-struct Host(Arc<Address>);
-
 /// Those of one address.
 #[derive(Default)]
 struct Line {
     turns: Turns<SessionKey>,
     waiting: HashMap<SessionKey, VecDeque<Waiting>>,
-}
-
-impl PartialEq for Host {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Host {}
-
-impl Hash for Host {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).hash(state);
-    }
 }
 
 /// Time for snapshots, as a bucket that leaks half of the time that passes.
@@ -249,7 +231,10 @@ impl Shard {
         while let Some(waiting) = self.snapshots.next_due(self.now) {
             self.queue_snapshot(waiting, self.now);
         }
-        while let Some(waiting) = self.snapshots.next(self.now) {
+        self.begin_part(Part::Snapshots);
+        while !self.is_part_over()
+            && let Some(waiting) = self.snapshots.next(self.now)
+        {
             let began = self.stopwatch.read();
             match waiting {
                 Waiting::Session(key) => self.catch_up_session(key),
@@ -259,6 +244,7 @@ impl Shard {
             self.snapshots.took(self.now, took);
             self.charge_waiting(waiting, took);
         }
+        self.end_part();
     }
 
     /// Who is charged for a snapshot for someone who waits: the address and the session.
@@ -292,9 +278,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{Budget, Host, Payer, SNAPSHOTS, Snapshots, Waiting};
+    use super::{Budget, Payer, SNAPSHOTS, Snapshots, Waiting};
     use crate::addresses::{Address, Addresses};
     use crate::config::Config;
+    use crate::shard::lines::Host;
     use crate::shard::slab::Key;
 
     const fn us(count: u64) -> Duration {

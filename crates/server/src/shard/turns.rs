@@ -20,6 +20,8 @@ pub(crate) struct Turns<P> {
     /// Those that wait.
     order: BTreeMap<Start, P>,
     serving: Option<(P, u64)>,
+    /// How far one that has not waited goes before those that have, in nanoseconds.
+    head_start: u64,
     /// How many starts were given.
     given: u64,
 }
@@ -36,7 +38,29 @@ struct Party {
 
 impl<P> Default for Turns<P> {
     fn default() -> Self {
-        Self { now: 0, parties: HashMap::new(), order: BTreeMap::new(), serving: None, given: 0 }
+        Self::with_head_start(Duration::ZERO)
+    }
+}
+
+impl<P> Turns<P> {
+    /// Turns in which a party that took nothing lately goes before those that are ahead by less than
+    /// `time`: what is saved up by not waiting. Among many that always wait, one that seldom does
+    /// has its turn at once instead of after one of each of them.
+    pub(crate) fn with_head_start(time: Duration) -> Self {
+        let head_start = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            now: head_start,
+            parties: HashMap::new(),
+            order: BTreeMap::new(),
+            serving: None,
+            head_start,
+            given: 0,
+        }
+    }
+
+    /// Where one starts that took nothing lately.
+    fn first_start(&self) -> u64 {
+        self.now.saturating_sub(self.head_start)
     }
 }
 
@@ -53,15 +77,15 @@ impl<P: Clone + Eq + Hash> Turns<P> {
             return;
         }
         if self.parties.len() >= PLACES_KEPT && self.parties.len() == self.parties.capacity() {
-            let now = self.now;
-            self.parties.retain(|_, party| party.start.is_some() || party.end > now);
+            let first = self.first_start();
+            self.parties.retain(|_, party| party.start.is_some() || party.end > first);
             shrink_map(&mut self.parties);
         }
-        let end = self.now;
-        let known = self.parties.entry(party.clone()).or_insert(Party { end, start: None });
+        let first = self.first_start();
+        let known = self.parties.entry(party.clone()).or_insert(Party { end: first, start: None });
         if known.start.is_none() {
             self.given += 1;
-            let start = (known.end.max(self.now), self.given);
+            let start = (known.end.max(first), self.given);
             known.start = Some(start);
             self.order.insert(start, party.clone());
         }
@@ -99,7 +123,12 @@ impl<P: Clone + Eq + Hash> Turns<P> {
     pub(crate) fn took(&mut self, time: Duration, waits: bool) {
         let Some((party, start)) = self.serving.take() else { return };
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.now = self.now.saturating_add(time / (self.order.len() as u64 + 2));
+        let mut share = time / (self.order.len() as u64 + 2);
+        if self.head_start > 0 && start < self.now {
+            // It uses its head start: if the time went on as fast, others would have theirs in vain.
+            share /= 4;
+        }
+        self.now = self.now.saturating_add(share);
         let end = start.saturating_add(time);
         if let Some(known) = self.parties.get_mut(&party) {
             known.end = end;
@@ -174,6 +203,39 @@ mod tests {
         }
         turns.wait(&10);
         assert_eq!(turns.next(), Some(10));
+    }
+
+    #[test]
+    fn one_that_seldom_waits_is_not_behind_many_that_always_do() {
+        let mut turns = Turns::with_head_start(us(1000));
+        for party in 1..=1000_u32 {
+            turns.wait(&party);
+        }
+        let serve = |turns: &mut Turns<u32>| {
+            let party = turns.next().unwrap();
+            turns.took(us(if party == 0 { 20 } else { 500 }), party > 0);
+            party
+        };
+        // All came at once, and have used their head starts.
+        for _ in 0..2000 {
+            serve(&mut turns);
+        }
+        for count in [700, 1000, 1001, 1700, 4000] {
+            for _ in 0..count {
+                serve(&mut turns);
+            }
+            turns.wait(&0);
+            assert_eq!(serve(&mut turns), 0, "after {count}");
+        }
+        // What it saves up is bounded: as often as it likes, it is one of many.
+        let mut got = 0;
+        for _ in 0..3000 {
+            turns.wait(&0);
+            let party = turns.next().unwrap();
+            turns.took(us(500), party > 0);
+            got += usize::from(party == 0);
+        }
+        assert!((3..=8).contains(&got), "{got}");
     }
 
     #[test]

@@ -216,7 +216,7 @@ impl<L: Length, O: Order + Send> FrameCodec for LengthPrefixed<L, O> {
     ) -> Result<(), FrameError> {
         let start = out.len();
         let body_start = start + L::BYTES;
-        out.resize(body_start, 0);
+        out.extend_from_slice(L::Bytes::default().as_ref());
         body(out);
         // The closure may have shortened the buffer.
         let body_bytes = out.len().saturating_sub(body_start);

@@ -109,9 +109,12 @@ macro_rules! messages {
                     Format::Packed => {
                         let mut reader = $crate::reader::Reader::new(body);
                         let kind = $Kind::from_number(reader.u8()?)?;
-                        let message = Self::fields(kind, &mut reader)?;
-                        reader.finish()?;
-                        Ok(message)
+                        let message = Self::fields(kind, &mut reader);
+                        if message.is_ok() {
+                            reader.finish()?;
+                        }
+                        // As it is: unwrapped and wrapped again it would be copied.
+                        message
                     }
                     Format::Msgpack => Self::decode_tree(RawMsgpack::of_message(body)),
                     Format::Json => Self::decode_tree(RawJson::of_message(body)?),

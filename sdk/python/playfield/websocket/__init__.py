@@ -11,8 +11,8 @@
 ``playfield.websocket.sync`` is the same for blocking code.
 """
 
-from ._async import ClientConnection, connect, process_exception
-from ._common import Response, State
+from ._async import ClientConnection, connect, process_exception, unix_connect
+from ._common import Headers, Request, Response, State
 from .exceptions import (
     Close,
     ConcurrencyError,
@@ -39,6 +39,7 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionClosedError",
     "ConnectionClosedOK",
+    "Headers",
     "InvalidHandshake",
     "InvalidMessage",
     "InvalidProxy",
@@ -48,10 +49,12 @@ __all__ = [
     "PayloadTooBig",
     "ProtocolError",
     "ProxyError",
+    "Request",
     "Response",
     "SecurityError",
     "State",
     "WebSocketException",
     "connect",
     "process_exception",
+    "unix_connect",
 ]

@@ -13,7 +13,7 @@ from .. import _playfield
 from . import _common, exceptions
 from ._common import Opening, Proxy, Response, State, Target
 
-__all__ = ["ClientConnection", "connect", "process_exception"]
+__all__ = ["ClientConnection", "connect", "process_exception", "unix_connect"]
 
 _BYTES = 64 << 10
 
@@ -29,8 +29,7 @@ class _Pipe:
     async def wrap(self, context: Any, hostname: str | None) -> None:
         import ssl
 
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        tls = context.wrap_bio(incoming, outgoing, server_hostname=hostname)
+        tls, incoming, outgoing = _common.tls_buffers(context, hostname, self.tls)
         while True:
             try:
                 tls.do_handshake()
@@ -75,6 +74,38 @@ class _Pipe:
                 return b""
 
 
+class Transport:
+    """A view of a connection with the methods of a transport that make sense for it."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """``peername``, ``sockname``, ``ssl_object``, ``sslcontext``, ``peercert`` or ``cipher``."""
+        connection = self._connection
+        tls = connection._tls_object
+        known: dict[str, Any] = {
+            "peername": lambda: connection._remote,
+            "sockname": lambda: connection._local,
+        }
+        if tls is not None:
+            known["ssl_object"] = lambda: tls
+            known["sslcontext"] = lambda: tls.context
+            known["peercert"] = tls.getpeercert
+            known["cipher"] = tls.cipher
+        return known[name]() if name in known else default
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed."""
+        return self._connection._is_lost
+
+    def close(self) -> None:
+        """End the connection at once."""
+        self._connection._abort()
+
+    abort = close
+
+
 class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     """A connection to a server, made by :func:`connect`.
 
@@ -82,16 +113,13 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     raises ``ConnectionClosedError`` otherwise. Use it from its event loop's thread only.
     """
 
-    #: The server's response to the opening handshake.
-    response: Response
-    #: The subprotocol that the server selected.
-    subprotocol: str | None
-    #: The round trip of the last ping, in seconds; 0 until the first one.
-    latency: float
+    _tls_object: Any = None
 
     def _set_up(self, loop, sock, opening: Opening, options: dict) -> None:
         self.loop = loop
+        self._opening = opening
         self.response = opening.response
+        self.logger = options.get("logger") or _common.LOGGER
         self.subprotocol = opening.handshake.subprotocol
         self.latency = 0.0
         self._local = sock.getsockname()
@@ -99,6 +127,7 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
         self._options = options
         self._waiter: asyncio.Future = loop.create_future()
         self._error: str | None = None
+        self._timed_out: TimeoutError | None = None
         self._draining: list[asyncio.Future] = []
         self._pings: dict[bytes, tuple[asyncio.Future, float]] = {}
         self._fragments: asyncio.Future | None = None
@@ -109,7 +138,7 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     # What the compiled part calls.
 
     def _closed_error(self) -> Exception:
-        return exceptions.closed(self._ending, self._error)
+        return exceptions.closed(self._ending, self._timed_out or self._error)
 
     def _end_of_iteration(self) -> Exception:
         error = self._closed_error()
@@ -126,7 +155,12 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
         """The closing handshake is complete: the server is to end the stream."""
         timeout = self._options["close_timeout"]
         if timeout is not None and self._timer is None:
-            self._timer = self.loop.call_later(timeout, self._abort)
+            self._timer = self.loop.call_later(timeout, self._not_closed)
+
+    def _not_closed(self) -> None:
+        timeout = self._options["close_timeout"]
+        self._timed_out = TimeoutError(f"the server did not close within {timeout} s")
+        self._abort()
 
     def _lost(self, error: str | None) -> None:
         self._error = error
@@ -253,8 +287,9 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
         Raises ``ProtocolError`` for a code or a reason that may not be sent.
         """
         _common.check_close(code, reason)
-        while self._fragments is not None and not self._is_lost:
-            await asyncio.shield(self._fragments)
+        if self._fragments is not None:
+            # The server can't know that the rest of the message will not come.
+            code, reason = 1011, "close during fragmented message"
         if not self._is_lost:
             self._send_close(code, reason)
             self._closing()
@@ -267,6 +302,11 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     def abort(self) -> None:
         """End the connection at once, without a Close frame."""
         self._abort()
+
+    @property
+    def transport(self) -> Transport:
+        """What programs ask a transport of asyncio for, as far as there is one."""
+        return Transport(self)
 
     async def __aenter__(self) -> ClientConnection:
         return self
@@ -347,7 +387,8 @@ class connect:
     - ``ssl``: an ``ssl.SSLContext``; a default one for ``wss``. ``server_hostname``: the name to
       check, else that of the URI.
     - ``proxy``: ``True`` (default) follows the environment, ``None`` uses none, or the URI of an
-      HTTP proxy, or of a SOCKS proxy where ``python-socks`` is installed.
+      HTTP or HTTPS proxy, or of a SOCKS proxy where ``python-socks`` is installed. ``proxy_ssl``
+      and ``proxy_server_hostname`` are for TLS to an HTTPS proxy.
     - ``sock``, ``unix`` (a path), ``host``, ``port``, ``local_addr``: where to connect instead.
     - ``open_timeout`` (10 s; alias ``connect_timeout``), ``ping_interval`` and ``ping_timeout``
       (20 s each), ``close_timeout`` (10 s): ``None`` for none.
@@ -385,6 +426,8 @@ class connect:
         write_limit: Any = 2**15,
         ssl: Any = None,
         server_hostname: str | None = None,
+        proxy_ssl: Any = None,
+        proxy_server_hostname: str | None = None,
         sock: socket.socket | None = None,
         unix: str | None = None,
         host: str | None = None,
@@ -415,12 +458,15 @@ class connect:
             "write_limit": _common.first(write_limit),
             "ssl": ssl,
             "server_hostname": server_hostname,
+            "proxy_ssl": proxy_ssl,
+            "proxy_server_hostname": proxy_server_hostname,
             "sock": sock,
             "unix": unix,
             "host": host,
             "port": port,
             "local_addr": local_addr,
             "on_message": on_message,
+            "logger": logger,
         }
         self.factory = create_connection or ClientConnection
         self.connection: ClientConnection | None = None
@@ -433,7 +479,7 @@ class connect:
             return await asyncio.wait_for(self._follow(), timeout)
         except asyncio.TimeoutError:
             raise TimeoutError(
-                f"the opening handshake took longer than {timeout} s"
+                f"timed out during opening handshake: it took longer than {timeout} s"
             ) from None
 
     async def _follow(self) -> ClientConnection:
@@ -442,8 +488,8 @@ class connect:
             try:
                 return await self._open(target)
             except exceptions.InvalidStatus as error:
-                location = _common.redirected(uri, error)
-                if location is None or self.options["sock"] is not None:
+                location = _common.redirected(uri, error, self.options)
+                if location is None:
                     raise
                 uri, target = location, Target.of(location)
         raise exceptions.SecurityError(f"more than {_common.REDIRECTS_MAX} redirects")
@@ -452,11 +498,13 @@ class connect:
         loop = asyncio.get_running_loop()
         options = self.options
         opening = Opening(target, options, target.origin != self.target.origin)
-        sock = await self._socket(loop, target)
+        sock, proxy = await self._socket(loop, target)
         with sock:
             sock.setblocking(False)
             _common.tune(sock)
             pipe = _Pipe(loop, sock)
+            if proxy is not None:
+                await self._pass(pipe, proxy, target)
             context = _common.tls_context(target.secure, options["ssl"] if target.secure else None)
             if context is not None:
                 await pipe.wrap(context, options["server_hostname"] or target.host)
@@ -476,36 +524,40 @@ class connect:
                 on_message=options["on_message"],
             )
             connection._set_up(loop, sock, opening, options)
+            connection._tls_object = pipe.tls and pipe.tls[0]
         connection._start(rest)
         return connection
 
-    async def _socket(self, loop: Any, target: Target) -> socket.socket:
+    async def _socket(self, loop: Any, target: Target) -> tuple[socket.socket, Proxy | None]:
+        """A socket to the server, or to a proxy that is to be asked."""
         options = self.options
         if options["sock"] is not None:
-            return options["sock"]
+            return options["sock"], None
         if options["unix"] is not None:
-            return await _reach(loop, socket.AF_UNIX, options["unix"])
+            return await _reach(loop, socket.AF_UNIX, options["unix"]), None
         host = options["host"] or target.host
         port = options["port"] or target.port
         uri = None if options["host"] else _common.find_proxy(target, options["proxy"])
         if uri is None:
-            return await _dial(loop, host, port, options["local_addr"])
+            return await _dial(loop, host, port, options["local_addr"]), None
         proxy = Proxy(uri)
+        proxy.tls_context(options["proxy_ssl"])
         if proxy.is_socks:
-            return await _dial_socks(proxy, host, port)
-        sock = await _dial(loop, proxy.host, proxy.port, options["local_addr"])
-        try:
-            await loop.sock_sendall(sock, proxy.request(target))
-            received = b""
-            while not proxy.check(received):
-                data = await loop.sock_recv(sock, _BYTES)
-                if not data:
-                    raise exceptions.InvalidMessage("the proxy closed the connection")
-                received += data
-        except BaseException:
-            sock.close()
-            raise
-        return sock
+            return await _dial_socks(proxy, host, port), None
+        return await _dial(loop, proxy.host, proxy.port, options["local_addr"]), proxy
+
+    async def _pass(self, pipe: _Pipe, proxy: Proxy, target: Target) -> None:
+        """Asks a proxy to connect to the server."""
+        context = proxy.tls_context(self.options["proxy_ssl"])
+        if context is not None:
+            await pipe.wrap(context, self.options["proxy_server_hostname"] or proxy.host)
+        await pipe.send(proxy.request(target))
+        received = b""
+        while not proxy.check(received):
+            data = await pipe.recv()
+            if not data:
+                raise exceptions.InvalidMessage("the proxy closed the connection")
+            received += data
 
     def __await__(self):
         return self._connect().__await__()
@@ -538,6 +590,13 @@ class connect:
                 await connection.close()
 
 
+def unix_connect(path: str | None = None, uri: str | None = None, **options: Any) -> connect:
+    """Connect to a server that listens on a Unix socket."""
+    _common.check_unix(path, options.get("sock"))
+    scheme = "wss" if options.get("ssl") else "ws"
+    return connect(uri or f"{scheme}://localhost/", unix=path, **options)
+
+
 async def _reach(loop: Any, family: int, address: Any, local: Any = None) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -552,15 +611,44 @@ async def _reach(loop: Any, family: int, address: Any, local: Any = None) -> soc
 
 
 async def _dial(loop: Any, host: str, port: int, local: Any) -> socket.socket:
-    """Connects to the first address of a host that answers."""
+    """Connects to the address of a host that answers first (RFC 8305)."""
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    if len(found) == 1:
+        return await _reach(loop, found[0][0], found[0][4], local)
+    left = _common.in_turn(found)
     failure: OSError = OSError(f"{host} has no address")
-    for family, _, _, _, address in found:
-        try:
-            return await _reach(loop, family, address, local)
-        except OSError as error:
-            failure = error
-    raise failure
+    attempts: set[asyncio.Task] = set()
+    try:
+        while left or attempts:
+            if left:
+                family, _, _, _, address = left.pop(0)
+                attempts.add(loop.create_task(_reach(loop, family, address, local)))
+            done, attempts = await asyncio.wait(
+                attempts,
+                timeout=_common.NEXT_ATTEMPT if left else None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            reached = []
+            for attempt in done:
+                try:
+                    reached.append(attempt.result())
+                except OSError as error:
+                    failure = error
+            if reached:
+                for spare in reached[1:]:
+                    spare.close()
+                return reached[0]
+        raise failure
+    finally:
+        for attempt in attempts:
+            attempt.cancel()
+            attempt.add_done_callback(_close_late)
+
+
+def _close_late(attempt: asyncio.Task) -> None:
+    """An attempt to connect that was given up may have succeeded."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().close()
 
 
 async def _dial_socks(proxy: Proxy, host: str, port: int) -> socket.socket:

@@ -6,11 +6,14 @@ import base64
 import enum
 import http.client
 import io
+import itertools
+import logging
 import platform
 import secrets
 import socket
 import urllib.parse
 import urllib.request
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +31,8 @@ from .exceptions import (
 
 USER_AGENT = f"Python/{platform.python_version()} playfield/{_playfield.__version__}"
 
+LOGGER = logging.getLogger("playfield.websocket")
+
 # How many redirects are followed.
 REDIRECTS_MAX = 10
 
@@ -36,10 +41,40 @@ HEAD_BYTES_MAX = 64 << 10
 BODY_BYTES_MAX = 64 << 10
 
 
-class State(enum.IntEnum):
-    """Where a connection is in its life."""
+try:
+    # Programs compare states by `is`.
+    from websockets.protocol import State
+except ImportError:
 
-    CONNECTING, OPEN, CLOSING, CLOSED = range(4)
+    class State(enum.IntEnum):  # type: ignore[no-redef]
+        """Where a connection is in its life."""
+
+        CONNECTING, OPEN, CLOSING, CLOSED = range(4)
+
+
+class Headers(http.client.HTTPMessage):
+    """Headers: a mapping whose keys ignore case. ``get_all(name)`` is a list of all values of a
+    header, ``raw_items()`` all pairs."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(name)
+        return super().__getitem__(name)
+
+    def get_all(self, name: str, failobj: Any = None) -> Any:
+        return super().get_all(name, [] if failobj is None else failobj)
+
+    def raw_items(self):  # type: ignore[override]
+        """All headers, in their order."""
+        return iter(self.items())
+
+
+@dataclass
+class Request:
+    """The request of an opening handshake."""
+
+    path: str
+    headers: Headers
 
 
 @dataclass
@@ -48,7 +83,7 @@ class Response:
 
     status_code: int
     reason_phrase: str
-    headers: http.client.HTTPMessage
+    headers: Headers
     body: bytes = b""
 
 
@@ -128,7 +163,9 @@ def handshake(target: Target, options: dict, origin_changed: bool) -> _playfield
         headers.append(("User-Agent", options["user_agent_header"]))
     compression = options["compression"]
     if compression not in (None, "deflate"):
-        raise ValueError(f"compression is 'deflate' or None, not {compression!r}")
+        raise ValueError(f"unsupported compression: {compression}")
+    if isinstance(options["subprotocols"], str):
+        raise TypeError("subprotocols must be a list, not a str")
     subprotocols = list(options["subprotocols"] or ())
     return _playfield.Handshake(
         target.host_header, target.path, headers, subprotocols, compression == "deflate"
@@ -146,9 +183,18 @@ def parse_head(received: bytes) -> tuple[Response, int] | None:
     parts = line.decode("latin-1").split(" ", 2)
     if len(parts) < 2 or not parts[0].startswith("HTTP/") or not parts[1].isdigit():
         raise InvalidMessage(f"the response does not begin with a status: {line[:64]!r}")
-    headers = http.client.parse_headers(io.BytesIO(rest))
+    headers = read_headers(rest)
     reason = parts[2] if len(parts) > 2 else ""
     return Response(int(parts[1]), reason, headers), end + 4
+
+
+def read_headers(text: bytes) -> Headers:
+    """The lines of headers, up to the empty one."""
+    try:
+        headers = http.client.parse_headers(io.BytesIO(text), _class=Headers)
+    except http.client.HTTPException as error:
+        raise InvalidMessage(f"the response's headers are invalid: {error}") from error
+    return headers  # type: ignore[return-value]
 
 
 class Opening:
@@ -157,6 +203,12 @@ class Opening:
     def __init__(self, target: Target, options: dict, origin_changed: bool) -> None:
         self.handshake = handshake(target, options, origin_changed)
         self.response: Response | None = None
+
+    @property
+    def request(self) -> Request:
+        """What was asked."""
+        line, _, rest = bytes(self.handshake.request).partition(b"\r\n")
+        return Request(line.split(b" ")[1].decode(), read_headers(rest))
 
     def feed(self, data: bytes) -> bytes | None:
         """Take received bytes, none at the end of the stream. Returns what follows the handshake
@@ -190,7 +242,7 @@ class Opening:
         raise InvalidStatus(self.response)
 
 
-def redirected(uri: str, error: InvalidStatus) -> str | None:
+def redirected(uri: str, error: InvalidStatus, options: dict) -> str | None:
     """Where a refusal leads to."""
     response = error.response
     location = response.headers.get("Location")
@@ -200,7 +252,18 @@ def redirected(uri: str, error: InvalidStatus) -> str | None:
     if new.startswith("http"):
         new = "ws" + new[4:]
     if uri.startswith("wss:") and not new.startswith("wss:"):
-        raise SecurityError(f"the redirect to {new} leads from TLS to plaintext") from error
+        raise SecurityError(f"cannot follow redirect to non-secure URI {new}") from error
+    if Target.of(uri).origin != Target.of(new).origin:
+        # The next server is not where the program said this one is.
+        where = None
+        if options["unix"] is not None:
+            where = "a Unix socket"
+        elif options["host"] is not None or options["port"] is not None:
+            where = "an explicit host or port"
+        if where is not None:
+            raise ValueError(f"cannot follow cross-origin redirect to {new} with {where}") from error
+    if options["sock"] is not None:
+        raise ValueError(f"cannot follow redirect to {new} with a preexisting socket") from error
     return new
 
 
@@ -224,12 +287,12 @@ class Proxy:
         parts = urllib.parse.urlsplit(uri)
         self.uri = uri
         self.scheme = parts.scheme
-        if self.scheme not in ("http", "socks4", "socks4a", "socks5", "socks5h"):
+        if self.scheme not in ("http", "https", "socks4", "socks4a", "socks5", "socks5h"):
             raise InvalidProxy(uri, f"scheme {self.scheme} isn't supported")
         if not parts.hostname:
             raise InvalidProxy(uri, "there is no host")
         self.host = parts.hostname
-        self.port = parts.port or (80 if self.scheme == "http" else 1080)
+        self.port = parts.port or {"http": 80, "https": 443}.get(self.scheme, 1080)
         self.authorization = parts.username and basic(parts.username, parts.password)
 
     @property
@@ -241,6 +304,15 @@ class Proxy:
         scheme = {"socks5h": "socks5", "socks4a": "socks4"}.get(self.scheme, self.scheme)
         resolves = self.scheme in ("socks5h", "socks4a")
         return scheme + self.uri[len(self.scheme) :], resolves
+
+    def tls_context(self, context: Any) -> Any:
+        """The context for TLS to the proxy; ``None`` without it."""
+        if self.scheme == "https":
+            return tls_context(True, context)
+        if context is not None:
+            scheme = self.scheme
+            raise ValueError(f"proxy_ssl argument is incompatible with an {scheme}:// proxy")
+        return None
 
     def request(self, target: Target) -> bytes:
         host = f"[{target.host}]" if ":" in target.host else target.host
@@ -275,9 +347,76 @@ def tls_context(secure: bool, context: Any) -> Any:
     return context
 
 
+class InnerIncoming:
+    """The buffer of what has come, of TLS inside TLS."""
+
+    def __init__(self, outer: tuple, inner: Any) -> None:
+        self.tls, self.incoming, _ = outer
+        self.inner = inner
+
+    def write(self, data: bytes) -> None:
+        import ssl
+
+        self.incoming.write(data)
+        try:
+            while plain := self.tls.read(64 << 10):
+                self.inner.write(plain)
+        except ssl.SSLWantReadError:
+            return
+        except ssl.SSLZeroReturnError:
+            pass
+        self.inner.write_eof()
+
+
+class InnerOutgoing:
+    """The buffer of what is to be sent, of TLS inside TLS."""
+
+    def __init__(self, outer: tuple, inner: Any) -> None:
+        self.tls, _, self.outgoing = outer
+        self.inner = inner
+
+    def read(self) -> bytes:
+        data = self.inner.read()
+        if data:
+            self.tls.write(data)
+        return self.outgoing.read()
+
+
+def tls_buffers(context: Any, hostname: str | None, outer: tuple | None) -> tuple:
+    """TLS between two buffers, inside other TLS if there is some."""
+    import ssl
+
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname=hostname)
+    if outer is not None:
+        return tls, InnerIncoming(outer, incoming), InnerOutgoing(outer, outgoing)
+    return tls, incoming, outgoing
+
+
+def in_turn(found: list) -> list:
+    """Addresses as RFC 8305, 4, orders them: families take turns, the preferred one first."""
+    first = [address for address in found if address[0] == found[0][0]]
+    others = [address for address in found if address[0] != found[0][0]]
+    turns = [pair for pair in itertools.zip_longest(first, others)]
+    return [address for pair in turns for address in pair if address is not None]
+
+
+#: How long an attempt to connect has until the next address is tried beside it, in seconds
+#: (RFC 8305, 5).
+NEXT_ATTEMPT = 0.25
+
+
 def first(limit: Any) -> Any:
     """The high-water mark of ``high`` or ``(high, low)``."""
     return limit[0] if isinstance(limit, tuple) else limit
+
+
+def check_unix(path: Any, sock: Any) -> None:
+    """Refuses a Unix socket that is named twice, or not at all."""
+    if path is None and sock is None:
+        raise ValueError("no path and no sock were specified")
+    if path is not None and sock is not None:
+        raise ValueError("path and sock can not be specified at the same time")
 
 
 def tune(sock: socket.socket) -> None:
@@ -301,6 +440,8 @@ def ping_payload(data: Any, taken: Mapping) -> bytes:
             payload = secrets.token_bytes(4)
             if payload not in taken:
                 return payload
+    if not isinstance(data, (str, bytes, bytearray, memoryview)):
+        raise TypeError("data must be str or bytes-like")
     payload = data.encode() if isinstance(data, str) else bytes(data)
     if len(payload) > 125:
         raise ProtocolError(f"a ping has at most 125 bytes, not {len(payload)}")
@@ -310,11 +451,34 @@ def ping_payload(data: Any, taken: Mapping) -> bytes:
 class Connected:
     """What both kinds of connection tell of themselves."""
 
+    #: The server's response to the opening handshake.
+    response: Response
+    #: The subprotocol that the server selected.
+    subprotocol: str | None
+    #: The round trip of the last ping, in seconds; 0 until the first one.
+    latency: float
+    #: Where the connection logs.
+    logger: Any
+
     _is_lost: bool
+    _opening: Opening
+    _id: uuid.UUID | None = None
     #: The Close frames: ``(received, sent, received_first, error, unsent_bytes)``.
     _ending: tuple
     _local: Any
     _remote: Any
+
+    @property
+    def request(self) -> Request:
+        """The request of the opening handshake: ``path`` and ``headers``."""
+        return self._opening.request
+
+    @property
+    def id(self) -> uuid.UUID:
+        """A number of this connection, for logs."""
+        if self._id is None:
+            self._id = uuid.uuid4()
+        return self._id
 
     @property
     def state(self) -> State:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import selectors
 import socket
 import threading
 import time
@@ -50,8 +52,7 @@ class _Pipe:
     def wrap(self, context: Any, hostname: str | None) -> None:
         import ssl
 
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        tls = context.wrap_bio(incoming, outgoing, server_hostname=hostname)
+        tls, incoming, outgoing = _common.tls_buffers(context, hostname, self.tls)
         while True:
             try:
                 tls.do_handshake()
@@ -144,9 +145,10 @@ _attendant = _Attendant()
 class _Pong(threading.Event):
     """Set when a ping is answered, or the connection is closed."""
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __init__(self, connection: ClientConnection, on_close: bool) -> None:
         super().__init__()
         self._connection = connection
+        self._on_close = on_close
         #: The round trip, in seconds, once the ping is answered.
         self.latency: float | None = None
 
@@ -161,6 +163,8 @@ class _Pong(threading.Event):
             if not self._connection._pump(left):
                 # Another thread receives, and takes the pong too.
                 super().wait(left)
+        if self._on_close and self._connection._is_lost:
+            self.set()
         return self.is_set()
 
 
@@ -171,15 +175,12 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
     connection is closed without an error, and raises ``ConnectionClosedError`` otherwise.
     """
 
-    #: The server's response to the opening handshake.
-    response: Response
-    #: The subprotocol that the server selected.
-    subprotocol: str | None
-    #: The round trip of the last ping, in seconds; 0 until the first one.
-    latency: float
+    _timed_out: TimeoutError | None = None
 
     def _set_up(self, sock: socket.socket, opening: Opening, options: dict) -> None:
+        self._opening = opening
         self.response = opening.response
+        self.logger = options.get("logger") or _common.LOGGER
         self.subprotocol = opening.handshake.subprotocol
         self.latency = 0.0
         self._local = sock.getsockname()
@@ -194,7 +195,7 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
     # What the compiled part calls.
 
     def _closed_error(self) -> Exception:
-        return exceptions.closed(self._ending)
+        return exceptions.closed(self._ending, self._timed_out)
 
     def _end_of_iteration(self) -> None:
         error = self._closed_error()
@@ -296,15 +297,16 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         finally:
             self._cork(False)
 
-    def ping(self, data: Any = None) -> _Pong:
+    def ping(self, data: Any = None, *, ack_on_close: bool = False) -> _Pong:
         """Send a ping. Returns an event that is set by the pong; ``wait(timeout)`` waits for it.
+        With ``ack_on_close``, the end of the connection sets it, too.
 
         ``data`` is the payload, at most 125 bytes; a random one by default. Raises
         ``ConcurrencyError`` while a ping with the same payload is unanswered, and
         ``ConnectionClosed``.
         """
         payload = _common.ping_payload(data, self._pings)
-        pong = _Pong(self)
+        pong = _Pong(self, ack_on_close)
         with self._pings_lock:
             if payload in self._pings:
                 raise exceptions.ConcurrencyError(
@@ -325,7 +327,11 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         Raises ``ProtocolError`` for a code or a reason that may not be sent.
         """
         _common.check_close(code, reason)
-        self._close(code, reason, self._options["close_timeout"])
+        timeout, begun = self._options["close_timeout"], time.monotonic()
+        self._close(code, reason, timeout)
+        if timeout is not None and time.monotonic() - begun >= timeout:
+            error = TimeoutError(f"the server did not close within {timeout} s")
+            self._timed_out = self._timed_out or error
         _attendant.discard(self)
 
     def abort(self) -> None:
@@ -370,6 +376,8 @@ def connect(
     max_queue: Any = 16,
     ssl: Any = None,
     server_hostname: str | None = None,
+    proxy_ssl: Any = None,
+    proxy_server_hostname: str | None = None,
     sock: socket.socket | None = None,
     unix: str | None = None,
     host: str | None = None,
@@ -405,12 +413,15 @@ def connect(
         "max_queue": _common.first(max_queue),
         "ssl": ssl,
         "server_hostname": server_hostname,
+        "proxy_ssl": proxy_ssl,
+        "proxy_server_hostname": proxy_server_hostname,
         "sock": sock,
         "unix": unix,
         "host": host,
         "port": port,
         "source_address": source_address,
         "spin_us": spin_us,
+        "logger": logger,
     }
     first = target = Target.of(uri)
     _common.tls_context(target.secure, ssl)
@@ -422,20 +433,23 @@ def connect(
             try:
                 return _open(target, options, opening, factory, deadline)
             except exceptions.InvalidStatus as error:
-                location = _common.redirected(uri, error)
-                if location is None or sock is not None:
+                location = _common.redirected(uri, error, options)
+                if location is None:
                     raise
                 uri, target = location, Target.of(location)
     except socket.timeout:
         raise TimeoutError(
-            f"the opening handshake took longer than {deadline.timeout} s"
+            "timed out while waiting for handshake response: it took longer than "
+            f"{deadline.timeout} s"
         ) from None
     raise exceptions.SecurityError(f"more than {_common.REDIRECTS_MAX} redirects")
 
 
-def unix_connect(path: str, uri: str = "ws://localhost/", **options: Any) -> ClientConnection:
+def unix_connect(path: str | None = None, uri: str | None = None, **options: Any) -> ClientConnection:
     """Connect to a server that listens on a Unix socket."""
-    return connect(uri, unix=path, **options)
+    _common.check_unix(path, options.get("sock"))
+    scheme = "wss" if options.get("ssl") else "ws"
+    return connect(uri or f"{scheme}://localhost/", unix=path, **options)
 
 
 def _open(
@@ -445,9 +459,12 @@ def _open(
     factory: type[ClientConnection],
     deadline: _Deadline,
 ) -> ClientConnection:
-    with _socket(target, options, deadline) as sock:
+    sock, proxy = _socket(target, options, deadline)
+    with sock:
         _common.tune(sock)
         pipe = _Pipe(sock, deadline)
+        if proxy is not None:
+            _pass(pipe, proxy, target, options)
         context = _common.tls_context(target.secure, options["ssl"] if target.secure else None)
         if context is not None:
             pipe.wrap(context, options["server_hostname"] or target.host)
@@ -469,9 +486,12 @@ def _open(
     return connection
 
 
-def _socket(target: Target, options: dict, deadline: _Deadline) -> socket.socket:
+def _socket(
+    target: Target, options: dict, deadline: _Deadline
+) -> tuple[socket.socket, Proxy | None]:
+    """A socket to the server, or to a proxy that is to be asked."""
     if options["sock"] is not None:
-        return options["sock"]
+        return options["sock"], None
     if options["unix"] is not None:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -480,30 +500,77 @@ def _socket(target: Target, options: dict, deadline: _Deadline) -> socket.socket
         except BaseException:
             sock.close()
             raise
-        return sock
+        return sock, None
     host = options["host"] or target.host
     port = options["port"] or target.port
     source = options["source_address"]
     uri = None if options["host"] else _common.find_proxy(target, options["proxy"])
     if uri is None:
-        return socket.create_connection((host, port), deadline.left(), source)
+        return _dial(host, port, source, deadline), None
     proxy = Proxy(uri)
+    proxy.tls_context(options["proxy_ssl"])
     if proxy.is_socks:
-        return _dial_socks(proxy, host, port, deadline)
-    sock = socket.create_connection((proxy.host, proxy.port), deadline.left(), source)
+        return _dial_socks(proxy, host, port, deadline), None
+    return _dial(proxy.host, proxy.port, source, deadline), proxy
+
+
+def _pass(pipe: _Pipe, proxy: Proxy, target: Target, options: dict) -> None:
+    """Asks a proxy to connect to the server."""
+    context = proxy.tls_context(options["proxy_ssl"])
+    if context is not None:
+        pipe.wrap(context, options["proxy_server_hostname"] or proxy.host)
+    pipe.send(proxy.request(target))
+    received = b""
+    while not proxy.check(received):
+        data = pipe.recv()
+        if not data:
+            raise exceptions.InvalidMessage("the proxy closed the connection")
+        received += data
+
+
+def _dial(host: str, port: int, source: Any, deadline: _Deadline) -> socket.socket:
+    """Connects to the address of a host that answers first (RFC 8305)."""
+    left = _common.in_turn(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    failure: OSError = OSError(f"{host} has no address")
+    attempts: set[socket.socket] = set()
     try:
-        sock.sendall(proxy.request(target))
-        received = b""
-        while not proxy.check(received):
-            sock.settimeout(deadline.left())
-            data = sock.recv(_BYTES)
-            if not data:
-                raise exceptions.InvalidMessage("the proxy closed the connection")
-            received += data
-    except BaseException:
-        sock.close()
-        raise
-    return sock
+        while left or attempts:
+            if left:
+                family, kind, protocol, _, address = left.pop(0)
+                sock = socket.socket(family, kind, protocol)
+                attempts.add(sock)
+                try:
+                    sock.setblocking(False)
+                    if source is not None:
+                        sock.bind(source)
+                    sock.connect(address)
+                except BlockingIOError:
+                    pass
+                except OSError as error:
+                    failure = error
+                    attempts.discard(sock)
+                    sock.close()
+                    continue
+            limit = deadline.left()
+            wait = _common.NEXT_ATTEMPT if left else None
+            if limit is not None:
+                wait = limit if wait is None else min(wait, limit)
+            with selectors.DefaultSelector() as selector:
+                for sock in attempts:
+                    selector.register(sock, selectors.EVENT_WRITE)
+                ready = [key.fileobj for key, _ in selector.select(wait)]
+            for sock in ready:
+                attempts.discard(sock)
+                code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if code == 0:
+                    sock.settimeout(limit)
+                    return sock
+                failure = OSError(code, os.strerror(code))
+                sock.close()
+        raise failure
+    finally:
+        for sock in attempts:
+            sock.close()
 
 
 def _dial_socks(proxy: Proxy, host: str, port: int, deadline: _Deadline) -> socket.socket:

@@ -107,8 +107,8 @@ once, each by a client of its own. The node and the clients share all cores.
 
 const ECHO_HELP: &str = "
 echo: as many messages as possible that a server sends back, or as many as arrive at a rate: through
-a service with framing of its own (class A), or through a session, a room and its typed messages (B).
-The same run measures the baseline: a bare server that sends frames of the same size back. The server
+a service with framing of its own (class A), through a session, a room and its typed messages (B),
+or from room to room across two shards (room), without clients. For A and B, the same run measures the baseline: a bare server that sends frames of the same size back. The server
 runs on one core, the clients, which compare every byte, on another.
 ";
 
@@ -272,7 +272,7 @@ const CONNECTIONS: &[Opt] = &[
     Opt {
         name: "seconds",
         value: "S",
-        help: "how long they are held (default 10, heartbeat: 30, soak: 60 at most)",
+        help: "how long they are held (default 10, heartbeat: 30, soak: 3600 at most)",
     },
     Opt { name: "beats", value: "N", help: "heartbeats of a soak (default 86400000)" },
     Opt {
@@ -281,6 +281,11 @@ const CONNECTIONS: &[Opt] = &[
         help: "whether sessions can be resumed (default on)",
     },
     Opt { name: "baseline", value: "on|off", help: "whether the baseline is measured (soak: off)" },
+    Opt {
+        name: "rounds",
+        value: "N",
+        help: "how often baseline and node are measured, in turns (default 3, soak: 1)",
+    },
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
@@ -309,14 +314,26 @@ const REQUESTS: &[Opt] = &[
 ];
 
 const ECHO: &[Opt] = &[
-    Opt { name: "class", value: "A|B", help: "a service (default), or rooms" },
+    Opt {
+        name: "class",
+        value: "A|B|room",
+        help: "a service (default), rooms, or rooms that send to rooms of another shard",
+    },
     Opt {
         name: "frame-bytes",
         value: "N",
         help: "class A: size of a frame with its length of 4 bytes (default 8)",
     },
-    Opt { name: "payload", value: "N", help: "class B: size of a message's data (default 8)" },
-    Opt { name: "connections", value: "N", help: "number of clients (default 1000)" },
+    Opt {
+        name: "payload",
+        value: "N",
+        help: "class B, room: size of a message's data (default 8)",
+    },
+    Opt {
+        name: "connections",
+        value: "N",
+        help: "number of clients, or of pairs of rooms (default 1000)",
+    },
     Opt {
         name: "window",
         value: "N",
@@ -803,7 +820,7 @@ fn run_connections(
                 options.transport = one_of(parser, "transport", connections::Transport::NAMES)?;
             }
             Long("heartbeat") => {
-                options.heartbeat = Duration::from_secs(within(parser, "heartbeat", 0..=86_400)?);
+                options.heartbeat = Duration::from_secs(within(parser, "heartbeat", 0..=21_600)?);
             }
             Long("seconds") => {
                 options.time = Duration::from_secs(within(parser, "seconds", 0..=864_000)?);
@@ -811,6 +828,9 @@ fn run_connections(
             Long("beats") => options.beats = within(parser, "beats", 1..=1_000_000_000_000)?,
             Long("resumable") => options.is_resumable = one_of(parser, "resumable", switch)?,
             Long("baseline") => options.has_baseline = one_of(parser, "baseline", switch)?,
+            Long("rounds") if suite != Suite::Soak => {
+                options.rounds = within(parser, "rounds", 1..=1000)?;
+            }
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
             Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),

@@ -50,7 +50,12 @@ fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Re
     match &*command.to_string_lossy() {
         "bench" => bench::run(parser, out),
         "load" => load::run(parser, "playfield", out),
-        "schema" => schema::run(parser, "playfield", out),
+        "schema" => {
+            let none = |_| {
+                Err(io::Error::other("this program has no rooms: say a node's URL and a room type"))
+            };
+            schema::run(parser, "playfield", none, out)
+        }
         "help" | "-h" | "--help" => Ok(out.write_all(HELP.as_bytes())?),
         other => {
             Err(Usage(format!("unknown command {other:?}; use bench, load, schema or help")).into())

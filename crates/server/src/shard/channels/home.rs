@@ -65,6 +65,7 @@ impl Delivery {
                 let past = self.channels.home.past(&name, since, max, self.channels.now);
                 self.mail_channel(shard, ChannelMail::History { connection, request, kind, past });
             }
+            ChannelMail::RelieveHistories => self.channels.home.relieve(self.channels.now),
             ChannelMail::Subscribed { connection, serial, name, session, start } => {
                 self.subscribed(connection, serial, &name, session, start);
             }
@@ -117,7 +118,13 @@ impl Delivery {
     #[cold]
     fn refuse_publication(&mut self, name: &str, error: &Error) {
         self.counters.publications_refused += 1;
-        log::warn!("a publication in the channel {:?} is refused: {error}", excerpt(name, 64));
+        if self.publications_logged.is_due(error.code(), self.channels.now) {
+            log::warn!(
+                "a publication in the channel {:?} is refused: {error}. Further ones like it are \
+                 only counted for a minute",
+                excerpt(name, 64)
+            );
+        }
     }
 
     fn begin(
@@ -154,6 +161,9 @@ impl Delivery {
         let rule: Arc<ChannelRule> = Arc::clone(self.node.channel_rule(name)?);
         let now = self.channels.now;
         let published = self.channels.home.publish(name, &rule, creator, publication, now);
+        if let Some(shard) = self.channels.home.overfull() {
+            self.mail_channel(shard, ChannelMail::RelieveHistories);
+        }
         match published.map_err(|full| self.too_many_channels(full))? {
             Published::To(channel, publication) => {
                 self.counters.publications += 1;

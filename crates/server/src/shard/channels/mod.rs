@@ -125,6 +125,8 @@ pub(crate) enum ChannelMail {
     },
     /// To the session's shard: what became of its publication.
     Published { connection: ConnectionKey, request: RequestNumber, offset: Result<u64, Error> },
+    /// To another home: all channels keep too much, and those there more than an equal part.
+    RelieveHistories,
     /// To shards with subscribers: a change of the members.
     Change { channel: u64, change: Arc<Change> },
     /// To the home: a session asks for the members.

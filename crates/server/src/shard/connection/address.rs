@@ -12,9 +12,7 @@ use crate::proxy::Client;
 use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
-
-/// How often a shard logs that connections are refused because of the same setting.
-const REFUSED_LOG_PERIOD: Duration = Duration::from_secs(60);
+use crate::shard::log_limit::LogLimit;
 
 /// How often a shard logs that a proxy did not name a client.
 const UNNAMED_LOG_PERIOD: Duration = Duration::from_secs(60);
@@ -48,14 +46,14 @@ impl Unnamed {
 /// Connections that were refused because there are too many, for the log.
 #[derive(Default)]
 pub(crate) struct TurnedAway {
-    /// For each setting that was reached: before this, the log does not say it again.
-    logs_at: Vec<(&'static str, Duration)>,
+    /// The settings that were reached.
+    logged: LogLimit<&'static str>,
 }
 
 impl TurnedAway {
     /// Logs that this setting was reached by a connection from an address.
     pub(crate) fn note(&mut self, setting: &'static str, ip: IpAddr, now: Duration) {
-        if self.is_news(setting, now) {
+        if self.logged.is_due(setting, now) {
             log::warn!(
                 "{setting}: a connection from {ip} is refused. Further ones are only counted for a \
                  minute"
@@ -65,22 +63,12 @@ impl TurnedAway {
 
     /// Logs that a session ended with its connection because of this setting.
     pub(crate) fn note_away(&mut self, setting: &'static str, now: Duration) {
-        if self.is_news(setting, now) {
+        if self.logged.is_due(setting, now) {
             log::warn!(
                 "{setting}: a session ends with its connection, and its client can't resume it. \
                  Further ones are only counted for a minute"
             );
         }
-    }
-
-    /// Whether the log has not said it within a minute.
-    fn is_news(&mut self, setting: &'static str, now: Duration) -> bool {
-        if self.logs_at.iter().any(|(of, at)| *of == setting && now < *at) {
-            return false;
-        }
-        self.logs_at.retain(|(of, _)| *of != setting);
-        self.logs_at.push((setting, now + REFUSED_LOG_PERIOD));
-        true
     }
 }
 
@@ -161,25 +149,5 @@ impl Shard {
             } += 1;
         }
         taken
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{REFUSED_LOG_PERIOD, TurnedAway};
-    use std::time::Duration;
-
-    #[test]
-    fn refused_connections_are_logged_once_a_period_for_each_setting() {
-        let mut log = TurnedAway::default();
-        let now = Duration::from_secs(5);
-        assert!(log.is_news("connections_max", now));
-        assert!(!log.is_news("connections_max", now));
-        assert!(log.is_news("handshakes_max", now));
-        let later = now + REFUSED_LOG_PERIOD;
-        assert!(!log.is_news("connections_max", later - Duration::from_nanos(1)));
-        assert!(log.is_news("connections_max", later));
-        assert!(!log.is_news("connections_max", later));
-        assert_eq!(log.logs_at.len(), 2);
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod share;
 pub(crate) mod timeouts;
 pub(crate) mod transport;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use playfield_session::Passage;
@@ -31,6 +32,10 @@ use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::slab::Slab;
+
+/// Of the connections that something is written to, one in this many is the one that has waited
+/// longest.
+const OLDEST_EVERY: u32 = 4;
 
 /// One connection. While it is idle it owns no buffer.
 pub(crate) struct Connection {
@@ -285,7 +290,9 @@ impl Connection {
 pub(crate) struct Connections {
     slab: Slab<OfConnection, Connection>,
     buffers: Buffers,
-    dirty: Vec<ConnectionKey>,
+    dirty: VecDeque<ConnectionKey>,
+    /// Counts those that were taken out to be written.
+    written: u32,
     /// With more bytes unsent than this, patches and snapshots wait.
     high_bytes: usize,
     /// How many messages were appended.
@@ -296,8 +303,8 @@ pub(crate) struct Connections {
 
 impl Connections {
     pub(crate) fn new(resume_bytes_max: usize, high_bytes: usize) -> Self {
-        let (slab, buffers, dirty) = (Slab::new(), Buffers::default(), Vec::new());
-        Self { slab, buffers, dirty, high_bytes, messages_out: 0, resume_bytes_max }
+        let (slab, buffers, dirty) = (Slab::new(), Buffers::default(), VecDeque::new());
+        Self { slab, buffers, dirty, written: 0, high_bytes, messages_out: 0, resume_bytes_max }
     }
 
     pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
@@ -307,7 +314,7 @@ impl Connections {
         connection.slot = NO_SLOT;
         let key = self.slab.insert(connection);
         if is_dirty {
-            self.dirty.push(key);
+            self.dirty.push_back(key);
         }
         key
     }
@@ -383,7 +390,7 @@ impl Connections {
         }
         if !connection.dirty {
             connection.dirty = true;
-            self.dirty.push(key);
+            self.dirty.push_back(key);
         }
     }
 
@@ -419,7 +426,7 @@ impl Connections {
         let bytes = (connection.waiting_bytes as usize + after).saturating_sub(before);
         connection.waiting_bytes = narrowed(bytes);
         if !std::mem::replace(&mut connection.dirty, true) {
-            self.dirty.push(key);
+            self.dirty.push_back(key);
         }
     }
 
@@ -495,7 +502,7 @@ impl Connections {
             if connection.held {
                 // Nothing is written, but what it holds is counted.
                 if !std::mem::replace(&mut connection.dirty, true) {
-                    self.dirty.push(key);
+                    self.dirty.push_back(key);
                 }
             } else {
                 self.messages_out += 1;
@@ -552,7 +559,7 @@ impl Connections {
         target.take_transport(&mut moving);
         if target.unsent() > 0 && !target.dirty {
             target.dirty = true;
-            self.dirty.push(to);
+            self.dirty.push_back(to);
         }
         self.buffers.give_outbox(old);
     }
@@ -567,15 +574,18 @@ impl Connections {
         self.buffers.give_outbox(outbox);
     }
 
-    /// Takes the next connection that has something to be written.
+    /// Takes the next connection that has something to be written: the newest, and now and then the
+    /// oldest, which would wait for ever otherwise if each turn adds more than it writes.
     pub(crate) fn next_dirty(&mut self) -> Option<ConnectionKey> {
-        while let Some(key) = self.dirty.pop() {
+        loop {
+            self.written = self.written.wrapping_add(1);
+            let is_oldest = self.written.is_multiple_of(OLDEST_EVERY);
+            let key = if is_oldest { self.dirty.pop_front() } else { self.dirty.pop_back() }?;
             if let Some(connection) = self.slab.get_mut(key) {
                 connection.dirty = false;
                 return Some(key);
             }
         }
-        None
     }
 
     /// The bytes to write.
@@ -623,7 +633,7 @@ fn fill(
     connection: &mut Connection,
     key: ConnectionKey,
     buffers: &mut Buffers,
-    dirty: &mut Vec<ConnectionKey>,
+    dirty: &mut VecDeque<ConnectionKey>,
     write: impl FnOnce(&mut Vec<u8>) -> bool,
 ) -> bool {
     fill_outbox(&mut connection.outbox, key, buffers, (&mut connection.dirty, dirty), write)
@@ -636,7 +646,7 @@ fn fill_outbox(
     outbox: &mut Option<Box<Outbox>>,
     key: ConnectionKey,
     buffers: &mut Buffers,
-    (is_dirty, dirty): (&mut bool, &mut Vec<ConnectionKey>),
+    (is_dirty, dirty): (&mut bool, &mut VecDeque<ConnectionKey>),
     write: impl FnOnce(&mut Vec<u8>) -> bool,
 ) -> bool {
     let out = &mut outbox.get_or_insert_with(|| buffers.outbox()).bytes;
@@ -649,7 +659,7 @@ fn fill_outbox(
         buffers.give_outbox(outbox.take());
     } else if !*is_dirty {
         *is_dirty = true;
-        dirty.push(key);
+        dirty.push_back(key);
     }
     kept
 }
@@ -694,6 +704,28 @@ mod tests {
         append(&mut connections, key, b"not this", false);
         assert_eq!(connections.get(key).unwrap().outbox_capacity(), 0);
         assert_eq!(connections.next_dirty(), None);
+    }
+
+    #[test]
+    fn who_has_waited_longest_is_written_to_even_if_others_always_have_more() {
+        let mut connections = Connections::new(1000, 1 << 16);
+        let oldest = connections.insert(connection());
+        let others: Vec<_> = (0..8).map(|_| connections.insert(connection())).collect();
+        append(&mut connections, oldest, b"welcome", true);
+        let mut newest = 0;
+        for turn in 0.. {
+            for key in &others {
+                append(&mut connections, *key, b"patch", true);
+            }
+            // There is time for two of them.
+            let written = [connections.next_dirty(), connections.next_dirty()];
+            newest += usize::from(written.contains(&others.last().copied()));
+            if written.contains(&Some(oldest)) {
+                break;
+            }
+            assert!(turn < 2);
+        }
+        assert!(newest >= 1, "the output of this turn mostly comes first");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::shard::channels::payload_of;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connections, Kind};
 use crate::shard::delivery::Delivery;
+use crate::shard::devices::withdrawal::Unanswered;
 use crate::shard::devices::{DeviceMail, ShardDevices, target};
 use crate::shard::keys::ConnectionKey;
 
@@ -91,7 +92,15 @@ impl Delivery {
     pub(in crate::shard) fn push_to_devices(&mut self, Push { to, payload }: Push) {
         if let Err(error) = self.try_push(&to, payload_of(payload)) {
             self.counters.pushes_refused += 1;
-            log::warn!("a room can't push to {to:?}: {error}");
+            if error.code() == ErrorCode::UnknownDevice {
+                // A room does not see which devices there are.
+                log::debug!("a room can't push to {to:?}: {error}");
+            } else if self.pushes_logged.is_due(error.code(), self.channels.now) {
+                log::warn!(
+                    "a room can't push to {to:?}: {error}. Further ones like it are only counted \
+                     for a minute"
+                );
+            }
         }
     }
 
@@ -127,10 +136,10 @@ impl ShardDevices {
     ) -> bool {
         let connection = connections.get_mut(key);
         let Some(own) = connection.and_then(|of| of.device.as_deref_mut()) else { return false };
-        let Some(at) = own.unanswered.iter().position(|(of, _)| *of == number) else {
+        let Some(at) = own.unanswered.iter().position(|of| of.number == number) else {
             return false;
         };
-        let (_, deadline) = own.unanswered.swap_remove(at);
+        let Unanswered { deadline, .. } = own.unanswered.swap_remove(at);
         self.deadlines.remove(&(deadline, number));
         node.asks.answer(number, answer);
         true
@@ -213,6 +222,9 @@ impl Shard {
             }
             let write = |_: Format, out: &mut Vec<u8>| out.extend_from_slice(body);
             self.delivery.connections.write(key, Kind::Counted(None), write);
+            if asks.is_some() {
+                self.note_request(key);
+            }
         }
     }
 
@@ -231,7 +243,7 @@ impl Shard {
             return false;
         }
         let deadline = self.now.saturating_add(wait);
-        own.unanswered.push((ask, deadline));
+        own.unanswered.push(Unanswered { number: ask, deadline, message: 0 });
         self.delivery.devices.deadlines.insert((deadline, ask), key);
         true
     }
@@ -250,8 +262,12 @@ impl Shard {
         {
             let ((_, number), key) = entry.remove_entry();
             let connection = self.delivery.connections.get_mut(key);
-            if let Some(own) = connection.and_then(|of| of.device.as_deref_mut()) {
-                own.unanswered.retain(|(of, _)| *of != number);
+            if let Some(own) = connection.and_then(|of| of.device.as_deref_mut())
+                && let Some(at) = own.unanswered.iter().position(|of| of.number == number)
+            {
+                let Unanswered { message, .. } = own.unanswered.swap_remove(at);
+                own.expired.push(message);
+                self.withdraw_expired(key);
             }
             self.delivery.counters.commands_unanswered += 1;
             let text = "the device did not answer in time";

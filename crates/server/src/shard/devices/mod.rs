@@ -7,6 +7,7 @@
 mod commands;
 mod registration;
 mod silence;
+mod withdrawal;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use playfield_channel::Payload;
 use playfield_device::Device;
 
+use self::withdrawal::Unanswered;
 use crate::shard::keys::ConnectionKey;
 
 /// The devices of a shard.
@@ -36,8 +38,10 @@ pub(crate) struct ShardDevices {
 pub(crate) struct OwnDevice {
     pub(crate) device: Arc<Device>,
     is_silent: bool,
-    /// The requests that it has not answered, and their deadlines.
-    unanswered: Vec<(u64, Duration)>,
+    /// The requests that it has not answered.
+    unanswered: Vec<Unanswered>,
+    /// The counted messages that are requests whose time is over, and that it may not have received.
+    expired: Vec<u64>,
 }
 
 impl OwnDevice {

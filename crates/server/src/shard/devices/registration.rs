@@ -16,6 +16,7 @@ use crate::service::Closed;
 use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connections, Kind};
+use crate::shard::devices::withdrawal::Unanswered;
 use crate::shard::devices::{DeviceMail, OwnDevice, ShardDevices, target};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
@@ -68,8 +69,12 @@ impl ShardDevices {
         self.posts.push_back((place.shard, DeviceMail::Begun { connection: key }));
         let device = registered.device;
         fleet.call(|fleet| fleet.registered(&device));
-        connection.device =
-            Some(Box::new(OwnDevice { device, is_silent: false, unanswered: Vec::new() }));
+        connection.device = Some(Box::new(OwnDevice {
+            device,
+            is_silent: false,
+            unanswered: Vec::new(),
+            expired: Vec::new(),
+        }));
         Ok(registered.replaced.is_none())
     }
 }
@@ -214,9 +219,9 @@ impl Shard {
     pub(in crate::shard) fn end_device(&mut self, key: ConnectionKey, why: Gone) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(own) = connection.device.take() else { return };
-        let OwnDevice { device, is_silent, unanswered } = *own;
+        let OwnDevice { device, is_silent, unanswered, .. } = *own;
         let node = Arc::clone(&self.delivery.node);
-        for (number, deadline) in unanswered {
+        for Unanswered { number, deadline, .. } in unanswered {
             self.delivery.devices.deadlines.remove(&(deadline, number));
             node.asks.answer(number, Err(device_gone()));
         }

@@ -66,21 +66,21 @@ impl Shard {
                 if tickets_only && !self.is_open_to_ticket_holders(key, &message) {
                     return;
                 }
-                self.handle_message(key, format, message);
+                self.handle_message(key, format, &message);
             }
             Err(error) => self.fail(key, ErrorCode::BadMessage, &error.to_string()),
         }
     }
 
     #[inline]
-    fn handle_message(&mut self, key: ConnectionKey, format: Format, message: ClientMessage<'_>) {
-        self.visit.did(work(&message));
-        match message {
-            ClientMessage::Request { room, request, message, payload } => {
-                self.handle_user_message(key, room, &message, payload, Some(request));
+    fn handle_message(&mut self, key: ConnectionKey, format: Format, message: &ClientMessage<'_>) {
+        self.visit.did(work(message));
+        match *message {
+            ClientMessage::Request { room, request, ref message, payload } => {
+                self.handle_user_message(key, room, message, payload, Some(request));
             }
-            ClientMessage::Send { room, message, payload } => {
-                self.handle_user_message(key, room, &message, payload, None);
+            ClientMessage::Send { room, ref message, payload } => {
+                self.handle_user_message(key, room, message, payload, None);
             }
             ClientMessage::Ack { received } => self.acknowledged(key, received),
             ClientMessage::Resync { room } => {
@@ -102,63 +102,65 @@ impl Shard {
             ClientMessage::Pong { nonce } => self.ponged(key, nonce),
             ClientMessage::Goodbye => self.let_go(key),
             ClientMessage::Hello(_) => self.fail(key, ErrorCode::HelloExpected, "a second hello"),
-            ClientMessage::Join { request, room } => {
+            ClientMessage::Join { request, ref room } => {
                 if self.is_new_request(key, request) {
-                    if is_ticket(&room) {
-                        self.join_by_ticket(key, request, &room);
+                    if is_ticket(room) {
+                        self.join_by_ticket(key, request, room);
                     } else {
-                        self.join(key, request, JoinTarget::Room(room.into_owned()), None);
+                        self.join(key, request, JoinTarget::Room(room.to_string()), None);
                     }
                 }
             }
-            ClientMessage::JoinByKey { request, room_type, key: room_key } => {
-                if let Some(room_type) = self.known_type(key, request, &room_type) {
-                    self.join(
-                        key,
-                        request,
-                        JoinTarget::Key(room_type, room_key.into_owned()),
-                        None,
-                    );
+            ClientMessage::JoinByKey { request, ref room_type, key: ref room_key } => {
+                if let Some(room_type) = self.known_type(key, request, room_type) {
+                    self.join(key, request, JoinTarget::Key(room_type, room_key.to_string()), None);
                 }
             }
-            ClientMessage::Create { request, room_type, private, code, key: room_key, options } => {
+            ClientMessage::Create {
+                request,
+                ref room_type,
+                private,
+                code,
+                key: ref room_key,
+                options,
+            } => {
                 let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
-                if let Some(spec) = self.spec(key, request, &room_type, &wanted) {
+                if let Some(spec) = self.spec(key, request, room_type, &wanted) {
                     self.join(key, request, JoinTarget::New(spec), None);
                 }
             }
-            ClientMessage::JoinOrCreate { request, room_type, key: room_key, options } => {
+            ClientMessage::JoinOrCreate { request, ref room_type, key: ref room_key, options } => {
                 let (private, code) = (false, false);
                 let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
-                if let Some(spec) = self.spec(key, request, &room_type, &wanted) {
+                if let Some(spec) = self.spec(key, request, room_type, &wanted) {
                     self.join(key, request, JoinTarget::Any(spec), None);
                 }
             }
-            ClientMessage::List { request, room_type, filter, limit } => {
-                self.list(key, request, room_type.as_deref(), &filter, limit);
+            ClientMessage::List { request, ref room_type, ref filter, limit } => {
+                self.list(key, request, room_type.as_deref(), filter, limit);
             }
-            ClientMessage::Schema { request, room_type } => {
-                self.tell_schema(key, request, &room_type);
+            ClientMessage::Schema { request, ref room_type } => {
+                self.tell_schema(key, request, room_type);
             }
-            ClientMessage::Subscribe { request, channel, since, presence } => {
-                self.subscribe(key, request, &channel, since, presence);
+            ClientMessage::Subscribe { request, ref channel, since, presence } => {
+                self.subscribe(key, request, channel, since, presence);
             }
             ClientMessage::Unsubscribe { channel } => self.unsubscribe(key, channel),
-            ClientMessage::Publish { request, channel, payload } => {
-                self.publish(key, request, &channel, payload);
+            ClientMessage::Publish { request, ref channel, payload } => {
+                self.publish(key, request, channel, payload);
             }
-            ClientMessage::Members { request, channel } => {
-                self.ask_members(key, request, &channel);
+            ClientMessage::Members { request, ref channel } => {
+                self.ask_members(key, request, channel);
             }
-            ClientMessage::History { request, channel, since, limit } => {
-                self.ask_history(key, request, &channel, since, limit);
+            ClientMessage::History { request, ref channel, since, limit } => {
+                self.ask_history(key, request, channel, since, limit);
             }
-            ClientMessage::Register { request, device, metadata, tags } => {
-                self.register(key, request, &device, metadata, tags);
+            ClientMessage::Register { request, ref device, ref metadata, ref tags } => {
+                self.register(key, request, device, metadata.clone(), tags.clone());
             }
             ClientMessage::Report { request, payload } => self.report(key, request, payload),
-            ClientMessage::Answer { command, error, payload } => {
-                self.answer_command(key, command, error, payload);
+            ClientMessage::Answer { command, ref error, payload } => {
+                self.answer_command(key, command, error.clone(), payload);
             }
         }
     }

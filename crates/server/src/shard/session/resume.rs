@@ -17,7 +17,9 @@ use crate::auth::Identity;
 use crate::shard::connection::transport::Input;
 use crate::shard::connection::{Connection, Phase};
 use crate::shard::keys::{ConnectionKey, Seat};
+use crate::shard::lines::{End, Host};
 use crate::shard::mail::ShardMail;
+use crate::shard::pacing::Part;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
 use crate::shard::session::allowance::Rate;
@@ -28,10 +30,6 @@ use crate::shard::{Shard, SocketChange};
 
 /// How long a client waits for its session while that is on the way to another shard.
 const ON_ITS_WAY_MAX: Duration = Duration::from_millis(200);
-
-/// How long sessions are resumed in one turn. What their clients missed comes later, in a turn of
-/// their own.
-const RESUMPTION_PER_TURN: Duration = Duration::from_millis(5);
 
 /// How often to look whether a session that is over has left its rooms.
 const PARTING_RETRY: Duration = Duration::from_secs(1);
@@ -74,13 +72,20 @@ impl Shard {
         self.coming_back.push(key);
     }
 
-    /// Gives clients that came back their sessions, or new ones.
+    /// Gives clients that came back their sessions, or new ones, as long as there is time. What
+    /// they missed comes later, in a turn of their own.
     pub(in crate::shard) fn resume_sessions(&mut self) {
-        let began = self.stopwatch.read();
-        let mut waiting = std::mem::take(&mut self.coming_back).into_iter();
-        while self.stopwatch.read().saturating_sub(began) < RESUMPTION_PER_TURN
-            && let Some(key) = waiting.next()
+        for key in std::mem::take(&mut self.coming_back) {
+            if let Some(connection) = self.delivery.connections.get(key) {
+                let host = Host(Arc::clone(connection.tally.address()));
+                self.coming_back_lines.push(host, End::Front, key);
+            }
+        }
+        self.begin_part(Part::Returns);
+        while !self.is_part_over()
+            && let Some(key) = self.coming_back_lines.next()
         {
+            let began = self.stopwatch.read();
             let Some(connection) = self.delivery.connections.get_mut(key) else { continue };
             let Some(departure) = connection.departure.take() else { continue };
             let Departure { purpose: Purpose::Resume(comeback), .. } = *departure else { continue };
@@ -89,7 +94,6 @@ impl Shard {
             if self.delivery.node.away.shard_of(session, home) != here {
                 self.send_to_session(key, comeback);
             } else if let Some(place) = self.by_session.get(session, &self.delivery.connections) {
-                let began = self.stopwatch.read();
                 self.resume(key, place, *comeback);
                 self.charge_since(place, began);
             } else if home != here && self.now < comeback.at + ON_ITS_WAY_MAX {
@@ -97,8 +101,10 @@ impl Shard {
             } else {
                 self.open_instead(key, comeback.opening);
             }
+            let took = self.stopwatch.read().saturating_sub(began);
+            self.coming_back_lines.took(took);
         }
-        self.coming_back.extend(waiting);
+        self.end_part();
     }
 
     /// Opens a new session for a client whose session is over.
@@ -190,6 +196,7 @@ impl Shard {
         let Some(resumption) = session.resumption.as_mut() else { return };
         resumption.renew(token);
         resumption.returned_at = at.into();
+        // What the client has received was acknowledged; the rest is sent again.
         let gone = resumption.log.gone();
         resumption.presence = Presence::Returning(Box::new(Returning {
             received,
@@ -202,6 +209,8 @@ impl Shard {
         }));
         let resumed = Resumed { received: resumption.received.acknowledge(), lost };
         let token = resumption.signed_token(number, &self.delivery.node.tokens);
+        self.expire_commands();
+        self.withdraw_expired(key);
         self.delivery.counters.sessions_resumed += 1;
         self.delivery.counters.messages_lost += messages_lost;
         self.welcome(key, number, token, Some(resumed));

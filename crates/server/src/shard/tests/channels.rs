@@ -6,7 +6,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::listener::{Listener, QUEUE, Say, Told};
 use super::world::World;
-use playfield_channel::home_of;
+use playfield_channel::{Payload, Publication, home_of};
 use playfield_state::Data;
 
 const SHARDS: usize = 3;
@@ -590,6 +590,84 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     ann.told(&mut world);
     ann.subscribe_from(&mut world, "chat:a", Some(Position { epoch: 0, offset: 0 }));
     assert_eq!(ann.offsets(&mut world), [2, 3], "channel_history_bytes_max");
+}
+
+/// How many publications a channel keeps.
+fn kept(world: &mut World, listener: &mut Listener, channel: &str) -> usize {
+    listener.told(world);
+    listener.ask_history(world, channel, 0, 0);
+    match &listener.told(world)[..] {
+        [Told::History { publications, .. }] => publications.len(),
+        told => panic!("{told:?}"),
+    }
+}
+
+fn evicted(world: &mut World) -> (u64, u64) {
+    let counters = (0..SHARDS).map(|shard| world.counters(shard));
+    counters.fold((0, 0), |(by_node, by_address), counters| {
+        let of_address = counters.history_evicted_by_address;
+        (by_node + counters.history_evicted, by_address + of_address)
+    })
+}
+
+#[test]
+fn one_address_takes_no_history_from_the_channels_of_others() {
+    let settings = [("channel_history_bytes_max", "9000"), ("trusted_addresses", "")];
+    // Its channels are spread over the shards, or all have the same home.
+    for home in [None, Some(0)] {
+        let mut world = World::new(SHARDS, &settings);
+        let mut ann = Listener::packed(&mut world, 1, "ann");
+        let mut hog = Listener::at([10, 0, 0, 2], &mut world, 0, "hog", false, Format::Packed);
+        let mine: Vec<_> = (0..SHARDS as u16).map(|home| channel("chat", home)).collect();
+        for value in ["1", "2", "3"] {
+            mine.iter().for_each(|name| ann.publish(&mut world, name, value));
+        }
+        let is_there = |name: &String| home.is_none_or(|home| home_of(name, SHARDS) == home);
+        let names = (0..).map(|number| format!("chat:hog{number}")).filter(is_there);
+        // Many small channels, and then a few that are larger than hers.
+        let names: Vec<_> = names.take(40).collect();
+        for name in names.iter().chain(std::iter::repeat_n(&names[0], 60)) {
+            hog.publish(&mut world, name, "1");
+        }
+        let count: Vec<_> = mine.iter().map(|name| kept(&mut world, &mut ann, name)).collect();
+        assert_eq!(count, [3, 3, 3], "{home:?}");
+        // Nor from those that come later.
+        for name in &mine {
+            let name = format!("{name}new");
+            ann.publish(&mut world, &name, "1");
+            assert_eq!(kept(&mut world, &mut ann, &name), 1, "{home:?}");
+        }
+        let of_hog = names.iter().map(|name| kept(&mut world, &mut hog, name)).sum::<usize>();
+        assert!((60..90).contains(&of_hog), "{of_hog}");
+        assert_eq!(evicted(&mut world), (100 - of_hog as u64, 0));
+    }
+}
+
+#[test]
+fn the_channels_of_an_address_keep_so_many_bytes_and_not_one_more() {
+    let publication =
+        Publication { offset: 1, user: Some("ann".into()), payload: Payload::json(b"1").unwrap() };
+    for (bytes, expected) in [(0, [3, 2]), (1, [2, 2])] {
+        let max = (5 * publication.memory() - bytes).to_string();
+        let settings =
+            [("channel_history_bytes_per_address_max", &*max), ("trusted_addresses", "")];
+        let mut world = World::new(SHARDS, &settings);
+        let mut ann = Listener::packed(&mut world, 0, "ann");
+        let mut bob = Listener::at([10, 0, 0, 2], &mut world, 1, "bob", false, Format::Packed);
+        let of_bob = channel("chat", 2);
+        bob.publish(&mut world, &of_bob, "1");
+        // Both have the same home.
+        let names = [channel("chat", 1), channel("short", 1)];
+        for name in [0, 0, 1, 1, 0] {
+            ann.publish(&mut world, &names[name], "1");
+        }
+        let count = [0, 1].map(|name| kept(&mut world, &mut ann, &names[name]));
+        assert_eq!(count, expected);
+        assert_eq!(evicted(&mut world), (0, bytes as u64));
+        // He may publish in her channels, and that takes nothing of his.
+        bob.publish(&mut world, &names[0], "1");
+        assert_eq!(kept(&mut world, &mut bob, &of_bob), 1);
+    }
 }
 
 #[test]

@@ -219,6 +219,53 @@ fn one_that_comes_back_gets_each_command_once() {
     assert_eq!(push(&mut world, "lamp", "4").unwrap_err().code(), ErrorCode::UnknownDevice);
 }
 
+/// The payloads of the commands that a device has heard.
+fn commands<'a>(told: &'a [Told]) -> Vec<&'a str> {
+    let payload = |told: &'a Told| match told {
+        Told::Command { payload, .. } => payload.as_str(),
+        other => panic!("{other:?}"),
+    };
+    told.iter().map(payload).collect()
+}
+
+#[test]
+fn a_request_whose_time_is_over_is_not_carried_out_later() {
+    for format in Format::ALL {
+        let mut world = World::new(2, &[]);
+        let mut lamp = Gadget::new(&mut world, 0, format, "ann");
+        lamp.register(&mut world, "lamp", &[]);
+        // Its connection fails, and the node does not know that: what it sends gets lost.
+        let heard = lamp.told(&mut world);
+        assert_eq!(heard, []);
+        let on_its_way = request(&mut world, "lamp", "0", 300);
+        push(&mut world, "lamp", "1").unwrap();
+        world.vanish(lamp.client);
+        let first = request(&mut world, "lamp", "2", 500);
+        push(&mut world, "lamp", "3").unwrap();
+        let second = request(&mut world, "lamp", "4", 600);
+        let mut third = request(&mut world, "lamp", "5", 5000);
+        world.wait(601);
+        for given_up in [on_its_way, first, second] {
+            assert_eq!(code(given_up), ErrorCode::Timeout);
+        }
+        assert_eq!(world.counters(0).commands_withdrawn, 2, "of the first it does not know");
+        lamp.connect(&mut world, 1);
+        assert!(lamp.is_resumed);
+        let told = lamp.told(&mut world);
+        assert_eq!(commands(&told), ["1", "3", "5"]);
+        assert_eq!(world.counters(0).commands_withdrawn, 3);
+        lamp.answer(&mut world, asked(&told[2..]), Ok("50"));
+        assert_eq!(third.try_recv().unwrap(), Ok(b"50".to_vec()));
+        // The counts of both ends agree.
+        push(&mut world, "lamp", "6").unwrap();
+        lamp.vanish(&mut world);
+        push(&mut world, "lamp", "7").unwrap();
+        lamp.connect(&mut world, 0);
+        assert!(lamp.is_resumed);
+        assert_eq!(lamp.told(&mut world), [pushed("6"), pushed("7")]);
+    }
+}
+
 #[test]
 fn one_that_is_silent_is_noticed_once_and_so_is_its_return() {
     let settings = FleetSettings::new().silent_ms(2000);

@@ -93,6 +93,7 @@ pub(super) struct Listener {
     pub(super) format: Format,
     pub(super) is_websocket: bool,
     name: &'static str,
+    address: [u8; 4],
     pub(super) session: u64,
     token: Vec<u8>,
     received: u64,
@@ -117,11 +118,24 @@ impl Listener {
         is_websocket: bool,
         format: Format,
     ) -> Self {
+        Self::at([10, 0, 0, 1], world, shard, name, is_websocket, format)
+    }
+
+    /// Connects from an address.
+    pub(super) fn at(
+        address: [u8; 4],
+        world: &mut World,
+        shard: usize,
+        name: &'static str,
+        is_websocket: bool,
+        format: Format,
+    ) -> Self {
         let mut listener = Self {
             client: 0,
             format,
             is_websocket,
             name,
+            address,
             session: 0,
             token: Vec::new(),
             received: 0,
@@ -144,7 +158,7 @@ impl Listener {
 
     /// Connects, comes back to its session, and subscribes again to what it wants.
     pub(super) fn connect(&mut self, world: &mut World, shard: usize) {
-        self.client = world.connect(shard);
+        self.client = world.connect_from(self.address, shard);
         self.asked.clear();
         if self.is_websocket {
             world.upgrade(self.client, self.format);

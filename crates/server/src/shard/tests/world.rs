@@ -1,6 +1,6 @@
 //! Shards, clients and the wires between them, in one thread and in simulated time.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -56,8 +56,8 @@ pub(super) struct World {
     peers: Vec<Peer>,
     /// HTTP requests that were handed in and not looked at.
     orders: UnboundedReceiver<Order>,
-    /// By shard, connections whose last visit was too short for what they have sent.
-    unfinished: Vec<Vec<ConnectionKey>>,
+    /// By shard, connections that wait to be served.
+    queued: Vec<HashSet<ConnectionKey>>,
     /// The shards' own measure of time, in nanoseconds.
     stopwatch: Arc<[AtomicU64; 2]>,
     /// Instead of running until nothing more happens, it takes a few turns, as this number says.
@@ -211,7 +211,7 @@ impl World {
             parcels: (0..shards).map(|_| VecDeque::new()).collect(),
             peers: Vec::new(),
             orders,
-            unfinished: vec![Vec::new(); shards],
+            queued: vec![HashSet::new(); shards],
             stopwatch,
             pace: None,
         }
@@ -850,31 +850,25 @@ impl World {
                 }
             }
         }
-        let mut unfinished = std::mem::take(&mut self.unfinished[index]);
-        unfinished.extend(std::iter::from_fn(|| self.shards[index].next_resumed()));
-        for key in unfinished {
-            self.shards[index].visit(key);
-            is_busy = true;
-            if self.shards[index].visited(key) {
-                self.unfinished[index].push(key);
-            }
+        while let Some(key) = self.shards[index].next_resumed() {
+            self.queue(index, key);
         }
         for client in 0..self.peers.len() {
-            let peer = &mut self.peers[client];
+            let peer = &self.peers[client];
             if let Some((shard, key)) = peer.place
                 && shard == index
                 && !peer.unread.is_empty()
                 && self.shards[shard].reads(key)
             {
-                is_busy = true;
-                let mut bytes = std::mem::take(&mut peer.unread);
-                self.shards[shard].visit(key);
-                self.shards[shard].received(key, &mut bytes);
-                if self.shards[shard].visited(key) {
-                    self.unfinished[shard].push(key);
-                }
+                self.queue(shard, key);
             }
         }
+        self.shards[index].begin_input();
+        while let Some(key) = self.shards[index].next_input() {
+            is_busy = true;
+            self.serve(index, key);
+        }
+        self.shards[index].end_input();
         self.shards[index].advance();
         self.change_places(index);
         self.shards[index].finish();
@@ -912,7 +906,32 @@ impl World {
             self.shards[index].posted(target as u16, all);
         }
         self.change_places(index);
-        is_busy | self.shards[index].has_snapshots_due()
+        is_busy | self.shards[index].has_snapshots_due() | self.shards[index].has_input()
+    }
+
+    /// Lets a connection wait to be served, unless it does already.
+    fn queue(&mut self, shard: usize, key: ConnectionKey) {
+        if self.queued[shard].insert(key) {
+            self.shards[shard].queue_input(key);
+        }
+    }
+
+    /// Serves a connection.
+    fn serve(&mut self, shard: usize, key: ConnectionKey) {
+        self.queued[shard].remove(&key);
+        let client = self.client_at(shard, key);
+        self.shards[shard].visit(key);
+        if let Some(client) = client
+            && self.shards[shard].reads(key)
+        {
+            let mut bytes = std::mem::take(&mut self.peers[client].unread);
+            if !bytes.is_empty() {
+                self.shards[shard].received(key, &mut bytes);
+            }
+        }
+        if self.shards[shard].visited(key) {
+            self.queue(shard, key);
+        }
     }
 
     /// A connection that moved has a place again. If its client is gone, the node notices now.

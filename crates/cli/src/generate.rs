@@ -1,0 +1,102 @@
+//! `generate`: types of rooms for clients in other languages.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use playfield_codegen::Language;
+use playfield_server::{Config, Server};
+
+use crate::options::{Failure, Opt, Usage, describe, unknown};
+use crate::schemas::{Schemas, of_file, of_node, of_program};
+
+const OPTIONS: &[Opt] = &[
+    Opt {
+        name: "out",
+        value: "DIR",
+        help: "write a file for each room type into this folder; printed if absent",
+    },
+    Opt {
+        name: "from",
+        value: "SOURCE",
+        help: "a file of schemas, or the URL of a node; this program if absent",
+    },
+];
+
+pub(crate) fn help(program: &str) -> String {
+    format!(
+        "\
+Usage: {program} generate LANGUAGE [ROOM_TYPE] [options]
+
+Writes the state, options, messages and events of room types as types of a language: typescript,
+for the npm package playfield, or python, for the Python package playfield. No node need run.
+A node's URL, and a file with one schema, need ROOM_TYPE.
+
+Options:
+{}",
+        describe(OPTIONS)
+    )
+}
+
+/// Generates types.
+pub(crate) fn run(
+    parser: &mut lexopt::Parser,
+    program: &str,
+    make: impl FnOnce(Config) -> io::Result<Server>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    use lexopt::Arg::{Long, Short, Value};
+    let (mut words, mut folder, mut from) = (Vec::new(), None, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => {
+                return Ok(out.write_all(help(program).as_bytes())?);
+            }
+            Long("out") => folder = Some(PathBuf::from(parser.value()?)),
+            Long("from") => from = Some(parser.value()?.to_string_lossy().into_owned()),
+            Value(word) if words.len() < 2 => words.push(word.to_string_lossy().into_owned()),
+            other => return Err(unknown(&other, OPTIONS)),
+        }
+    }
+    let name = words.first().map_or("", String::as_str);
+    let Some(language) = Language::from_name(name) else {
+        let known = Language::ALL.map(Language::name).join(", ");
+        return Err(Usage(format!("generate needs a language, not {name:?}: {known}")).into());
+    };
+    let room_type = words.get(1).map(String::as_str);
+    let schemas = match from {
+        None => of_program(make)?,
+        Some(url) if url.contains("://") => {
+            let Some(room_type) = room_type else {
+                return Err(Usage(format!("of {url}, which room type? Say its name too")).into());
+            };
+            vec![(room_type.to_owned(), of_node(&url, room_type, &[])?)]
+        }
+        Some(path) => of_file(Path::new(&path), room_type)?,
+    };
+    let schemas = chosen(schemas, room_type)?;
+    for (name, schema) in &schemas {
+        let text = language.generate(name, schema);
+        let Some(folder) = &folder else {
+            out.write_all(text.as_bytes())?;
+            continue;
+        };
+        let path = folder.join(language.file(name));
+        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text)).map_err(
+            |error| io::Error::new(error.kind(), format!("{}: {error}", path.display())),
+        )?;
+        writeln!(out, "{}", path.display())?;
+    }
+    Ok(())
+}
+
+/// The schemas of the room type that was asked for, or all.
+fn chosen(mut schemas: Schemas, room_type: Option<&str>) -> io::Result<Schemas> {
+    let Some(room_type) = room_type else { return Ok(schemas) };
+    let names: Vec<String> = schemas.iter().map(|(name, _)| name.clone()).collect();
+    schemas.retain(|(name, _)| name == room_type);
+    if schemas.is_empty() {
+        let known = names.join(", ");
+        return Err(io::Error::other(format!("no room type {room_type:?}; there are: {known}")));
+    }
+    Ok(schemas)
+}

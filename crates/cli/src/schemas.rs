@@ -1,0 +1,81 @@
+//! Where commands get schemas from: this program, a file or a node.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use playfield_client::{Error, connect};
+use playfield_server::{Config, Server};
+use playfield_wire::schema::RoomSchema;
+use serde_json::Value;
+
+/// Room types by name, each with its schema.
+pub(crate) type Schemas = Vec<(String, RoomSchema)>;
+
+/// The schemas of the program's own room types. The server is made, and not started.
+pub(crate) fn of_program(make: impl FnOnce(Config) -> io::Result<Server>) -> io::Result<Schemas> {
+    let server = make(Config::default())?;
+    let read = |(name, text): (&str, &str)| {
+        let schema = RoomSchema::from_json(text.as_bytes()).map_err(io::Error::other)?;
+        Ok((name.to_owned(), schema))
+    };
+    server.schemas().map(read).collect()
+}
+
+/// The schemas in a file that the command `schema` wrote: those of a program, or that of one room
+/// type, which then has this name.
+pub(crate) fn of_file(path: &Path, room_type: Option<&str>) -> io::Result<Schemas> {
+    let wrong = |what: String| io::Error::other(format!("{}: {what}", path.display()));
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let value: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+    let read = |name: &str, text: &[u8]| {
+        let schema = RoomSchema::from_json(text).map_err(|error| wrong(error.to_string()))?;
+        Ok((name.to_owned(), schema))
+    };
+    let Value::Object(members) = value else {
+        return Err(wrong("it has no schema".to_owned()));
+    };
+    if members.contains_key("fingerprint") {
+        let Some(name) = room_type else {
+            return Err(wrong(
+                "it has the schema of one room type: say which one after the file".to_owned(),
+            ));
+        };
+        return Ok(vec![read(name, &text)?]);
+    }
+    members
+        .iter()
+        .filter(|(name, _)| room_type.is_none_or(|wanted| wanted == name.as_str()))
+        .map(|(name, schema)| read(name, schema.to_string().as_bytes()))
+        .collect()
+}
+
+/// The schema of a room type of a running node, over TLS trusting these certificates.
+pub(crate) fn of_node(url: &str, room_type: &str, roots: &[Vec<u8>]) -> io::Result<RoomSchema> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime
+        .block_on(ask(url, room_type, roots))
+        // Errors name the setting of the client's API.
+        .map_err(|error| explained(&error).replace("root_certificate", "--root-certificate"))
+        .map_err(io::Error::other)
+}
+
+async fn ask(url: &str, room_type: &str, roots: &[Vec<u8>]) -> Result<RoomSchema, Error> {
+    let connect = connect(url).reconnect_for(Duration::ZERO);
+    let connect = roots.iter().fold(connect, |connect, root| connect.root_certificate(root));
+    let connection = connect.await?;
+    let schema = connection.schema(room_type).await?;
+    connection.close().await;
+    Ok(schema)
+}
+
+/// An error with its causes.
+fn explained(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,3 @@
+//! What is generated from a schema.
+
+mod generated;

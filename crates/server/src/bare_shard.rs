@@ -1,0 +1,119 @@
+//! A shard without sockets and threads, to count what it executes for a message. Not for programs:
+//! this may change with any version.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use playfield_room::{Error, Job, RoomType, Task};
+use playfield_session::TokenKey;
+use playfield_wire::ErrorCode;
+
+use crate::auth::{Deciding, Guests};
+use crate::background::{Background, Origin, Underway};
+use crate::config::Config;
+use crate::entropy::Entropy;
+use crate::http::{Desk, Site};
+use crate::node::Node;
+use crate::service::{Hosted, Service};
+use crate::shard::keys::ConnectionKey;
+use crate::shard::{Shard, Stopwatch};
+use crate::stats::Watch;
+
+/// What a turn takes, as far as the shard knows.
+const TURN: Duration = Duration::from_micros(100);
+
+/// The only shard of a node, in the caller's hands.
+pub struct BareShard {
+    shard: Shard,
+    now: Duration,
+}
+
+/// A connection to a [`BareShard`].
+#[derive(Clone, Copy)]
+pub struct BareConnection(ConnectionKey);
+
+/// No room of it works in the background.
+struct Nowhere;
+
+impl Nowhere {
+    fn refuse() -> Error {
+        Error::new(ErrorCode::Busy, "a bare shard has no threads for other work")
+    }
+}
+
+impl Background for Nowhere {
+    fn spawn(&self, _: Origin, _: Task) -> Result<(), Error> {
+        Err(Self::refuse())
+    }
+
+    fn compute(&self, _: Origin, _: Job) -> Result<(), Error> {
+        Err(Self::refuse())
+    }
+
+    fn decide(&self, _: u16, _: ConnectionKey, _: Deciding) -> Result<Underway, Error> {
+        Err(Self::refuse())
+    }
+}
+
+impl BareShard {
+    /// A shard with these room types and one service.
+    pub fn new(config: Config, room_types: Vec<RoomType>, service: impl Service) -> Self {
+        let (desk, _) = Desk::new(&config);
+        let guests = Box::new(Guests { name_bytes_max: config.name_bytes_max });
+        let tokens = TokenKey::new(&Entropy::System.bytes());
+        let site = Site::default();
+        let node = Node::new(config, 1, room_types, site, desk, guests, None, tokens);
+        let (node, watch) = (Arc::new(node), Watch(Arc::default()));
+        let background = Arc::new(Nowhere);
+        let mut shard = Shard::new(
+            0,
+            node,
+            background,
+            Entropy::System,
+            watch,
+            Stopwatch::Held(Arc::default()),
+        );
+        shard.host(Box::new(Hosted::new(service)));
+        Self { shard, now: Duration::ZERO }
+    }
+
+    /// Connects to the rooms; `None` if there are too many connections.
+    pub fn connect(&mut self) -> Option<BareConnection> {
+        self.shard.begin(self.now);
+        let tally = self.shard.admit_from(Ipv4Addr::LOCALHOST.into(), false)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        Some(BareConnection(self.shard.accepted(address, tally)))
+    }
+
+    /// Connects to the service; `None` if there are too many connections.
+    pub fn connect_to_service(&mut self) -> Option<BareConnection> {
+        self.shard.begin(self.now);
+        let tally = self.shard.admit_from(Ipv4Addr::LOCALHOST.into(), true)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        Some(BareConnection(self.shard.accepted_for(0, address, tally)))
+    }
+
+    /// One turn, in which these bytes came on a connection. What the shard writes to it is appended
+    /// to `out`; what it writes to others is dropped.
+    pub fn turn(&mut self, connection: BareConnection, input: &mut [u8], out: &mut Vec<u8>) {
+        let BareConnection(key) = connection;
+        self.now += TURN;
+        self.shard.begin(self.now);
+        self.shard.visit(key);
+        self.shard.received(key, input);
+        while self.shard.visited(key) {
+            self.shard.visit(key);
+        }
+        self.shard.advance();
+        self.shard.finish();
+        while let Some(dirty) = self.shard.next_dirty() {
+            let bytes = self.shard.unsent(dirty);
+            let count = bytes.len();
+            if dirty == key {
+                out.extend_from_slice(bytes);
+            }
+            self.shard.wrote(dirty, count);
+        }
+    }
+}

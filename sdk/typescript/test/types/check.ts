@@ -1,0 +1,47 @@
+// What the compiler accepts and refuses of a room whose types were generated. A line that must not
+// compile and does fails the test.
+
+import { Client, connect, type Room } from "playfield";
+import { useRoom, useRoomState } from "playfield/react";
+import type { Card, Duel } from "./duel.js";
+
+const client = new Client("wss://game.example", { name: "Ann" });
+const room: Room<Duel> = await client.joinOrCreate<Duel>("duel", { key: "a" });
+
+const round: number = room.state.round;
+const hand: readonly Card[] | undefined = room.state.hands[String(room.player)];
+const left: number = await room.request("Play", { cards: hand ?? [], face_down: false }, { timeoutMs: 100 });
+const sent: boolean = room.send("Yield");
+const nothing: null = await room.request("Yield", null, { signal: AbortSignal.timeout(9) });
+room.onEvent("Dealt", ({ to, count }) => console.log(to, count + round + left, sent, nothing));
+room.onEntries<{ hp: number }>("players", { entered: (key, { hp }) => console.log(key, hp) });
+const { phase } = room.state;
+if (phase !== "Waiting" && "Turn" in phase) console.log(phase.Turn.left_ms);
+
+// @ts-expect-error The state has no such field.
+room.state.rounds;
+// @ts-expect-error A state is never changed by a client.
+room.state.round = 2;
+// @ts-expect-error There is no such message.
+room.send("Plai", { cards: [], face_down: true });
+// @ts-expect-error A field is missing.
+room.send("Play", { cards: [] });
+// @ts-expect-error The payload is missing.
+room.send("Play");
+// @ts-expect-error There is no such event.
+room.onEvent("Dealed", () => {});
+// @ts-expect-error A reply is a number.
+const text: string = await room.request("Play", { cards: [], face_down: true });
+// @ts-expect-error What only its owner sees may not be there.
+room.state.players["1"].notes.length;
+
+// Without types everything goes.
+const any = await client.join("duel", "a");
+any.send("Anything", { what: any.state.ever });
+connect("Ann", {}, { url: "ws://node" }).join<Duel>("duel", { change: ({ state }) => state.round, event: (name) => name });
+
+export const Round = (): number => {
+  const { room } = useRoom<Duel>(client, "duel");
+  return useRoomState(room, ({ round }) => round) ?? 0;
+};
+export { text };
