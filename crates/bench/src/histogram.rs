@@ -27,7 +27,8 @@ impl Histogram {
         }
     }
 
-    /// The smallest time, rounded up, that at least `percent` of all do not exceed; 0 without any.
+    /// The smallest time, rounded up, that at least `percent` of all do not exceed; NaN without
+    /// any, which reports show as nothing.
     pub(crate) fn percentile_ms(&self, percent: f64) -> f64 {
         let all: u64 = self.buckets.iter().sum();
         let rank = (all as f64 * percent / 100.0).ceil() as u64;
@@ -38,7 +39,7 @@ impl Histogram {
                 return end(bucket) as f64 / 1e6;
             }
         }
-        0.0
+        f64::NAN
     }
 }
 

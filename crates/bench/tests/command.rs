@@ -322,19 +322,37 @@ fn bench_resume_verifies_what_it_counts() {
 #[test]
 fn bench_connections_verifies_what_it_counts() {
     for suite in ["connections", "heartbeat", "soak"] {
-        let arguments = ["bench", suite, "--json", "--count=50", "--heartbeat=1", "--seconds=2"];
-        for more in [&["--beats=500", "--transport=tcp"], &["--beats=500", "--transport=ws"]] {
+        let rounds = if suite == "soak" { "--beats=500" } else { "--rounds=2" };
+        let arguments = ["bench", suite, "--json", "--count=50", "--heartbeat=1", "--seconds=1"];
+        for more in [&[rounds, "--transport=tcp"], &[rounds, "--transport=ws"]] {
             let output = playfield(&[&arguments[..], more].concat());
             let lines = text(&output.stdout);
             assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
             let row: serde_json::Value = serde_json::from_str(lines.trim()).expect("an object");
             assert_eq!((&row["connected"], &row["lost"]), (&50.into(), &0.into()), "{row}");
             assert!(row["heartbeats"].as_u64() >= Some(90), "{row}");
+            let is_soak = suite == "soak";
+            assert_eq!(row["rounds"], if is_soak { 1 } else { 2 }, "{row}");
+            assert_eq!(row["connect_ratio_max"].is_number(), !is_soak, "{row}");
+            assert_eq!(row["complete"] == true && row["rss_growth"].is_number(), is_soak, "{row}");
         }
-        let output = playfield(&[&arguments[..], &["--beats=500", "--corrupt-one"]].concat());
+        let output = playfield(&[&arguments[..], &[rounds, "--corrupt-one"]].concat());
         let lines = text(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{lines}");
         assert!(lines.contains(r#""verified":false"#), "{lines}");
+    }
+    // What was asked for and not done is not verified, and has no figures.
+    for (more, name, expected) in [
+        (["soak", "--beats=1000000000"], "complete", serde_json::json!(false)),
+        (["heartbeat", "--heartbeat=21600"], "heartbeat_rtt_ms_p99", Value::Null),
+    ] {
+        let suite = ["bench", more[0], more[1], "--json", "--count=5", "--seconds=1"];
+        let output = playfield(&suite);
+        let lines = text(&output.stdout);
+        let line = lines.lines().next().unwrap_or_default();
+        let row: Value = serde_json::from_str(line).expect("an object");
+        assert_eq!((&row[name], &row["verified"]), (&expected, &false.into()), "{row}");
+        assert_eq!(output.status.code(), Some(1), "{row}");
     }
 }
 

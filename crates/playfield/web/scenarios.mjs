@@ -110,6 +110,7 @@ class Client {
     const on = {
       event: (event, payload) => events.put({ event, payload }),
       missed: (missed) => events.put({ missed }),
+      refused: (error) => events.put({ error }),
       change: () => changes.forEach((wake) => wake()),
       left: (code, text) => {
         inside.left = { code, text };
@@ -217,6 +218,11 @@ const actions = {
       if (!listed.some(isLike)) throw new Error(`${show(room)} is not in ${show(listed)}`);
     }
   },
+  schema: async (client, { type, has, refused }) => {
+    const schema = await taken({ refused }, client.connection.schema(type));
+    if (!schema) return;
+    for (const [member, names] of Object.entries(has)) equal(names, schema[member].map(({ name }) => name));
+  },
   unsubscribe: (client, step) => {
     client.channels.get(step.channel).subscription.unsubscribe();
     client.channels.delete(step.channel);
@@ -242,6 +248,10 @@ const expectations = {
     const { event, payload = null, missed } = await client.room(step).events.next();
     if (event !== step.event) throw new Error(`${show({ event, payload, missed })} came`);
     if ("payload" in step) equal(step.payload, payload);
+  },
+  error: async (client, step) => {
+    const { error, event, missed } = await client.room(step).events.next();
+    if (String(error) !== step.code) throw new Error(`${show({ error, event, missed })} came`);
   },
   missed: async (client, step) => {
     const { missed, event } = await client.room(step).events.next();

@@ -13,6 +13,7 @@ import type { Message } from "./messages.js";
 import { Outbox } from "./outbox.js";
 import { DOUBT_MS, now, Pulse } from "./pulse.js";
 import { makeRoom } from "./room.js";
+import { readSchema } from "./schema.js";
 import { makeSchemas } from "./schemas.js";
 import { encodeValue } from "./state/atomic.js";
 import type {
@@ -354,7 +355,7 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
       if (request !== undefined && !entry) return;
       const inside = entry?.inside ?? rooms.get(room);
       // A join that fails says so at its end.
-      if (inside && !entry?.isJoin) inside.refused(text);
+      if (inside && !entry?.isJoin) inside.refused(code, text, !entry);
       else if (!entry?.isJoin) call(on, "status", text);
       entry?.reject(code, text, retryMs);
       // Its `left` is among what the node had to forget.
@@ -489,6 +490,10 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     }
     return inside.room;
   }) as Connection["join"];
+  connection.schema = async (roomType) => {
+    const body = await request({ type: "schema", room_type: roomType });
+    return readSchema(body instanceof Uint8Array ? new TextDecoder().decode(body) : body);
+  };
   connection.list = async ({ roomType, filter, limit } = {}): Promise<ListedRoom[]> =>
     request({ type: "list", room_type: roomType, filter, limit });
   connection.subscribe = channels.add;

@@ -36,8 +36,8 @@ export interface Inside {
   copy(): { room: number; epoch: any; version: number };
   /** The connection is lost. */
   lost(): void;
-  /** Why the node refused something. */
-  refused(text: string): void;
+  /** Why the node refused something: a message without an answer, or else a request. */
+  refused(code: Code, text: string, isOfSend: boolean): void;
   end(code: Code, text: string): void;
   joined(message: Message): void;
   hears(message: Message): void;

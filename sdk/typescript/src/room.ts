@@ -250,7 +250,10 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
       // The node sends a snapshot again to a copy without a version.
       held &&= held.filter(({ type }) => type === "event" || type === "left");
     },
-    refused: (text) => call(on, "status", text),
+    refused: (code, text, isOfSend) => {
+      call(on, "status", text);
+      if (isOfSend) call(on, "refused", code, text);
+    },
     end: (code, text) => {
       if (room.left) return;
       if (inside.number !== null) rooms.delete(inside.number);

@@ -5,6 +5,7 @@ import type { Change, Path } from "./changes.js";
 import type { Code } from "./codes.js";
 import type { OutOfStep } from "./error.js";
 import type { FormatName } from "./format.js";
+import type { Schema } from "./schema.js";
 
 /** The types of a room, as `my-game generate typescript` writes them. */
 export interface RoomTypes {
@@ -48,6 +49,8 @@ export interface RoomCallbacks<T extends RoomTypes = AnyRoom> {
   missed?(count: number): void;
   /** With a text for people: why the node refused something, or why the stay in the room has ended. */
   status?(text: string): void;
+  /** The node, or the room, refused a message of `send`: which one is not known. */
+  refused?(code: Code, text: string): void;
   /**
    * The stay in the room has ended, or the node refused the join: with the code of
    * docs/protocol.md, "Errors". After a lost connection whose session the node did not keep, it is
@@ -324,6 +327,8 @@ export interface Connection {
   readonly bytes: number;
   /** Joins a room: one of the type that is not full, or a new one, unless `how` says otherwise. */
   join<T extends RoomTypes = AnyRoom>(roomType: string, on?: RoomCallbacks<T>, how?: How<T>): Room<T>;
+  /** The schema of a room type. */
+  schema(roomType: string): Promise<Schema>;
   /** The rooms that a node lists. */
   list(how?: ListHow): Promise<ListedRoom[]>;
   /** Subscribes to a channel, and again on each new connection, with the position it has reached. Throws if this connection subscribes to it already. */

@@ -98,13 +98,16 @@ impl Clients {
 
     /// Lets all clients send heartbeats for this long.
     pub(super) fn hold(&mut self, beat: Beat, time: Duration) -> io::Result<Done> {
-        let share = |beat| match beat {
-            Beat::Next { count } => Beat::Next { count: count / self.threads.len() as u64 },
+        let threads = self.threads.len() as u64;
+        let share = |number: u64| match beat {
+            Beat::Next { count } => {
+                Beat::Next { count: count * (number + 1) / threads - count * number / threads }
+            }
             each @ Beat::Each(_) => each,
         };
-        for thread in &self.threads {
+        for (thread, number) in self.threads.iter().zip(0..) {
             // If it has failed, waiting for it says so.
-            let _ = thread.orders.send(Order::Hold { beat: share(beat), time });
+            let _ = thread.orders.send(Order::Hold { beat: share(number), time });
         }
         self.wait()
     }

@@ -272,7 +272,7 @@ const CONNECTIONS: &[Opt] = &[
     Opt {
         name: "seconds",
         value: "S",
-        help: "how long they are held (default 10, heartbeat: 30, soak: 60 at most)",
+        help: "how long they are held (default 10, heartbeat: 30, soak: 3600 at most)",
     },
     Opt { name: "beats", value: "N", help: "heartbeats of a soak (default 86400000)" },
     Opt {
@@ -281,6 +281,11 @@ const CONNECTIONS: &[Opt] = &[
         help: "whether sessions can be resumed (default on)",
     },
     Opt { name: "baseline", value: "on|off", help: "whether the baseline is measured (soak: off)" },
+    Opt {
+        name: "rounds",
+        value: "N",
+        help: "how often baseline and node are measured, in turns (default 3, soak: 1)",
+    },
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },
@@ -815,7 +820,7 @@ fn run_connections(
                 options.transport = one_of(parser, "transport", connections::Transport::NAMES)?;
             }
             Long("heartbeat") => {
-                options.heartbeat = Duration::from_secs(within(parser, "heartbeat", 0..=86_400)?);
+                options.heartbeat = Duration::from_secs(within(parser, "heartbeat", 0..=21_600)?);
             }
             Long("seconds") => {
                 options.time = Duration::from_secs(within(parser, "seconds", 0..=864_000)?);
@@ -823,6 +828,9 @@ fn run_connections(
             Long("beats") => options.beats = within(parser, "beats", 1..=1_000_000_000_000)?,
             Long("resumable") => options.is_resumable = one_of(parser, "resumable", switch)?,
             Long("baseline") => options.has_baseline = one_of(parser, "baseline", switch)?,
+            Long("rounds") if suite != Suite::Soak => {
+                options.rounds = within(parser, "rounds", 1..=1000)?;
+            }
             Long("json") => options.json = true,
             Long("corrupt-one") => options.corrupt_one = true,
             Long("role") => options.role = Some(one_of(parser, "role", Side::NAMES)?),
