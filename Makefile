@@ -7,7 +7,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python typescript test-typescript laws kills cuts lint tools bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
+.PHONY: help run test python test-python cpp test-cpp cpp-connections typescript test-typescript laws kills cuts lint tools bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -45,6 +45,22 @@ typescript: ## build the TypeScript package, sdk/typescript
 test-typescript: ## run the tests of the TypeScript package
 	@if command -v npm >/dev/null 2>&1; then scripts/typescript test; \
 	else echo "playfield: Node.js with npm is missing, so the tests of the TypeScript package are left out."; fi
+
+cpp: ## build the library and the examples for C and C++ into target/cpp/release
+	$(CHECK)
+	cd sdk/cpp && cmake --preset release && cmake --build --preset release
+
+# asan: address and undefined behavior; tsan: threads.
+SANITIZER ?= asan
+
+test-cpp: ## run the tests of the C++ client under sanitizers (SANITIZER=asan or tsan)
+	$(CHECK)
+	cd sdk/cpp && cmake --preset $(SANITIZER) && cmake --build --preset $(SANITIZER) && \
+	    ctest --preset $(SANITIZER) --label-exclude long
+
+cpp-connections: ## open and close 1,000 connections of the C++ client 100 times
+	$(CHECK)
+	cd sdk/cpp && cmake --preset asan && cmake --build --preset asan && ctest --preset asan --label-regex long
 
 # How many cases each law is tested with.
 LAW_CASES ?= 1200

@@ -166,6 +166,9 @@ pub unsafe extern "C" fn pf_json_parse(
                 place(root, "the place for the value")?,
             )
         };
+        if text.is_empty() {
+            return Err(Failure::argument("the JSON", "it is empty"));
+        }
         let value = read_value(TreeFormat::Json, text)
             .map_err(|error| Failure::argument("the JSON", error))?;
         *root = Tree::Own(value).publish()?;

@@ -584,10 +584,10 @@ private:
 } // namespace
 
 int main(int count, char **arguments) {
-    test::Process server(test::environment("PLAYFIELD_SCENARIOS"));
+    test::Process server(test::environment("TEST_SCENARIOS"));
     std::string url = server.line();
     std::string controls = url.substr(url.rfind('/') + 1);
-    std::string folder = test::environment("PLAYFIELD_WORKSPACE") + "/conformance";
+    std::string folder = test::environment("TEST_WORKSPACE") + "/conformance";
     LeftOut left_out{VALUE(Document::parse(test::file(folder + "/clients/cpp.json")))};
 
     std::vector<std::filesystem::path> files;

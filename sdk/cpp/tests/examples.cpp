@@ -3,7 +3,7 @@
 #include "support.hpp"
 
 static std::string runs(const std::string &name, const std::vector<std::string> &arguments) {
-    test::Process example(test::environment("PLAYFIELD_EXAMPLES") + '/' + name, arguments);
+    test::Process example(test::environment("TEST_EXAMPLES") + '/' + name, arguments);
     std::string printed = example.rest();
     if (int code = example.end(); code != 0) {
         test::fail(__FILE__, __LINE__, name + " ended with " + std::to_string(code) + ":\n" + printed);
@@ -17,7 +17,7 @@ static bool contains(const std::string &text, const std::string &part) {
 
 int main() {
     {
-        test::Process showcase(test::environment("PLAYFIELD_SHOWCASE"), {},
+        test::Process showcase(test::environment("TEST_SHOWCASE"), {},
                                {"PLAYFIELD_LISTEN=127.0.0.1:0", "PLAYFIELD_LOG=error"});
         std::string line = showcase.line();
         auto begin = line.find("http://") + 7;

@@ -141,7 +141,7 @@ private:
 /// The node of these tests (crates/ffi/examples/node.rs).
 class Node {
 public:
-    Node() : process_(environment("PLAYFIELD_NODE")) {
+    Node() : process_(environment("TEST_NODE")) {
         std::istringstream line(process_.line());
         line >> plain >> secure >> certificate_file;
         if (certificate_file.empty()) fail(__FILE__, __LINE__, "the node did not start");

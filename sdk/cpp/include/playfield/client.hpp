@@ -193,6 +193,10 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
         auto state = std::make_shared<FutureState<T>>();
         state->pump = weak_from_this();
         std::uint64_t request = 0;
+        if (is_freed) {
+            state->complete(Error{PF_CODE_FREED, "the client was freed", {}, {}, {}});
+            return Future<T>(std::move(state));
+        }
         pf_code code = call(&request);
         if (code != PF_CODE_OK) {
             state->complete(last_error(code));
@@ -272,6 +276,8 @@ public:
 
     /// Sends a message without a reply. If the room refuses it, `on_refused` hears of it.
     Result<void> send(std::string_view message, const Json &payload = {}) {
+        // In a callback that has freed the client, which is released after it.
+        if (core_->client->is_freed) return Error{PF_CODE_FREED, "the client was freed", {}, {}, {}};
         return detail::check(
             pf_room_send(core_->handle, detail::text(message), detail::text(payload.text())));
     }
@@ -478,7 +484,11 @@ public:
         });
     }
     /// Creates a room, and enters it.
-    Future<Room> create_room(std::string_view type, const Creation &creation = {}) {
+    Future<Room> create_room(std::string_view type) {
+        // Not a default argument: in a co_await, GCC 12 copies those of such types wrongly.
+        return create_room(type, Creation());
+    }
+    Future<Room> create_room(std::string_view type, const Creation &creation) {
         std::string_view json =
             creation.options ? std::string_view(creation.options->text()) : std::string_view();
         std::uint32_t flags = (creation.is_private ? PF_CREATE_PRIVATE : 0) |
