@@ -571,7 +571,7 @@ async fn fleet_reads_frames_that_arrive_byte_by_byte_from_both_kinds_of_devices(
     let frame = |text: &str| [&(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat();
     for byte in [frame("pump east"), frame("1.5"), frame("2.5")].concat() {
         pump.0.write_all(&[byte]).expect("it reads");
-        valve.report(json!(7)).await?;
+        valve.report_unconfirmed(json!(7)).await?;
     }
     let (mut values, mut reports) = (Vec::new(), 0);
     while values.last() != Some(&json!(2.5)) || reports < 27 {

@@ -33,7 +33,7 @@ struct Inner {
     is_cut: bool,
     /// Whether the next patch to the client is to be lost.
     loses_patch: bool,
-    /// Whether the digest of the next check is to be changed.
+    /// Whether the digests of checks are to be changed, until a snapshot passes.
     spoils_check: bool,
     sockets: Vec<TcpStream>,
 }
@@ -104,7 +104,7 @@ impl Link {
         self.inner().loses_patch = true;
     }
 
-    /// Changes the digest of the next check.
+    /// Changes the digests of checks until a snapshot passes: a client may ignore some.
     pub(crate) fn spoil_check(&self) {
         self.inner().spoils_check = true;
     }
@@ -170,9 +170,9 @@ impl Link {
         let mut inner = self.inner();
         if is_kind(message, 0x47, "snapshot") {
             self.done.send_modify(|done| done.snapshot = done.lost_patch || done.spoiled_check);
+            inner.spoils_check &= !self.done.borrow().snapshot;
         }
         if inner.spoils_check && is_kind(message, 0x4d, "check") {
-            inner.spoils_check = false;
             spoil(message);
             self.done.send_modify(|done| done.spoiled_check = true);
         }

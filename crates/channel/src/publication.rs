@@ -12,6 +12,10 @@ use serde_json::Value;
 
 use crate::PayloadKind;
 
+/// What trees have where bytes are expected.
+const BYTES_EXPECTED: &str =
+    "payloads are bytes here: a bin in MessagePack, base64 in JSON, and they are something else";
+
 /// What a publication takes in memory beside its payload, about.
 const HEADER_BYTES: usize = 96;
 
@@ -35,8 +39,8 @@ impl Payload {
             (PayloadKind::Bytes, Some(_)) if bytes.is_empty() => Ok(Self::Bytes((*b"").into())),
             (PayloadKind::Bytes, Some(format)) => {
                 let value = read_value(format, bytes)?;
-                let bytes = json::as_bytes(&value)
-                    .ok_or_else(|| DecodeError::other("bytes were expected"))?;
+                let bytes =
+                    json::as_bytes(&value).ok_or_else(|| DecodeError::other(BYTES_EXPECTED))?;
                 Ok(Self::Bytes(bytes.into()))
             }
             (PayloadKind::Json, Some(_)) if bytes.is_empty() => Ok(Self::Json((*b"null").into())),
@@ -56,7 +60,7 @@ impl Payload {
         // Parsing it into a value enforces the depth that readers allow.
         match serde_json::from_slice::<Value>(text) {
             Ok(_) => Ok(Self::Json(text.into())),
-            Err(error) => Err(DecodeError::other(format!("not JSON: {error}"))),
+            Err(error) => Err(DecodeError::other(format!("payloads are JSON here: {error}"))),
         }
     }
 

@@ -7,10 +7,6 @@ use crate::channel::{Next, Queue};
 use crate::connection::{Command, Connection, Line, Obligation, Register};
 use crate::{Error, Payload};
 
-/// The most commands that wait for a device. Past it the oldest is dropped, and answered by an
-/// error if it wants an answer.
-pub const COMMANDS_WAITING_MAX: usize = 1024;
-
 impl Connection {
     /// Registers this session as a device, with metadata and tags by which the fleet finds it, and
     /// waits for the node. In a new session the client registers again by itself. Another call
@@ -22,7 +18,7 @@ impl Connection {
     /// use serde_json::json;
     ///
     /// let device = connection.register("meter-7", &[("model", "x2")], &["north"]).await?;
-    /// device.report(json!({ "celsius": 21.5 })).await?;
+    /// let reply = device.report(json!({ "celsius": 21.5 })).await?;
     /// while let Some(command) = device.next_command().await {
     ///     println!("{}", command.payload().value()?);
     ///     command.answer(json!("done")).await?;
@@ -39,7 +35,7 @@ impl Connection {
         metadata: &[(&str, &str)],
         tags: &[&str],
     ) -> Result<Device, Error> {
-        let commands = Arc::new(Queue::new(COMMANDS_WAITING_MAX));
+        let commands = Arc::new(Queue::new(self.kept.events_max));
         let id = device.to_owned();
         let register = |answer| {
             Command::Register(Register {
@@ -87,19 +83,31 @@ impl Device {
         self.bytes
     }
 
-    /// Waits for the next command. `None` once the connection has ended, another call has taken the
+    /// Waits for the next event. `None` once the connection has ended, another call has taken the
     /// place of this registration, or the node has refused it in a new session.
+    ///
+    /// # Cancel safety
+    /// Safe: no event is lost.
+    pub async fn next(&self) -> Option<DeviceEvent> {
+        match self.commands.next().await {
+            Next::Item(Incoming { payload, obligation }) => {
+                let line = self.line.clone();
+                Some(DeviceEvent::Command(DeviceCommand { payload, obligation, line }))
+            }
+            Next::Missed(commands) => Some(DeviceEvent::Missed { commands }),
+            Next::Ended => None,
+        }
+    }
+
+    /// Waits for the next command, and passes over other [events](Self::next): a program that calls
+    /// this too rarely does not hear how many commands it has missed.
     ///
     /// # Cancel safety
     /// Safe: no command is lost.
     pub async fn next_command(&self) -> Option<DeviceCommand> {
         loop {
-            match self.commands.next().await {
-                Next::Item(Incoming { payload, obligation }) => {
-                    return Some(DeviceCommand { payload, obligation, line: self.line.clone() });
-                }
-                Next::Missed(_) => {}
-                Next::Ended => return None,
+            if let DeviceEvent::Command(command) = self.next().await? {
+                return Some(command);
             }
         }
     }
@@ -111,20 +119,36 @@ impl Device {
     ///
     /// # Cancel safety
     /// Once queued, the report is sent.
-    pub async fn request(&self, report: impl Into<Payload>) -> Result<Payload, Error> {
+    pub async fn report(&self, report: impl Into<Payload>) -> Result<Payload, Error> {
         let payload = report.into().into_format(self.line.format)?;
         let reply = self.line.ask(|answer| Command::ReportAnswered { payload, answer }).await?;
         Ok(Payload::received(self.line.format, self.bytes, &reply))
     }
 
-    /// Sends a report without a reply. If it is refused, nobody hears of it.
+    /// Sends a report without a reply. If it is refused, such as because reports come faster than
+    /// the node's rates allow, [`ConnectionEvent::Refused`](crate::ConnectionEvent::Refused) says
+    /// so.
     ///
     /// # Errors
     /// If the connection has ended.
-    pub async fn report(&self, report: impl Into<Payload>) -> Result<(), Error> {
+    pub async fn report_unconfirmed(&self, report: impl Into<Payload>) -> Result<(), Error> {
         let payload = report.into().into_format(self.line.format)?;
         self.line.tell(Command::Report { payload }).await
     }
+}
+
+/// What happens to a device.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DeviceEvent {
+    /// The node sends a command.
+    Command(DeviceCommand),
+    /// So many commands were dropped here, the oldest first, because more came than [are
+    /// kept](crate::Connect::events_max). Those that wanted an answer were refused.
+    Missed {
+        /// How many.
+        commands: u64,
+    },
 }
 
 impl fmt::Debug for Device {

@@ -63,7 +63,7 @@ pub use channel::{Channel, ChannelEvent, History, Members, Publication, Subscrib
 #[cfg(feature = "tokio")]
 pub use connection::{Connect, Connection, ConnectionEvent, ConnectionEvents, connect};
 #[cfg(feature = "tokio")]
-pub use device::{COMMANDS_WAITING_MAX, Device, DeviceCommand};
+pub use device::{Device, DeviceCommand, DeviceEvent};
 #[cfg(feature = "tokio")]
 pub use error::Error;
 pub use mirror::Mirror;

@@ -100,7 +100,7 @@ async function followsAChannel() {
   const bob = connect("Bob", {}, { url: url(jsonPort), token: "bob" });
   const guest = connect("Guest", {}, { url: url(jsonPort) });
   const annHears = hearing(...IN_CHANNEL), bobHears = hearing(...IN_CHANNEL);
-  const begins = (members) => ["subscribed", { recovered: false, missed: 0, members }];
+  const begins = (members) => ["subscribed", { recovered: true, missed: 0, members }];
   const goesOn = (members) => ["subscribed", { recovered: true, missed: 0, members }];
   const skips = (missed) => ["subscribed", { recovered: false, missed, members: 0 }];
   const said = (offset, user, payload) => ["publication", payload, { offset, user, payload }];
@@ -223,7 +223,7 @@ async function isADevice() {
   await bob.register("pump-2", on, { tags: ["pump", "north"] }).registered;
 
   assert.deepEqual(await pump.report({ c: 20 }), [{ c: 20 }, "pump-1"]);
-  assert.equal(pump.reportUnanswered(21), true);
+  assert.equal(pump.reportUnconfirmed(21), true);
   await assert.rejects(pump.report("refuse"), { code: "refused" });
   assert.equal(await post(jsonPort, "/devices/pump-1", "on"), "on!");
   await assert.rejects(post(jsonPort, "/devices/pump-1", "jam"), /stuck/);

@@ -40,7 +40,7 @@ async function subscribed() {
   const chat = game.connection.subscribe("chat", game.on(...ALL));
   const { request } = game.last("subscribe");
   game.socket().says({ type: "subscribed", request, channel: 77, epoch: 9, offset: 5, members: 2 });
-  assert.deepEqual(game.heard.splice(0), [["subscribed", { recovered: false, missed: 0, members: 2 }]]);
+  assert.deepEqual(game.heard.splice(0), [["subscribed", { recovered: true, missed: 0, members: 2 }]]);
   const publish = (offset) =>
     game.socket().says({ type: "publication", channel: 77, offset, user: "bob", payload: offset });
   return { ...game, chat, publish };
@@ -189,7 +189,7 @@ test("a device registers again in a new session, and reports are answered", asyn
   await comesBack({ received: 1 });
   assert.deepEqual(sent("register"), []);
   const reply = device.report({ c: 20 });
-  assert.equal(device.reportUnanswered({ c: 21 }), true);
+  assert.equal(device.reportUnconfirmed({ c: 21 }), true);
   socket().says({ type: "reply", request: sent("report")[0].request, payload: "ok" });
   assert.equal(await reply, "ok");
   await comesBack();

@@ -28,6 +28,22 @@ impl Identity {
         Self { name: name.into(), user: Some(user.into()), ..Self::default() }
     }
 
+    /// With what else is known of the user: what [`Player::claims`](playfield_room::Player) shows
+    /// and [`Access::claim`](playfield_channel::Access::claim) asks for.
+    ///
+    /// ```
+    /// # use playfield_server::Identity;
+    /// use playfield_room::Claims;
+    ///
+    /// let ann = Identity::user("7", "Ann").claims(Claims::from_json(r#"{"role":"staff"}"#)?);
+    /// assert_eq!(ann.claims.text("role"), Some("staff"));
+    /// # Ok::<(), playfield_room::Error>(())
+    /// ```
+    #[must_use]
+    pub fn claims(self, claims: Claims) -> Self {
+        Self { claims, ..self }
+    }
+
     /// A guest, by display name.
     #[must_use]
     pub fn guest(name: impl Into<String>) -> Self {

@@ -84,10 +84,11 @@ class Subscription:
         self._functions: list[Callable] = []
         self._presence: list[Callable] = []
         self.channel = channel
-        #: Whether all that was published since the position it started from, or since the
-        #: connection was lost, has come or follows.
+        #: Whether nothing was lost: all that was published since the position it started from, or
+        #: since the connection was lost, has come or follows.
         self.recovered = False
-        #: How many publications were missed, as far as is known.
+        #: How many publications were missed, as far as is known: those that a restart of the node
+        #: lost are not counted.
         self.missed = 0
         #: How many sessions subscribed when the node answered; 0 if this client may not know.
         self.members_count = 0

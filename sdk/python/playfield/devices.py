@@ -73,12 +73,12 @@ class Device:
         self._function = function
         return function
 
-    async def request(self, report: Any) -> Any:
+    async def report(self, report: Any) -> Any:
         """Send a report, and return the fleet's reply. Raises :class:`Refused`."""
         client = self._client
         return await client._ask(client._core.report(*payload(report), True))
 
-    async def report(self, report: Any) -> None:
+    async def report_unconfirmed(self, report: Any) -> None:
         """Send a report without a reply."""
         self._client._core.report(*payload(report), False)
         await self._client._flush()

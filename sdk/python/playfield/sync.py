@@ -364,13 +364,13 @@ class Device(_Iterator):
         """Answer each command by what ``function(payload)`` returns, in the client's thread."""
         return self._thread.run(self._device.on_command, function)
 
-    def request(self, report: Any, timeout: float | None = None) -> Any:
+    def report(self, report: Any, timeout: float | None = None) -> Any:
         """Send a report, and return the fleet's reply."""
-        return self._thread.call(self._device.request(report), timeout)
+        return self._thread.call(self._device.report(report), timeout)
 
-    def report(self, report: Any) -> None:
+    def report_unconfirmed(self, report: Any) -> None:
         """Send a report without a reply."""
-        self._thread.call(self._device.report(report))
+        self._thread.call(self._device.report_unconfirmed(report))
 
     def __repr__(self) -> str:
         return repr(self._device)

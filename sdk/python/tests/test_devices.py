@@ -29,8 +29,8 @@ def test_a_device_reports_and_answers(run, address):
             name = f"pump-{id(run)}"
             device = await client.register(name, metadata={"model": "x2"}, tags=["pump", name])
             assert device.is_new and device.id == name
-            await device.request(21.5)
-            await device.report(22)
+            await device.report(21.5)
+            await device.report_unconfirmed(22)
             values = []
             async for change in changes:
                 if change.payload["id"] == name:
@@ -39,7 +39,7 @@ def test_a_device_reports_and_answers(run, address):
                     break
             assert values == [None, 21.5, 22]
             with pytest.raises(playfield.Refused):
-                await device.request("not a number")
+                await device.report("not a number")
 
             calling = asyncio.to_thread(post, address, f"/devices/{name}", b"40")
             answer = asyncio.create_task(calling)
@@ -77,8 +77,8 @@ def test_a_device_reports_and_answers(run, address):
 def test_blocking(address):
     with playfield.sync.connect(f"tcp://{address}") as client:
         device = client.register("sync-pump", tags=["sync"])
-        device.report(1)
-        device.request(2, timeout=10)
+        device.report_unconfirmed(1)
+        device.report(2, timeout=10)
         answers = []
         caller = threading.Thread(
             target=lambda: answers.append(post(address, "/devices/sync-pump", b"5"))

@@ -128,7 +128,7 @@ export function makeChannels(
         subscription.position = { epoch, offset: at };
         Object.assign(inside, { number: channel, isBegun: true, isBytes: bytes });
         numbers.set(channel, inside);
-        recovered &&= position !== null && missed === 0;
+        recovered = position === null || (recovered && missed === 0);
         call(on, "subscribed", { recovered, missed, members });
       },
       publication: ({ channel, offset, user, payload = null }) => {

@@ -356,6 +356,7 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
       const inside = entry?.inside ?? rooms.get(room);
       // A join that fails says so at its end.
       if (inside && !entry?.isJoin) inside.refused(code, text, !entry);
+      else if (request === undefined) call(on, "refused", code, text);
       else if (!entry?.isJoin) call(on, "status", text);
       entry?.reject(code, text, retryMs);
       // Its `left` is among what the node had to forget.

@@ -70,7 +70,7 @@ export function makeDevices(
       const inside: Inside = { on, message: { type: "register", device: id, metadata, tags } };
       const report = (payload: unknown): Message => ({ type: "report", payload: format.free(payload, isBytes) });
       handle.report = async (payload) => format.freed(await request(report(payload)), isBytes);
-      handle.reportUnanswered = (payload) => post(report(payload)) > 0;
+      handle.reportUnconfirmed = (payload) => post(report(payload)) > 0;
       handle.registered = request(inside.message).then(
         (answer) => {
           clearTimeout(device?.timer);

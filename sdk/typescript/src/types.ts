@@ -173,6 +173,12 @@ export interface ConnectionCallbacks {
    * node has not confirmed: whether they were handled is unknown.
    */
   newSession?(how: { away: number; unconfirmed: number }): void;
+  /**
+   * The node refused what has no answer and is about no room: `publishUnconfirmed` and
+   * `reportUnconfirmed`. If they came faster than a rate of the node allows, `code` is `too_fast`, and
+   * the text says which rate it is and how many were refused since the call before.
+   */
+  refused?(code: Code, text: string): void;
   /** The connection has ended for good. After `close` on a connection that is there, what is not confirmed is on its way. */
   ended?(code: Code, text: string, how: { unconfirmed: number }): void;
 }
@@ -232,8 +238,9 @@ export interface ChannelCallbacks {
   /** For each publication: once, in order. A channel of bytes has base64. */
   publication?(payload: any, publication: Publication): void;
   /**
-   * The node has answered, on this connection. `recovered` says whether everything since the
-   * position follows; `missed` counts what does not, as far as is known. `members` is 0 if this
+   * The node has answered, on this connection. `recovered` says whether nothing was lost: everything
+   * since the position follows, or there was none, as in a first subscription. If not, `missed` counts
+   * what was lost, as far as is known; after a restart of the node it is not. `members` is 0 if this
    * client may not know how many there are.
    */
   subscribed?(how: { recovered: boolean; missed: number; members: number }): void;
@@ -292,8 +299,11 @@ export interface Device {
   readonly registered: Promise<Device>;
   /** Sends a report, and resolves to the reply. */
   report(payload: any): Promise<any>;
-  /** Sends a report without a reply. Returns `false` if too much waits. */
-  reportUnanswered(payload: any): boolean;
+  /**
+   * Sends a report without a reply. Returns `false` if too much waits. If it is refused, the `refused`
+   * of the connection says so.
+   */
+  reportUnconfirmed(payload: any): boolean;
 }
 
 /** A room in a list. */

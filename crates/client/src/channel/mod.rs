@@ -21,11 +21,11 @@ pub(crate) use queue::{Next, Queue};
 pub enum ChannelEvent {
     /// The node has answered the subscription, on the first or on a later connection.
     Subscribed {
-        /// Whether everything since the position that was reached follows. `false` if there was
-        /// none.
+        /// Whether nothing was lost: everything since the position that was reached follows, or
+        /// there was no position, as in a first subscription.
         recovered: bool,
-        /// How many publications since then will not come, as far as is known: those of a channel
-        /// that ended meanwhile are not counted.
+        /// If not, how many publications since then will not come, as far as is known: those of a
+        /// channel that ended meanwhile, or with the node, are not counted. So it may be 0.
         missed: u64,
         /// How many sessions subscribe, this one included; 0 if this client may not know.
         members: u64,
@@ -110,7 +110,9 @@ impl Connection {
     ///     match event {
     ///         ChannelEvent::Publication(said) => println!("{}", said.payload.value()?["text"]),
     ///         ChannelEvent::Joined { member, .. } => println!("{} is here", member.name),
-    ///         ChannelEvent::Subscribed { recovered: false, .. } => println!("a gap"),
+    ///         ChannelEvent::Missed { .. } | ChannelEvent::Subscribed { recovered: false, .. } => {
+    ///             println!("something was lost: load the rest from elsewhere");
+    ///         }
     ///         _ => {}
     ///     }
     /// }
@@ -122,7 +124,11 @@ impl Connection {
         Subscribing { connection, channel, since: None, presence: false }
     }
 
-    /// Publishes to a channel, and waits until the node has. Returns the publication's offset.
+    /// Publishes to a channel, and waits until the node has. Returns the publication's offset; 0 if
+    /// nobody subscribes and the channel keeps no history.
+    ///
+    /// The payload must be of the channel's [kind](Channel::bytes). In `packed` a node can't tell a
+    /// value from the bytes of its text, nor can it in JSON tell text from base64.
     ///
     /// # Errors
     /// If the node refuses, or the connection has ended.
@@ -135,7 +141,9 @@ impl Connection {
         self.line.ask(|answer| Command::Publish { channel, payload, answer }).await
     }
 
-    /// Publishes to a channel. If the node refuses, nobody hears of it.
+    /// Publishes to a channel, without an answer. If the node refuses, such as because publications
+    /// come faster than its rates allow,
+    /// [`ConnectionEvent::Refused`](crate::ConnectionEvent::Refused) says so.
     ///
     /// # Errors
     /// If the connection has ended.

@@ -166,7 +166,8 @@ impl Connect {
     /// each listener, at least 1. A room keeps more events while they are short, up to
     /// [`event_bytes_max`](Self::event_bytes_max). Past that the oldest are dropped, which
     /// [`Room::next_event`](crate::Room::next_event) and [`Changes::next`](crate::Changes::next)
-    /// report. Default: 1024.
+    /// report. It is also the most events that a [channel](crate::Channel::next), and the most
+    /// commands that a [device](crate::Device::next), keeps. Default: 1024.
     pub fn events_max(mut self, events: usize) -> Self {
         self.kept.events_max = events.max(1);
         self

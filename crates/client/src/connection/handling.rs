@@ -195,7 +195,11 @@ impl Handler for Dispatch {
                 }
             }
             None if code.closes() => self.goodbye = Some((code, text.to_owned())),
-            None => {}
+            // Before the welcome, a goodbye follows.
+            None if self.lost.is_some() => {}
+            None => {
+                self.status.report(ConnectionEvent::Refused { code, text: text.to_owned() });
+            }
         }
     }
 

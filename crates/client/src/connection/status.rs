@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use playfield_wire::ErrorCode;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
@@ -46,6 +47,16 @@ pub enum ConnectionEvent {
         /// How many sends, which have no answer, the node has not confirmed: those that were sent,
         /// of which it is unknown whether they were carried out, and those that waited here.
         unconfirmed: u64,
+    },
+    /// The node refused what has no answer and is about no room: reports and publications that are
+    /// [unconfirmed](crate::Device::report_unconfirmed). If they came faster than a rate of the node
+    /// allows, `code` is `too_fast`, and the text says which rate it is and how many messages were
+    /// refused since the event before; that is at most ten times a second.
+    Refused {
+        /// Why.
+        code: ErrorCode,
+        /// The same in words.
+        text: String,
     },
     /// The connection has ended for good. This is the last event.
     Ended {

@@ -28,8 +28,8 @@ pub struct SubscriptionNumber(pub u32);
 pub struct Subscribed {
     /// The place in the channel before the publications that follow.
     pub position: Position,
-    /// Whether all publications after the position that this client had reached follow. `false` if
-    /// it had none.
+    /// Whether nothing was lost: all publications after the position that this client had reached
+    /// follow, or it had none.
     pub recovered: bool,
     /// How many publications were missed since that position, as far as is known: if the channel
     /// has another epoch, those that the earlier one had are not counted.
@@ -257,7 +257,7 @@ impl Session {
         entry.reached = Some(Position { epoch, offset });
         (entry.number, entry.request, entry.is_begun) = (Some(channel), None, true);
         self.channels.by_number.insert(channel, subscription);
-        let recovered = subscribed.recovered && had_position && missed == 0;
+        let recovered = !had_position || (subscribed.recovered && missed == 0);
         handler.subscribed(subscription, &Subscribed { recovered, missed, ..subscribed });
         Ok(())
     }

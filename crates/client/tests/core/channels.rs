@@ -63,7 +63,7 @@ fn subscribes(talk: &mut Talk) -> SubscriptionNumber {
     let subscription = talk.client.subscribe("chat", None, false).unwrap();
     assert_eq!(asked(&talk.heard()), [("1".to_owned(), "None".to_owned())]);
     talk.says(&subscribed(1, 9, 5, false));
-    assert_eq!(talk.all_events(), [answered(subscription, 9, 5, false, 0)]);
+    assert_eq!(talk.all_events(), [answered(subscription, 9, 5, true, 0)]);
     subscription
 }
 

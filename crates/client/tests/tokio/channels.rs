@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use playfield_channel::{Access, ChannelRule};
 use playfield_client::{
-    Channel, ChannelEvent, Connection, ErrorCode, Format, Payload, Publication, connect,
+    Channel, ChannelEvent, Connect, Connection, ConnectionEvent, Device, DeviceEvent, ErrorCode,
+    Format, Payload, Publication, connect,
 };
 use playfield_server::{Config, Running, Server};
 use playfield_wire::RequestNumber;
@@ -176,9 +177,8 @@ async fn hear(script: &mut Script) -> String {
     }
 }
 
-#[tokio::test]
-async fn a_device_is_registered_commanded_and_heard() {
-    let (connection, mut script) = Script::welcomed().await;
+/// The scripted node registers this connection as a device.
+async fn registered(connection: &Connection, mut script: Script) -> (Device, Script) {
     let node = async {
         let said = hear(&mut script).await;
         assert!(said.starts_with("Register { request: 1, device: \"d1\""), "{said}");
@@ -191,8 +191,32 @@ async fn a_device_is_registered_commanded_and_heard() {
             .await;
         script
     };
-    let (device, mut script) = tokio::join!(connection.register("d1", &[], &["north"]), node);
-    let device = device.unwrap();
+    let (device, script) = tokio::join!(connection.register("d1", &[], &["north"]), node);
+    (device.unwrap(), script)
+}
+
+#[tokio::test]
+async fn commands_that_nobody_takes_out_are_dropped_and_counted() {
+    let set = |connect: Connect| connect.events_max(2);
+    let (connection, script) = Script::welcomed_as(Format::Json, false, set).await;
+    let (device, mut script) = registered(&connection, script).await;
+    for command in [None, Some(5), None, None] {
+        script.say(&ServerMessage::Command { command, payload: b"[1]" }).await;
+    }
+    let said = hear(&mut script).await;
+    assert!(said.starts_with("Answer { command: 5, error: Some(\"the device has not"), "{said}");
+    let event = device.next().await.unwrap();
+    assert!(matches!(event, DeviceEvent::Missed { commands: 2 }), "{event:?}");
+    for _ in 0..2 {
+        let event = device.next().await.unwrap();
+        assert!(matches!(event, DeviceEvent::Command(_)), "{event:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_device_is_registered_commanded_and_heard() {
+    let (connection, script) = Script::welcomed().await;
+    let (device, mut script) = registered(&connection, script).await;
     assert!(device.is_new());
     for command in [None, Some(5), Some(6), Some(7)] {
         script.say(&ServerMessage::Command { command, payload: b"[1]" }).await;
@@ -216,10 +240,19 @@ async fn a_device_is_registered_commanded_and_heard() {
         script.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"3" }).await;
         script
     };
-    let (reply, mut script) = tokio::join!(device.request(json!(2)), node);
+    let (reply, mut script) = tokio::join!(device.report(json!(2)), node);
     assert_eq!(reply.unwrap().value().unwrap(), 3);
-    device.report(json!(4)).await.unwrap();
+    device.report_unconfirmed(json!(4)).await.unwrap();
     assert!(hear(&mut script).await.starts_with("Report { request: None"));
+    // It is refused, and the client hears of it.
+    let mut events = connection.events();
+    let (code, text) = (ErrorCode::TooFast, "messages_per_second_max: 3 messages".into());
+    let error =
+        ServerMessage::Error { request: None, room: None, code, text, retry_after_ms: None };
+    script.say(&error).await;
+    let event = events.next().await.unwrap();
+    let ConnectionEvent::Refused { code, text } = &event else { panic!("{event:?}") };
+    assert_eq!((*code, &**text), (ErrorCode::TooFast, "messages_per_second_max: 3 messages"));
     drop(device);
     script.say(&ServerMessage::Command { command: Some(8), payload: b"1" }).await;
     assert!(hear(&mut script).await.starts_with("Answer { command: 8, error: Some("));

@@ -172,7 +172,7 @@ async fn devices_are_commanded_one_and_by_tag_also_after_a_cut() {
         let first = one.register("d1", &[("model", "x2")], &["east"]).await.unwrap();
         let second = two.register("d2", &[], &["east"]).await.unwrap();
         assert!(!first.bytes() && !second.bytes());
-        assert_eq!(first.request(json!({ "c": 1 })).await.unwrap().value().unwrap()["c"], 1);
+        assert_eq!(first.report(json!({ "c": 1 })).await.unwrap().value().unwrap()["c"], 1);
 
         line.cut();
         assert_eq!(handle.devices().push(Target::tag("east"), &7_u32), Ok(2));
@@ -201,7 +201,7 @@ async fn the_payloads_of_a_fleet_of_bytes_are_bytes_in_each_format() {
         let connection = connected(running.local_addr(), format, "").await;
         let device = connection.register("d1", &[], &[]).await.unwrap();
         assert!(device.bytes());
-        let reply = device.request(raw.clone()).await.unwrap();
+        let reply = device.report(raw.clone()).await.unwrap();
         assert_eq!((reply.bytes(), reply == raw.clone().into()), (&raw[..], true), "{format}");
         let asked = handle.devices().request_bytes("d1", &raw, PATIENCE);
         let command = device.next_command().await.unwrap();

@@ -366,8 +366,9 @@ impl Shard {
         }
         self.acknowledge_late(key);
         self.expire_subscriptions(key);
+        let tells_at = self.tell_refused(key);
         self.examine_silence(key, deadline, is_service);
-        self.look_by(key, unfinished_by);
+        self.look_by(key, unfinished_by.min(tells_at));
         self.note_silence(key);
     }
 

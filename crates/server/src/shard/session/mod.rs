@@ -27,7 +27,7 @@ use crate::shard::connection::patience::Patience;
 use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
 use crate::shard::session::allowance::Allowance;
-use crate::shard::session::rates::Usage;
+use crate::shard::session::rates::{Refused, Usage};
 use crate::shard::session::resumption::Resumption;
 use crate::shard::session::round_trips::RoundTrips;
 
@@ -54,8 +54,8 @@ pub(crate) struct Extras {
     /// It came from another shard. It does so once at most.
     pub(crate) moved: bool,
     pub(crate) allowances: Allowances,
-    /// Until then, messages other than requests that come too fast are refused without an error.
-    pub(crate) quiet_until: Duration,
+    /// Messages other than requests that came too fast; `None` if there never were any.
+    pub(crate) refused: Option<Box<Refused>>,
     /// How many bytes of events rooms hold that it is entering.
     pub(crate) entering_bytes: usize,
     /// Measures the round trip to its client; `None` if no room of the session asks for it.

@@ -5,14 +5,14 @@ use std::time::Duration;
 use playfield_room::Error;
 use playfield_room::rate::{Limit, Limiters, Rate, Verdict};
 use playfield_wire::client::ClientMessage;
-use playfield_wire::{ErrorCode, RequestNumber};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::config::Config;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 
 /// An error answers each request that is refused. Other messages that are refused share one in this
-/// time, or the refusals would flood the client.
+/// time, which says how many they are, or the refusals would flood the client.
 const ERROR_PERIOD: Duration = Duration::from_millis(100);
 
 /// The settings, ready for use.
@@ -36,6 +36,19 @@ pub(crate) struct Excess {
     setting: usize,
     /// How long to wait; `None` if the connection has to be closed.
     wait: Option<Duration>,
+}
+
+/// Messages other than requests that came too fast.
+#[derive(Default)]
+pub(crate) struct Refused {
+    /// How many there are of which the client was not told.
+    untold: u64,
+    /// Until then it is told nothing.
+    quiet_until: Duration,
+    /// Of the last one: its room, the setting, and when it might have come.
+    room: Option<RoomNumber>,
+    setting: usize,
+    retry_at: Duration,
 }
 
 impl Rates {
@@ -133,21 +146,49 @@ impl Shard {
         self.delivery.counters.messages_too_fast += 1;
         let now = self.now;
         let Some(session) = self.delivery.connections.session_mut(key) else { return false };
-        if request.is_none() {
-            let extras = session.extras_mut();
-            if now < extras.quiet_until {
-                return false;
-            }
-            extras.quiet_until = now + ERROR_PERIOD;
-        }
         let room = match message {
             Some(ClientMessage::Send { room, .. }) => Some(*room),
             _ => None,
         };
+        if request.is_none() {
+            let refused = session.extras_mut().refused.get_or_insert_default();
+            refused.untold += 1;
+            (refused.room, refused.setting) = (room, setting);
+            refused.retry_at = now.saturating_add(wait);
+            let tells_at = self.tell_refused(key);
+            self.look_by(key, tells_at);
+            return false;
+        }
         let text = self.rates.texts[setting].as_str();
         let error = Error::new(ErrorCode::TooFast, text).with_retry_after(wait);
         self.send_error(key, request, room, &error);
         false
+    }
+
+    /// Tells a client how many of its messages without an answer were refused since it was told
+    /// last, unless that was just now. When to do so next.
+    pub(in crate::shard) fn tell_refused(&mut self, key: ConnectionKey) -> Duration {
+        let session = self.delivery.connections.session_mut(key);
+        let Some(refused) = session
+            .and_then(|session| session.extras.as_deref_mut()?.refused.as_deref_mut())
+            .filter(|refused| refused.untold > 0)
+        else {
+            return Duration::MAX;
+        };
+        if self.now < refused.quiet_until {
+            return refused.quiet_until;
+        }
+        refused.quiet_until = self.now + ERROR_PERIOD;
+        let (untold, room) = (std::mem::take(&mut refused.untold), refused.room);
+        let wait = refused.retry_at.saturating_sub(self.now);
+        let text = &self.rates.texts[refused.setting];
+        let text = match untold {
+            1 => format!("{text}; 1 message without an answer was refused"),
+            _ => format!("{text}; {untold} messages without an answer were refused"),
+        };
+        let error = Error::new(ErrorCode::TooFast, text).with_retry_after(wait);
+        self.send_error(key, None, room, &error);
+        Duration::MAX
     }
 
     /// Closes a connection that exceeded a multiple of a rate.

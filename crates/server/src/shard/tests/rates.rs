@@ -2,6 +2,7 @@
 //! closed.
 
 use playfield_wire::client::ClientMessage;
+use playfield_wire::server::ServerMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, request, send};
@@ -64,6 +65,17 @@ fn requests_past_the_burst_are_answered_with_an_error_and_not_applied() {
     assert_eq!((counters.messages_too_fast, counters.closed_too_fast), (20, 0));
 }
 
+/// What the errors of a client say after the name of the setting.
+fn refused(world: &mut World, client: Client) -> Vec<String> {
+    let text = |body: Vec<u8>| match ServerMessage::decode(PACKED, &body).unwrap() {
+        ServerMessage::Error { request: None, code: CODE, text, .. } => {
+            Some(text.split_once("; ").unwrap().1.to_owned())
+        }
+        _ => None,
+    };
+    world.bodies(client).into_iter().filter_map(text).collect()
+}
+
 #[test]
 fn sends_that_are_refused_share_an_error() {
     let mut world = World::new(1, MESSAGES);
@@ -71,11 +83,12 @@ fn sends_that_are_refused_share_an_error() {
         let all: Vec<u8> =
             (0..15).flat_map(|_| world.framed(client, &send(room, "add", "1"))).collect();
         world.bytes(client, &all);
-        let about = Heard::Error { request: None, room: Some(room), code: CODE };
-        assert_eq!(world.heard(client), [about]);
+        assert_eq!(refused(&mut world, client), ["1 message without an answer was refused"]);
         assert!(!world.is_over(client));
-        world.wait(100);
-        world.heard(client);
+        // The others share another.
+        world.wait(300);
+        assert_eq!(refused(&mut world, client), ["9 messages without an answer were refused"]);
+        assert_eq!(refused(&mut world, client), [""; 0]);
         assert_eq!(count(&mut world, client, room), "6");
     }
 }
