@@ -23,6 +23,21 @@ enum Segment {
     User,
 }
 
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts = self.segments.iter().map(|segment| match segment {
+            Segment::Exactly(text) => &**text,
+            Segment::Any => "*",
+            Segment::User => "{user}",
+        });
+        for (at, text) in texts.chain(self.is_open.then_some("**")).enumerate() {
+            let separator = if at > 0 { ":" } else { "" };
+            write!(f, "{separator}{text}")?;
+        }
+        Ok(())
+    }
+}
+
 /// A text that is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatternError {

@@ -272,6 +272,22 @@ impl ChannelRule {
         self.history_max > 0 && self.history_age > Duration::ZERO
     }
 
+    /// Why the history of the channels is of little use on a node where a publication may have this
+    /// many bytes: a larger one than the history may be empties it.
+    #[must_use]
+    pub fn doubt(&self, publication_bytes_max: usize) -> Option<String> {
+        let bytes_max = self.history_bytes_max;
+        let is_small = self.keeps_history() && bytes_max < publication_bytes_max;
+        let pattern = self.pattern.as_ref().ok()?;
+        is_small.then(|| {
+            format!(
+                "the rule of the channels {pattern} keeps {bytes_max} bytes of history, but a \
+                 publication may have {publication_bytes_max}, and one that does not fit empties \
+                 it: raise history_bytes or lower publication_bytes_max"
+            )
+        })
+    }
+
     /// What happens to publications for a subscriber that reads too slowly.
     #[must_use]
     pub fn when_slow(&self) -> Slow {
@@ -314,6 +330,12 @@ impl ChannelRules {
         self.0.is_empty()
     }
 
+    /// Why some rules may not be what was meant, on a node where a publication may have this many
+    /// bytes.
+    pub fn doubts(&self, publication_bytes_max: usize) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(move |rule| rule.doubt(publication_bytes_max))
+    }
+
     /// The rule of the channel of this name.
     #[must_use]
     pub fn of(&self, name: &str) -> Option<&Arc<ChannelRule>> {
@@ -341,6 +363,18 @@ mod tests {
         assert!(rules.of("chat:vip").unwrap().keeps_history());
         assert!(!rules.of("chat:all").unwrap().keeps_history());
         assert!(rules.of("news").is_none());
+    }
+
+    #[test]
+    fn a_history_that_one_publication_empties_is_doubted() {
+        let mut rules = ChannelRules::default();
+        let minute = Duration::from_secs(60);
+        rules.add(ChannelRule::new("a:*").history(9, minute).history_bytes(1000)).unwrap();
+        rules.add(ChannelRule::new("b:*").history_bytes(10)).unwrap();
+        assert_eq!(rules.doubts(1000).count(), 0);
+        let doubts: Vec<_> = rules.doubts(1001).collect();
+        assert_eq!(doubts.len(), 1, "{doubts:?}");
+        assert!(doubts[0].contains("a:*") && doubts[0].contains("1000 bytes"), "{doubts:?}");
     }
 
     #[test]

@@ -3,12 +3,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mio::net::TcpStream;
 
 use crate::addresses::Tally;
 use crate::event_loop::Layer;
+use crate::memory::release;
 use crate::shard::connection::Moving;
 use crate::shard::mail::ShardMail;
 use crate::waker::ShardWaker;
@@ -37,16 +39,27 @@ pub(crate) struct Newcomer {
     pub(crate) service: Option<u16>,
 }
 
-/// Where a shard takes its parcels from. Nobody ever waits for space in it.
+/// Parcels that were put in together, oldest first. No batch grows while the mailbox is locked.
+type Batch = VecDeque<Parcel>;
+
+/// How many parcels fit into a batch at least: few come at once, and take no memory of their own.
+const BATCH_MIN: usize = 32;
+
+/// Where a shard takes its parcels from. Nobody ever waits for space in it, and it is locked only
+/// to put in or take out batches: a thread that copied many parcels meanwhile would hold up all
+/// others.
 pub(crate) struct Mailbox {
-    parcels: Mutex<VecDeque<Parcel>>,
+    batches: Mutex<VecDeque<Batch>>,
+    /// How many parcels there are, or are about to be.
+    parcels: AtomicUsize,
     parcels_max: usize,
     waker: ShardWaker,
 }
 
 impl Mailbox {
     pub(crate) fn new(parcels_max: usize, waker: ShardWaker) -> Self {
-        Self { parcels: Mutex::new(VecDeque::new()), parcels_max, waker }
+        let (batches, parcels) = (Mutex::default(), AtomicUsize::new(0));
+        Self { batches, parcels, parcels_max, waker }
     }
 
     /// Puts one in, or gives it back if the mailbox is full.
@@ -61,43 +74,65 @@ impl Mailbox {
         parcel: Parcel,
         send: impl FnOnce() -> bool,
     ) -> Result<(), Parcel> {
-        let mut parcels = self.lock();
-        if parcels.len() >= self.parcels_max || !send() {
+        if self.reserve(1) == 0 {
             return Err(parcel);
         }
-        let was_empty = parcels.is_empty();
-        parcels.push_back(parcel);
-        drop(parcels);
+        let mut batches = self.lock();
+        if !send() {
+            drop(batches);
+            self.parcels.fetch_sub(1, Ordering::Relaxed);
+            return Err(parcel);
+        }
+        let was_empty = batches.is_empty();
+        put(&mut batches, parcel);
+        drop(batches);
         self.wake_if(was_empty);
         Ok(())
     }
 
     /// Puts in as many as there is space for, from the front.
     pub(crate) fn push_all(&self, mail: &mut VecDeque<ShardMail>) {
-        if mail.is_empty() {
+        let count = if mail.is_empty() { 0 } else { self.reserve(mail.len()) };
+        if count == 0 {
             return;
         }
-        let mut parcels = self.lock();
-        let was_empty = parcels.is_empty();
-        let space = self.parcels_max.saturating_sub(parcels.len());
-        parcels.extend(mail.drain(..space.min(mail.len())).map(Parcel::Mail));
-        drop(parcels);
+        let mut batch = Batch::with_capacity(count.max(BATCH_MIN));
+        batch.extend(mail.drain(..count).map(Parcel::Mail));
+        let mut batches = self.lock();
+        let was_empty = batches.is_empty();
+        batches.push_back(batch);
+        drop(batches);
         self.wake_if(was_empty);
     }
 
     /// Puts in the result of background work, however full the mailbox is: the number of tasks is
     /// bounded where they start.
     pub(crate) fn push_promised(&self, mail: ShardMail) {
-        let mut parcels = self.lock();
-        let was_empty = parcels.is_empty();
-        parcels.push_back(Parcel::Mail(mail));
-        drop(parcels);
+        self.parcels.fetch_add(1, Ordering::Relaxed);
+        let mut batches = self.lock();
+        let was_empty = batches.is_empty();
+        put(&mut batches, Parcel::Mail(mail));
+        drop(batches);
         self.wake_if(was_empty);
     }
 
-    /// Takes out everything, oldest first.
-    pub(crate) fn take(&self) -> VecDeque<Parcel> {
-        std::mem::take(&mut *self.lock())
+    /// Takes out everything, oldest first, in exchange for an empty queue, whose memory is used
+    /// again.
+    fn exchange(&self, taken: &mut VecDeque<Batch>) {
+        debug_assert!(taken.is_empty(), "what was taken before is handled");
+        std::mem::swap(&mut *self.lock(), taken);
+        let count = taken.iter().map(VecDeque::len).sum();
+        self.parcels.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Makes space for as many of these as there may be.
+    fn reserve(&self, wanted: usize) -> usize {
+        let mut count = 0;
+        let reserved = self.parcels.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |parcels| {
+            count = wanted.min(self.parcels_max.saturating_sub(parcels));
+            (count > 0).then_some(parcels + count)
+        });
+        if reserved.is_ok() { count } else { 0 }
     }
 
     /// Begins a turn of the shard, even if nothing was put in.
@@ -112,9 +147,21 @@ impl Mailbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Parcel>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Batch>> {
         // Nothing in here can panic half-way through a change.
-        self.parcels.lock().unwrap_or_else(PoisonError::into_inner)
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts one into the last batch if it has space, or into one of its own.
+fn put(batches: &mut VecDeque<Batch>, parcel: Parcel) {
+    match batches.back_mut() {
+        Some(last) if last.len() < last.capacity() => last.push_back(parcel),
+        _ => {
+            let mut batch = Batch::with_capacity(BATCH_MIN);
+            batch.push_back(parcel);
+            batches.push_back(batch);
+        }
     }
 }
 
@@ -123,7 +170,7 @@ const PARCELS_AT_ONCE: usize = 8;
 
 /// Parcels that were taken out of a mailbox and are not handled yet.
 #[derive(Default)]
-pub(crate) struct Backlog(VecDeque<Parcel>);
+pub(crate) struct Backlog(VecDeque<Batch>);
 
 impl Backlog {
     /// Handles what is in the backlog and then what is in the mailbox, oldest first, until
@@ -142,10 +189,24 @@ impl Backlog {
                 if std::mem::replace(&mut is_refilled, true) {
                     return false;
                 }
-                self.0 = mailbox.take();
+                release(&mut self.0);
+                mailbox.exchange(&mut self.0);
             }
-            let count = self.0.len().min(PARCELS_AT_ONCE);
-            self.0.drain(..count).for_each(|parcel| handle(context, parcel));
+            let mut count = 0;
+            while count < PARCELS_AT_ONCE
+                && let Some(batch) = self.0.front_mut()
+            {
+                match batch.pop_front() {
+                    Some(parcel) => {
+                        handle(context, parcel);
+                        count += 1;
+                    }
+                    None => drop(self.0.pop_front()),
+                }
+            }
+            if self.0.front().is_some_and(VecDeque::is_empty) {
+                self.0.pop_front();
+            }
             if count > 0 && is_over(context) {
                 return true;
             }
@@ -208,7 +269,9 @@ mod tests {
     }
 
     fn numbers(mailbox: &Mailbox) -> Vec<u64> {
-        mailbox.take().into_iter().map(number).collect()
+        let mut taken = VecDeque::new();
+        mailbox.exchange(&mut taken);
+        taken.into_iter().flatten().map(number).collect()
     }
 
     #[test]
@@ -224,5 +287,30 @@ mod tests {
         assert_eq!(numbers(&mailbox), [1, 2, 3, 10]);
         mailbox.push_all(&mut waiting);
         assert_eq!((numbers(&mailbox), waiting.len()), (vec![4, 5], 0));
+        assert!(mailbox.push_with(Parcel::Mail(mail(6)), || false).is_err());
+        let mut waiting: VecDeque<_> = (7..=10).map(mail).collect();
+        mailbox.push_all(&mut waiting);
+        assert_eq!(numbers(&mailbox), [7, 8, 9], "what was not sent takes no space");
+    }
+
+    /// What is put in while the mailbox is locked must not move what is there already.
+    #[test]
+    fn batches_stay_where_they_are_and_the_queue_of_them_is_used_again() {
+        let poll = Poll::new().unwrap();
+        let mailbox = Mailbox::new(1 << 20, Waker::new(poll.registry(), Token(0)).unwrap().into());
+        let mut waiting: VecDeque<_> = (0..1000).map(mail).collect();
+        mailbox.push_all(&mut waiting);
+        let first = |mailbox: &Mailbox| std::ptr::from_ref(&mailbox.lock()[0][0]);
+        let place = first(&mailbox);
+        for number in 1000..5000 {
+            assert!(mailbox.push(Parcel::Mail(mail(number))).is_ok());
+        }
+        assert_eq!(first(&mailbox), place);
+        let mut taken = VecDeque::new();
+        mailbox.exchange(&mut taken);
+        assert!(taken.iter().flatten().count() == 5000 && taken.capacity() > 0);
+        taken.clear();
+        mailbox.exchange(&mut taken);
+        assert!(mailbox.lock().capacity() > 0, "its memory is used again");
     }
 }

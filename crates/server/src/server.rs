@@ -300,6 +300,9 @@ impl Server {
         for &core in &config.pin_cores {
             sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
         }
+        for doubt in channel_rules.doubts(config.publication_bytes_max) {
+            log::warn!("{doubt}");
+        }
         let is_per_shard = config.descriptors == Descriptors::PerShard;
         let mut listeners = Listeners::new(shards, is_per_shard);
         let has_rooms_or_channels = !room_types.is_empty() || !channel_rules.is_empty();

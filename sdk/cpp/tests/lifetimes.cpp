@@ -63,7 +63,7 @@ static void callbacks_may_close_the_client(const test::Node &node) {
     UNTIL(client, over && left);
     CHECK(room.ending());
     CHECK_EQUAL(room.request("Add", 1).wait().error().code, PF_CODE_CLOSED);
-    CHECK_EQUAL(room.send("Say").error().code, PF_CODE_CLOSED);
+    CHECK_EQUAL(room.send("Say", Json::object({{"text", "x"}})).error().code, PF_CODE_CLOSED);
     CHECK_EQUAL(client.join("x").wait().error().code, PF_CODE_CLOSED);
     VALUE(client.close().wait());
     // The state is still there.

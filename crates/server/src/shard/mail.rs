@@ -87,6 +87,10 @@ pub(crate) enum ShardMail {
     Answer { answer: Answer, part: Part },
     /// To the connection's shard: the authenticator has decided.
     Authenticated { connection: ConnectionKey, decided: Box<Decided> },
+    /// To the home of a channel: a session subscribes no longer, if `live`, and is a member no
+    /// longer, if it `leaves`. Many leave at once, so these are in no memory of their own, which
+    /// another thread would have to free.
+    Unsubscribe { channel: u64, shard: u16, session: u64, live: bool, leaves: bool },
     /// Between the home of a channel and a shard whose sessions use it.
     Channel(Box<ChannelMail>),
     /// To shards with subscribers: a publication of the channel with this number.

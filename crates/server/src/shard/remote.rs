@@ -90,6 +90,9 @@ impl Shard {
                 self.authenticated(connection, *decided);
             }
             ShardMail::Channel(mail) => self.delivery.channel_mail(*mail),
+            ShardMail::Unsubscribe { channel, shard, session, live, leaves } => {
+                self.delivery.unsubscribe(channel, (shard, session), (live, leaves));
+            }
             ShardMail::Publication { channel, publication } => {
                 self.delivery.deliver_publication(channel, &publication);
             }

@@ -29,12 +29,6 @@ impl Delivery {
                 self.mail_channel(shard, mail);
                 self.announce(channel, change);
             }
-            ChannelMail::Unsubscribe { channel, shard, session, live, leaves } => {
-                let now = self.channels.now;
-                let home = &mut self.channels.home;
-                let change = home.unsubscribe(channel, (shard, session), (live, leaves), now);
-                self.announce(channel, change);
-            }
             ChannelMail::Publish { name, user, payload, creator, answers } => {
                 let creator = creator.map(|address| address as Arc<dyn Creator>);
                 let offset = self.publish_here(&name, creator, (user, payload));
@@ -79,6 +73,35 @@ impl Delivery {
             ChannelMail::History { connection, request, kind, past } => {
                 self.list_history(connection, request, kind, &past);
             }
+        }
+    }
+
+    /// A session subscribes no longer to a channel whose home this is, if `live`, and is a member no
+    /// longer, if it `leaves`.
+    pub(crate) fn unsubscribe(
+        &mut self,
+        channel: u64,
+        session: (u16, u64),
+        live_and_leaves: (bool, bool),
+    ) {
+        let now = self.channels.now;
+        let change = self.channels.home.unsubscribe(channel, session, live_and_leaves, now);
+        self.announce(channel, change);
+    }
+
+    /// Informs the home of a channel that a session of this shard subscribes no longer.
+    pub(super) fn mail_unsubscribe(
+        &mut self,
+        name: &str,
+        channel: u64,
+        session: u64,
+        (live, leaves): (bool, bool),
+    ) {
+        let (home, shard) = (self.home_of(name), self.shard);
+        if home == shard {
+            self.unsubscribe(channel, (shard, session), (live, leaves));
+        } else {
+            self.post(home, ShardMail::Unsubscribe { channel, shard, session, live, leaves });
         }
     }
 

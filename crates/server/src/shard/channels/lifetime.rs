@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::memory::shrink_map;
 use crate::shard::Shard;
-use crate::shard::channels::{ChannelMail, SessionChannels, Stage, Subscriber, Subscription};
+use crate::shard::channels::{SessionChannels, Stage, Subscriber, Subscription};
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::ConnectionKey;
 
@@ -81,8 +81,7 @@ impl Delivery {
             }
             Stage::Away { channel } => (channel, false),
         };
-        let (home, shard) = (self.home_of(name), self.shard);
-        self.mail_channel(home, ChannelMail::Unsubscribe { channel, shard, session, live, leaves });
+        self.mail_unsubscribe(name, channel, session, (live, leaves));
     }
 
     /// Removes the subscriber at this place. The last one takes its place, and is informed.

@@ -111,9 +111,6 @@ pub(crate) enum ChannelMail {
         session: u64,
         start: Result<Start, Error>,
     },
-    /// To the home: a session subscribes no longer, if `live`, and is a member no longer, if it
-    /// `leaves`.
-    Unsubscribe { channel: u64, shard: u16, session: u64, live: bool, leaves: bool },
     /// To the home: a publication, and who is to hear its offset.
     Publish {
         name: Arc<str>,

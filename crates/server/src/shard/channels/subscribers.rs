@@ -10,7 +10,7 @@ use playfield_room::Error;
 use playfield_wire::server::{MemberInfo, PastPublication, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::shard::channels::{ChannelMail, LocalChannel, Stage, Subscriber};
+use crate::shard::channels::{LocalChannel, Stage, Subscriber};
 use crate::shard::connection::transport::Dialect;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::ConnectionKey;
@@ -177,10 +177,7 @@ impl Delivery {
         let (Some((request, wants_presence)), Some((all, at))) = (waits, entry) else {
             // It has ended meanwhile, or its connection has.
             if let Ok(Start { channel, .. }) = start {
-                let (shard, leaves) = (self.shard, !known);
-                let home = self.home_of(name);
-                let mail = ChannelMail::Unsubscribe { channel, shard, session, live: true, leaves };
-                self.mail_channel(home, mail);
+                self.mail_unsubscribe(name, channel, session, (true, !known));
             }
             return;
         };
@@ -192,6 +189,10 @@ impl Delivery {
             }
         };
         let Ok(rule) = self.node.channel_rule(name).cloned() else { return };
+        let mut start = start;
+        let waiting = self.connections.waiting_bytes(key);
+        let outbox_bytes_max = self.node.config.outbox_bytes_max;
+        self.counters.publications_dropped += promise(&mut start, waiting, outbox_bytes_max);
         let Start { channel, epoch, offset, recovered, publications, members } = start;
         let new = || LocalChannel { rule: Arc::clone(&rule), subscribers: Vec::new() };
         let local = self.channels.local.entry(channel).or_insert_with(new);
@@ -291,6 +292,25 @@ impl Delivery {
         let message = ServerMessage::Error { request, room: None, code, text, retry_after_ms };
         self.connections.send(key, &message);
     }
+}
+
+/// Leaves out of what a subscriber has missed the oldest that it may not have wait for it, because
+/// `waiting` bytes of other channels do. It learns that something is lost. How many are left out.
+fn promise(start: &mut Start, waiting: usize, bytes_max: usize) -> u64 {
+    let mut bytes: usize = start.publications.iter().map(Publication::memory).sum();
+    if waiting == 0 {
+        return 0; // One channel is bounded by its rule.
+    }
+    let is_too_much = |publication: &&Publication| {
+        let is_over = waiting + bytes > bytes_max;
+        bytes -= publication.memory();
+        is_over
+    };
+    let count = start.publications.iter().take_while(is_too_much).count();
+    if let Some(last) = start.publications.drain(..count).next_back() {
+        (start.offset, start.recovered) = (last.offset, false);
+    }
+    count as u64
 }
 
 fn presence(channel: u64, change: &Change) -> ServerMessage<'_> {

@@ -592,6 +592,60 @@ fn each_limit_holds_and_one_past_it_is_refused() {
     assert_eq!(ann.offsets(&mut world), [2, 3], "channel_history_bytes_max");
 }
 
+/// A client that asks for what it has missed in many channels, and reads none of it.
+#[test]
+fn what_was_missed_in_several_channels_waits_up_to_outbox_bytes_max() {
+    let settings = [
+        ("outbox_high_bytes", "1000"),
+        ("outbox_bytes_max", "3000"),
+        ("publishes_per_second_max", "1000"),
+    ];
+    let mut world = World::new(SHARDS, &settings);
+    let mut ann = Listener::packed(&mut world, 0, "ann");
+    let mut bob = Listener::packed(&mut world, 1, "bob");
+    let names: Vec<_> = (0..8).map(|number| format!("chat:{number}")).collect();
+    names.iter().for_each(|name| ann.subscribe(&mut world, name));
+    ann.told(&mut world);
+    ann.vanish(&mut world);
+    for name in &names {
+        for _ in 0..20 {
+            bob.publish(&mut world, name, "1");
+        }
+    }
+    ann.connect_and_read(&mut world, 0, 0);
+    let (shard, key) = world.place_of(ann.client);
+    let waiting = world.shards[shard].waiting_bytes(key);
+    assert!((2900..=3000).contains(&waiting), "{waiting}");
+    world.takes(ann.client, usize::MAX);
+    let told = ann.told(&mut world);
+    let (mut whole, mut cut) = (0, 0);
+    for name in &names {
+        let of = |told: &&Told| match told {
+            Told::Publication { channel, .. } => channel == name,
+            _ => false,
+        };
+        let offsets = told.iter().filter(of).map(|told| match told {
+            Told::Publication { offset, .. } => *offset,
+            _ => 0,
+        });
+        let offsets: Vec<_> = offsets.collect();
+        let start = told.iter().find_map(|told| match told {
+            Told::Subscribed { channel, offset, recovered, .. } if channel == name => {
+                Some((*offset, *recovered))
+            }
+            _ => None,
+        });
+        let (offset, recovered) = start.expect("it has subscribed");
+        assert_eq!(offsets, (offset + 1..=20).collect::<Vec<_>>(), "without a gap to the latest");
+        assert_eq!(recovered, offset == 0, "what is left out is said");
+        whole += usize::from(recovered);
+        cut += usize::from(!recovered);
+    }
+    assert!(whole >= 1 && cut >= 1, "{whole} {cut}");
+    let dropped: u64 = (0..SHARDS).map(|at| world.counters(at).publications_dropped).sum();
+    assert!(dropped > 0, "it is counted");
+}
+
 /// How many publications a channel keeps.
 fn kept(world: &mut World, listener: &mut Listener, channel: &str) -> usize {
     listener.told(world);

@@ -182,6 +182,24 @@ impl Listener {
         }
     }
 
+    /// As [`connect`](Self::connect), but all requests come in one piece, and then it reads only so
+    /// many bytes.
+    pub(super) fn connect_and_read(&mut self, world: &mut World, shard: usize, bytes: usize) {
+        let wanted = std::mem::take(&mut self.wanted);
+        self.connect(world, shard);
+        world.takes(self.client, bytes);
+        let mut requests = Vec::new();
+        for (channel, since) in &wanted {
+            let request = self.next_request();
+            self.asked.insert(request, channel.clone());
+            let (channel, since) = (channel.into(), *since);
+            let message = ClientMessage::Subscribe { request, channel, since, presence: true };
+            requests.extend(world.framed(self.client, &encoded(self.format, &message)));
+        }
+        self.wanted = wanted;
+        world.bytes(self.client, &requests);
+    }
+
     pub(super) fn vanish(&mut self, world: &mut World) {
         self.listen(world);
         world.vanish(self.client);

@@ -39,6 +39,7 @@ mod round_trips;
 mod services;
 mod share;
 mod sizes;
+mod splits;
 mod strangers;
 mod tickets;
 mod timing;

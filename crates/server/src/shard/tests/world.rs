@@ -62,6 +62,8 @@ pub(super) struct World {
     stopwatch: Arc<[AtomicU64; 2]>,
     /// Instead of running until nothing more happens, it takes a few turns, as this number says.
     pub(super) pace: Option<u64>,
+    /// Instead of arriving, what clients send is kept here.
+    pub(super) held: Option<Vec<u8>>,
 }
 
 enum Parcel {
@@ -214,6 +216,7 @@ impl World {
             queued: vec![HashSet::new(); shards],
             stopwatch,
             pace: None,
+            held: None,
         }
     }
 
@@ -431,6 +434,9 @@ impl World {
 
     /// Sends bytes as they are, and lets the node go on until it has nothing left to do.
     pub(super) fn bytes(&mut self, client: Client, bytes: &[u8]) {
+        if let Some(held) = &mut self.held {
+            return held.extend_from_slice(bytes);
+        }
         self.peers[client].unread.extend_from_slice(bytes);
         self.run();
     }
