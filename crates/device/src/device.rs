@@ -197,19 +197,22 @@ impl Device {
         self.described().tags.iter().any(|slot| *slot.tag == *tag)
     }
 
-    /// Where its connection is.
+    /// Where its connection is. For the node.
+    #[doc(hidden)]
     #[must_use]
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// Something was heard of it. Takes no lock.
+    /// Something was heard of it. Takes no lock. For the node.
+    #[doc(hidden)]
     #[inline]
     pub fn heard(&self, now: Duration) {
         self.last_seen_us.store(micros(now), Ordering::Relaxed);
     }
 
-    /// Notes whether it is silent; whether that is new.
+    /// Notes whether it is silent; whether that is new. For the node.
+    #[doc(hidden)]
     pub fn set_silent(&self, is_silent: bool) -> bool {
         self.is_silent.swap(is_silent, Ordering::Relaxed) != is_silent
     }

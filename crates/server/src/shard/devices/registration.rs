@@ -36,7 +36,7 @@ impl ShardDevices {
         let known = connection.device.as_deref().map(|own| &own.device);
         if let Some(known) = known.filter(|known| known.id() != registration.id) {
             let text = format!(
-                "devices_per_session_max: a session is one device, and this is {:?} already",
+                "a session is one device, and this is {:?} already: open another connection",
                 excerpt(known.id(), 64)
             );
             return Err(Error::new(ErrorCode::Limit, text));
