@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use playfield_websocket::{Item, Opcode};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::{MutexExt, PyOnceLock};
@@ -486,7 +487,8 @@ impl AsyncConnection {
         let payload = Payload::of(message)?;
         let mut inner = this.inner(py);
         let payload = match payload {
-            Some(payload) if !inner.fragmenting => payload,
+            // A message whose rest will not come keeps nobody waiting: the connection is closing.
+            Some(payload) if !inner.fragmenting || !inner.is_sendable() => payload,
             _ => {
                 drop(inner);
                 return slf.call_method1(intern!(py, "_send_slowly"), (message, text));
@@ -527,10 +529,13 @@ impl AsyncConnection {
     ///
     /// Raises ``ConnectionClosedOK`` or ``ConnectionClosedError`` once all messages are taken and
     /// the connection is closed, and ``ConcurrencyError`` if another task waits. A canceled call
-    /// loses no message.
+    /// loses no message. Raises ``RuntimeError`` where ``on_message`` takes the messages.
     #[pyo3(signature = (decode=None))]
-    fn recv(slf: &Bound<'_, Self>, decode: Option<bool>) -> Receive {
-        Receive::new(slf.clone().unbind(), decode, false)
+    fn recv(slf: &Bound<'_, Self>, decode: Option<bool>) -> PyResult<Receive> {
+        if slf.get().on_message.is_some() {
+            return Err(PyRuntimeError::new_err("on_message takes the messages: recv gets none"));
+        }
+        Ok(Receive::new(slf.clone().unbind(), decode, false))
     }
 
     fn __aiter__(slf: &Bound<'_, Self>) -> Messages {

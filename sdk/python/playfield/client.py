@@ -31,6 +31,10 @@ _BYTES = 64 << 10
 _DELAY_MIN = 0.1
 _DELAY_MAX = 5.0
 
+# How long `close` waits for a lost connection with unconfirmed messages, and then for the node to
+# have taken everything and answered, in seconds.
+_FAREWELL = 5.0
+
 
 class Client:
     """A session with a node, made by :func:`connect`. It restores a lost connection by itself: what
@@ -54,12 +58,19 @@ class Client:
         self._welcome: asyncio.Future = self._loop.create_future()
         self._wait = 0.0
         self._error: Exception | None = None
+        self._waiting: list[asyncio.Future] = []
         #: The session's number; another one after ``"new_session"``.
         self.session = 0
         #: ``"connected"``, ``"lost"`` while the connection is being restored, or ``"ended"``.
         self.status = "connected"
-        #: Called with ``"lost"``, ``"resumed"``, ``"new_session"`` or ``"ended"``.
-        self.on_status: Callable[[str], Any] | None = None
+        self._on_statuses: list[Callable[[str], Any]] = []
+
+    def on_status(self, function: Callable[[str], Any]) -> Callable:
+        """Call ``function(status)`` whenever the status changes: with ``"lost"``; with
+        ``"resumed"`` once the session goes on over another connection, or ``"new_session"`` if the
+        node has not kept it, so that the rooms are to be joined again; and with ``"ended"``."""
+        self._on_statuses.append(function)
+        return function
 
     async def join_or_create(self, room_type: str, options: Any = None, *, key=None) -> Room:
         """Enter any room of a type that is not full, or the one with this key, or create it.
@@ -114,10 +125,12 @@ class Client:
 
     async def publish(self, channel: str, message: Any) -> int:
         """Publish a JSON value or ``bytes``, as the channel's rule says. Returns its offset."""
+        await self._ready()
         return await self._ask(self._core.publish(channel, *payload(message), True))
 
     async def publish_unconfirmed(self, channel: str, message: Any) -> None:
-        """Publish without waiting for the node."""
+        """Publish without waiting for the node's answer; it waits while too much is unconfirmed."""
+        await self._ready()
         self._core.publish(channel, *payload(message), False)
         await self._flush()
 
@@ -155,12 +168,28 @@ class Client:
         return await future
 
     async def close(self) -> None:
-        """Say goodbye, and end the session."""
-        if not self._core.is_finished:
-            self._core.goodbye()
-            await self._flush()
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        """Say goodbye once everything that was sent is written, and end the session. It waits at
+        most 5 seconds for the node's answer, which says that the node has taken all of it."""
+        try:
+            if not self._core.is_finished:
+                await asyncio.wait_for(self._farewell(), _FAREWELL)
+        except asyncio.TimeoutError:
+            log.info("the node has not answered the goodbye in %s s", _FAREWELL)
+        finally:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _farewell(self) -> None:
+        is_welcome = self._welcome.done()
+        while is_welcome and self._core.is_away and self._core.unconfirmed_bytes > 0:
+            await self._news()
+        self._core.goodbye()
+        self._write()
+        if is_welcome:
+            # The task reads until the node, which then has taken and confirmed everything, ends the
+            # stream. To close it with something unread would reset it, and the node would lose what
+            # it has not read yet.
+            await asyncio.wait({self._task})
 
     async def __aenter__(self) -> Client:
         return self
@@ -299,6 +328,17 @@ class Client:
         if due is not None:
             self._timer = self._loop.call_later(max(0.0, due - time.monotonic()), self._advance)
 
+    async def _news(self) -> None:
+        """Waits until something was received, or the connection's state has changed."""
+        future = self._loop.create_future()
+        self._waiting.append(future)
+        await future
+
+    async def _ready(self) -> None:
+        """Waits while too much is unconfirmed."""
+        while self._core.is_full and not self._core.is_finished:
+            await self._news()
+
     async def _flush(self) -> None:
         if self._core.is_finished:
             raise self._error or SessionEnded("the session has ended")
@@ -314,11 +354,17 @@ class Client:
     def _take(self, events: list[tuple]) -> None:
         for name, *rest in events:
             getattr(self, "_on_" + name)(*rest)
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
 
     def _status(self, status: str) -> None:
         self.status = status if status in ("lost", "ended") else "connected"
-        if self.on_status is not None:
-            call(self.on_status, status)
+        # It may have been assigned instead.
+        assigned = self.__dict__.get("on_status")
+        for function in [*self._on_statuses, *([assigned] if assigned else [])]:
+            call(function, status)
 
     def _answer(self, request: int, value: Any) -> None:
         future = self._asked.pop(request, None)

@@ -80,6 +80,7 @@ class Device:
 
     async def report_unconfirmed(self, report: Any) -> None:
         """Send a report without a reply."""
+        await self._client._ready()
         self._client._core.report(*payload(report), False)
         await self._client._flush()
 

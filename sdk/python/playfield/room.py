@@ -129,13 +129,16 @@ class Room:
         field is wrong, and :class:`Refused`.
         """
         name, payload = _named(message, fields)
+        await self._client._ready()
         core = self._client._core
         answer = await self._client._ask(core.request(self._current(), name, payload))
         return answer if reply is None else _made(reply, answer)
 
     async def send(self, message: Any, fields: Any = None) -> None:
-        """Send a message that needs no reply. Its arguments are those of :meth:`request`."""
+        """Send a message that needs no reply. Its arguments are those of :meth:`request`. It waits
+        while too much is unsent or unconfirmed."""
         name, payload = _named(message, fields)
+        await self._client._ready()
         self._client._core.send(self._current(), name, payload)
         await self._client._flush()
 

@@ -383,6 +383,7 @@ class Client:
     def __init__(self, thread: _Thread, of: client.Client) -> None:
         self._thread = thread
         self._client = of
+        of._on_statuses.append(self._status)
 
     @property
     def session(self) -> int:
@@ -394,15 +395,16 @@ class Client:
         """``"connected"``, ``"lost"`` while the connection is being restored, or ``"ended"``."""
         return self._client.status
 
-    @property
-    def on_status(self) -> Callable[[str], Any] | None:
-        """Called with ``"lost"``, ``"resumed"``, ``"new_session"`` or ``"ended"``, in the client's
-        thread."""
-        return self._client.on_status
+    def on_status(self, function: Callable[[str], Any]) -> Callable:
+        """Call ``function(status)`` whenever the status changes, in the client's thread: with
+        ``"lost"``, ``"resumed"``, ``"new_session"`` or ``"ended"``."""
+        return self._thread.run(self._client.on_status, function)
 
-    @on_status.setter
-    def on_status(self, function: Callable[[str], Any] | None) -> None:
-        self._client.on_status = function
+    def _status(self, status: str) -> None:
+        # It may have been assigned instead.
+        assigned = self.__dict__.get("on_status")
+        if assigned is not None:
+            assigned(status)
 
     def join_or_create(self, room_type: str, options: Any = None, *, key=None) -> Room:
         """Enter any room of a type that is not full, or the one with this key, or create it."""

@@ -558,3 +558,88 @@ def test_a_unix_socket(run, tmp_path):
                 assert await connection.recv() == "x"
 
     run(main())
+
+
+@pytest.mark.parametrize("how", ["raises", "cancel", "mixed"])
+def test_an_interrupted_message_closes_the_connection(run, server, how):
+    async def main(url):
+        begun = asyncio.Event()
+
+        async def parts():
+            yield "a"
+            begun.set()
+            if how == "raises":
+                raise KeyError("disk")
+            if how == "cancel":
+                await asyncio.Event().wait()
+            yield b"b"
+
+        async with connect(url) as connection:
+            sending = asyncio.ensure_future(connection.send(parts()))
+            await begun.wait()
+            if how == "cancel":
+                sending.cancel()
+            with pytest.raises((KeyError, asyncio.CancelledError, TypeError)):
+                await sending
+            for message in ["x", ["x"]]:
+                with pytest.raises(ConnectionClosedError) as closed:
+                    await connection.send(message)
+                assert closed.value.sent.code == 1011
+
+    run(main(server()))
+
+
+def test_the_close_is_known_in_except(run, server):
+    async def close(connection):
+        await connection.recv()
+        await connection.close(4001, "why")
+
+    async def main(url):
+        async with connect(url) as connection:
+            await connection.send("x")
+            with pytest.raises(ConnectionClosedError):
+                await connection.recv()
+            assert connection.state is State.CLOSED
+            assert (connection.close_code, connection.close_reason) == (4001, "why")
+
+    run(main(server(close)))
+
+
+def test_the_close_is_known_after_a_long_message(run, server):
+    async def big(connection):
+        await connection.send("x" * 100)
+        await connection.wait_closed()
+
+    async def main(url):
+        async with connect(url, max_size=10) as connection:
+            with pytest.raises(ConnectionClosedError):
+                await connection.recv()
+            assert (connection.state, connection.close_code) == (State.CLOSED, 1006)
+
+    run(main(server(big)))
+
+
+def test_on_message_is_a_plain_function_and_takes_all(run, server):
+    async def wrong(message):
+        pass
+
+    async def main(url):
+        with pytest.raises(TypeError):
+            connect(url, on_message=wrong)
+        async with connect(url, on_message=print) as connection:
+            with pytest.raises(RuntimeError):
+                await connection.recv()
+
+    run(main(server()))
+
+
+def test_the_program_may_replace_host_and_origin(run, server):
+    async def main(url):
+        headers = {"Host": "other.example", "Origin": "https://a"}
+        async with connect(url, additional_headers=headers, origin="https://b") as connection:
+            assert connection.request.headers.get_all("Host") == ["other.example"]
+            assert connection.request.headers.get_all("Origin") == ["https://a"]
+        with pytest.raises(ValueError):
+            connect(url, additional_headers={"Host": "a\r\nb: c"})
+
+    run(main(server()))

@@ -54,7 +54,7 @@ def test_a_lost_connection_is_restored(run, node):
     async def main(url):
         statuses = asyncio.Queue()
         async with playfield.connect(url) as client:
-            client.on_status = statuses.put_nowait
+            client.on_status(statuses.put_nowait)
             table = await client.create("table")
             own = str(table.player)
             client._writer.transport.abort()
@@ -161,3 +161,74 @@ def test_a_condition_is_waited_for(run, node):
                 await events.__anext__()
 
     run(main())
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+def test_what_was_sent_before_close_arrives(run, node, caplog, scheme):
+    async def main(url):
+        async with playfield.connect(url) as ann:
+            table = await ann.create("table", key=f"close {scheme} {id(run)}")
+            async with playfield.connect(url) as bob:
+                beside = await bob.join_by_key("table", table.key)
+                # Each refusal is an answer that may be unread when the connection is closed.
+                for _ in range(200):
+                    await beside.send("Play", {"place": 99})
+                # Whoever leaves plays the other cards, from the first.
+                card = beside.state.hands[str(beside.player)][4]
+                await beside.send("Play", {"place": 4})
+            await table.until(lambda state: len(state.played) == 5)
+            assert table.state.played[0] == card
+
+    run(main(f"{scheme}://{node}"))
+    assert "unknown" not in caplog.text
+
+
+def test_what_waits_for_a_lost_connection_arrives_before_close(run, node):
+    async def main(url):
+        async with playfield.connect(url) as ann:
+            table = await ann.create("table", key=f"lost {id(run)}")
+            async with playfield.connect(url) as bob:
+                beside = await bob.join_by_key("table", table.key)
+                statuses = asyncio.Queue()
+                bob.on_status = statuses.put_nowait
+                bob._writer.transport.abort()
+                assert await statuses.get() == "lost"
+                # Whoever leaves plays the other cards, from the first.
+                card = beside.state.hands[str(beside.player)][4]
+                await beside.send("Play", {"place": 4})
+            await table.until(lambda state: len(state.played) == 5)
+            assert table.state.played[0] == card
+
+    run(main(f"tcp://{node}"))
+
+
+def test_a_send_waits_while_too_much_is_unconfirmed(run, node):
+    async def main(url):
+        async with playfield.connect(url) as client:
+            table = await client.create("table")
+            statuses = asyncio.Queue()
+            client.on_status(statuses.put_nowait)
+            client._writer.transport.abort()
+            assert await statuses.get() == "lost"
+            client._core = Full(client._core)
+            waiting = asyncio.ensure_future(table.request("Play", {"place": 0}))
+            await asyncio.sleep(0)
+            assert not client._core.asked
+            client._core.is_full = False
+            await waiting
+            assert client._core.asked
+
+    run(main(f"tcp://{node}"))
+
+
+class Full:
+    """A core that says that too much is unconfirmed."""
+
+    def __init__(self, core):
+        self._core = core
+        self.is_full = True
+        self.asked = False
+
+    def __getattr__(self, name):
+        self.asked |= name == "request"
+        return getattr(self._core, name)

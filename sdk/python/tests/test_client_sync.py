@@ -55,7 +55,7 @@ def test_a_lost_connection_is_restored(node):
             if status == "resumed":
                 resumed.set()
 
-        client.on_status = on_status
+        client.on_status(on_status)
         table = client.create("table")
         first = table.state.hands[table.player][0]
         client._thread.run(lambda: client._client._writer.transport.abort())

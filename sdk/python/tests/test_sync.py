@@ -252,3 +252,14 @@ def test_descriptors_are_closed(server):
     if before is not None:
         while len(os.listdir("/proc/self/fd")) > before + 20:
             threading.Event().wait(0.01)
+
+
+def test_the_close_is_known_in_except(server):
+    def close(connection):
+        return connection.close(4001, "why")
+
+    with connect(server(close)) as connection:
+        with pytest.raises(ConnectionClosedError):
+            connection.recv(timeout=10)
+        assert connection.state is State.CLOSED
+        assert (connection.close_code, connection.close_reason) == (4001, "why")

@@ -239,6 +239,12 @@ impl Client {
         self.session.resumption.is_full()
     }
 
+    /// How many bytes of counted messages the node has not confirmed yet.
+    #[must_use]
+    pub fn unconfirmed_bytes(&self) -> usize {
+        self.session.resumption.unconfirmed_bytes()
+    }
+
     /// The delay to the node, and its clock, as measured on this connection. `None` until the first
     /// pong. The ping after the welcome and keep-alive pings count too; [`ping`](Self::ping)
     /// measures now.

@@ -98,6 +98,10 @@ impl Resumption {
         self.log.bytes() >= self.unconfirmed_bytes_max
     }
 
+    pub(super) fn unconfirmed_bytes(&self) -> usize {
+        self.log.bytes()
+    }
+
     /// Keeps a counted message, unless it is longer than `bytes_max`.
     pub(super) fn keep(
         &mut self,

@@ -189,6 +189,18 @@ impl Core {
         self.inner(py).client.is_finished()
     }
 
+    /// Whether messages would be refused, because too much is unconfirmed.
+    #[getter]
+    fn is_full(&self, py: Python<'_>) -> bool {
+        self.inner(py).client.is_full()
+    }
+
+    /// How many bytes of messages the node has not confirmed.
+    #[getter]
+    fn unconfirmed_bytes(&self, py: Python<'_>) -> usize {
+        self.inner(py).client.unconfirmed_bytes()
+    }
+
     /// The bytes to send.
     fn take_output<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         let mut out = Vec::new();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random
 import socket
 import time
@@ -138,7 +139,7 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     # What the compiled part calls.
 
     def _closed_error(self) -> Exception:
-        return exceptions.closed(self._ending, self._timed_out or self._error)
+        return self._tell(self._timed_out or self._error)
 
     def _end_of_iteration(self) -> Exception:
         error = self._closed_error()
@@ -229,14 +230,25 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
             raise TypeError("data must be str, bytes, iterable, or async iterable")
 
     async def _send_fragments(self, message: Any, text: bool | None) -> None:
-        kind = None
+        kind: type | None = None
+
+        async def send(part: Any) -> None:
+            nonlocal kind
+            own = str if isinstance(part, str) else bytes
+            if kind is not None and own is not kind:
+                raise TypeError("all fragments of a message must be of one type")
+            sending = self._send_fragment(part, text, kind is None, False)
+            # The message has begun, even if this task is canceled while it waits.
+            kind = own
+            await sending
+
         try:
             if isinstance(message, AsyncIterable):
                 async for part in message:
-                    kind = await self._send_part(part, kind, text)
+                    await send(part)
             else:
                 for part in message:
-                    kind = await self._send_part(part, kind, text)
+                    await send(part)
             if kind is not None:
                 await self._send_fragment(kind(), text, False, True)
         except exceptions.ConnectionClosed:
@@ -247,13 +259,6 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
                 self._send_close(1011, "error in fragmented message")
                 self._closing()
             raise
-
-    async def _send_part(self, part: Any, kind: type | None, text: bool | None) -> type:
-        own = str if isinstance(part, str) else bytes
-        if kind is not None and own is not kind:
-            raise TypeError("all fragments of a message must be of one type")
-        await self._send_fragment(part, text, kind is None, False)
-        return own
 
     # What programs call.
 
@@ -395,7 +400,8 @@ class connect:
     - ``max_size`` (1 MiB): the longest message. ``max_queue`` (16): once more messages wait,
       nothing is read, after what one read has brought. ``write_limit`` (32 KiB): above it, ``await
       send()`` waits.
-    - ``on_message``: a function that is called with each message, instead of ``recv``.
+    - ``on_message``: a function, not a coroutine function, that is called with each message;
+      ``recv`` raises ``RuntimeError`` then.
     - ``process_exception``, ``reconnect_delays``: how ``async for`` goes on.
     - ``create_connection``: a subclass of :class:`ClientConnection`.
 
@@ -440,6 +446,8 @@ class connect:
         self.uri = uri
         self.target = Target.of(uri)
         _common.tls_context(self.target.secure, ssl)
+        if inspect.iscoroutinefunction(on_message):
+            raise TypeError("on_message is called, not awaited: give it a plain function")
         self.process_exception = process_exception
         self.reconnect_delays = reconnect_delays
         self.options = {

@@ -27,6 +27,7 @@ from .exceptions import (
     InvalidURI,
     ProtocolError,
     SecurityError,
+    closed,
 )
 
 USER_AGENT = f"Python/{platform.python_version()} playfield/{_playfield.__version__}"
@@ -154,8 +155,11 @@ def handshake(target: Target, options: dict, origin_changed: bool) -> _playfield
     if origin_changed:
         private = ("authorization", "cookie", "proxy-authorization")
         headers = [(name, value) for name, value in headers if name.lower() not in private]
+    # As in `websockets`, the program's headers replace those that the handshake would write.
+    hosts = [value for name, value in headers if name.lower() == "host"]
+    headers = [(name, value) for name, value in headers if name.lower() != "host"]
     named = {name.lower() for name, _ in headers}
-    if options["origin"] is not None:
+    if options["origin"] is not None and "origin" not in named:
         headers.append(("Origin", options["origin"]))
     if target.authorization is not None and "authorization" not in named:
         headers.append(("Authorization", target.authorization))
@@ -168,7 +172,11 @@ def handshake(target: Target, options: dict, origin_changed: bool) -> _playfield
         raise TypeError("subprotocols must be a list, not a str")
     subprotocols = list(options["subprotocols"] or ())
     return _playfield.Handshake(
-        target.host_header, target.path, headers, subprotocols, compression == "deflate"
+        hosts[-1] if hosts and not origin_changed else target.host_header,
+        target.path,
+        headers,
+        subprotocols,
+        compression == "deflate",
     )
 
 
@@ -461,6 +469,8 @@ class Connected:
     logger: Any
 
     _is_lost: bool
+    #: An exception has told the program of the end, though the server has not ended the stream yet.
+    _told: bool = False
     _opening: Opening
     _id: uuid.UUID | None = None
     #: The Close frames: ``(received, sent, received_first, error, unsent_bytes)``.
@@ -480,10 +490,16 @@ class Connected:
             self._id = uuid.uuid4()
         return self._id
 
+    def _tell(self, error: Exception | str | None) -> Exception:
+        """The exception for how the connection has ended."""
+        received, sent, _, wrong, _ = ending = self._ending
+        self._told = self._told or wrong is not None or None not in (received, sent)
+        return closed(ending, error)
+
     @property
     def state(self) -> State:
         """``State.OPEN``, ``CLOSING`` or ``CLOSED``."""
-        if self._is_lost:
+        if self._is_lost or self._told:
             return State.CLOSED
         return State.OPEN if self._ending[1] is None else State.CLOSING
 
@@ -491,7 +507,7 @@ class Connected:
     def close_code(self) -> int | None:
         """The code that the server closed with; 1006 if the connection was lost, 1005 if the
         server gave none. ``None`` until the connection is closed."""
-        if not self._is_lost:
+        if self.state is not State.CLOSED:
             return None
         received = self._ending[0]
         return received[0] if received else 1006
@@ -499,7 +515,7 @@ class Connected:
     @property
     def close_reason(self) -> str | None:
         """The reason that the server closed with. ``None`` until the connection is closed."""
-        if not self._is_lost:
+        if self.state is not State.CLOSED:
             return None
         received = self._ending[0]
         return received[1] if received else ""

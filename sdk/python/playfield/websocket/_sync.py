@@ -195,7 +195,7 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
     # What the compiled part calls.
 
     def _closed_error(self) -> Exception:
-        return exceptions.closed(self._ending, self._timed_out)
+        return self._tell(self._timed_out)
 
     def _end_of_iteration(self) -> None:
         error = self._closed_error()
