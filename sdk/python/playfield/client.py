@@ -181,7 +181,7 @@ class Client:
 
     async def _farewell(self) -> None:
         is_welcome = self._welcome.done()
-        while is_welcome and self._core.is_away and self._core.unconfirmed_bytes > 0:
+        while is_welcome and self.status == "lost" and self._core.unconfirmed_bytes > 0:
             await self._news()
         self._core.goodbye()
         self._write()
