@@ -111,7 +111,9 @@ int run(const Settings &settings) {
             return 1;
         }
         // Each in a room of its own.
-        auto room = client->create_room("hello", {.is_private = true}).wait();
+        Creation creation;
+        creation.is_private = true;
+        auto room = client->create_room("hello", creation).wait();
         if (!room) {
             std::cerr << room.error().message << std::endl;
             return 1;
