@@ -567,6 +567,10 @@ fn load_says_what_is_wrong_with_its_arguments_and_with_the_node() {
     let output = load("tcp://127.0.0.1:1", &[]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("127.0.0.1:1 can't be reached"));
+    let report: Value = serde_json::from_str(&text(&output.stdout)).expect("one object");
+    assert_eq!(report["verified"], false);
+    let problems = report["problems"].as_object().expect("texts, and how often");
+    assert!(problems.keys().next().unwrap().contains("127.0.0.1:1 can't be reached"), "{report}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub struct PatternError {
 
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the pattern {:?} of channels {}", self.pattern, self.why)
+        write!(f, "the pattern {:?} {}", self.pattern, self.why)
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
     fn what_is_no_pattern_is_refused_with_the_reason() {
         for pattern in ["", "a::b", ":a", "a:", "**:a", "a*", "{me}", "a:{user}x", "***"] {
             let error = Pattern::new(pattern).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("the pattern {pattern:?} of channels ")), "{error}");
+            assert!(error.starts_with(&format!("the pattern {pattern:?} ")), "{error}");
         }
     }
 

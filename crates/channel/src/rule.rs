@@ -109,7 +109,8 @@ pub enum Slow {
     KeepLatest,
     /// The subscription ends with `too_slow`. The client may subscribe again from its position.
     Unsubscribe,
-    /// The connection ends with `too_slow`.
+    /// The session and its connection end with `too_slow`. A client that still reads that ends for
+    /// good. To one that does not, the connection is lost, and it returns in a new session.
     Disconnect,
 }
 

@@ -54,7 +54,11 @@ const OPTIONS: &[Opt] = &[
     Opt { name: "ping", value: "SECONDS", help: "time a ping this often on each connection" },
     Opt { name: "format", value: "NAME", help: "packed (default), msgpack or json" },
     Opt { name: "name", value: "NAME", help: "the players' display name" },
-    Opt { name: "token", value: "TOKEN", help: "the token for the node's authenticator" },
+    Opt {
+        name: "token",
+        value: "TOKEN",
+        help: "the token for the node's authenticator; {n} in it is the connection's number",
+    },
     Opt {
         name: "root-certificate",
         value: "FILE",
@@ -123,7 +127,16 @@ pub fn run(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> R
     let mut shown = Shown { is_quiet: command.is_quiet, ..Shown::default() };
     let report = playfield_load::run(&command.settings, &stop, &mut |now| shown.show(now));
     shown.end();
-    let report = report?;
+    let report = match report {
+        Err(error) if command.is_json && command.settings.worker.is_none() => {
+            // As a report of nothing, for who reads only that.
+            let text = error.to_string();
+            writeln!(out, "{}", serde_json::json!({ "verified": false, "problems": { text: 1 } }))?;
+            out.flush()?;
+            return Err(error.into());
+        }
+        report => report?,
+    };
     if command.settings.worker.is_some() {
         // The process that started this one prints the report.
         return Ok(());
@@ -306,7 +319,7 @@ impl Plan {
                 }
             }
             steps.push(step("connections", Action::Hold));
-            return Ok(Script { weight: 1, steps });
+            return Ok(Script { weight: 1, token: None, steps });
         };
         if self.value.is_some() && self.message.is_none() {
             return Err(usage("--value needs --message, the name of the message"));
@@ -318,7 +331,7 @@ impl Plan {
         let every = Some(Duration::from_secs_f64(1.0 / rate));
         let steps_of_one = vec![step(named, message)];
         steps.push(step(option, Action::Repeat { times: None, every, steps: steps_of_one }));
-        Ok(Script { weight: 1, steps })
+        Ok(Script { weight: 1, token: None, steps })
     }
 }
 

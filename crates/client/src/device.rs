@@ -54,8 +54,9 @@ impl Connection {
     }
 }
 
-/// A registration as a device. It lasts as long as the session; without the handle, commands are
-/// refused.
+/// A registration as a device. It lasts as long as the session; without the handle, requests to the
+/// device are refused. [`Connection::close`] ends it: at once if there is a connection to the node,
+/// otherwise at the end of the session's grace.
 pub struct Device {
     id: String,
     is_new: bool,

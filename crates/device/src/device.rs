@@ -59,6 +59,8 @@ pub struct Place {
     pub is_service: bool,
 }
 
+const MINUTE_US: u64 = 60_000_000;
+
 /// A connected device. It stays as it was when it is gone.
 pub struct Device {
     pub(crate) number: u64,
@@ -68,6 +70,8 @@ pub struct Device {
     place: Place,
     registered_at: Duration,
     last_seen_us: AtomicU64,
+    /// When as many take-overs of its id as there were would have been allowed one by one.
+    paid_until_us: AtomicU64,
     is_silent: AtomicBool,
     described: Mutex<Described>,
 }
@@ -108,9 +112,27 @@ impl Device {
             place,
             registered_at: now,
             last_seen_us: AtomicU64::new(micros(now)),
+            paid_until_us: AtomicU64::new(0),
             is_silent: AtomicBool::new(false),
             described: Mutex::new(Described { stage: Stage::Prepared, metadata, tags }),
         }
+    }
+
+    /// Lets it take the place of another, if at most so many take over an id per minute, and in one
+    /// burst.
+    ///
+    /// # Errors
+    /// How long it has to wait.
+    pub fn take_over(&self, other: &Self, per_minute: u64) -> Result<(), Duration> {
+        let now = micros(self.registered_at);
+        let step = MINUTE_US / per_minute.clamp(1, MINUTE_US);
+        let paid_until = other.paid_until_us.load(Ordering::Relaxed).max(now) + step;
+        let wait = paid_until.saturating_sub(now.saturating_add(MINUTE_US));
+        if wait > 0 {
+            return Err(Duration::from_micros(wait));
+        }
+        self.paid_until_us.store(paid_until, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Its id.
@@ -175,19 +197,22 @@ impl Device {
         self.described().tags.iter().any(|slot| *slot.tag == *tag)
     }
 
-    /// Where its connection is.
+    /// Where its connection is. For the node.
+    #[doc(hidden)]
     #[must_use]
     pub fn place(&self) -> Place {
         self.place
     }
 
-    /// Something was heard of it. Takes no lock.
+    /// Something was heard of it. Takes no lock. For the node.
+    #[doc(hidden)]
     #[inline]
     pub fn heard(&self, now: Duration) {
         self.last_seen_us.store(micros(now), Ordering::Relaxed);
     }
 
-    /// Notes whether it is silent; whether that is new.
+    /// Notes whether it is silent; whether that is new. For the node.
+    #[doc(hidden)]
     pub fn set_silent(&self, is_silent: bool) -> bool {
         self.is_silent.swap(is_silent, Ordering::Relaxed) != is_silent
     }

@@ -14,6 +14,7 @@ use crate::connection::{Buffers, Connection, Input, Stage};
 use crate::counts::Counts;
 use crate::deliveries::{Deliveries, Endings, monotonic_ns};
 use crate::dial::Dial;
+use crate::name::token_of;
 use crate::program::Programs;
 use crate::progress::Progress;
 use crate::settings::{LoadError, Settings};
@@ -399,7 +400,9 @@ impl<'a> Engine<'a> {
         let transport = self.dial.transport(actor.random());
         let mut config = ClientConfig::new(self.settings.format, transport);
         config.name = self.settings.name.clone();
-        config.token = self.settings.token.clone();
+        let token = self.shared.programs.token_of(number);
+        let token = token.map_or(&*self.settings.token, str::as_bytes);
+        config.token = token_of(token, number);
         config.resumable = self.settings.resumable;
         config.deflate = self.settings.deflate;
         let mut client = Client::new(config).map_err(io::Error::other)?;

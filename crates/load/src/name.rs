@@ -52,9 +52,25 @@ impl Name {
     }
 }
 
+/// The token of the connection with this number: a name, or the same for all.
+pub(crate) fn token_of(token: &[u8], number: usize) -> Vec<u8> {
+    match std::str::from_utf8(token).ok().and_then(Name::parse) {
+        Some(name) => name.of(number).into_bytes(),
+        None => token.to_vec(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Name;
+    use super::{Name, token_of};
+
+    #[test]
+    fn a_token_that_is_no_name_is_the_same_for_all() {
+        assert_eq!(token_of(b"user-{n}", 7), b"user-7");
+        for token in [&b""[..], b"secret", br#"{"user":1}"#, b"\xff{n}"] {
+            assert_eq!(token_of(token, 7), token);
+        }
+    }
 
     #[test]
     fn a_name_has_the_number_of_its_connection() {

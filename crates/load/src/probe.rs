@@ -9,6 +9,7 @@ use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Failure};
 use playfield_wire::schema::RoomSchema;
 
 use crate::dial::Dial;
+use crate::name::token_of;
 use crate::random::Random;
 use crate::settings::{LoadError, Settings};
 use crate::stream::Stream;
@@ -30,7 +31,8 @@ pub(crate) fn schemas(
     stream.register(poll.registry(), 0)?;
     let mut config = ClientConfig::new(settings.format, dial.transport(&mut Random::new(0, 0)));
     config.name = settings.name.clone();
-    config.token = settings.token.clone();
+    let of_script = settings.scripts.iter().find_map(|script| script.token.as_deref());
+    config.token = token_of(of_script.map_or(&*settings.token, str::as_bytes), 0);
     config.resumable = false;
     let mut client = Client::new(config).map_err(|error| failed(error.to_string()))?;
     for room_type in room_types {

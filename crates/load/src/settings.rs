@@ -35,7 +35,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// The players' display name.
     pub name: String,
-    /// The token for the node's authenticator.
+    /// The token for the node's authenticator. If it is a [`Name`](crate::Name), each connection's
+    /// is the one with its number; otherwise all have the same.
     pub token: Vec<u8>,
     /// Whether the node keeps a session whose connection is lost.
     pub resumable: bool,
@@ -75,6 +76,8 @@ pub struct Worker {
 pub struct Script {
     /// How many connections run it, in relation to the others.
     pub weight: u32,
+    /// The token of these connections, as [`Settings::token`], which it replaces.
+    pub token: Option<String>,
     /// Its steps.
     pub steps: Vec<Step>,
 }

@@ -2,7 +2,7 @@
 //! that have moved are on.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::addresses::Address;
@@ -16,6 +16,8 @@ pub(crate) struct AwaySessions {
     count_max: usize,
     /// The shard of each session that is not on the one that opened it.
     moved: Mutex<HashMap<u64, u16>>,
+    /// How many clients have asked for a session.
+    asked: AtomicU64,
 }
 
 impl AwaySessions {
@@ -24,7 +26,14 @@ impl AwaySessions {
             count: AtomicUsize::new(0),
             count_max: config.sessions_away_max,
             moved: Mutex::default(),
+            asked: AtomicU64::new(0),
         }
+    }
+
+    /// The place of a client that asks for its session in the order of all that did. Those for one
+    /// session may overtake each other on their way to its shard.
+    pub(crate) fn next_place(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Counts a session whose connection was lost.

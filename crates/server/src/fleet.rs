@@ -169,6 +169,7 @@ pub(crate) struct HostedFleet {
     pub(crate) duplicates: Duplicates,
     pub(crate) payload: PayloadKind,
     ids: Pattern,
+    take_overs_per_minute: u64,
     /// After how long a device is silent; `None` is never.
     pub(crate) silent: Option<Duration>,
 }
@@ -189,7 +190,9 @@ impl HostedFleet {
         };
         let registry = Registry::new(limits, entropy.hasher());
         let silent = (silent_ms > 0).then(|| Duration::from_millis(silent_ms.max(100)));
-        Ok(Self { user, registry, duplicates, payload, ids: ids?, silent })
+        let take_overs_per_minute = config.device_take_overs_per_minute_max;
+        let ids = ids?;
+        Ok(Self { user, registry, duplicates, payload, ids, take_overs_per_minute, silent })
     }
 
     /// Calls the program's code. `None` if it panics.
@@ -206,6 +209,19 @@ impl HostedFleet {
     pub(crate) fn replaces(&self, known: &Device, new: &Device) -> bool {
         self.duplicates == Duplicates::TakeOver
             && (new.place().is_service || (!known.place().is_service && known.user() == new.user()))
+    }
+
+    /// Counts a device that takes the place of another, unless too many did of late.
+    pub(crate) fn take_over(&self, known: &Device, new: &Device) -> Result<()> {
+        let max = self.take_overs_per_minute;
+        new.take_over(known, max).map_err(|wait| {
+            let wait_s = wait.as_secs() + 1;
+            let text = format!(
+                "device_take_overs_per_minute_max: the limit is {max} per minute and device; is \
+                 its id used twice? Try again in {wait_s} s"
+            );
+            Error::new(ErrorCode::Limit, text).with_retry_after(wait)
+        })
     }
 
     /// What a program sends to a device.

@@ -366,7 +366,10 @@ impl Server {
                 HostedFleet::new(fleet, settings, &node.config, &mut Entropy::System)
             })
             .transpose()
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            .map_err(|error| {
+                let text = format!("FleetSettings::ids: {error}");
+                io::Error::new(io::ErrorKind::InvalidInput, text)
+            })?;
         let node = Arc::new(node);
         let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
         let (tells, words) = sync_channel(shards + 1);

@@ -189,7 +189,8 @@ counters! {
     /// Publications that were accepted, on the home shards of their channels.
     publications,
     /// Publications that subscribers did not get, because they read too slowly, or because the
-    /// mailbox of their shard was full. They see the gap.
+    /// mailbox of their shard was full. They see the gap. A subscription or a connection that ends
+    /// by `Slow::Unsubscribe` or `Slow::Disconnect` counts one, however many waited for it.
     publications_dropped,
     /// Publications that channels have forgotten early because of `channel_history_bytes_max`.
     history_evicted,

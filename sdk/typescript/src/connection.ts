@@ -53,7 +53,7 @@ const isHidden = (): boolean => globalThis.document?.hidden ?? false;
 
 const LOST = "the answer was lost with the connection: it is unknown whether this was done";
 const NEW_SESSION =
-  "the node no longer had the session when the connection was restored; join the room again";
+  "the node no longer had the session when the connection was restored; what it was asked is lost: join rooms again";
 
 /** A token in base64, if there is one. */
 function base64(token: Token | undefined): string | undefined {

@@ -63,7 +63,7 @@ impl Default for Options {
             transport: Transport::Tcp,
             bytes: None,
             window: None,
-            time: Duration::from_secs(5),
+            time: Duration::from_secs(10),
             json: false,
             corrupt_one: false,
             role: None,

@@ -27,7 +27,12 @@ impl<'a> Compiler<'a> {
         let mut compiler = Self { all, ops, joined, subscribed, registers: None, waits: false };
         compiler.steps(&script.steps)?;
         let Self { ops, waits, .. } = compiler;
-        Ok(Program { ops, waits_for_all: waits, weight: script.weight })
+        Ok(Program {
+            ops,
+            waits_for_all: waits,
+            token: script.token.clone(),
+            weight: script.weight,
+        })
     }
 
     fn steps(&mut self, steps: &[Step]) -> Result<(), LoadError> {

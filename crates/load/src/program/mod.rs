@@ -37,6 +37,7 @@ pub(crate) struct Program {
     pub(crate) ops: Vec<Op>,
     /// Whether it waits for all connections.
     pub(crate) waits_for_all: bool,
+    pub(crate) token: Option<String>,
     weight: u32,
 }
 
@@ -175,6 +176,11 @@ impl Programs {
             }
         }
         0
+    }
+
+    /// The token of a connection, if its script has one.
+    pub(crate) fn token_of(&self, number: usize) -> Option<&str> {
+        self.programs.get(self.program_of(number) as usize)?.token.as_deref()
     }
 
     /// Writes a message's payload in the connection's format.

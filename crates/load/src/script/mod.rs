@@ -82,7 +82,11 @@ impl Source<'_> {
     }
 
     fn script(&self, table: &Table<'_>) -> Result<Script, LoadError> {
-        self.known(table, &["name", "weight", "steps"], "a script has a name, a weight and steps")?;
+        self.known(
+            table,
+            &["name", "weight", "token", "steps"],
+            "a script has a name, a weight, a token and steps",
+        )?;
         let weight = match table.get("weight") {
             None => 1,
             Some(item) => self.whole(item, "weight", WEIGHT_MAX)?,
@@ -90,7 +94,8 @@ impl Source<'_> {
         let Some(steps) = table.get("steps") else {
             return Err(self.refuse(0, &"a script has no steps; add steps = [ ... ]"));
         };
-        Ok(Script { weight: weight as u32, steps: self.steps(steps, 0)? })
+        let token = table.get("token").map(|item| self.text(item, "token")).transpose()?;
+        Ok(Script { weight: weight as u32, token, steps: self.steps(steps, 0)? })
     }
 
     fn steps(&self, item: &Item<'_>, depth: usize) -> Result<Vec<Step>, LoadError> {

@@ -6,8 +6,12 @@ use std::time::Duration;
 use playfield_client::Format;
 use playfield_device::Device;
 use playfield_load::{LoadError, script};
-use playfield_room::Result;
-use playfield_server::{Fleet, FleetSettings, NodeHandle, Pending};
+use playfield_room::{Error, Result};
+use playfield_server::{
+    Authenticator, Decision, Fleet, FleetSettings, Identity, NodeHandle, Pending,
+};
+use playfield_wire::ErrorCode;
+use playfield_wire::client::Hello;
 use serde_json::json;
 
 use crate::rooms::{config, load, server, settings};
@@ -91,6 +95,47 @@ fn devices_register_report_and_answer_commands() {
         assert!(table.contains("devices      8 registered, 32 reports"), "{table}");
         node.shutdown();
     }
+}
+
+/// The token is the user.
+struct Users;
+
+impl Authenticator for Users {
+    fn authenticate(&self, hello: &Hello<'_>) -> Decision {
+        match String::from_utf8_lossy(&hello.token) {
+            user if user.is_empty() => Err(Error::new(ErrorCode::Unauthorized, "no user")).into(),
+            user => Ok(Identity::user(user, "")).into(),
+        }
+    }
+}
+
+#[test]
+fn connections_and_scripts_have_tokens_of_their_own() {
+    let settings_of_fleet = || FleetSettings::new().ids("{user}:*");
+    let start = || {
+        let node = server(config()).authenticator(Box::new(Users));
+        node.fleet(Drivers::default(), settings_of_fleet()).start().unwrap()
+    };
+    let node = start();
+    let mut each = settings("tcp", node.local_addr(), 6);
+    each.token = b"user-{n}".to_vec();
+    let text = r#"steps = [{ register = "user-{n}:pump" }, { wait = "all" }]"#;
+    let report = load(each.clone(), text).unwrap();
+    assert_eq!((report.trouble(), report.counts().registered), (None, 6));
+    // A script's token is that of its connections; the others have the load's.
+    let text = r#"
+        [[script]]
+        token = "boss"
+        steps = [{ register = "boss:{n}" }, { wait = "all" }]
+        [[script]]
+        steps = [{ register = "user-{n}:pump" }, { wait = "all" }]
+    "#;
+    let report = load(each.clone(), text).unwrap();
+    assert_eq!((report.trouble(), report.counts().registered), (None, 6));
+    each.token = Vec::new();
+    let report = load(each, text).unwrap();
+    assert_eq!((report.counts().registered, report.counts().failed), (3, 3));
+    node.shutdown();
 }
 
 #[test]

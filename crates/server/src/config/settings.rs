@@ -459,6 +459,8 @@ settings! {
     device_metadata_bytes_max: usize = "4096", 0..=1_048_576;
     /// Maximum size of the id of a device, and of a tag, in bytes.
     device_id_bytes_max: usize = "128", 1..=4096;
+    /// Maximum times per minute that one device takes over the id of another; also the burst.
+    device_take_overs_per_minute_max: u64 = "60", 1..=10_000_000;
     /// Maximum size of a command to a device, in bytes.
     command_bytes_max: usize = "65536", 1..=16_777_216;
     /// Maximum requests to a device that it has not answered.

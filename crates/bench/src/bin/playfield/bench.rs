@@ -371,7 +371,7 @@ const MESSAGES: &[Opt] = &[
         value: "N",
         help: "only with this many messages of a client under way (default 10, then 1)",
     },
-    Opt { name: "seconds", value: "S", help: "how long each case is measured (default 5)" },
+    Opt { name: "seconds", value: "S", help: "how long each case is measured (default 10)" },
     JSON,
     CORRUPT_ONE,
     Opt { name: "role", value: "", help: "" },

@@ -22,8 +22,7 @@ const HELP: &str = "\
 Usage: playfield COMMAND [OPTIONS]
 
 Commands:
-  bench [SUITE]         run benchmarks and verify their results: sync, constructs, packet,
-                        websocket, rooms
+  bench [SUITE]         run benchmarks and verify their results; bench --help lists them
   load URL              drive a running node with many clients, and measure it
   schema URL ROOM_TYPE  print the schema of a room type of a running node, as JSON
   help                  print this text

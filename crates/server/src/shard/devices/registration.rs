@@ -36,7 +36,7 @@ impl ShardDevices {
         let known = connection.device.as_deref().map(|own| &own.device);
         if let Some(known) = known.filter(|known| known.id() != registration.id) {
             let text = format!(
-                "devices_per_session_max: a session is one device, and this is {:?} already",
+                "a session is one device, and this is {:?} already: open another connection",
                 excerpt(known.id(), 64)
             );
             return Err(Error::new(ErrorCode::Limit, text));
@@ -49,16 +49,21 @@ impl ShardDevices {
         let prepared = prepared.map_err(|error| refusal(&error))?;
         if let Some(other) = fleet.registry.get(prepared.id())
             && known.is_none_or(|known| known.number() != other.number())
-            && !fleet.replaces(&other, &prepared)
         {
-            return Err(taken(prepared.id()));
+            if !fleet.replaces(&other, &prepared) {
+                return Err(taken(prepared.id()));
+            }
+            fleet.take_over(&other, &prepared)?;
         }
         fleet.call(|fleet| fleet.register(&prepared)).unwrap_or_else(|| Err(failed()))?;
         if let Some(known) = known {
             let updated = fleet.registry.update(known, metadata, tags);
             return updated.map(|()| false).map_err(|error| refusal(&error));
         }
-        let registered = fleet.registry.insert(prepared, |other, new| fleet.replaces(other, new));
+        let registered = fleet.registry.insert(prepared, |other, new| {
+            // Another may have come meanwhile.
+            fleet.replaces(other, new) && fleet.take_over(other, new).is_ok()
+        });
         let registered = registered.map_err(|error| refusal(&error))?;
         if let Some(replaced) = &registered.replaced {
             let (connection, number) = target(replaced);

@@ -42,8 +42,8 @@ impl Shard {
         wanted: Wanted,
         opening: Opening,
     ) {
-        let at = self.now;
-        self.send_to_session(key, Box::new(Comeback { wanted, opening, at }));
+        let (at, order) = (self.now, self.delivery.node.away.next_place());
+        self.send_to_session(key, Box::new(Comeback { wanted, opening, at, order }));
     }
 
     /// Sends a connection to the shard of the session that it wants.
@@ -118,7 +118,8 @@ impl Shard {
 
     /// Gives the session at `key` the transport of the connection at `from`.
     fn resume(&mut self, from: ConnectionKey, key: ConnectionKey, comeback: Comeback) {
-        let Comeback { wanted: Wanted { token, received, copies }, opening, at } = comeback;
+        let Comeback { wanted: Wanted { token, received, copies }, opening, at: _, order } =
+            comeback;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());
         let format = connection.dialect.format;
@@ -140,7 +141,7 @@ impl Shard {
             let text = format!("the session speaks {format}: resume it in the same format");
             return self.fail(from, ErrorCode::WrongFormat, &text);
         }
-        if at < resumption.returned_at.time() {
+        if order < resumption.returned {
             // It waited on its way to this shard. The client has given it up, and come back by
             // another connection since.
             let text = "a later connection has resumed the session";
@@ -195,7 +196,7 @@ impl Shard {
         let number = session.number;
         let Some(resumption) = session.resumption.as_mut() else { return };
         resumption.renew(token);
-        resumption.returned_at = at.into();
+        resumption.returned = order;
         // What the client has received was acknowledged; the rest is sent again.
         let gone = resumption.log.gone();
         resumption.presence = Presence::Returning(Box::new(Returning {

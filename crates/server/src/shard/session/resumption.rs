@@ -18,8 +18,8 @@ pub(crate) struct Resumption {
     pub(crate) generation: u32,
     /// How often the client came back.
     pub(crate) returns: u32,
-    /// When the hello was read by which it came back last.
-    pub(crate) returned_at: Moment,
+    /// The place of the hello by which it came back last in the order of all.
+    pub(crate) returned: u64,
     /// The client has spoken since the last `welcome`, so it has the last token.
     pub(crate) confirmed: bool,
     /// What was sent and is not confirmed.
@@ -83,6 +83,8 @@ pub(crate) struct Comeback {
     pub(crate) opening: Opening,
     /// When its hello was read.
     pub(crate) at: Duration,
+    /// Its place in the order of all hellos that ask for a session.
+    pub(crate) order: u64,
 }
 
 impl Resumption {
@@ -91,7 +93,7 @@ impl Resumption {
             home,
             generation: 0,
             returns: 0,
-            returned_at: Moment::default(),
+            returned: 0,
             confirmed: true,
             log: Log::default(),
             received: Received::default(),

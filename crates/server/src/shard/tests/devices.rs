@@ -153,6 +153,29 @@ fn the_later_one_takes_over_an_id_wherever_the_other_is() {
 }
 
 #[test]
+fn an_id_is_taken_over_so_often_and_not_once_more() {
+    let mut world = World::new(2, &[("device_take_overs_per_minute_max", "3")]);
+    let mut last = Gadget::guest(&mut world, 0);
+    assert_eq!(last.register(&mut world, "one", &[]), NEW);
+    for shard in [1, 0, 1] {
+        let mut next = Gadget::guest(&mut world, shard);
+        assert_eq!(next.register(&mut world, "one", &[]), KNOWN);
+        assert_eq!(last.told(&mut world), [Told::Goodbye(ErrorCode::TakenOver)]);
+        last = next;
+    }
+    let mut next = Gadget::guest(&mut world, 0);
+    assert_eq!(next.register(&mut world, "one", &[]), [Told::Error(ErrorCode::Limit)]);
+    assert_eq!(last.told(&mut world), [], "it stays");
+    assert_eq!(next.register(&mut world, "other", &[]), NEW, "that is for each id");
+    // The next is free after a third of a minute.
+    world.wait(19_000);
+    let mut early = Gadget::guest(&mut world, 0);
+    assert_eq!(early.register(&mut world, "one", &[]), [Told::Error(ErrorCode::Limit)]);
+    world.wait(1_000);
+    assert_eq!(early.register(&mut world, "one", &[]), KNOWN);
+}
+
+#[test]
 fn two_that_fight_for_one_id_leave_one() {
     let mut world = World::new(2, &[]);
     for round in 0..50 {
