@@ -1,7 +1,7 @@
 //! A client: its connection, its events and what it waits for.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -92,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) ready: Arc<Ready>,
     pub(crate) link: Mutex<Link>,
     happened: Mutex<VecDeque<Happening>>,
+    /// How many of these are answers to requests.
+    answers: AtomicUsize,
     /// What is to be added to the tasks, which are locked while one of them runs.
     begun: Mutex<Vec<Begin>>,
     tokens: Mutex<HashMap<u64, oneshot::Sender<Vec<u8>>>>,
@@ -179,13 +181,14 @@ impl ClientCell {
         F: Future<Output = Happening> + Send + 'static,
     {
         let mut tasks = lock(&self.tasks);
-        check_waiting(&tasks)?;
+        self.check_waiting(&tasks)?;
         let request = self.shared.next_request();
         self.shared.count(|counts| counts.requests += 1);
         let (future, shared) = (future(request), Arc::clone(&self.shared));
         tasks.spawn(async move {
             let answer = future.await;
             shared.count(|counts| counts.answers += 1);
+            shared.answers.fetch_add(1, Ordering::Relaxed);
             shared.happens(answer);
         });
         Ok(request)
@@ -207,7 +210,7 @@ impl ClientCell {
         if let std::task::Poll::Ready(sent) = future.as_mut().poll(&mut context) {
             sent?;
         } else {
-            check_waiting(&tasks)?;
+            self.check_waiting(&tasks)?;
             let shared = Arc::clone(&self.shared);
             tasks.spawn(async move {
                 if let Err(error) = future.await {
@@ -216,6 +219,15 @@ impl ClientCell {
             });
         }
         self.shared.count(|counts| counts.sends += 1);
+        Ok(())
+    }
+
+    /// Answers that nobody has taken count, as some come before the program polls.
+    fn check_waiting(&self, tasks: &Tasks) -> Outcome {
+        if tasks.count() + self.shared.answers.load(Ordering::Relaxed) >= PF_WAITING_MAX {
+            let text = format!("{PF_WAITING_MAX} commands wait already; call pf_client_next");
+            return Err(Failure::new(PfCode::Busy, text));
+        }
         Ok(())
     }
 
@@ -253,6 +265,10 @@ impl ClientCell {
 
     /// Makes the event that points to a happening, which is kept until the next.
     fn publish(&self, mut happening: Happening) -> Outcome<PfEvent> {
+        let (joined, subscribing) = (PfEventKind::Joined, PfEventKind::Subscribing);
+        if [PfEventKind::Reply, joined, subscribing].contains(&happening.kind) {
+            self.shared.answers.fetch_sub(1, Ordering::Relaxed);
+        }
         let mut trees = [0; 2];
         let mut tree = |place: usize, value: Option<serde_json::Value>| {
             let Some(value) = value else { return Outcome::Ok(PfValue::default()) };
@@ -320,14 +336,6 @@ impl ClientCell {
     }
 }
 
-fn check_waiting(tasks: &Tasks) -> Outcome {
-    if tasks.count() >= PF_WAITING_MAX {
-        let text = format!("{PF_WAITING_MAX} commands wait already; call pf_client_next");
-        return Err(Failure::new(PfCode::Busy, text));
-    }
-    Ok(())
-}
-
 /// Makes a client for the node at a URL: `tcp://host:port`, `tls://host:port`, `ws://host:port/path`
 /// or `wss://host:port/path`. Nothing is connected until `pf_client_connect`.
 ///
@@ -346,6 +354,7 @@ pub unsafe extern "C" fn pf_client_new(url: PfText, out: *mut PfClient) -> PfCod
             ready: Arc::clone(&ready),
             link: Mutex::new(Link::Setup(Box::new(Settings::new(url)))),
             happened: Mutex::default(),
+            answers: AtomicUsize::new(0),
             begun: Mutex::default(),
             tokens: Mutex::default(),
             rooms: Mutex::default(),

@@ -97,7 +97,8 @@ impl Tasks {
     fn poll(&mut self, task: u64) {
         // A waker may outlive its future.
         let Some((own, waker, future)) = self.all.get_mut(&task) else { return };
-        own.is_queued.store(false, Ordering::Release);
+        // A swap, so that what was done before a wake that it undoes is seen by the future.
+        own.is_queued.swap(false, Ordering::AcqRel);
         if future.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
             self.all.remove(&task);
         }

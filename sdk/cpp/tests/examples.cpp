@@ -23,7 +23,7 @@ int main() {
         auto begin = line.find("http://") + 7;
         std::string address = line.substr(begin, line.find('/', begin) - begin);
         CHECK(contains(runs("hello", {"tcp://" + address, "Ann"}), "after adding 2 it is "));
-        CHECK(contains(runs("hello", {"ws://" + address, "Ann"}), "the value was "));
+        CHECK(contains(runs("hello", {"ws://" + address, "Ann"}), "after adding 2 it is "));
         CHECK(contains(runs("hello_c", {"tcp://" + address, "Ann"}), "after adding 2 it is "));
         std::string arena = runs("arena", {"tcp://" + address, "Ann", "10"});
         CHECK(contains(arena, "10 updates") && contains(arena, "Ann"));

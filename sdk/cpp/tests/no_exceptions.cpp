@@ -14,7 +14,7 @@ static Future<int> play(Client client) {
     auto reply = co_await room->request("Add", 7);
     if (!reply) co_return reply.error();
     auto refused = co_await room->request("Add", INT64_MAX);
-    if (refused) co_return Error{PF_CODE_FAILED, "it was not refused", {}, {}, {}};
+    if (refused) co_return Error{PF_CODE_FAILED, "it was not refused"};
     co_return reply->as<int>();
 }
 

@@ -16,7 +16,9 @@ static void a_game_is_played(const std::string &url, const std::string &format,
     options.name = "Bob";
     auto bob = VALUE(Client::open(options));
 
-    Creation creation{.code = true, .options = Json::object({{"greeting", "hi"}})};
+    Creation creation;
+    creation.code = true;
+    creation.options = Json::object({{"greeting", "hi"}});
     auto room = VALUE(ann.create_room("hello", creation).wait());
     CHECK(!room.key().empty() && !room.id().empty());
     CHECK_EQUAL(room.type(), "hello");

@@ -24,8 +24,15 @@ extern char **environ;
 
 namespace test {
 
+/// The processes of this test. One that outlived it would hold its output, and CTest would wait.
+inline std::vector<pid_t> &running() {
+    static std::vector<pid_t> all;
+    return all;
+}
+
 [[noreturn]] inline void fail(const char *file, int line, const std::string &what) {
     std::cerr << file << ':' << line << ": " << what << std::endl;
+    for (pid_t id : running()) kill(id, SIGKILL);
     std::exit(1);
 }
 
@@ -91,6 +98,7 @@ public:
         if (posix_spawn(&id_, program.c_str(), &actions, nullptr, argv.data(), env.data()) != 0) {
             fail(__FILE__, __LINE__, program + " can't be started");
         }
+        running().push_back(id_);
         posix_spawn_file_actions_destroy(&actions);
         close(in[0]);
         close(out[1]);
@@ -127,6 +135,7 @@ public:
         close(input_);
         if (by_signal) kill(id_, SIGTERM);
         int status = 0;
+        std::erase(running(), id_);
         waitpid(std::exchange(id_, 0), &status, 0);
         std::fclose(output_);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -127,7 +127,7 @@ impl Connection {
     /// Publishes to a channel, and waits until the node has. Returns the publication's offset; 0 if
     /// nobody subscribes and the channel keeps no history.
     ///
-    /// The payload must be of the channel's [kind](Channel::bytes). In `packed` a node can't tell a
+    /// The payload must be of the channel's kind. In `packed` a node can't tell a
     /// value from the bytes of its text, nor can it in JSON tell text from base64.
     ///
     /// # Errors

@@ -57,13 +57,17 @@ struct Options {
 };
 
 /// How a room is created.
-struct Creation {
+class Creation {
+public:
+    // Not an aggregate: in a co_await, GCC 12 copies braced temporaries of aggregates wrongly.
+    Creation() {}
+
     /// Neither listed nor entered by `join_or_create`.
     bool is_private = false;
     /// The node picks a short code as the key.
     bool code = false;
-    std::string key = {};
-    std::optional<Json> options = {};
+    std::string key;
+    std::optional<Json> options;
 };
 
 /// An event of a room. What it refers to is valid until its callback returns.
@@ -143,7 +147,9 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     std::unordered_map<std::uint64_t, std::weak_ptr<ChannelCore>> channels;
     std::function<std::optional<std::string>()> token_by;
     std::shared_ptr<FutureState<void>> connecting;
-    std::shared_ptr<FutureState<void>> closing;
+    /// Those that close() has returned.
+    std::vector<std::shared_ptr<FutureState<void>>> closing;
+    bool has_ended = false;
     Hook<const Error &> lost, attempt_failed, ended;
     Hook<std::chrono::milliseconds> resumed;
     Hook<std::uint64_t> new_session;
@@ -151,7 +157,7 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     ~Core() override {
         is_freed = true;
         release();
-        fail_all(Error{PF_CODE_FREED, "the client was freed", {}, {}, {}});
+        fail_all(Error{PF_CODE_FREED, "the client was freed"});
     }
 
     Result<std::size_t> pump(std::chrono::milliseconds wait) override { return poll(wait, 1); }
@@ -163,14 +169,14 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
         if (std::exchange(is_freed, true)) return;
         auto self = shared_from_this();
         if (!is_polling) release();
-        fail_all(Error{PF_CODE_FREED, "the client was freed", {}, {}, {}});
+        fail_all(Error{PF_CODE_FREED, "the client was freed"});
     }
 
     void fail_all(const Error &error) {
         auto failed = std::exchange(pending, {});
         for (auto &[request, waiting] : failed) waiting->fail(error);
         if (auto state = std::exchange(connecting, nullptr)) state->complete(error);
-        if (auto state = std::exchange(closing, nullptr)) state->complete({});
+        for (auto &state : std::exchange(closing, {})) state->complete({});
     }
 
     void release() {
@@ -194,7 +200,7 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
         state->pump = weak_from_this();
         std::uint64_t request = 0;
         if (is_freed) {
-            state->complete(Error{PF_CODE_FREED, "the client was freed", {}, {}, {}});
+            state->complete(Error{PF_CODE_FREED, "the client was freed"});
             return Future<T>(std::move(state));
         }
         pf_code code = call(&request);
@@ -277,7 +283,7 @@ public:
     /// Sends a message without a reply. If the room refuses it, `on_refused` hears of it.
     Result<void> send(std::string_view message, const Json &payload = {}) {
         // In a callback that has freed the client, which is released after it.
-        if (core_->client->is_freed) return Error{PF_CODE_FREED, "the client was freed", {}, {}, {}};
+        if (core_->client->is_freed) return Error{PF_CODE_FREED, "the client was freed"};
         return detail::check(
             pf_room_send(core_->handle, detail::text(message), detail::text(payload.text())));
     }
@@ -484,11 +490,7 @@ public:
         });
     }
     /// Creates a room, and enters it.
-    Future<Room> create_room(std::string_view type) {
-        // Not a default argument: in a co_await, GCC 12 copies those of such types wrongly.
-        return create_room(type, Creation());
-    }
-    Future<Room> create_room(std::string_view type, const Creation &creation) {
+    Future<Room> create_room(std::string_view type, const Creation &creation = {}) {
         std::string_view json =
             creation.options ? std::string_view(creation.options->text()) : std::string_view();
         std::uint32_t flags = (creation.is_private ? PF_CREATE_PRIVATE : 0) |
@@ -534,7 +536,7 @@ public:
             },
             [weak, owned](const pf_event &event) -> Result<Channel> {
                 auto core = weak.lock();
-                if (!core) return Error{PF_CODE_FREED, "the client was freed", {}, {}, {}};
+                if (!core) return Error{PF_CODE_FREED, "the client was freed"};
                 auto channel = std::make_shared<detail::ChannelCore>();
                 channel->client = core;
                 channel->handle = event.channel;
@@ -600,8 +602,10 @@ public:
         pf_code code = pf_client_close(core_->handle);
         if (code != PF_CODE_OK) {
             state->complete(detail::last_error(code));
+        } else if (core_->has_ended) {
+            state->complete({});
         } else {
-            core_->closing = state;
+            core_->closing.push_back(state);
         }
         return Future<void>(state);
     }
@@ -623,7 +627,7 @@ private:
         auto weak = std::weak_ptr(core_);
         return core_->ask<Room>(call, [weak](const pf_event &event) -> Result<Room> {
             auto core = weak.lock();
-            if (!core) return Error{PF_CODE_FREED, "the client was freed", {}, {}, {}};
+            if (!core) return Error{PF_CODE_FREED, "the client was freed"};
             auto room = std::make_shared<detail::RoomCore>();
             room->client = core;
             room->handle = event.room;
@@ -656,9 +660,9 @@ private:
 namespace detail {
 
 inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_t most) {
-    if (is_freed) return Error{PF_CODE_FREED, "the client was freed", {}, {}, {}};
+    if (is_freed) return Error{PF_CODE_FREED, "the client was freed"};
     if (is_polling) {
-        return Error{PF_CODE_USAGE, "poll() was called in a callback of the same client", {}, {}, {}};
+        return Error{PF_CODE_USAGE, "poll() was called in a callback of the same client"};
     }
     auto self = shared_from_this();
     struct Polling {
@@ -700,8 +704,9 @@ inline void Core::dispatch(const pf_event &event) {
     case PF_EVENT_KIND_ENDED: {
         auto error = error_of(event);
         if (auto state = std::exchange(connecting, nullptr)) state->complete(error);
+        has_ended = true;
         ended(error);
-        if (auto state = std::exchange(closing, nullptr)) state->complete({});
+        for (auto &state : std::exchange(closing, {})) state->complete({});
         break;
     }
     case PF_EVENT_KIND_TOKEN_WANTED: {

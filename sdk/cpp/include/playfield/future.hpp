@@ -90,11 +90,11 @@ public:
         auto until = std::chrono::steady_clock::now() + timeout;
         while (!ready()) {
             auto pump = state_->pump.lock();
-            if (!pump) return Error{PF_CODE_USAGE, "nothing completes this future: await it", {}, {}, {}};
+            if (!pump) return Error{PF_CODE_USAGE, "nothing completes this future: await it"};
             auto left = std::chrono::ceil<std::chrono::milliseconds>(
                 until - std::chrono::steady_clock::now());
             if (left.count() <= 0) {
-                return Error{PF_CODE_TIMED_OUT, "the answer did not come in time", {}, {}, {}};
+                return Error{PF_CODE_TIMED_OUT, "the answer did not come in time"};
             }
             auto polled = pump->pump(left);
             if (!ready() && !polled) return polled.error();
@@ -129,9 +129,9 @@ template <class T> struct PromiseBase {
         } catch (const Exception &exception) {
             state->complete(exception.error());
         } catch (const std::exception &exception) {
-            state->complete(Error{PF_CODE_FAILED, exception.what(), {}, {}, {}});
+            state->complete(Error{PF_CODE_FAILED, exception.what()});
         } catch (...) {
-            state->complete(Error{PF_CODE_FAILED, "a coroutine threw something", {}, {}, {}});
+            state->complete(Error{PF_CODE_FAILED, "a coroutine threw something"});
         }
 #endif
     }

@@ -29,6 +29,13 @@ using Code = pf_code;
 
 /// Why something failed.
 struct Error {
+    // Not an aggregate: in a coroutine, GCC 12 copies braced temporaries of aggregates wrongly.
+    Error() {}
+    Error(Code failed, std::string what, std::string name = {}, std::string words = {},
+          std::chrono::milliseconds wait = {})
+        : code(failed), message(std::move(what)), reason(std::move(name)), said(std::move(words)),
+          retry_after(wait) {}
+
     Code code = PF_CODE_FAILED;
     /// For people: what was wrong, with which value, and what to do.
     std::string message;
@@ -74,7 +81,7 @@ inline pf_text text(std::string_view view) {
 
 /// The error of the call that has just failed on this thread.
 inline Error last_error(pf_code code) {
-    return Error{code, std::string(view(pf_error_message())), {}, {}, {}};
+    return Error{code, std::string(view(pf_error_message()))};
 }
 
 [[noreturn]] inline void raise(const Error &error) {

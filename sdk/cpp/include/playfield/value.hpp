@@ -131,7 +131,7 @@ private:
         if (!found) return found.error();
         if (*found < static_cast<Wide>(std::numeric_limits<T>::min()) ||
             *found > static_cast<Wide>(std::numeric_limits<T>::max())) {
-            return Error{PF_CODE_TYPE, std::to_string(*found) + " does not fit the type", {}, {}, {}};
+            return Error{PF_CODE_TYPE, std::to_string(*found) + " does not fit the type"};
         }
         return static_cast<T>(*found);
     }
