@@ -134,6 +134,14 @@ counters! {
     resumes_refused,
     /// Hellos with a resume token that were refused because of `resumes_per_address_per_minute_max`.
     resumes_refused_by_address,
+    /// Joins that were refused because of `rooms_per_session_max`.
+    joins_refused,
+    /// Requests to create a room that were refused because of `rooms_created_per_minute_max`.
+    creations_refused,
+    /// Joins by key or ticket that were refused because of `keys_missed_per_minute_max`.
+    keys_refused,
+    /// Requests of clients to create a room that were refused because of `rooms_max`.
+    rooms_refused,
     /// Joins that were refused because of `joins_per_address_per_minute_max`.
     joins_refused_by_address,
     /// Requests that may create a room and came when `rooms_created_per_address_per_minute_max` was
@@ -176,6 +184,9 @@ counters! {
     origins_refused,
     /// HTTP requests received, without those that opened a WebSocket.
     http_requests,
+    /// HTTP requests that were answered with 431, because of `http_head_bytes_max` or because they
+    /// had too many headers.
+    http_heads_too_large,
     /// HTTP requests that were answered with 503, because `http_requests_max` was reached or their
     /// handler took longer than `http_answer_timeout_ms`.
     http_unavailable,

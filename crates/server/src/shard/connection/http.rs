@@ -260,6 +260,8 @@ impl Shard {
                     }
                 }
                 Err(error) => {
+                    let is_too_large = error.status() == 431;
+                    self.delivery.counters.http_heads_too_large += u64::from(is_too_large);
                     self.refuse_http(key, error.status(), &error.to_string());
                     return input.len();
                 }

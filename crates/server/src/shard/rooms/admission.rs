@@ -62,9 +62,23 @@ impl Shard {
             Ok((shard, join)) => self.send_off(key, shard, JoinRequest { ticket, ..join }),
             Err(error) => {
                 give_back(ticket);
-                self.send_error(key, Some(request), None, &error);
+                self.refuse_join(key, request, &error);
             }
         }
+    }
+
+    /// Refuses a join, and counts it if a limit is why. The text of such an error begins with the
+    /// limit's name.
+    pub(super) fn refuse_join(&mut self, key: ConnectionKey, request: RequestNumber, why: &Error) {
+        let counters = &mut self.delivery.counters;
+        match why.text().split(':').next() {
+            Some("rooms_per_session_max") => counters.joins_refused += 1,
+            Some("rooms_created_per_minute_max") => counters.creations_refused += 1,
+            Some("keys_missed_per_minute_max") => counters.keys_refused += 1,
+            Some("rooms_max") => counters.rooms_refused += 1,
+            _ => {}
+        }
+        self.send_error(key, Some(request), None, why);
     }
 
     fn pick(

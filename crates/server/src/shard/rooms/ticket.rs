@@ -20,7 +20,7 @@ impl Shard {
     ) {
         match self.redeem(key, ticket) {
             Ok((target, pass)) => self.join(key, request, target, Some(Box::new(pass))),
-            Err(error) => self.send_error(key, Some(request), None, &error),
+            Err(error) => self.refuse_join(key, request, &error),
         }
     }
 

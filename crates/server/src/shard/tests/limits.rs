@@ -45,6 +45,7 @@ fn rooms_per_session_max() {
     // One that is not joined yet counts too.
     world.join_or_create(client, RequestNumber(2), "");
     assert_eq!(world.heard(client), [refusal(RequestNumber(2), ErrorCode::Limit)]);
+    assert_eq!(world.counters(0).joins_refused, 1);
     world.joined(client);
     world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(3), room }));
     world.heard(client);
@@ -78,11 +79,13 @@ fn rooms_created_per_minute_max() {
     assert!(matches!(&world.heard(client)[..], [Heard::Joined { id, .. }, ..] if *id == first));
     world.join_or_create(client, RequestNumber(9), AT_ONCE);
     assert_eq!(world.heard(client), limit, "it is in all rooms that there are");
+    assert_eq!((world.counters(0).creations_refused, world.counters(0).rooms_refused), (11, 0));
     // What was refused left nothing behind: there is space for one more room, and a seat in it.
     world.heard(other);
     let (_, last) = world.room(other, AT_ONCE);
     world.create(other, RequestNumber(9), false, AT_ONCE);
     assert_eq!(world.heard(other), limit, "rooms_max, for anyone");
+    assert_eq!(world.counters(0).rooms_refused, 1);
     world.join_or_create(client, RequestNumber(5), AT_ONCE);
     assert!(matches!(&world.heard(client)[..], [Heard::Joined { id, .. }, ..] if *id == last));
 
@@ -203,6 +206,7 @@ fn http_head_bytes_max() {
     world.bytes(client, &[&b"GET / HTTP/1.1\r\nHost: "[..], &[b'x'; 300]].concat());
     assert!(world.raw(client).starts_with(b"HTTP/1.1 431 "));
     assert!(world.is_over(client));
+    assert_eq!(world.counters(0).http_heads_too_large, 1);
 }
 
 #[test]

@@ -246,6 +246,7 @@ fn guesses_of_keys_are_limited() {
         assert_eq!(asks(&mut world, bob, Ask::Join, key), Err(ErrorCode::RoomNotFound));
     }
     assert_eq!(asks(&mut world, bob, Ask::Join, "k"), Err(ErrorCode::Limit));
+    assert_eq!(world.counters(0).keys_refused, 1);
     world.wait(30_000);
     assert!(asks(&mut world, bob, Ask::Join, "k").is_ok());
 }
