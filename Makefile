@@ -7,7 +7,8 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python cpp test-cpp cpp-connections typescript test-typescript laws kills cuts lint tools bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
+.PHONY: help run test python test-python cpp test-cpp cpp-connections typescript \
+    test-typescript laws kills cuts lint tools bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \

@@ -1,4 +1,4 @@
-//! Each example runs, and does what it says. They run as programs, on a port of their own; clients
+//! Each example runs, and does what it says. They run as programs, on their own port; clients
 //! know them by their schemas only.
 
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -43,7 +43,7 @@ impl Links {
         let port = request.param("port").unwrap_or_default();
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let link = port.parse().ok().and_then(|port: u16| open.get(&port).cloned());
-        link.ok_or_else(|| format!("{port:?} is no link's port; GET /link opens one").into())
+        link.ok_or_else(|| format!("no link has the port {port:?}; GET /link opens one").into())
     }
 }
 
@@ -86,7 +86,7 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
         other => {
             let actions = "cut, mend, move, alone, stop, lose_patch, lost_patch, spoil_check, \
                            spoiled_check, snapshot";
-            return Err(format!("{other:?} is no action; the actions are {actions}").into());
+            return Err(format!("unknown action {other:?}; the actions are {actions}").into());
         }
     }
     Ok("done".to_owned())

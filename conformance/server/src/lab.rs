@@ -46,7 +46,7 @@ pub(crate) struct Lab {
 
 #[derive(Data, Default)]
 pub(crate) struct Setup {
-    /// What each player is told on joining; nothing if it is empty.
+    /// The greeting sent to each player who joins; none if it is empty.
     greeting: String,
 }
 

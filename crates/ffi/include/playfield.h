@@ -97,7 +97,7 @@ typedef enum pf_event_kind {
     PF_EVENT_KIND_LOST = 2,
     // An attempt to connect again failed; another follows.
     PF_EVENT_KIND_ATTEMPT_FAILED = 3,
-    // The connection is restored, and the session goes on. `number` is how long it was lost, in
+    // The connection is restored, and the session continues. `number` is how long it was lost, in
     // milliseconds.
     PF_EVENT_KIND_RESUMED = 4,
     // The connection is restored, but the node no longer had the session: all rooms have ended.
@@ -241,7 +241,7 @@ typedef struct pf_room {
 // A room's state is gone when `pf_client_next` reports another (`PF_EVENT_KIND_STATE`), the values
 // of an event with the next call of `pf_client_next`.
 typedef struct pf_value {
-    // The tree; 0 is no value.
+    // The tree; 0 means no value.
     uint64_t tree;
     // The place in it.
     uint64_t node;

@@ -221,7 +221,7 @@ pub unsafe extern "C" fn pf_client_list(
 
 /// Pairs of text in a JSON object.
 fn pairs(object: Option<Value>) -> Outcome<Vec<(String, String)>> {
-    let wrong = || Failure::argument("the filter", "it is no object whose members are texts");
+    let wrong = || Failure::argument("the filter", "it is not an object whose members are strings");
     let Some(object) = object else { return Ok(Vec::new()) };
     let Value::Object(members) = object else { return Err(wrong()) };
     let pair = |(name, value)| match value {

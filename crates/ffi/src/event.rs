@@ -20,7 +20,7 @@ pub enum PfEventKind {
     Lost = 2,
     /// An attempt to connect again failed; another follows.
     AttemptFailed = 3,
-    /// The connection is restored, and the session goes on. `number` is how long it was lost, in
+    /// The connection is restored, and the session continues. `number` is how long it was lost, in
     /// milliseconds.
     Resumed = 4,
     /// The connection is restored, but the node no longer had the session: all rooms have ended.

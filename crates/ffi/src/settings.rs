@@ -92,7 +92,7 @@ fn change(client: PfClient, with: impl FnOnce(&mut Settings) -> Outcome) -> Outc
 }
 
 fn unknown(option: u32, kind: &str) -> Failure {
-    Failure::argument("the option", format_args!("{option} is no option that is {kind}"))
+    Failure::argument("the option", format_args!("{option} is not an option whose value is {kind}"))
 }
 
 /// Makes a setting that is text: a `pf_option` up to 9.

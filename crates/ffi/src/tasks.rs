@@ -18,7 +18,7 @@ pub(crate) struct Tasks {
     ready: Arc<Ready>,
 }
 
-/// Which futures can go on. Wakers of any thread write to it.
+/// Which futures can make progress. Wakers of any thread write to it.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
     state: Mutex<ReadyState>,
@@ -75,7 +75,7 @@ impl Tasks {
         task
     }
 
-    /// Polls the futures that can go on.
+    /// Polls the futures that can make progress.
     pub(crate) fn run(&mut self) {
         // Those that wake themselves wait for the next call.
         let tasks = std::mem::take(&mut self.ready.lock().tasks);
@@ -106,7 +106,7 @@ impl Tasks {
 }
 
 impl Ready {
-    /// Waits until a future can go on, the time is over, or someone interrupts.
+    /// Waits until a future can make progress, the time is over, or someone interrupts.
     pub(crate) fn wait(&self, until: Instant) {
         let mut state = self.lock();
         while state.tasks.is_empty()

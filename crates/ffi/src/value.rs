@@ -30,7 +30,7 @@ pub struct PfTree {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PfValue {
-    /// The tree; 0 is no value.
+    /// The tree; 0 means no value.
     pub tree: u64,
     /// The place in it.
     pub node: u64,

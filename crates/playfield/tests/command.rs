@@ -138,7 +138,7 @@ impl Log for OwnLog {
     fn flush(&self) {}
 }
 
-/// A node in a process of its own; killed when dropped.
+/// A node in its own process; killed when dropped.
 struct Node {
     process: Child,
     address: SocketAddr,

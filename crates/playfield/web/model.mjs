@@ -101,7 +101,7 @@ class Socket {
   data(data) {
     if (this.readyState === 1) this.onmessage?.({ data });
   }
-  /** What is under way is lost. The page hears of it, unless the connection dies in silence. */
+  /** What is under way is lost. The page is told, unless the connection dies in silence. */
   cut(isSilent = false) {
     this.isCut = true;
     if (!isSilent) this.ends();

@@ -157,7 +157,9 @@ test("a node that no longer has the session opens a new one: rooms end, requests
   speak(other, true);
   await world.advance(1000);
   assert.deepEqual(heard.map(([what]) => what), ["lost", "newSession"]);
-  assert.deepEqual(log.left, [["connection_lost", "the node no longer had the session when the connection was restored; what it was asked is lost: join rooms again"]]);
+  const text = "the node no longer had the session when the connection was restored; " +
+    "what it was asked is lost: join rooms again";
+  assert.deepEqual(log.left, [["connection_lost", text]]);
   assert.deepEqual([other.failed, node.rooms[0].executed], [[[1, "connection_lost"]], []]);
   assert.equal(other.room.send("Note", 2), false);
   speak(again[0], true);

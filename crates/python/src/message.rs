@@ -55,7 +55,7 @@ impl<'a> Payload<'a> {
     /// The message's kind: text is `str`, binary is bytes, unless `text` says otherwise.
     ///
     /// # Errors
-    /// If bytes are to be sent as text and are no UTF-8.
+    /// If bytes are to be sent as text and are not UTF-8.
     pub(crate) fn opcode(&self, text: Option<bool>) -> PyResult<Opcode> {
         match (self, text) {
             (Self::Text(_), None | Some(true)) => Ok(Opcode::Text),

@@ -162,7 +162,7 @@ fn enter(
     Ok(window)
 }
 
-/// Handles the window so many times.
+/// Handles the window this many times.
 fn run(
     shard: &mut BareShard,
     connection: BareConnection,

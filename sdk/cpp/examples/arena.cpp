@@ -3,7 +3,7 @@
 //     make run                                     # in another terminal
 //     target/cpp/release/examples/arena tcp://127.0.0.1:7350 Ann
 //
-// The ship heads for the nearest spark by itself. With a third argument it ends after so many
+// The ship heads for the nearest spark by itself. With a third argument it ends after that many
 // updates of the state.
 
 #include <chrono>

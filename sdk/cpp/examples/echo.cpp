@@ -110,7 +110,7 @@ int run(const Settings &settings) {
             std::cerr << client.error().message << std::endl;
             return 1;
         }
-        // Each in a room of its own.
+        // Each in its own room.
         Creation creation;
         creation.is_private = true;
         auto room = client->create_room("hello", creation).wait();

@@ -9,7 +9,7 @@
 
 using namespace playfield;
 
-// A coroutine goes on in poll() whenever what it awaits is there.
+// A coroutine resumes in poll() whenever what it awaits is there.
 static Future<int> play(Client client) {
     Room room = (co_await client.join_or_create("counter")).value();
     std::cout << "player " << room.player() << " in " << room.id() << std::endl;

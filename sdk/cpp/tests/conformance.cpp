@@ -218,7 +218,7 @@ private:
         return *found->second;
     }
 
-    /// Lets all clients go on until something is so.
+    /// Runs all clients until a condition holds.
     template <class So> void until(So so) {
         auto end = std::chrono::steady_clock::now() + step_max;
         while (!so()) {
@@ -232,7 +232,7 @@ private:
         }
     }
 
-    /// The result of a future; all clients go on meanwhile.
+    /// The result of a future; all clients keep running meanwhile.
     template <class T> Result<T> result(Future<T> future) {
         until([&] { return future.ready(); });
         return std::move(future).wait();

@@ -49,7 +49,7 @@ def measure(name, url, messages):
 
 
 def measure_apart(name, url, messages):
-    """Runs one client in a process of its own. Returns why it has no results, or its results."""
+    """Runs one client in its own process. Returns why it has no results, or its results."""
     command = [sys.executable, __file__, "--client", name, "--url", url, "--messages", str(messages)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)

@@ -1,4 +1,4 @@
-"""Servers to connect to, each in a thread of its own, on loopback and a port of the system's."""
+"""Servers to connect to, each in its own thread, on loopback and a port of the system's."""
 
 import asyncio
 import base64

@@ -134,8 +134,8 @@ console.log("client           µs a patch, median [fastest]   bytes a patch   gz
 for (const [name, [, own]] of Object.entries(rows)) {
   const median = middle(times[name]), fastest = Math.min(...times[name]);
   const mean = own.reduce((sum, { length }) => sum + length, 0) / own.length;
-  const row = [name.padEnd(16), `${median.toFixed(1)} [${fastest.toFixed(1)}]`.padEnd(30), mean.toFixed(1).padEnd(15), sizes[name]];
-  console.log(row.join(" "));
+  const times = `${median.toFixed(1)} [${fastest.toFixed(1)}]`;
+  console.log([name.padEnd(16), times.padEnd(30), mean.toFixed(1).padEnd(15), sizes[name]].join(" "));
 }
 const ratio = middle(times["@colyseus/sdk"]) / middle(times.playfield);
 console.log(`playfield is ${ratio.toFixed(2)} times as fast`);

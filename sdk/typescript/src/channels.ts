@@ -66,7 +66,8 @@ export function makeChannels(
     isBytes: (channel) => all.get(channel)?.isBytes ?? false,
     add: (channel, on = {}, { since = null } = {}) => {
       if (all.has(channel)) throw new Error(`this connection subscribes to ${channel} already`);
-      const subscription = { connection, channel, position: since && { ...since }, ended: false } as Mutable<Subscription>;
+      const position = since && { ...since };
+      const subscription = { connection, channel, position, ended: false } as Mutable<Subscription>;
       const inside: Inside = { subscription, on, isBegun: false, isBytes: false };
       subscription.unsubscribe = () => {
         if (!remove(inside) || !isReady()) return;

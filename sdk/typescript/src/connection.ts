@@ -95,7 +95,8 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
   const url = address(how.url), Socket = how.WebSocket ?? globalThis.WebSocket;
   if (!Socket) throw new Error("there is no WebSocket here: pass a class of them as how.WebSocket");
   const format = how.format === "packed" ? packed : json;
-  const connection = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 } as unknown as Mutable<Connection>;
+  const begun = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 };
+  const connection = begun as unknown as Mutable<Connection>;
   const statuses = new Listeners<[Status, string]>();
   const rooms = new Map<number, Inside>(); // by number, once joined
   const waiting = new Map<number, Entry>(); // what waits for an answer, by the request's number
@@ -366,7 +367,7 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     pong: (message) => void Object.assign(connection, pulse.pong(message)),
     goodbye: ({ code, text }) => {
       // The node has waited long enough for a device asleep, it is restarted, it is too busy just
-      // now, or the token has expired. A first hello past a limit that is no rate stays past it.
+      // now, or the token has expired. Only rates recover with time: a first hello over another limit stays over it.
       const renews = wasWelcome && typeof how.token === "function" && !isRenewed;
       const isPassing = ["timeout", "shutting_down"].includes(code) ||
         (!isWelcome && ["busy", "internal"].includes(code)) ||

@@ -85,7 +85,9 @@ export const UNCONFIRMED_LENGTH_MAX = 2 ** 20;
 /** Refusals that pass; what was granted before is asked for again after this time. */
 export const PASSING: Code[] = ["limit", "too_fast", "busy"], RETRY_MS = 1000;
 
-/** A promise for what `start` begins, and for no longer than it may take. `start` returns what to do when it is given up. */
+/**
+ * A promise for what `start` begins, with a time limit. `start` returns what cancels it.
+ */
 export function patient<T>(
   { timeoutMs, signal }: Patience,
   start: (resolve: (value: T) => void, reject: (error: Error) => void) => () => void,

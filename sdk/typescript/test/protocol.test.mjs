@@ -25,14 +25,14 @@ for (const [name, table] of [["client", CLIENT], ["server", SERVER]]) {
     }
   });
 
-  test(`${name}: what is no message is refused`, () => {
+  test(`${name}: invalid messages are refused`, () => {
     for (const { bytes: text, why, at } of refused.filter(({ format }) => format === "packed")) {
       assert.throws(() => decode(table, bytes(text)), DecodeError, why);
     }
   });
 }
 
-test("a node's messages in JSON are read, and what is no message is refused", () => {
+test("a node's messages in JSON are read, and invalid messages are refused", () => {
   const { messages, refused } = protocol("server");
   for (const { json: message } of messages) assert.deepEqual(json.read(JSON.stringify(message)), message);
   // That a patch leads back is for the copy to say.

@@ -109,7 +109,7 @@ impl Lab {
             Change::Data(value) => self.data = value,
             Change::Maybe(value) => self.maybe = value,
             Change::Grid { at: place, value } => {
-                *self.grid.get_mut(at(place)).ok_or("there is no such place")? = value;
+                *self.grid.get_mut(at(place)).ok_or("no such index")? = value;
             }
             Change::Point { x, y } => self.point = Point { x, y },
             Change::Shape(value) => self.shape = value,
@@ -117,15 +117,15 @@ impl Lab {
             Change::Insert { at: place, value } if at(place) <= self.list.len() => {
                 self.list.insert(at(place), value);
             }
-            Change::Insert { .. } => return Err("there is no such place".into()),
+            Change::Insert { .. } => return Err("no such index".into()),
             Change::Set { at: place, value } => {
-                *self.list.get_mut(at(place)).ok_or("there is no such place")? = value;
+                *self.list.get_mut(at(place)).ok_or("no such index")? = value;
             }
             Change::Remove { at: place } => {
-                self.list.remove(at(place)).ok_or("there is no such place")?;
+                self.list.remove(at(place)).ok_or("no such index")?;
             }
             Change::Move { from, to } => {
-                let value = self.list.remove(at(from)).ok_or("there is no such place")?;
+                let value = self.list.remove(at(from)).ok_or("no such index")?;
                 self.list.insert(at(to).min(self.list.len()), value);
             }
             Change::Sort => self.list.sort_by(Ord::cmp),

@@ -127,7 +127,7 @@ impl Client {
                 let members = self.connection.members(text(step, "channel")?).await;
                 let Some(members) = taken(step, members)? else { return Ok(()) };
                 let named = members.members.iter().map(|member| member.name.to_string());
-                let expected = step["names"].as_array().ok_or("names is no list")?.iter();
+                let expected = step["names"].as_array().ok_or("names is not a list")?.iter();
                 let expected = expected.filter_map(|name| name.as_str().map(str::to_owned));
                 let (mut named, mut expected) =
                     (named.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
@@ -195,7 +195,7 @@ impl Client {
                 })
             })
             .collect();
-        let expected = step["rooms"].as_array().ok_or("rooms is no list")?;
+        let expected = step["rooms"].as_array().ok_or("rooms is not a list")?;
         if listed.len() != expected.len() {
             return Err(format!("it has {}", Value::from(listed)));
         }

@@ -69,7 +69,7 @@ impl Client {
                 }
             },
             "changes" => {
-                let expected = step["are"].as_array().ok_or("are is no list")?;
+                let expected = step["are"].as_array().ok_or("are is not a list")?;
                 let changes = self.changes.get_mut(room_name(step)).ok_or("it does not watch")?;
                 let mut found = Vec::new();
                 for _ in expected {

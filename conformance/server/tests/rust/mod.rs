@@ -96,7 +96,7 @@ impl<'a> Play<'a> {
             let step = Value::from(step.clone());
             let played = match self.filled(&step) {
                 Ok(Value::Object(step)) => timeout(STEP_MAX, self.step(&step)).await,
-                Ok(_) => Ok(Err("it is no object".to_owned())),
+                Ok(_) => Ok(Err("it is not an object".to_owned())),
                 Err(why) => Ok(Err(why)),
             };
             let played = played.unwrap_or_else(|_| Err(format!("nothing in {STEP_MAX:?}")));

@@ -12,7 +12,7 @@ use super::{Outcome, Step};
 pub(super) fn taken<T>(step: &Step, made: Result<T, Error>) -> Outcome<Option<T>> {
     let Some(refused) = step.get("refused") else { return made.map(Some).map_err(said) };
     let error = made.err().ok_or("it was not refused")?;
-    let refused = refused.as_object().ok_or("refused is no object")?;
+    let refused = refused.as_object().ok_or("refused is not an object")?;
     is_code(refused, &error)?;
     match refused.get("text").and_then(Value::as_str) {
         Some(text) if text != error.text() => Err(format!("the text is {:?}", error.text())),
@@ -69,7 +69,7 @@ fn narrow(number: f64) -> f32 {
 
 /// Whether the members of one object are those of another, which may have more.
 pub(super) fn contained(expected: &Value, found: &Value) -> Outcome<()> {
-    let members = expected.as_object().ok_or("it is no object")?;
+    let members = expected.as_object().ok_or("it is not an object")?;
     members.iter().try_for_each(|(name, value)| equal(value, &found[name]))
 }
 

@@ -79,7 +79,7 @@ pub(super) struct Effect {
 pub(super) const CONNECTIONS: usize = 1000;
 
 impl Effect {
-    /// The lower bound for an attack of this duration by so many connections.
+    /// The lower bound for an attack of this duration by this many connections.
     pub(super) fn least(&self, time: Duration, connections: usize) -> u64 {
         if matches!(self.count, Count::Nothing) {
             return 0;

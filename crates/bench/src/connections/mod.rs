@@ -1,7 +1,7 @@
 //! `bench connections`, `heartbeat` and `soak`: many clients that connect, say hello and then only
 //! heartbeat, compared with the same exchange of bytes over bare sockets.
 //!
-//! The server runs in a process of its own on one core, the clients on another. Where the system
+//! The server runs in its own process on one core, the clients on another. Where the system
 //! allows too few descriptors for all, each shard, and each thread of clients, has a descriptor
 //! table of its own. Clients are guests in packed, and check every answer: each has a session that
 //! no other has, and each heartbeat is answered with its number.

@@ -164,7 +164,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Goes on until so many frames are answered.
+    /// Continues until that many frames are answered.
     pub(super) fn until_answered(&mut self, count: u64) -> io::Result<()> {
         self.until(|tally| tally.answered >= count)
     }

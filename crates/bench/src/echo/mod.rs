@@ -1,7 +1,7 @@
 //! `bench echo`: as many messages as possible that a server sends back, or as many as arrive at a
 //! rate, compared with a bare server that sends back frames of the same size.
 //!
-//! The server runs in a process of its own on one core, the clients on another. Both servers have
+//! The server runs in its own process on one core, the clients on another. Both servers have
 //! the same clients, which compare every byte, in turns. What counts is the server's processor time
 //! for a message: clients that compare may be slower than a server.
 
@@ -79,7 +79,7 @@ pub struct Options {
 /// What messages go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// A service with framing of its own.
+    /// A service with its own framing.
     A,
     /// A session, a room, its handler and its typed messages.
     B,

@@ -45,7 +45,7 @@ impl Handle<Ask> for Hall {
     }
 }
 
-/// Halls for so many players.
+/// Halls for this many players.
 pub(super) fn halls(capacity: u32) -> RoomType {
     let usual = RoomType::of::<Hall>("hall");
     RoomType { settings: Settings { capacity, ..usual.settings }, ..usual }

@@ -111,7 +111,7 @@ impl Traffic {
         }
     }
 
-    /// For clients of a server that sends frames of so many bytes back.
+    /// For clients of a server that returns frames of this many bytes.
     pub(super) fn bare(options: &Options, frame_bytes: usize) -> Self {
         let count = frames(options.window, frame_bytes);
         let frames: Vec<_> = (0..count)

@@ -1,7 +1,7 @@
 //! `bench messages`: many clients send requests to rooms, compared with a bare server that reads
 //! and answers as many bytes.
 //!
-//! The server runs in a process of its own on one core, the clients on another. A client sends as
+//! The server runs in its own process on one core, the clients on another. A client sends as
 //! many messages as the window has, waits for all answers, and sends the next. Every answer is
 //! compared: its request, and what the room read of the message.
 

@@ -339,7 +339,7 @@ pub(crate) struct Line {
     pub(crate) format: Format,
 }
 
-/// All handles of a connection. When the last is dropped, the task hears of it even if it takes no
+/// All handles of a connection. When the last is dropped, the task is told even if it takes no
 /// commands.
 #[derive(Debug)]
 pub(super) struct Handles(pub(super) Arc<Signals>);

@@ -30,7 +30,7 @@ pub enum ConnectionEvent {
         /// Why.
         error: Error,
     },
-    /// The connection is restored, and the session goes on.
+    /// The connection is restored, and the session continues.
     Resumed {
         /// How long the connection was lost.
         away: Duration,

@@ -244,7 +244,7 @@ async fn a_device_is_registered_commanded_and_heard() {
     assert_eq!(reply.unwrap().value().unwrap(), 3);
     device.report_unconfirmed(json!(4)).await.unwrap();
     assert!(hear(&mut script).await.starts_with("Report { request: None"));
-    // It is refused, and the client hears of it.
+    // It is refused, and the client is told.
     let mut events = connection.events();
     let (code, text) = (ErrorCode::TooFast, "messages_per_second_max: 3 messages".into());
     let error =

@@ -52,7 +52,7 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// An error if a member of an object is no field, or a field without a default is absent. A node
+/// An error if a member of an object is not a field, or a field without a default is absent. A node
 /// ignores the former; a program that misspells a name wants to know.
 fn strange_member(of: &Type, value: &Value, place: &str) -> Result<(), String> {
     match (of, value) {
@@ -79,7 +79,7 @@ fn strange_member(of: &Type, value: &Value, place: &str) -> Result<(), String> {
 }
 
 fn strange_field(of: &Struct, value: &Value, place: &str) -> Result<(), String> {
-    // The fields of a tuple are numbered, and its JSON is no object, but for a lone field.
+    // The fields of a tuple are numbered, and its JSON is an array, except for a single field.
     if let [field] = &*of.fields
         && field.name == "0"
     {

@@ -93,7 +93,7 @@ impl<'a, 'py> Sink<'a, 'py> {
     fn payload(&self, is_bytes: bool, payload: &[u8]) -> (bool, Bound<'py, PyBytes>) {
         match is_bytes.then(|| Bytes::read(Format::Json, payload)) {
             Some(Ok(Bytes(raw))) => (true, self.bytes(&raw)),
-            // What is no base64 is shown as it came.
+            // Text that is not base64 is shown as received.
             _ => (false, self.bytes(payload)),
         }
     }

@@ -280,7 +280,7 @@ public:
         return info.version;
     }
 
-    /// Sends a message without a reply. If the room refuses it, `on_refused` hears of it.
+    /// Sends a message without a reply. If the room refuses it, `on_refused` is called.
     Result<void> send(std::string_view message, const Json &payload = {}) {
         // In a callback that has freed the client, which is released after it.
         if (core_->client->is_freed) return Error{PF_CODE_FREED, "the client was freed"};
@@ -458,7 +458,7 @@ public:
         return Future<void>(state);
     }
 
-    /// Lets happen what has happened: callbacks are called and coroutines go on, at most 4096 of
+    /// Lets happen what has happened: callbacks are called and coroutines resume, at most 4096 of
     /// them. If there is nothing, waits for at most `wait`. Returns how much happened.
     Result<std::size_t> poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
         auto core = core_;
@@ -574,7 +574,7 @@ public:
     void on_attempt_failed(std::function<void(const Error &)> call) {
         core_->attempt_failed.set(std::move(call));
     }
-    /// Calls a function when the session goes on, with how long it was away.
+    /// Calls a function when the session continues, with how long it was away.
     void on_resumed(std::function<void(std::chrono::milliseconds)> call) {
         core_->resumed.set(std::move(call));
     }

@@ -56,7 +56,7 @@ template <class T> struct Awaiter {
 } // namespace detail
 
 /// An answer that comes later, in poll(). Also what a coroutine may return: it begins at once, and
-/// goes on in poll() whenever what it awaits is there.
+/// resumes in poll() whenever what it awaits is there.
 ///
 ///     playfield::Future<int> play(playfield::Client client) {
 ///         auto room = (co_await client.join_or_create("counter")).value();

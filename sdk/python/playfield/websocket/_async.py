@@ -176,7 +176,7 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
         for future, _ in pings.values():
             if not future.done():
                 future.set_exception(self._closed_error())
-                future.exception()  # It is no mistake not to wait for a pong.
+                future.exception()  # A caller need not wait for the pong.
 
     def _pong(self, payload: bytes) -> None:
         if payload not in self._pings:

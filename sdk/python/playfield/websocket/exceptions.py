@@ -96,7 +96,7 @@ class PayloadTooBig(_base.PayloadTooBig):
         return self.message
 
 
-# Both codes of a close that is no error; 1005 is a Close frame without a code.
+# Both codes of a normal close; 1005 is a Close frame without a code.
 _OK_CODES = (1000, 1001, 1005)
 
 

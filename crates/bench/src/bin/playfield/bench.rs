@@ -108,8 +108,9 @@ once, each by a client of its own. The node and the clients share all cores.
 const ECHO_HELP: &str = "
 echo: as many messages as possible that a server sends back, or as many as arrive at a rate: through
 a service with framing of its own (class A), through a session, a room and its typed messages (B),
-or from room to room across two shards (room), without clients. For A and B, the same run measures the baseline: a bare server that sends frames of the same size back. The server
-runs on one core, the clients, which compare every byte, on another.
+or from room to room across two shards (room), without clients. For A and B, the same run measures
+the baseline: a bare server that sends frames of the same size back. The server runs on one core, the
+clients, which compare every byte, on another.
 ";
 
 const REGISTRY_HELP: &str = "
@@ -772,7 +773,7 @@ fn run_resume(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fa
     done(resume::run(&options, out)?)
 }
 
-/// The options of suites that measure two servers, each in a process of its own.
+/// The options of suites that measure two servers, each in its own process.
 struct Sides<'a> {
     time: &'a mut Duration,
     json: &'a mut bool,
@@ -781,16 +782,16 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    /// Takes an option, if it is one of these.
-    fn take(self, name: &str, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
+    /// Takes an option of these; `options` are all of the suite.
+    fn take(self, name: &str, parser: &mut lexopt::Parser, options: &[Opt]) -> Result<(), Failure> {
         match name {
             "seconds" => *self.time = Duration::from_secs(within(parser, name, 1..=86_400)?),
             "json" => *self.json = true,
             "corrupt-one" => *self.corrupt_one = true,
             "role" => *self.role = Some(one_of(parser, name, Side::NAMES)?),
-            _ => return Ok(false),
+            _ => return Err(unknown(&Long(name), options)),
         }
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -853,9 +854,7 @@ fn run_channel(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), F
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             Long(name) => {
                 let name = name.to_owned();
-                if !sides!(options).take(&name, parser)? {
-                    return Err(unknown(&Long(&name), CHANNEL));
-                }
+                sides!(options).take(&name, parser, CHANNEL)?;
             }
             other => return Err(unknown(&other, CHANNEL)),
         }
@@ -881,9 +880,7 @@ fn run_messages(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), 
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             Long(name) => {
                 let name = name.to_owned();
-                if !sides!(options).take(&name, parser)? {
-                    return Err(unknown(&Long(&name), MESSAGES));
-                }
+                sides!(options).take(&name, parser, MESSAGES)?;
             }
             other => return Err(unknown(&other, MESSAGES)),
         }
@@ -929,9 +926,7 @@ fn run_echo(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Fail
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             Long(name) => {
                 let name = name.to_owned();
-                if !sides!(options).take(&name, parser)? {
-                    return Err(unknown(&Long(&name), ECHO));
-                }
+                sides!(options).take(&name, parser, ECHO)?;
             }
             other => return Err(unknown(&other, ECHO)),
         }
