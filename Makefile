@@ -7,8 +7,9 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python cpp test-cpp cpp-connections typescript \
-    test-typescript laws kills cuts lint tools bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
+.PHONY: help run test python test-python test-python-long cpp test-cpp test-cpp-quick cpp-connections fuzz-cpp \
+    typescript test-typescript test-browser console test-console test-new first-game laws kills cuts lint tools \
+    package bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -26,6 +27,8 @@ test: ## run all tests, those in the documentation too
 	else echo "playfield: node is missing, so the test of the browser's client (crates/playfield/web) is left out."; fi
 	$(MAKE) test-python
 	$(MAKE) test-typescript
+	$(MAKE) test-cpp-quick
+	@if command -v npm >/dev/null 2>&1; then scripts/console check; fi
 
 # A Python of version 3.10 or later, with the module venv.
 PYTHON ?= python3
@@ -37,8 +40,16 @@ python: ## build the Python package into a virtual environment, target/python
 test-python: ## run the tests of the Python package
 	$(CHECK)
 	@if $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
-	scripts/python $(PYTHON) && cd sdk/python && ../../target/python/bin/python -m pytest -q; \
+	scripts/python $(PYTHON) && scripts/python-tests; \
 	else echo "playfield: Python 3.10 with venv is missing, so the tests of the Python package are left out."; fi
+
+# How many messages of each kind are checked to leave nothing behind.
+LONG_MESSAGES ?= 1000000
+
+test-python-long: ## check that a million messages of each kind leave no memory behind in Python
+	$(CHECK)
+	scripts/python $(PYTHON)
+	cd sdk/python && PLAYFIELD_LONG_MESSAGES=$(LONG_MESSAGES) ../../target/python/bin/python -m pytest -q tests/test_long.py
 
 typescript: ## build the TypeScript package, sdk/typescript
 	scripts/typescript build
@@ -46,6 +57,34 @@ typescript: ## build the TypeScript package, sdk/typescript
 test-typescript: ## run the tests of the TypeScript package
 	@if command -v npm >/dev/null 2>&1; then scripts/typescript test; \
 	else echo "playfield: Node.js with npm is missing, so the tests of the TypeScript package are left out."; fi
+
+test-browser: ## run the tests and the conformance scenarios of the TypeScript package in Chromium
+	$(CHECK)
+	scripts/typescript test-browser
+
+console: ## build the console's page, console/
+	scripts/console build
+
+test-console: ## drive the console's page in Chromium, and make its screenshots
+	$(CHECK)
+	scripts/console test
+
+test-new: ## make a game of each template, and run its tests; with Node.js, open the page in React, too
+	$(CHECK)
+	scripts/test-new
+
+# How often the game's handler is saved at the end.
+SAVES ?= 3
+
+first-game: ## follow the README from an empty folder to two tabs in Chromium, timed (SAVES=3)
+	$(CHECK)
+	scripts/first-game $(SAVES)
+
+package: ## make the packages of all crates and of the TypeScript client, and compile the crates from them
+	$(CHECK)
+	cargo publish --workspace --dry-run
+	scripts/typescript check
+	cd sdk/typescript && npm pack --dry-run
 
 cpp: ## build the library and the examples for C and C++ into target/cpp/release
 	$(CHECK)
@@ -59,9 +98,26 @@ test-cpp: ## run the tests of the C++ client under sanitizers (SANITIZER=asan or
 	cd sdk/cpp && cmake --preset $(SANITIZER) && cmake --build --preset $(SANITIZER) && \
 	    ctest --preset $(SANITIZER) --label-exclude long
 
+# What CMake needs to build for C++20: a compiler that has coroutines.
+HAS_CPP = cmake --version >/dev/null 2>&1 && \
+    echo '\#include <coroutine>' | $${CXX:-c++} -std=c++20 -fsyntax-only -x c++ - 2>/dev/null
+
+test-cpp-quick: ## run the tests of the C++ client that take seconds
+	$(CHECK)
+	@if $(HAS_CPP); then cd sdk/cpp && cmake --preset plain >/dev/null && \
+	cmake --build --preset plain && ctest --preset plain; \
+	else echo "playfield: CMake or a compiler for C++20 is missing, so the tests of the C++ client are left out."; fi
+
+# Without a sanitizer: those keep memory that was freed.
 cpp-connections: ## open and close 1,000 connections of the C++ client 100 times
 	$(CHECK)
-	cd sdk/cpp && cmake --preset asan && cmake --build --preset asan && ctest --preset asan --label-regex long
+	cd sdk/cpp && cmake --preset long && cmake --build --preset long --target test_connections && \
+	    ctest --preset long --tests-regex connections_long
+
+fuzz-cpp: ## make arbitrary calls of the C ABI for a minute
+	$(CHECK)
+	cd sdk/cpp && cmake --preset asan && cmake --build --preset asan --target test_arbitrary && \
+	    ctest --preset asan --tests-regex arbitrary_long
 
 # How many cases each law is tested with.
 LAW_CASES ?= 1200
@@ -117,20 +173,18 @@ bench-peers: ## measure the codecs beside others', in the same run
 	$(CHECK)
 	scripts/bench-peers
 
-# How many rounds the Python clients are measured in, and how many messages each round sends.
-ROUNDS ?= 3
-MESSAGES ?= 10000
+# Options of `make bench-python`; a wrong one is refused with a list.
+PYTHON_BENCH ?=
 
-bench-python: ## measure the Python package's WebSocket beside others', in the same run (ROUNDS=3)
+bench-python: ## measure the Python package's WebSocket beside others' (PYTHON_BENCH='--row sync-rr --rounds 5')
 	$(CHECK)
 	scripts/python $(PYTHON) bench
-	cargo build --release --package playfield-python --example echo
-	target/python/bin/python sdk/python/bench/run.py --rounds $(ROUNDS) --messages $(MESSAGES)
+	@target/python/bin/python sdk/python/bench/run.py $(PYTHON_BENCH)
 
-bench-typescript: ## measure decoding in V8 beside Colyseus' client, in the same run
+bench-typescript: ## measure decoding in V8 beside Colyseus' client, and React's hooks in Chromium
 	$(CHECK)
 	cargo run --quiet --package playfield-bench --example patches >target/patches.json
-	scripts/typescript bench <target/patches.json
+	scripts/typescript bench
 
 # How long each target is fed, in seconds.
 FUZZ_SECONDS ?= 60

@@ -1,31 +1,98 @@
-// Makes the bundle that nodes serve at `/playfield.js`: crates/playfield/web/playfield.js. With
-// `--check` it only says whether that is current.
+// Makes what nodes serve: crates/playfield/web/playfield.js, and playfield-packed.js, which it
+// loads when it needs the format `packed`. With `--check` it only says whether they are current.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
+import { minify } from "terser";
 
-/** The most that the bundle may take, gzipped. */
-const GZIPPED_MAX = 25 * 1024;
+/** The most that a client in `json`, and one in `packed`, may take, gzipped. */
+const GZIPPED_MAX = 14.5 * 1024, GZIPPED_BOTH_MAX = 24 * 1024;
 
 const here = new URL(".", import.meta.url);
-const place = new URL("../../crates/playfield/web/playfield.js", here);
-const banner = "// The Playfield client: the bundle of sdk/typescript, which `make typescript` writes.";
-const { outputFiles } = await build({
-  entryPoints: [fileURLToPath(new URL("src/index.ts", here))],
-  bundle: true, format: "esm", target: "es2022", minify: true, charset: "utf8", write: false,
-  banner: { js: banner },
-});
-const [{ text }] = outputFiles, { length } = gzipSync(text, { level: 9 });
+const path = (file) => fileURLToPath(new URL(file, here));
+
+/** In `playfield.js` the module that loads the other file takes the place of `codec.ts`. */
+const loading = {
+  name: "loading",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /\/codec\.js$/ }, () => ({ path: path("served.ts") })),
+};
+/** In `playfield-packed.js` what `playfield.js` has too is taken from its argument, `shared`. */
+const borrowing = {
+  name: "borrowing",
+  setup: ({ onResolve, onLoad }) => {
+    const [, names] = /const shared = (\{.*\});/.exec(readFileSync(path("served.ts"), "utf8"));
+    onResolve({ filter: /\/(base64|error|reader|writer)\.js$/ }, () => ({
+      path: "shared",
+      namespace: "shared",
+    }));
+    onLoad({ filter: /./, namespace: "shared" }, () => ({
+      contents: `export const ${names} = shared;`,
+    }));
+  },
+};
+const common = {
+  bundle: true,
+  target: "es2022",
+  charset: "utf8",
+  write: false,
+  // Each of the two minifiers finds what the other leaves.
+  minifySyntax: true,
+};
+const made = async (name, options, changed = (text) => text) => {
+  const {
+    outputFiles: [{ text }],
+  } = await build({ ...common, ...options });
+  const { code } = await minify(changed(text), {
+    module: true,
+    ecma: 2022,
+    compress: { passes: 3, pure_getters: true },
+  });
+  const banner =
+    "// The Playfield client: a bundle of sdk/typescript, which `make typescript` writes.\n";
+  const place = `../../crates/playfield/web/${name}`,
+    all = `${banner}${code}\n`;
+  return {
+    name,
+    place: new URL(place, here),
+    text: all,
+    gzipped: gzipSync(all, { level: 9 }).length,
+  };
+};
+const files = [
+  await made("playfield.js", {
+    entryPoints: [path("src/core.ts")],
+    format: "esm",
+    plugins: [loading],
+    external: ["./playfield-packed.js"],
+  }),
+  await made(
+    "playfield-packed.js",
+    { entryPoints: [path("src/packed.ts")], format: "esm", plugins: [borrowing] },
+    // What the module exports is what the function returns.
+    (text) =>
+      `export default (shared) => {${text.replace(/export (\{[^}]*\};\s*)$/, "return $1")}};`,
+  ),
+];
 const say = (what) => {
   console.error(`playfield: ${what}`);
   process.exit(1);
 };
-if (length > GZIPPED_MAX) say(`the bundle has ${length} bytes gzipped; at most ${GZIPPED_MAX} are allowed`);
-if (!process.argv.includes("--check")) {
-  writeFileSync(place, text);
-  console.log(`${fileURLToPath(place)}: ${text.length} bytes, ${length} gzipped`);
-} else if (readFileSync(place, "utf8") !== text) {
-  say("crates/playfield/web/playfield.js is not the bundle of sdk/typescript; run `make typescript`");
+const limit = (what, bytes, most) => {
+  if (bytes > most) say(`${what} takes ${bytes} bytes gzipped; at most ${most} are allowed`);
+};
+const [main, packed] = files;
+limit(main.name, main.gzipped, GZIPPED_MAX);
+limit("the client in packed", main.gzipped + packed.gzipped, GZIPPED_BOTH_MAX);
+for (const { name, place, text, gzipped } of files) {
+  if (!process.argv.includes("--check")) {
+    writeFileSync(place, text);
+    console.log(`${fileURLToPath(place)}: ${text.length} bytes, ${gzipped} gzipped`);
+  } else if (readFileSync(place, "utf8") !== text) {
+    say(
+      `crates/playfield/web/${name} is not the bundle of sdk/typescript; run \`make typescript\``,
+    );
+  }
 }

@@ -6,13 +6,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use playfield::http::{Request, Response};
-use playfield::{Error, NodeHandle, Result, Server};
+use playfield::prelude::{Bytes, Data as _};
+use playfield::{Error, Format, NodeHandle, Result, Server};
 
 use crate::link::Link;
+use crate::{devices, tickets};
 
 /// The links, by port.
 pub(crate) struct Links {
-    node: OnceLock<SocketAddr>,
+    node: OnceLock<(SocketAddr, Vec<u8>)>,
     other: SocketAddr,
     open: Mutex<HashMap<u16, Arc<Link>>>,
 }
@@ -22,13 +24,22 @@ impl Links {
         Self { node: OnceLock::new(), other, open: Mutex::default() }
     }
 
-    pub(crate) fn set_node(&self, node: SocketAddr) {
+    /// The node has this address, and this certificate in DER.
+    pub(crate) fn set_node(&self, node: SocketAddr, certificate: Vec<u8>) {
         // It is called once.
-        let _ = self.node.set(node);
+        let _ = self.node.set((node, certificate));
     }
 
     fn node(&self) -> Result<SocketAddr> {
-        Ok(*self.node.get().ok_or("the node has not started")?)
+        Ok(self.node.get().ok_or("the node has not started")?.0)
+    }
+
+    /// The node's certificate, in base64.
+    fn certificate(&self) -> Result<String> {
+        let (_, certificate) = self.node.get().ok_or("the node has not started")?;
+        let mut json = Vec::new();
+        Bytes(certificate.clone()).write(Format::Json, &mut json);
+        Ok(String::from_utf8_lossy(&json).trim_matches('"').to_owned())
     }
 
     fn open(&self) -> Result<u16> {
@@ -59,7 +70,21 @@ pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
         let links = Arc::clone(&acting);
         async move { answer(act(&links, &request).await) }
     };
-    server.route("GET", "/link", open).route("GET", "/links/{port}/{action}", act)
+    let known = Arc::clone(links);
+    let certificate = move |_: Request, _: NodeHandle| {
+        let certificate = known.certificate();
+        async move { answer(certificate) }
+    };
+    let command = |request: Request, node: NodeHandle| async move {
+        answer(devices::command(&node, &request).await)
+    };
+    let ticket = |request: Request, _: NodeHandle| async move { answer(tickets::sign(&request)) };
+    server
+        .route("GET", "/link", open)
+        .route("GET", "/ticket/{type}/{key}/{name}", ticket)
+        .route("GET", "/links/{port}/{action}", act)
+        .route("GET", "/certificate", certificate)
+        .route("GET", "/devices/{id}/{action}/{number}", command)
 }
 
 async fn act(links: &Links, request: &Request) -> Result<String> {

@@ -2,11 +2,14 @@
 //! and links to them that can be cut.
 
 mod control;
+mod devices;
 mod lab;
 mod link;
 mod rooms;
+mod tickets;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,15 +39,20 @@ impl ScenarioServer {
     }
 }
 
-/// Starts a scenario server on free ports of 127.0.0.1.
+/// Starts a scenario server on free ports of 127.0.0.1. It serves the files of `folder`, if there is
+/// one, under `/files`, to runners in browsers.
 ///
 /// # Errors
-/// If it can't listen.
-pub fn start() -> io::Result<ScenarioServer> {
+/// If it can't listen, or the folder does not exist.
+pub fn start(folder: Option<&Path>) -> io::Result<ScenarioServer> {
     let other = rooms().start(config())?;
     let links = Arc::new(Links::new(other.local_addr()));
-    let node = control::routes(rooms(), &links).start(config())?;
-    links.set_node(node.local_addr());
+    let mut server = control::routes(rooms(), &links);
+    if let Some(folder) = folder {
+        server = server.folder("/files", folder);
+    }
+    let node = server.start(config())?;
+    links.set_node(node.local_addr(), node.tls_certificate().unwrap_or_default());
     Ok(ScenarioServer { node, other })
 }
 
@@ -60,6 +68,7 @@ fn config() -> Config {
         resume_bytes_max: 16_384,
         rooms_per_session_max: 4,
         list_max: 3,
+        tls_self_signed: true,
         ..Config::default()
     }
 }
@@ -75,7 +84,7 @@ fn rooms() -> Server {
         .room::<rooms::Single>("single")
         .room::<rooms::Guarded>("guarded");
     let kept = Duration::from_secs(600);
-    server
+    tickets::checked(devices::fleet(server))
         .channel(
             ChannelRule::new("talk:*")
                 .publish(Access::Anyone)
@@ -84,6 +93,10 @@ fn rooms() -> Server {
                 .slow(Slow::DropOldest, 64),
         )
         .channel(ChannelRule::new("read:*"))
+        .channel(ChannelRule::new("bytes:*").publish(Access::Anyone).history(5, kept).bytes())
+        .channel(
+            ChannelRule::new("sealed:*").subscribe(Access::Nobody).publish(Access::Anyone).bytes(),
+        )
         .channel(ChannelRule::new("users:*").subscribe(Access::User).publish(Access::User))
 }
 

@@ -189,6 +189,8 @@ impl Link {
 enum Framing {
     Native,
     WebSocket,
+    /// Nothing can be read of what passes, so everything is passed on at once.
+    Tls,
 }
 
 /// A message's place at the beginning of some bytes.
@@ -208,9 +210,17 @@ fn next_message(framing: &mut Option<Framing>, bytes: &[u8]) -> Option<Place> {
             Some(Place { header: end, length: end })
         }
         None if bytes.len() < 4 => None,
+        // A record of a handshake (RFC 8446, 5.1). No first message is as long as this would be.
+        None if bytes.starts_with(&[0x16, 3]) && bytes[2] != 0 => {
+            *framing = Some(Framing::Tls);
+            next_message(framing, bytes)
+        }
         None => {
             *framing = Some(Framing::Native);
             next_message(framing, bytes)
+        }
+        Some(Framing::Tls) => {
+            (!bytes.is_empty()).then_some(Place { header: bytes.len(), length: bytes.len() })
         }
         Some(Framing::Native) => {
             let size = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
@@ -276,6 +286,14 @@ mod tests {
     #[test]
     fn messages_are_found_however_the_bytes_come() {
         let native = [&[5, 0, 0, 0][..], &[0x48, 1, 2, 3, 4], &[1, 0, 0, 0, 0x46]].concat();
+        let tls = [&[0x16, 3, 3, 0, 2, 1, 1][..], &[0x17, 3, 3]].concat();
+        let (mut framing, mut held) = (None, tls.clone());
+        assert_eq!(
+            next_message(&mut framing, &held),
+            Some(Place { header: tls.len(), length: tls.len() })
+        );
+        held.clear();
+        assert_eq!(next_message(&mut framing, &held), None);
         let web =
             [b"HTTP/1.1 101 x\r\n\r\n".as_slice(), &[0x82, 2, 0x48, 1], &[0x81, 126, 0, 1, 7]]
                 .concat();

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 /// The members of each action beside `do` and `client`; those with a question mark may be absent.
 const ACTIONS: &[(&str, &[&str])] = &[
-    ("connect", &["name?", "token?", "refused?"]),
-    ("join", &["room?", "id", "refused?"]),
+    ("connect", &["name?", "token?", "tokens?", "tls?", "trusts?", "refused?"]),
+    ("join", &["room?", "id?", "ticket?", "refused?"]),
     ("join_by_key", &["room?", "type", "key", "refused?"]),
     ("create", &["room?", "type", "key?", "private?", "code?", "options?", "refused?"]),
     ("join_or_create", &["room?", "type", "key?", "options?", "refused?"]),
@@ -32,6 +32,10 @@ const ACTIONS: &[(&str, &[&str])] = &[
     ("publish", &["channel", "payload", "refused?"]),
     ("members", &["channel", "names?", "refused?"]),
     ("history", &["channel", "limit?", "payloads?", "refused?"]),
+    ("register", &["device", "metadata?", "tags?", "is_new?", "refused?"]),
+    ("report", &["payload", "reply?", "refused?"]),
+    ("push", &["device", "payload"]),
+    ("command", &["device", "payload", "answer"]),
 ];
 
 /// The members of each expectation beside `expect` and `client`.
@@ -51,6 +55,7 @@ const EXPECTATIONS: &[(&str, &[&str])] = &[
     ("presence", &["channel", "name", "joined"]),
     ("subscribed", &["channel", "recovered"]),
     ("unsubscribed", &["channel", "code"]),
+    ("commanded", &["payload"]),
 ];
 
 /// A scenario: its name and its steps.
@@ -174,6 +179,7 @@ fn check(step: &Map<String, Value>, connected: &mut BTreeSet<String>) -> Result<
     let outcomes = |names: &[&str]| names.iter().filter(|name| step.contains_key(**name)).count();
     match kind {
         "state" if outcomes(&["is", "absent"]) != 1 => Err("it needs is or absent".to_owned()),
+        "join" if outcomes(&["id", "ticket"]) != 1 => Err("it needs id or ticket".to_owned()),
         "answer" if outcomes(&["reply", "refused", "lost"]) != 1 => {
             Err("it needs reply, refused or lost".to_owned())
         }

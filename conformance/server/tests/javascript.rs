@@ -11,7 +11,7 @@ fn the_browsers_client_plays_all_scenarios() {
         writeln!(stderr(), "playfield: {why}, so playfield.js plays no conformance scenarios.")
             .expect("stderr can be written");
     };
-    let server = playfield_conformance::start().expect("a free port");
+    let server = playfield_conformance::start(None).expect("a free port");
     let output = Command::new("node")
         .args(["--no-warnings", "--experimental-websocket"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/playfield/web/scenarios.mjs"))

@@ -1,4 +1,4 @@
-"""Compares the rows of `playfield bench packet --json` with those of a peer.
+"""Compares the rows of `playfield-bench bench packet --json` with those of a peer.
 
 Usage: compare.py OURS PEER
 """

@@ -8,7 +8,7 @@ use playfield_server::{Config, Server};
 use playfield_state::State;
 use serde_json::Value;
 
-const PLAYFIELD: &str = env!("CARGO_BIN_EXE_playfield");
+const PLAYFIELD: &str = env!("CARGO_BIN_EXE_playfield-bench");
 
 fn playfield(arguments: &[&str]) -> Output {
     Command::new(PLAYFIELD).args(arguments).output().expect("the program starts")
@@ -401,8 +401,11 @@ fn echo(case: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn bench_echo_verifies_what_it_counts() {
-    let cases: [&[&str]; 5] = [
+    let cases: [&[&str]; 8] = [
         &["--class=A", "--frame-bytes=8"],
+        &["--class=A", "--transport=ws", "--frame-bytes=8"],
+        &["--class=A", "--transport=ws", "--frame-bytes=1024", "--window=1"],
+        &["--class=A", "--transport=ws", "--driver=counting", "--rate=2000"],
         &["--class=B", "--mode=send", "--rooms=shared", "--window=20"],
         &["--class=B", "--mode=request", "--payload=1024", "--window=3"],
         &["--class=B", "--mode=callback", "--transport=ws", "--window=1"],
@@ -412,26 +415,77 @@ fn bench_echo_verifies_what_it_counts() {
         let (code, lines) = echo(case);
         assert_eq!(code, Some(0), "{case:?}: {lines}");
         let row: Value = serde_json::from_str(&lines).expect("an object");
-        let compared = row["compared"].as_u64();
-        assert!(
-            row["messages"].as_u64() > Some(0) && compared >= row["messages"].as_u64(),
-            "{row}"
-        );
-        assert!(row["floor_ratio"].as_f64() > Some(0.0) && row["verified"] == true, "{row}");
+        let (messages, compared) = (row["messages"].as_u64(), row["compared"].as_u64());
+        assert!(messages > Some(0) && row["floor_ratio"].as_f64() > Some(0.0), "{row}");
+        if case.contains(&"--driver=counting") {
+            assert!(compared.is_none() && row["verified"].is_null(), "{row}");
+        } else {
+            assert!(compared >= messages && row["verified"] == true, "{row}");
+        }
     }
+}
+
+#[test]
+fn bench_echo_runs_clients_of_sdks_apart() {
+    for mode in ["send", "request"] {
+        let mode = format!("--mode={mode}");
+        let case = ["--class=B", "--client=rust", "--window=4", "--payload=100", &mode];
+        let (code, lines) = echo(&case);
+        assert_eq!(code, Some(0), "{lines}");
+        let row: Value = serde_json::from_str(&lines).expect("an object");
+        assert!(
+            row["messages"].as_u64() > Some(0)
+                && row["compared"].as_u64() >= row["messages"].as_u64()
+        );
+        assert!(row["client"] == "rust" && row["verified"] == true, "{row}");
+        assert!(row["floor_ratio"].is_null(), "{row}");
+        let (code, lines) = echo(&[&case[..], &["--corrupt-one"]].concat());
+        assert_eq!(code, Some(1), "{lines}");
+    }
+    let (code, lines) = echo(&["--class=A", "--client=rust"]);
+    assert_eq!(code, Some(2), "{lines}");
+}
+
+#[cfg(unix)]
+#[test]
+fn bench_echo_reports_what_the_driver_of_the_cpp_client_prints() {
+    let program = concat!("--client-program=", env!("CARGO_MANIFEST_DIR"), "/tests/echo_driver.sh");
+    let case = ["--class=B", "--client=cpp", "--window=3", "--mode=callback"];
+    for (payload, expected) in [("--payload=64", 0), ("--payload=65", 1)] {
+        let (code, lines) = echo(&[&case[..], &[program, payload]].concat());
+        assert_eq!(code, Some(expected), "{lines}");
+        let row: Value =
+            serde_json::from_str(lines.lines().next().unwrap_or_default()).expect("an object");
+        assert!(row["messages_per_s"] == 100.0 && row["rtt_us_p99"] == 2.0, "{row}");
+        assert_eq!(row["verified"], expected == 0);
+    }
+    let (code, lines) = echo(&[&case[..], &["--client-program=/nowhere/echo_driver"]].concat());
+    assert!(code == Some(1) && lines.contains("make cpp"), "{code:?}: {lines}");
 }
 
 #[test]
 fn bench_echo_notices_one_wrong_reply() {
     let (code, lines) = echo(&["--class=room", "--window=10"]);
     assert_eq!(code, Some(0), "{lines}");
-    for class in ["--class=A", "--class=B", "--class=room"] {
-        let (code, lines) = echo(&[class, "--corrupt-one"]);
+    let ws = "--transport=ws";
+    let request = "--mode=request";
+    let classes: [&[&str]; 6] = [
+        &["--class=A"],
+        &["--class=A", ws],
+        &["--class=B"],
+        &["--class=B", ws],
+        &["--class=B", request],
+        &["--class=room"],
+    ];
+    for class in classes {
+        let (code, lines) = echo(&[class, &["--corrupt-one"]].concat());
         assert_eq!(code, Some(1), "{lines}");
         assert!(lines.contains(r#""verified":false"#), "{lines}");
     }
-    let (code, lines) = echo(&["--class=A", "--transport=ws"]);
-    assert_eq!(code, Some(2), "{lines}");
+    for wrong in [["--class=B", "--driver=counting"], ["--driver=counting", "--corrupt-one"]] {
+        let (code, lines) = echo(&wrong);
+        assert_eq!(code, Some(2), "{lines}");
+    }
 }
 
 #[test]

@@ -49,6 +49,12 @@ impl Totals {
         Self { channels: AtomicUsize::new(0), history_bytes: AtomicUsize::new(0), shards }
     }
 
+    /// Bytes of the publications that all channels keep.
+    #[must_use]
+    pub fn history_bytes(&self) -> usize {
+        self.history_bytes.load(Ordering::Relaxed)
+    }
+
     /// Whether a shard's channels keep more than an equal part of what all may.
     fn is_over(&self, shard: usize, history_max: usize) -> bool {
         let bytes = self.shards[shard].history_bytes.load(Ordering::Relaxed);

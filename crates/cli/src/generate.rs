@@ -1,5 +1,6 @@
 //! `generate`: types of rooms for clients in other languages.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -74,6 +75,9 @@ pub(crate) fn run(
         Some(path) => of_file(Path::new(&path), room_type)?,
     };
     let schemas = chosen(schemas, room_type)?;
+    if folder.is_some() {
+        have_files(language, schemas.iter().map(|(name, _)| name.as_str()))?;
+    }
     for (name, schema) in &schemas {
         let text = language.generate(name, schema);
         let Some(folder) = &folder else {
@@ -81,12 +85,38 @@ pub(crate) fn run(
             continue;
         };
         let path = folder.join(language.file(name));
-        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text)).map_err(
-            |error| io::Error::new(error.kind(), format!("{}: {error}", path.display())),
-        )?;
+        write_if_changed(folder, &path, &text).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
         writeln!(out, "{}", path.display())?;
     }
     Ok(())
+}
+
+/// Refuses room types that would be written to one file. Some file systems ignore case.
+fn have_files<'a>(language: Language, room_types: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    let mut taken = BTreeMap::new();
+    for name in room_types {
+        let file = language.file(name);
+        if let Some(other) = taken.insert(file.to_ascii_lowercase(), name) {
+            let text = format!(
+                "the room types {other:?} and {name:?} would both be written to {file}: generate \
+                 each of them into a folder of its own, as in `generate {} {name:?} --out DIR`",
+                language.name()
+            );
+            return Err(io::Error::other(text));
+        }
+    }
+    Ok(())
+}
+
+/// Leaves a file that has this text already as it is, so that nobody who watches it has work.
+fn write_if_changed(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
+    if std::fs::read(path).is_ok_and(|known| known == text.as_bytes()) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder)?;
+    std::fs::write(path, text)
 }
 
 /// The schemas of the room type that was asked for, or all.
@@ -99,4 +129,24 @@ fn chosen(mut schemas: Schemas, room_type: Option<&str>) -> io::Result<Schemas> 
         return Err(io::Error::other(format!("no room type {room_type:?}; there are: {known}")));
     }
     Ok(schemas)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Language, have_files};
+
+    #[test]
+    fn room_types_that_share_a_file_are_refused() {
+        let check = |names: &[&str]| {
+            have_files(Language::TypeScript, names.iter().copied())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&["duel", "a-b", "a.c"]), Ok(()));
+        let error = check(&["a-b", "duel", "a_b"]).unwrap_err();
+        assert!(
+            error.starts_with("the room types \"a-b\" and \"a_b\" would both be written to a_b.ts"),
+            "{error}"
+        );
+        assert!(check(&["Duel", "duel"]).is_err());
+    }
 }

@@ -35,7 +35,7 @@ impl Connection {
         metadata: &[(&str, &str)],
         tags: &[&str],
     ) -> Result<Device, Error> {
-        let commands = Arc::new(Queue::new(self.kept.events_max));
+        let commands = Arc::new(Queue::new(self.kept));
         let id = device.to_owned();
         let register = |answer| {
             Command::Register(Register {
@@ -144,7 +144,7 @@ impl Device {
 pub enum DeviceEvent {
     /// The node sends a command.
     Command(DeviceCommand),
-    /// So many commands were dropped here, the oldest first, because more came than [are
+    /// So many commands were dropped here, the oldest first, because more came than [is
     /// kept](crate::Connect::events_max). Those that wanted an answer were refused.
     Missed {
         /// How many.
@@ -197,7 +197,7 @@ impl DeviceCommand {
         self.end(Ok(payload)).await
     }
 
-    /// Says why there is no answer.
+    /// Refuses the command, with a reason.
     ///
     /// # Errors
     /// If the connection has ended.

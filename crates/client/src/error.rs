@@ -271,6 +271,17 @@ impl Error {
         )
     }
 
+    /// How many events or changes were [missed](Self::is_missed); 0 if that is unknown, because a
+    /// copy had to be replaced, or if this is another error.
+    #[must_use]
+    pub fn missed_count(&self) -> u64 {
+        match self.kind {
+            Kind::Missed { events } | Kind::LostEvents { events } => events,
+            Kind::MissedChanges { changes } => changes,
+            _ => 0,
+        }
+    }
+
     /// How long to wait before asking again, if a request was refused because a rate was exceeded,
     /// or before connecting again, if the node refused the connection and said so. The client itself
     /// waits that long before it connects again.

@@ -43,13 +43,20 @@ pub(crate) struct Definition<'a> {
 pub(crate) struct Definitions<'a> {
     pub(crate) all: Vec<Definition<'a>>,
     taken: BTreeSet<String>,
+    escape: fn(String) -> String,
 }
 
 impl<'a> Definitions<'a> {
-    /// `reserved` are names that no definition gets.
-    pub(crate) fn of(schema: &'a RoomSchema, root: &str, reserved: &[&str]) -> Self {
-        let taken = reserved.iter().map(|name| (*name).to_owned()).chain([root.to_owned()]);
-        let mut definitions = Self { all: Vec::new(), taken: taken.collect() };
+    /// The state's begins with `root`. `reserved` are names that no definition gets; `escape` makes a
+    /// name of a keyword.
+    pub(crate) fn of(
+        schema: &'a RoomSchema,
+        root: &str,
+        reserved: &[&str],
+        escape: fn(String) -> String,
+    ) -> Self {
+        let taken = reserved.iter().map(|name| (*name).to_owned()).collect();
+        let mut definitions = Self { all: Vec::new(), taken, escape };
         definitions.add(&schema.state, false, Some(format!("{root}State")));
         definitions.add(&schema.options, true, None);
         for message in &schema.messages {
@@ -97,6 +104,7 @@ impl<'a> Definitions<'a> {
         if self.all.iter().any(|known| known.is(of, is_whole)) {
             return;
         }
+        let wanted = (self.escape)(wanted);
         let numbered = (2..).map(|number| format!("{wanted}{number}"));
         let name = std::iter::once(wanted.clone())
             .chain(numbered)
@@ -145,16 +153,25 @@ pub(crate) fn identifier(text: &str) -> String {
 
 /// A text in double quotes, as in JSON, which TypeScript and Python read.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from('"');
+    quoted_in('"', text)
+}
+
+/// A text in single quotes, for Python.
+pub(crate) fn single_quoted(text: &str) -> String {
+    quoted_in('\'', text)
+}
+
+fn quoted_in(mark: char, text: &str) -> String {
+    let mut quoted = String::from(mark);
     for letter in text.chars() {
         match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
+            letter if letter == mark || letter == '\\' => quoted.extend(['\\', letter]),
             letter if letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}') => {
                 quoted.push_str(&format!("\\u{:04x}", u32::from(letter)));
             }
             letter => quoted.push(letter),
         }
     }
-    quoted.push('"');
+    quoted.push(mark);
     quoted
 }

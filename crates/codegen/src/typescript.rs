@@ -26,11 +26,16 @@ const RESERVED: [&str; 12] = [
 ];
 
 pub(crate) fn generate(room_type: &str, schema: &RoomSchema) -> String {
-    let root = identifier(room_type);
-    let names = Definitions::of(schema, &root, &RESERVED);
+    let mut root = identifier(room_type);
+    if RESERVED.contains(&&*root) {
+        root.push_str("Room");
+    }
+    let reserved: Vec<_> = RESERVED.into_iter().chain([root.as_str()]).collect();
+    let names = Definitions::of(schema, &root, &reserved, std::convert::identity);
     let types = Types(&names);
     let mut body = String::new();
-    let room_type = quoted(room_type);
+    // It must not end the comment; in quotes, `\/` is `/`.
+    let room_type = quoted(room_type).replace("*/", "*\\/");
     let _ = writeln!(
         body,
         "\n/** The room type {room_type}: `client.joinOrCreate<{root}>({room_type})`. */"
@@ -120,7 +125,8 @@ impl Types<'_> {
     /// The type of an array's elements, in parentheses where it needs them.
     fn element(&self, of: &Type, is_whole: bool) -> String {
         let text = self.of(of, is_whole);
-        if text.contains(' ') && !text.starts_with('{') { format!("({text})") } else { text }
+        let is_one = !text.contains(' ') || text.starts_with('{') && text.ends_with('}');
+        if is_one { text } else { format!("({text})") }
     }
 
     /// Fields that have no definition.

@@ -1,3 +1,4 @@
 //! What is generated from a schema.
 
 mod generated;
+mod hostile;

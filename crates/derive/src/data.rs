@@ -9,7 +9,8 @@ use crate::fields::{Field, Policy, fields, plain_name, refuse_generics};
 /// Implements `Data`. Packed, a struct is its fields in order (one zero byte if there are none), an
 /// enum is the varint position of its variant, then that variant's fields. In trees, a struct is an
 /// object (a tuple an array, of one field just that field, of none `null`), an enum is its
-/// variant's name, or an object of that one member.
+/// variant's name, or an object of that one member. What clients of older builds write, which lacks
+/// fields, is read too, if these may be empty.
 pub(crate) fn expand_data(input: &DeriveInput) -> syn::Result<TokenStream> {
     refuse_generics(input)?;
     match &input.data {
@@ -103,9 +104,6 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
         let from_json = shape.read_json(&rt, &quote!(Self::#variant_ident));
         if shape.fields.is_empty() {
             to_trees.push(quote! { Self::#variant_ident #literal => out.text(#variant_name), });
-            units.push(
-                quote! { #variant_name => return ::std::result::Result::Ok(Self::#variant_ident #literal), },
-            );
         } else {
             to_trees.push(quote! { Self::#variant_ident #literal => {
                 let mut variant = out.object(1);
@@ -115,6 +113,15 @@ fn for_enum(input: &DeriveInput, data: &DataEnum) -> syn::Result<TokenStream> {
             } });
             from_jsons.push(quote! { #variant_name => { #from_json } });
         }
+        units.push(if shape.fields.is_empty() {
+            quote! { #variant_name => return ::std::result::Result::Ok(Self::#variant_ident #literal), }
+        } else {
+            // A client writes the name alone where a variant had no fields in its build.
+            quote! { #variant_name => {
+                let value = &#rt::Value::Null;
+                return { #from_json };
+            } }
+        });
     }
     let unknown = format!("is not a variant of {name}");
     Ok(quote! {
@@ -299,12 +306,9 @@ impl Shape {
         if self.named {
             let names = self.fields.iter().map(|field| &field.name);
             return quote! {
-                let ::std::option::Option::Some(members) = value.as_object() else {
-                    return ::std::result::Result::Err(#rt::DecodeError::other(::std::format!("expected an object, found {value}")));
-                };
+                let members = #rt::members(value)?;
                 #(
-                    // An absent member reads as null, which an option reads as `None`.
-                    let #bindings = <#types as #rt::Data>::from_json(members.get(#names).unwrap_or(&#rt::Value::Null))
+                    let #bindings = <#types as #rt::Data>::from_json(#rt::member(members, #names))
                         .map_err(|error| error.in_member(#names))?;
                 )*
                 ::std::result::Result::Ok(#made #literal)
@@ -312,14 +316,13 @@ impl Shape {
         }
         let count = self.fields.len();
         let places = 0..count;
+        let names = self.fields.iter().map(|field| &field.name);
         quote! {
-            let elements = match value.as_array() {
-                ::std::option::Option::Some(elements) if elements.len() == #count => elements,
-                _ => return ::std::result::Result::Err(
-                    #rt::DecodeError::other(::std::format!("expected an array of {}, found {value}", #count)),
-                ),
-            };
-            #(let #bindings = <#types as #rt::Data>::from_json(&elements[#places])?;)*
+            let elements = #rt::elements(value, #count)?;
+            #(
+                let #bindings = <#types as #rt::Data>::from_json(#rt::element(elements, #places))
+                    .map_err(|error| error.in_member(#names))?;
+            )*
             ::std::result::Result::Ok(#made #literal)
         }
     }

@@ -6,11 +6,17 @@
 
 use std::io::{Read as _, Write as _, stdin, stdout};
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use playfield::NodeHandle;
 use playfield::channel::{Access, ChannelRule};
+use playfield::device::{Device, Fleet, FleetSettings, Target};
 use playfield::prelude::*;
 use playfield::{Config, ErrorCode, Guests, LevelFilter, Running};
+
+/// How long publications are kept, and devices are waited for.
+const KEPT: Duration = Duration::from_secs(60);
 
 /// Greets, counts and sends back.
 #[derive(State, Default)]
@@ -49,25 +55,7 @@ struct Said {
     text: String,
 }
 
-/// The reply is what was sent.
-#[derive(Message)]
-#[reply(Bytes)]
-struct Echo {
-    data: Bytes,
-}
-
-/// What was sent comes back as an event.
-#[derive(Message)]
-struct Bounce {
-    data: Bytes,
-}
-
-#[derive(Message)]
-struct Bounced {
-    data: Bytes,
-}
-
-#[room(messages(Add, Say, Echo, Bounce), events(Said, Bounced), sync_hz = 50, capacity = 10_000)]
+#[room(messages(Add, Say), events(Said), sync_hz = 50, capacity = 10_000)]
 impl Room for Hello {
     type Options = Setup;
 
@@ -109,17 +97,105 @@ impl Handle<Say> for Hello {
     }
 }
 
-impl Handle<Echo> for Hello {
-    fn handle(&mut self, echo: Echo, _: &Player, _: &mut Context<Self>) -> Result<Bytes> {
-        Ok(echo.data)
+/// What echoes are measured with, as in `playfield-bench echo`.
+mod hall {
+    use playfield::prelude::*;
+
+    /// Is answered with an event.
+    #[derive(Message)]
+    pub(super) struct Say {
+        data: Bytes,
+    }
+
+    /// Is answered with a reply.
+    #[derive(Message)]
+    #[reply(Bytes)]
+    pub(super) struct Ask {
+        data: Bytes,
+    }
+
+    #[derive(Message)]
+    pub(super) struct Said {
+        data: Bytes,
+    }
+
+    /// Sends what players say back to them.
+    #[derive(State, Default)]
+    pub(super) struct Hall {
+        nothing: u8,
+    }
+
+    #[room(messages(Say, Ask), events(Said), capacity = 100)]
+    impl Room for Hall {}
+
+    impl Handle<Say> for Hall {
+        fn handle(&mut self, say: Say, by: &Player, cx: &mut Context<Self>) -> Result<()> {
+            cx.emit_to(by.id(), &Said { data: say.data });
+            Ok(())
+        }
+    }
+
+    impl Handle<Ask> for Hall {
+        fn handle(&mut self, ask: Ask, _: &Player, _: &mut Context<Self>) -> Result<Bytes> {
+            Ok(ask.data)
+        }
     }
 }
 
-impl Handle<Bounce> for Hello {
-    fn handle(&mut self, bounce: Bounce, by: &Player, cx: &mut Context<Self>) -> Result<()> {
-        cx.emit_to(by.id(), &Bounced { data: bounce.data });
-        Ok(())
+/// Devices that may ask for commands: the reply to a report is the report.
+#[derive(Default)]
+struct Meters {
+    node: OnceLock<NodeHandle>,
+}
+
+impl Fleet for Meters {
+    fn started(&self, node: &NodeHandle) {
+        self.node.get_or_init(|| node.clone());
     }
+
+    fn register(&self, device: &Device) -> Result<()> {
+        if device.metadata_of("model").as_deref() == Some("stolen") {
+            Err("it is stolen".into())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn report(&self, device: &Device, report: &[u8]) -> Result<Vec<u8>> {
+        let Some(node) = self.node.get() else { return Err("the node is not running yet".into()) };
+        match report {
+            br#""wrong""# => return Err("that is not a reading".into()),
+            br#""push""# => _ = node.devices().push(device.id(), &"pushed".to_owned())?,
+            br#""push the tag""# => {
+                _ = node.devices().push(Target::tag("north"), &"pushed".to_owned())?;
+            }
+            br#""ask""# => ask(node, device, 1),
+            br#""ask 1025 times""# => ask(node, device, 1025),
+            _ => {}
+        }
+        Ok(report.to_vec())
+    }
+}
+
+/// Asks a device so many times at once. What it answers is published.
+fn ask(node: &NodeHandle, device: &Device, times: usize) {
+    let asked: Vec<_> = (0..times)
+        .map(|_| node.devices().request::<String>(device.id(), &"state".to_owned(), KEPT))
+        .collect();
+    let node = node.clone();
+    std::thread::spawn(move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
+        let waiting = asked.into_iter().map(|answer| {
+            let node = node.clone();
+            runtime.spawn(async move {
+                let answer = answer.await.unwrap_or_else(|error| format!("no: {}", error.text()));
+                let _ = node.publish("chat:answers", &answer);
+            })
+        });
+        for answered in waiting.collect::<Vec<_>>() {
+            let _ = runtime.block_on(answered);
+        }
+    });
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -138,7 +214,6 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 }
 
 fn start(listen: SocketAddr, is_secure: bool) -> std::io::Result<Running> {
-    let kept = Duration::from_secs(60);
     let config = Config {
         listen,
         log: LevelFilter::Error,
@@ -150,6 +225,11 @@ fn start(listen: SocketAddr, is_secure: bool) -> std::io::Result<Running> {
         sessions_per_address_per_minute_max: 1_000_000,
         joins_per_address_per_minute_max: 1_000_000,
         rooms_created_per_address_per_minute_max: 1_000_000,
+        // More than the client keeps.
+        commands_unanswered_max: 2_000,
+        // Echoes come as fast as they can.
+        messages_per_second_max: 0,
+        bytes_per_second_max: 0,
         ..Config::default()
     };
     Server::new()
@@ -160,11 +240,13 @@ fn start(listen: SocketAddr, is_secure: bool) -> std::io::Result<Running> {
             }
         })
         .room::<Hello>("hello")
+        .room::<hall::Hall>("hall")
+        .fleet(Meters::default(), FleetSettings::new())
         .channel(
             ChannelRule::new("chat:*")
                 .publish(Access::Anyone)
                 .presence(Access::Anyone)
-                .history(10, kept),
+                .history(10, KEPT),
         )
         .start(config)
 }

@@ -31,6 +31,10 @@
 // A room that is created gets a short code as its key, which `pf_room_get_info` tells.
 #define PF_CREATE_CODE 2
 
+// The most commands to a device that may wait for the program's answer. Past that the oldest is
+// refused.
+#define PF_COMMANDS_MAX 1024
+
 // The most objects that all handles together may name.
 #define PF_HANDLES_MAX (1 << 24)
 
@@ -119,9 +123,11 @@ typedef enum pf_event_kind {
     PF_EVENT_KIND_CHANGE = 11,
     // An event of `room`: `name` and `value`. `number` counts the room's events from 1.
     PF_EVENT_KIND_EVENT = 12,
-    // `number` events or changes of `room`, or publications of `channel`, were missed.
+    // `number` events or changes of `room`, publications of `channel`, or commands to `device` were
+    // missed.
     PF_EVENT_KIND_MISSED = 13,
-    // `room` refused a send, or an event could not be read: `code` and `text` say why.
+    // `room` refused a send, or an event could not be read: `code` and `text` say why. Without a
+    // room, the node refused a publication or a report that is unconfirmed.
     PF_EVENT_KIND_ERROR = 14,
     // This client is no longer in `room`: `reason` and `text` say why.
     PF_EVENT_KIND_LEFT = 15,
@@ -140,6 +146,14 @@ typedef enum pf_event_kind {
     PF_EVENT_KIND_MEMBER_LEFT = 20,
     // The subscription of `channel` has ended: `reason` and `text` say why.
     PF_EVENT_KIND_UNSUBSCRIBED = 21,
+    // The answer to `request`: this client is registered as `device`, or `code` says why not.
+    PF_EVENT_KIND_REGISTERED = 22,
+    // A command to `device`: `value` if it is JSON, and `bytes`. `number` is for
+    // `pf_device_answer` and `pf_device_refuse`; 0 if no answer is wanted.
+    PF_EVENT_KIND_COMMAND = 23,
+    // The registration of `device` has ended: with the connection, because another call has taken
+    // its place, or because the node has refused it in a new session.
+    PF_EVENT_KIND_UNREGISTERED = 24,
 } pf_event_kind;
 
 // What happened at a place of a state.
@@ -236,6 +250,12 @@ typedef struct pf_room {
     uint64_t id;
 } pf_room;
 
+// What a client is registered as.
+typedef struct pf_device {
+    // The handle; 0 is none.
+    uint64_t id;
+} pf_device;
+
 // A value in a tree. It is checked: after its tree is gone it fails with `PF_CODE_STALE`.
 //
 // A room's state is gone when `pf_client_next` reports another (`PF_EVENT_KIND_STATE`), the values
@@ -272,6 +292,8 @@ typedef struct pf_event {
     struct pf_room room;
     // The channel.
     struct pf_channel channel;
+    // The device.
+    struct pf_device device;
     // A name or a path.
     struct pf_text name;
     // For people.
@@ -284,7 +306,7 @@ typedef struct pf_event {
     struct pf_value value;
     // The value before.
     struct pf_value old;
-    // The payload of a publication.
+    // The payload of a publication, a command, or the reply to a report.
     struct pf_text bytes;
 } pf_event;
 
@@ -315,6 +337,16 @@ typedef struct pf_statistics {
     // Whether the connection is there: not lost, and not at its end.
     bool is_connected;
 } pf_statistics;
+
+// What is known of a registration.
+typedef struct pf_device_info {
+    // The device's id. Valid until the device is freed.
+    struct pf_text id;
+    // Whether no device was registered under the id before.
+    bool is_new;
+    // Whether the payloads of the fleet are bytes, and not JSON.
+    bool is_bytes;
+} pf_device_info;
 
 // What the node said about a room.
 typedef struct pf_room_info {
@@ -376,6 +408,15 @@ enum pf_code pf_client_publish(struct pf_client client,
                                bool is_bytes,
                                uint64_t *request);
 
+// Publishes to a channel, without a reply. If the node refuses it, `PF_EVENT_KIND_ERROR` says so.
+//
+// # Safety
+// `name` and `payload` point to text.
+enum pf_code pf_client_publish_unconfirmed(struct pf_client client,
+                                           struct pf_text name,
+                                           struct pf_text payload,
+                                           bool is_bytes);
+
 // Asks who subscribes to a channel. The reply has `sequence`, `count` and `members`, each with
 // `session`, `user` and `name`.
 //
@@ -430,6 +471,11 @@ enum pf_code pf_client_next(struct pf_client client, uint32_t timeout_ms, struct
 
 // Has `pf_client_next` of another thread return at once; or the next call, if none is in it.
 enum pf_code pf_client_wake(struct pf_client client);
+
+// Holds back what is sent from now on, or lets it go. What a program sends while it handles several
+// events then leaves in one write, which takes less time. `pf_client_next` lets it go before it
+// waits.
+enum pf_code pf_client_cork(struct pf_client client, bool is_corked);
 
 // Answers `PF_EVENT_KIND_TOKEN_WANTED`.
 //
@@ -521,340 +567,66 @@ enum pf_code pf_client_ping(struct pf_client client, uint64_t *request);
 // The network has changed, or this device was asleep: checks the connection now.
 enum pf_code pf_client_suspect(struct pf_client client);
 
-// The message of the last call on this thread that failed: what was wrong, with which value, and
-// what to do. Empty if none has. Valid until the next call on this thread that fails.
-struct pf_text pf_error_message(void);
-
-// Subscribes to a channel, whose handle `PF_EVENT_KIND_SUBSCRIBING` has. After a position that
-// `pf_channel_position` gave, it goes on from there; the `epoch` 0 is none. If `presence` is true,
-// reports who else subscribes.
+// Registers this client's session as a device; `PF_EVENT_KIND_REGISTERED` has its handle, which is
+// to be freed. `metadata` is a JSON object whose members are strings, `tags` a JSON list of strings;
+// both may be empty. In a new session the client registers again by itself. Another call takes the
+// place of this registration.
 //
 // # Safety
-// `name` points to text, `request` to a place.
-enum pf_code pf_client_subscribe(struct pf_client client,
-                                 struct pf_text name,
-                                 bool presence,
-                                 uint64_t epoch,
-                                 uint64_t offset,
-                                 uint64_t *request);
+// `device`, `metadata` and `tags` point to text, `request` to a place.
+enum pf_code pf_client_register(struct pf_client client,
+                                struct pf_text device,
+                                struct pf_text metadata,
+                                struct pf_text tags,
+                                uint64_t *request);
 
-// Publishes to a channel; the reply is the publication's offset. `payload` is JSON, or bytes if
-// `is_bytes`, as the channel's rule says.
-//
-// # Safety
-// `name` and `payload` point to text, `request` to a place.
-enum pf_code pf_client_publish(struct pf_client client,
-                               struct pf_text name,
-                               struct pf_text payload,
-                               bool is_bytes,
-                               uint64_t *request);
-
-// Asks who subscribes to a channel. The reply has `sequence`, `count` and `members`, each with
-// `session`, `user` and `name`.
-//
-// # Safety
-// `name` points to text, `request` to a place.
-enum pf_code pf_client_members(struct pf_client client, struct pf_text name, uint64_t *request);
-
-// Asks for at most `limit` publications of a channel after a position, the oldest first; 0 means
-// the node's limit, and the `epoch` 0 all. The reply has `epoch` and `offset` of the last, and
-// `publications`, each with `offset`, `user`, `payload` (if it is JSON) and `bytes`.
-//
-// # Safety
-// `name` points to text, `request` to a place.
-enum pf_code pf_client_history(struct pf_client client,
-                               struct pf_text name,
-                               uint64_t epoch,
-                               uint64_t offset,
-                               uint32_t limit,
-                               uint64_t *request);
-
-// Sets `epoch` and `offset` to the place of the last publication that was reported; both are 0 if
-// there is none.
-//
-// # Safety
-// `epoch` and `offset` point to places.
-enum pf_code pf_channel_position(struct pf_channel channel, uint64_t *epoch, uint64_t *offset);
-
-// Frees a channel, and ends the subscription.
-enum pf_code pf_channel_free(struct pf_channel channel);
-
-// Makes a client for the node at a URL: `tcp://host:port`, `tls://host:port`, `ws://host:port/path`
-// or `wss://host:port/path`. Nothing is connected until `pf_client_connect`.
-//
-// # Safety
-// `url` points to text, `out` to a place.
-enum pf_code pf_client_new(struct pf_text url, struct pf_client *out);
-
-// Begins to connect. `PF_EVENT_KIND_CONNECTED` follows, or `PF_EVENT_KIND_ENDED`.
-enum pf_code pf_client_connect(struct pf_client client);
-
-// Waits for the next event, for at most `timeout_ms` milliseconds; 0 does not wait. If there is
-// none, `event` is of `PF_EVENT_KIND_NONE`. What the event before pointed to is gone.
-//
-// A game calls this in each frame until there is none.
-//
-// # Errors
-// `PF_CODE_IN_USE` if another thread is in it; `PF_CODE_FREED` if another thread freed the client.
-//
-// # Safety
-// `event` points to a place.
-enum pf_code pf_client_next(struct pf_client client, uint32_t timeout_ms, struct pf_event *event);
-
-// Has `pf_client_next` of another thread return at once; or the next call, if none is in it.
-enum pf_code pf_client_wake(struct pf_client client);
-
-// Answers `PF_EVENT_KIND_TOKEN_WANTED`.
-//
-// # Safety
-// `token` points to bytes.
-enum pf_code pf_client_give_token(struct pf_client client, uint64_t request, struct pf_text token);
-
-// Says goodbye. What was sent before is delivered. `PF_EVENT_KIND_ENDED` follows, within 5 seconds.
-enum pf_code pf_client_close(struct pf_client client);
-
-// Frees a client, with its rooms and channels, from any thread. If it is connected, it says goodbye
-// in the background. Requests without an answer get none.
-enum pf_code pf_client_free(struct pf_client client);
-
-// What the client has done, and how its connection is.
+// Sets `out` to what is known of a device.
 //
 // # Safety
 // `out` points to a place.
-enum pf_code pf_client_statistics(struct pf_client client, struct pf_statistics *out);
+enum pf_code pf_device_get_info(struct pf_device device, struct pf_device_info *out);
 
-// Stops the library's thread, and waits for it: before the library is unloaded, or so that a leak
-// checker finds nothing. Free all clients first; the goodbyes have 100 ms. The next
-// `pf_client_connect` starts the thread again.
-enum pf_code pf_shut_down(void);
-
-// Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that enter
-// rooms, it is answered by `PF_EVENT_KIND_JOINED`, whose `room` is to be freed.
+// Sends a report; `PF_EVENT_KIND_REPLY` has the fleet's reply. `payload` is JSON, or bytes if
+// `is_bytes`, as the fleet's payloads are.
 //
 // # Safety
-// `room_id` points to text, `request` to a place.
-enum pf_code pf_client_join(struct pf_client client, struct pf_text room_id, uint64_t *request);
-
-// Enters the room of a type that has this key or code.
-//
-// # Safety
-// `room_type` and `key` point to text, `request` to a place.
-enum pf_code pf_client_join_by_key(struct pf_client client,
-                                   struct pf_text room_type,
-                                   struct pf_text key,
-                                   uint64_t *request);
-
-// Enters the room of a type that has this key, or a new one; without a key, any that is not full.
-// `options` is JSON, and may be empty.
-//
-// # Safety
-// `room_type`, `key` and `options` point to text, `request` to a place.
-enum pf_code pf_client_join_or_create(struct pf_client client,
-                                      struct pf_text room_type,
-                                      struct pf_text key,
-                                      struct pf_text options,
-                                      uint64_t *request);
-
-// Creates a room, and enters it. `flags` are `PF_CREATE_PRIVATE` and `PF_CREATE_CODE`; `key` and
-// `options`, which is JSON, may be empty.
-//
-// # Safety
-// `room_type`, `key` and `options` point to text, `request` to a place.
-enum pf_code pf_client_create(struct pf_client client,
-                              struct pf_text room_type,
-                              uint32_t flags,
-                              struct pf_text key,
-                              struct pf_text options,
+// `payload` points to text, `request` to a place.
+enum pf_code pf_device_report(struct pf_device device,
+                              struct pf_text payload,
+                              bool is_bytes,
                               uint64_t *request);
 
-// Lists at most `limit` rooms, 0 means the node's limit: of a type, or of all if it is empty, whose
-// metadata has all members of the JSON object `filter`, which may be empty. The reply is a list of
-// maps with `id`, `room_type`, `key`, `players`, `capacity`, `locked` and `metadata`.
+// Sends a report without a reply. If it is refused, `PF_EVENT_KIND_ERROR` says so.
 //
 // # Safety
-// `room_type` and `filter` point to text, `request` to a place.
-enum pf_code pf_client_list(struct pf_client client,
-                            struct pf_text room_type,
-                            struct pf_text filter,
-                            uint32_t limit,
-                            uint64_t *request);
+// `payload` points to text.
+enum pf_code pf_device_report_unconfirmed(struct pf_device device,
+                                          struct pf_text payload,
+                                          bool is_bytes);
 
-// Asks for the node's schema of a room type; the reply is its JSON.
+// Answers the command of this number, which `PF_EVENT_KIND_COMMAND` had. Nothing happens if the
+// session in which it came is over.
 //
 // # Safety
-// `room_type` points to text, `request` to a place.
-enum pf_code pf_client_schema(struct pf_client client, struct pf_text room_type, uint64_t *request);
+// `payload` points to text.
+enum pf_code pf_device_answer(struct pf_device device,
+                              uint64_t number,
+                              struct pf_text payload,
+                              bool is_bytes);
 
-// Measures the round trip to the node; the reply is in microseconds.
+// Refuses the command of this number, with a reason.
 //
 // # Safety
-// `request` points to a place.
-enum pf_code pf_client_ping(struct pf_client client, uint64_t *request);
+// `why` points to text.
+enum pf_code pf_device_refuse(struct pf_device device, uint64_t number, struct pf_text why);
 
-// The network has changed, or this device was asleep: checks the connection now.
-enum pf_code pf_client_suspect(struct pf_client client);
+// Frees a device. The node refuses requests to it from then on; the registration ends with the
+// session.
+enum pf_code pf_device_free(struct pf_device device);
 
 // The message of the last call on this thread that failed: what was wrong, with which value, and
 // what to do. Empty if none has. Valid until the next call on this thread that fails.
 struct pf_text pf_error_message(void);
-
-// Sets `out` to the state's root, which is current until `pf_client_next` reports
-// `PF_EVENT_KIND_STATE` of the room.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_room_state(struct pf_room room, struct pf_value *out);
-
-// Sets `out` to what is known of a room.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_room_get_info(struct pf_room room, struct pf_room_info *out);
-
-// Sends the message of this name, without a reply. `json` is the message; empty if it has no
-// members. If the room refuses it, `PF_EVENT_KIND_ERROR` says so.
-//
-// # Safety
-// `name` and `json` point to text.
-enum pf_code pf_room_send(struct pf_room room, struct pf_text name, struct pf_text json);
-
-// Sends the message of this name; `PF_EVENT_KIND_REPLY` has the reply.
-//
-// # Safety
-// `name` and `json` point to text, `request` to a place.
-enum pf_code pf_room_request(struct pf_room room,
-                             struct pf_text name,
-                             struct pf_text json,
-                             uint64_t *request);
-
-// Reports changes at places that match a pattern, such as `players.*.hp` or `**`, as
-// `PF_EVENT_KIND_CHANGE`, after the state has moved. Watching begins with the state as it is.
-//
-// # Safety
-// `pattern` points to text, `watch` to a place.
-enum pf_code pf_room_watch(struct pf_room room, struct pf_text pattern, uint64_t *watch);
-
-// Ends a watch.
-enum pf_code pf_room_unwatch(struct pf_room room, uint64_t watch);
-
-// Leaves a room; `PF_EVENT_KIND_REPLY` confirms it. Free the handle too.
-//
-// # Safety
-// `request` points to a place.
-enum pf_code pf_room_leave(struct pf_room room, uint64_t *request);
-
-// Frees a room, and leaves it if this client is still in it.
-enum pf_code pf_room_free(struct pf_room room);
-
-// Makes a setting that is text: a `pf_option` up to 9.
-//
-// # Safety
-// `value` points to text.
-enum pf_code pf_client_set_text(struct pf_client client, uint32_t option, struct pf_text value);
-
-// Makes a setting that is a number: a `pf_option` from 10.
-enum pf_code pf_client_set_number(struct pf_client client, uint32_t option, uint64_t value);
-
-// Parses JSON. `out` is set to a tree, whose root is a value.
-//
-// # Safety
-// `text` points to text; `out` and `root` point to places.
-enum pf_code pf_json_parse(struct pf_text text, struct pf_tree *out, struct pf_value *root);
-
-// Keeps a value: `out` is set to a tree of your own with a copy of it, which is `root`.
-//
-// # Safety
-// `out` and `root` point to places.
-enum pf_code pf_value_keep(struct pf_value value, struct pf_tree *out, struct pf_value *root);
-
-// Frees a tree. Its values are stale then.
-enum pf_code pf_tree_free(struct pf_tree tree);
-
-// What a value is. `PF_KIND_NONE` if it is stale, or there is none.
-enum pf_kind pf_value_kind(struct pf_value value);
-
-// How many members or elements a value has; 0 if it is neither a map nor a list.
-size_t pf_value_size(struct pf_value value);
-
-// Sets `out` to the value at a path from this one: names and indexes with dots between them, such
-// as `players.7.hp`. A name with other characters than letters, digits, `_` and `-` is quoted as in
-// JSON. An empty path is the value itself.
-//
-// # Errors
-// `PF_CODE_NOT_FOUND` if there is none.
-//
-// # Safety
-// `path` points to text, `out` to a place.
-enum pf_code pf_value_get(struct pf_value value, struct pf_text path, struct pf_value *out);
-
-// Sets `out` to the member of this name, which is not a path.
-//
-// # Errors
-// `PF_CODE_NOT_FOUND` if there is none.
-//
-// # Safety
-// `name` points to text, `out` to a place.
-enum pf_code pf_value_member(struct pf_value value, struct pf_text name, struct pf_value *out);
-
-// Fills `entries` with the members or elements of a value, from the one at `first`: at most
-// `capacity`. `written` is set to how many. Maps are in the order of their names.
-//
-// # Safety
-// `entries` points to `capacity` places, `written` to one.
-enum pf_code pf_value_entries(struct pf_value value,
-                              size_t first,
-                              struct pf_entry *entries,
-                              size_t capacity,
-                              size_t *written);
-
-// Reads a boolean.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_value_bool(struct pf_value value, bool *out);
-
-// Reads a signed integer, also of the text that one past 2^53 is.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_value_i64(struct pf_value value, int64_t *out);
-
-// Reads an unsigned integer, also of the text that one past 2^53 is.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_value_u64(struct pf_value value, uint64_t *out);
-
-// Reads a number, also one that is not finite.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_value_f64(struct pf_value value, double *out);
-
-// Reads a text in place: it is valid until the value is stale.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_value_text(struct pf_value value, struct pf_text *out);
-
-// Decodes bytes, which are base64 in a value. Valid until this thread's next call that returns
-// text made for it.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_value_bytes(struct pf_value value, struct pf_text *out);
-
-// Writes a value as JSON. Valid until this thread's next call that returns text made for it.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_value_json(struct pf_value value, struct pf_text *out);
-
-// Sets `out` to whether two values are equal.
-//
-// # Safety
-// `out` points to a place.
-enum pf_code pf_value_equal(struct pf_value a, struct pf_value b, bool *out);
 
 // Sets `out` to the state's root, which is current until `pf_client_next` reports
 // `PF_EVENT_KIND_STATE` of the room.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use playfield_client::{Channel, ChannelEvent, MemberInfo, Payload, Position, Publication};
+use playfield_client::{Channel, ChannelEvent, MemberInfo, Position, Publication};
 use serde_json::{Value, json};
 
 use crate::client::{ClientCell, PfChannel, PfClient, Shared, lock};
@@ -10,8 +10,9 @@ use crate::commands::ask;
 use crate::event::{Happening, PfChangeKind, PfEventKind};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle::{self, Object};
-use crate::room::message;
+use crate::room;
 use crate::text::{PfText, place};
+use crate::turn::Turn;
 
 /// A subscription in the table of handles.
 pub(crate) struct ChannelCell {
@@ -39,6 +40,7 @@ impl ChannelCell {
 
 /// Reports what happens in a channel until the subscription ends.
 async fn follow(cell: Arc<ChannelCell>, channel: Arc<Channel>) {
+    let mut turn = Turn::default();
     while let Some(event) = channel.next().await {
         let happening = match event {
             ChannelEvent::Subscribed { recovered, missed, members } => {
@@ -80,7 +82,10 @@ async fn follow(cell: Arc<ChannelCell>, channel: Arc<Channel>) {
             },
             _ => continue,
         };
+        let texts = happening.name.len() + happening.text.len();
+        turn.report(happening.bytes.len() + texts);
         cell.happens(happening);
+        turn.pause().await;
     }
 }
 
@@ -193,13 +198,37 @@ pub unsafe extern "C" fn pf_client_publish(
         // SAFETY: the caller promises it.
         let (name, bytes) =
             unsafe { (name.text("the channel")?.to_owned(), payload.bytes("the payload")?) };
-        let payload = if is_bytes { Payload::from(bytes) } else { Payload::from(message(bytes)?) };
+        let payload = room::payload(bytes, is_bytes)?;
         // SAFETY: the caller promises it.
         unsafe {
             ask(client, request, |connection| async move {
                 connection.publish(&name, payload).await.map(Value::from)
             })
         }
+    })
+}
+
+/// Publishes to a channel, without a reply. If the node refuses it, `PF_EVENT_KIND_ERROR` says so.
+///
+/// # Safety
+/// `name` and `payload` point to text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_client_publish_unconfirmed(
+    client: PfClient,
+    name: PfText,
+    payload: PfText,
+    is_bytes: bool,
+) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let (name, bytes) =
+            unsafe { (name.text("the channel")?.to_owned(), payload.bytes("the payload")?) };
+        let payload = room::payload(bytes, is_bytes)?;
+        let cell = handle::find::<ClientCell>(client.id)?;
+        let connection = cell.shared.connection()?;
+        cell.tell(async move { connection.publish_unconfirmed(&name, payload).await }, |error| {
+            Happening::new(PfEventKind::Error).because(error)
+        })
     })
 }
 
@@ -291,9 +320,11 @@ pub unsafe extern "C" fn pf_channel_position(
 pub extern "C" fn pf_channel_free(channel: PfChannel) -> PfCode {
     call(|| {
         let cell = handle::remove::<ChannelCell>(channel.id)?;
-        lock(&cell.shared.channels).remove(&channel.id);
         if let Ok(client) = handle::find::<ClientCell>(cell.client) {
-            client.cancel(*lock(&cell.task));
+            client.cancel(|| {
+                lock(&cell.shared.channels).remove(&channel.id);
+                *lock(&cell.task)
+            });
         }
         cell.forget();
         Ok(())

@@ -1,8 +1,11 @@
 //! A client: its connection, its events and what it waits for.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use playfield_client::{Connection, ConnectionEvent, Error};
@@ -10,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::channel::ChannelCell;
+use crate::device::DeviceCell;
 use crate::event::{Happening, PfEvent, PfEventKind};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle::{self, Object};
@@ -18,6 +22,7 @@ use crate::runtime;
 use crate::settings::Settings;
 use crate::tasks::{Ready, Tasks};
 use crate::text::{PfText, milliseconds, place};
+use crate::turn::Turn;
 use crate::value::{PfValue, Tree};
 
 /// The most commands of a client that may wait for an answer, or for their place in the queue.
@@ -43,6 +48,14 @@ pub struct PfRoom {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PfChannel {
+    /// The handle; 0 is none.
+    pub id: u64,
+}
+
+/// What a client is registered as.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PfDevice {
     /// The handle; 0 is none.
     pub id: u64,
 }
@@ -99,8 +112,10 @@ pub(crate) struct Shared {
     tokens: Mutex<HashMap<u64, oneshot::Sender<Vec<u8>>>>,
     pub(crate) rooms: Mutex<HashMap<u64, Arc<RoomCell>>>,
     pub(crate) channels: Mutex<HashMap<u64, Arc<ChannelCell>>>,
+    pub(crate) devices: Mutex<HashMap<u64, Arc<DeviceCell>>>,
     pub(crate) counts: Mutex<PfStatistics>,
     requests: AtomicU64,
+    is_corked: AtomicBool,
     is_freed: AtomicBool,
 }
 
@@ -157,6 +172,15 @@ impl Shared {
         given
     }
 
+    /// Holds back what is sent, or lets it go.
+    pub(crate) fn cork(&self, is_corked: bool) {
+        if self.is_corked.swap(is_corked, Ordering::AcqRel) != is_corked
+            && let Link::Open(connection) = &*lock(&self.link)
+        {
+            connection.cork(is_corked);
+        }
+    }
+
     pub(crate) fn connection(&self) -> Outcome<Connection> {
         let text = match &*lock(&self.link) {
             Link::Open(connection) => return Ok(connection.clone()),
@@ -174,6 +198,30 @@ impl Shared {
     }
 }
 
+/// Waits for a future, at least until it is polled again. If it is ready at once, others that became
+/// ready before it are polled first.
+async fn not_at_once<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let (mut is_first, mut early) = (true, None);
+    poll_fn(move |cx| {
+        if let Some(output) = early.take() {
+            return Poll::Ready(output);
+        }
+        match future.as_mut().poll(cx) {
+            Poll::Ready(output) if is_first => {
+                early = Some(output);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            polled => {
+                is_first = false;
+                polled
+            }
+        }
+    })
+    .await
+}
+
 impl ClientCell {
     /// Adds a future that answers a request. Returns the request's number.
     pub(crate) fn ask<F>(&self, future: impl FnOnce(u64) -> F) -> Outcome<u64>
@@ -185,13 +233,22 @@ impl ClientCell {
         let request = self.shared.next_request();
         self.shared.count(|counts| counts.requests += 1);
         let (future, shared) = (future(request), Arc::clone(&self.shared));
-        tasks.spawn(async move {
-            let answer = future.await;
+        tasks.command(async move {
+            let answer = not_at_once(future).await;
             shared.count(|counts| counts.answers += 1);
             shared.answers.fetch_add(1, Ordering::Relaxed);
             shared.happens(answer);
         });
+        // The answer may have come already, if this thread was interrupted.
+        self.begin(&mut tasks);
         Ok(request)
+    }
+
+    /// Adds what tasks have begun. Call it after polling tasks, before they are unlocked: what is
+    /// freed before it was added would last until the program polls.
+    fn begin(&self, tasks: &mut Tasks) {
+        let begun = std::mem::take(&mut *lock(&self.shared.begun));
+        begun.into_iter().for_each(|begin| begin(tasks));
     }
 
     /// Polls a future that sends something. If it has to wait, it goes on in `pf_client_next`, where
@@ -207,12 +264,12 @@ impl ClientCell {
         let mut tasks = lock(&self.tasks);
         let mut future = Box::pin(future);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        if let std::task::Poll::Ready(sent) = future.as_mut().poll(&mut context) {
+        if let Poll::Ready(sent) = future.as_mut().poll(&mut context) {
             sent?;
         } else {
             self.check_waiting(&tasks)?;
             let shared = Arc::clone(&self.shared);
-            tasks.spawn(async move {
+            tasks.command(async move {
                 if let Err(error) = future.await {
                     shared.happens(failed(error));
                 }
@@ -224,16 +281,19 @@ impl ClientCell {
 
     /// Answers that nobody has taken count, as some come before the program polls.
     fn check_waiting(&self, tasks: &Tasks) -> Outcome {
-        if tasks.count() + self.shared.answers.load(Ordering::Relaxed) >= PF_WAITING_MAX {
+        if tasks.commands() + self.shared.answers.load(Ordering::Relaxed) >= PF_WAITING_MAX {
             let text = format!("{PF_WAITING_MAX} commands wait already; call pf_client_next");
             return Err(Failure::new(PfCode::Busy, text));
         }
         Ok(())
     }
 
-    /// Ends what a handle waits for.
-    pub(crate) fn cancel(&self, task: u64) {
-        lock(&self.tasks).cancel(task);
+    /// Ends what a handle waits for: `forget` takes the handle out of its table, and returns the
+    /// number of its task. Meanwhile no task begins, so it is the handle's last.
+    pub(crate) fn cancel(&self, forget: impl FnOnce() -> u64) {
+        let mut tasks = lock(&self.tasks);
+        let task = forget();
+        tasks.cancel(task);
     }
 
     fn next(&self, timeout: Duration) -> Outcome<PfEvent> {
@@ -250,8 +310,7 @@ impl ClientCell {
             }
             let mut tasks = lock(&self.tasks);
             tasks.run();
-            let begun = std::mem::take(&mut *lock(&self.shared.begun));
-            begun.into_iter().for_each(|begin| begin(&mut tasks));
+            self.begin(&mut tasks);
             drop(tasks);
             if !lock(&self.shared.happened).is_empty() {
                 continue;
@@ -259,6 +318,7 @@ impl ClientCell {
             if self.shared.ready.take_interrupt() || Instant::now() >= until {
                 return Ok(PfEvent::default());
             }
+            self.shared.cork(false);
             self.shared.ready.wait(until);
         }
     }
@@ -266,7 +326,8 @@ impl ClientCell {
     /// Makes the event that points to a happening, which is kept until the next.
     fn publish(&self, mut happening: Happening) -> Outcome<PfEvent> {
         let (joined, subscribing) = (PfEventKind::Joined, PfEventKind::Subscribing);
-        if [PfEventKind::Reply, joined, subscribing].contains(&happening.kind) {
+        let registered = PfEventKind::Registered;
+        if [PfEventKind::Reply, joined, subscribing, registered].contains(&happening.kind) {
             self.shared.answers.fetch_sub(1, Ordering::Relaxed);
         }
         let mut trees = [0; 2];
@@ -295,6 +356,7 @@ impl ClientCell {
             retry_after_ms: failure.map_or(0, |failure| failure.retry_after_ms),
             room: PfRoom { id: happening.room },
             channel: PfChannel { id: happening.channel },
+            device: PfDevice { id: happening.device },
             name: PfText::of(&happening.name),
             text: PfText::of(text),
             reason: PfText::of(reason),
@@ -323,6 +385,10 @@ impl ClientCell {
         for (handle, channel) in std::mem::take(&mut *lock(&self.shared.channels)) {
             let _ = handle::remove::<ChannelCell>(handle);
             channel.forget();
+        }
+        for (handle, device) in std::mem::take(&mut *lock(&self.shared.devices)) {
+            let _ = handle::remove::<DeviceCell>(handle);
+            device.forget();
         }
         lock(&self.tasks).clear();
         lock(&self.shared.begun).clear();
@@ -359,8 +425,10 @@ pub unsafe extern "C" fn pf_client_new(url: PfText, out: *mut PfClient) -> PfCod
             tokens: Mutex::default(),
             rooms: Mutex::default(),
             channels: Mutex::default(),
+            devices: Mutex::default(),
             counts: Mutex::default(),
             requests: AtomicU64::new(0),
+            is_corked: AtomicBool::new(false),
             is_freed: AtomicBool::new(false),
         });
         out.id = handle::insert(Arc::new(ClientCell {
@@ -410,12 +478,17 @@ pub extern "C" fn pf_client_connect(client: PfClient) -> PfCode {
             let mut events = connection.events();
             *lock(&shared.link) = Link::Open(connection);
             shared.happens(Happening::new(PfEventKind::Connected));
+            let mut turn = Turn::default();
             while let Some(event) = events.next().await {
                 let is_last = matches!(event, ConnectionEvent::Ended { .. });
-                shared.happens(connection_event(&shared, event));
+                if let Some(happening) = connection_event(&shared, event) {
+                    shared.happens(happening);
+                }
                 if is_last {
                     return;
                 }
+                turn.report(0);
+                turn.pause().await;
             }
             let text = "the connection has ended";
             shared.happens(ended(Failure::new(PfCode::Closed, text)));
@@ -424,9 +497,10 @@ pub extern "C" fn pf_client_connect(client: PfClient) -> PfCode {
     })
 }
 
-fn connection_event(shared: &Shared, event: ConnectionEvent) -> Happening {
+/// An event of the connection; none if it is of a kind that the C ABI does not have.
+fn connection_event(shared: &Shared, event: ConnectionEvent) -> Option<Happening> {
     let of = |kind, error: Error| Happening::new(kind).because(error);
-    match event {
+    Some(match event {
         ConnectionEvent::Lost { error } => of(PfEventKind::Lost, error),
         ConnectionEvent::AttemptFailed { error } => of(PfEventKind::AttemptFailed, error),
         ConnectionEvent::Resumed { away, .. } => {
@@ -440,8 +514,13 @@ fn connection_event(shared: &Shared, event: ConnectionEvent) -> Happening {
         ConnectionEvent::Ended { error, unconfirmed } => {
             Happening { number: unconfirmed, ..of(PfEventKind::Ended, error) }
         }
-        _ => Happening::default(),
-    }
+        ConnectionEvent::Refused { code, text } => {
+            let (reason, said) = (code.name().into_owned(), text.clone());
+            let failure = Failure::new(PfCode::Refused, text);
+            Happening::new(PfEventKind::Error).because(Failure { reason, said, ..failure })
+        }
+        _ => return None,
+    })
 }
 
 /// Waits for the next event, for at most `timeout_ms` milliseconds; 0 does not wait. If there is
@@ -485,6 +564,17 @@ pub unsafe extern "C" fn pf_client_next(
 pub extern "C" fn pf_client_wake(client: PfClient) -> PfCode {
     call(|| {
         handle::find::<ClientCell>(client.id)?.shared.ready.interrupt();
+        Ok(())
+    })
+}
+
+/// Holds back what is sent from now on, or lets it go. What a program sends while it handles several
+/// events then leaves in one write, which takes less time. `pf_client_next` lets it go before it
+/// waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pf_client_cork(client: PfClient, is_corked: bool) -> PfCode {
+    call(|| {
+        handle::find::<ClientCell>(client.id)?.shared.cork(is_corked);
         Ok(())
     })
 }
@@ -568,7 +658,7 @@ pub unsafe extern "C" fn pf_client_statistics(client: PfClient, out: *mut PfStat
             found.node_time_us = microseconds(connection.node_time());
         }
         found.rooms = lock(&cell.shared.rooms).len() as u64;
-        found.waiting = lock(&cell.tasks).count() as u64;
+        found.waiting = lock(&cell.tasks).commands() as u64;
         *out = found;
         Ok(())
     })
@@ -583,4 +673,57 @@ pub extern "C" fn pf_shut_down() -> PfCode {
         runtime::shut_down();
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn unconnected() -> (PfClient, Arc<ClientCell>) {
+        let mut client = PfClient::default();
+        let url = "tcp://127.0.0.1:1";
+        let url = PfText { data: url.as_ptr(), length: url.len() };
+        // SAFETY: the text outlives the call, and the client is a place.
+        assert_eq!(unsafe { pf_client_new(url, &raw mut client) }, PfCode::Ok);
+        (client, handle::find::<ClientCell>(client.id).expect("a client"))
+    }
+
+    /// A reply that came while its request was made overtook those that waited to be polled.
+    #[test]
+    fn an_answer_that_comes_at_once_is_reported_after_those_that_came_before() {
+        let (client, cell) = unconnected();
+        let (give, given) = oneshot::channel();
+        let kind = PfEventKind::Reply;
+        let first = cell.ask(|request| async move {
+            given.await.expect("it is given");
+            Happening::answer(kind, request)
+        });
+        give.send(()).expect("it is awaited");
+        let second = cell.ask(|request| async move { Happening::answer(kind, request) });
+        for request in [first, second] {
+            let next = cell.next(Duration::ZERO).expect("an answer");
+            assert_eq!(Some(next.request), request.ok());
+        }
+        assert_eq!(pf_client_free(client), PfCode::Ok);
+    }
+
+    /// A subscription whose answer came within the command itself was held until the next poll,
+    /// also when it was freed: the node counted a member that was gone.
+    #[test]
+    fn what_an_answer_begins_has_begun_when_the_command_returns() {
+        let (client, cell) = unconnected();
+        let (shared, held) = (Arc::clone(&cell.shared), Arc::new(()));
+        let holds = Arc::clone(&held);
+        let asked = cell.ask(move |request| async move {
+            shared.begins(move |tasks| {
+                tasks.spawn(async move { drop(holds) });
+            });
+            Happening::answer(PfEventKind::Subscribing, request)
+        });
+        assert!(asked.is_ok());
+        assert_eq!(Arc::strong_count(&held), 1, "it waits for a poll");
+        assert_eq!(pf_client_free(client), PfCode::Ok);
+    }
 }

@@ -36,7 +36,7 @@ where
 }
 
 /// Options; none if the text is empty.
-fn options(json: &[u8]) -> Outcome<Option<Value>> {
+pub(crate) fn options(json: &[u8]) -> Outcome<Option<Value>> {
     if json.is_empty() { Ok(None) } else { message(json).map(Some) }
 }
 
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn pf_client_list(
         // SAFETY: the caller promises it.
         let (room_type, filter) =
             unsafe { (room_type.text("the room type")?.to_owned(), filter.bytes("the filter")?) };
-        let filter = pairs(options(filter)?)?;
+        let filter = pairs("the filter", options(filter)?)?;
         // SAFETY: the caller promises it.
         unsafe {
             ask(client, request, |connection| async move {
@@ -220,8 +220,8 @@ pub unsafe extern "C" fn pf_client_list(
 }
 
 /// Pairs of text in a JSON object.
-fn pairs(object: Option<Value>) -> Outcome<Vec<(String, String)>> {
-    let wrong = || Failure::argument("the filter", "it is not an object whose members are strings");
+pub(crate) fn pairs(what: &str, object: Option<Value>) -> Outcome<Vec<(String, String)>> {
+    let wrong = || Failure::argument(what, "it is not an object whose members are strings");
     let Some(object) = object else { return Ok(Vec::new()) };
     let Value::Object(members) = object else { return Err(wrong()) };
     let pair = |(name, value)| match value {

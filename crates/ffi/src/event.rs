@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::client::{PfChannel, PfRoom};
+use crate::client::{PfChannel, PfDevice, PfRoom};
 use crate::failure::{Failure, PfCode};
 use crate::text::PfText;
 use crate::value::PfValue;
@@ -42,9 +42,11 @@ pub enum PfEventKind {
     Change = 11,
     /// An event of `room`: `name` and `value`. `number` counts the room's events from 1.
     Event = 12,
-    /// `number` events or changes of `room`, or publications of `channel`, were missed.
+    /// `number` events or changes of `room`, publications of `channel`, or commands to `device` were
+    /// missed.
     Missed = 13,
-    /// `room` refused a send, or an event could not be read: `code` and `text` say why.
+    /// `room` refused a send, or an event could not be read: `code` and `text` say why. Without a
+    /// room, the node refused a publication or a report that is unconfirmed.
     Error = 14,
     /// This client is no longer in `room`: `reason` and `text` say why.
     Left = 15,
@@ -63,6 +65,14 @@ pub enum PfEventKind {
     MemberLeft = 20,
     /// The subscription of `channel` has ended: `reason` and `text` say why.
     Unsubscribed = 21,
+    /// The answer to `request`: this client is registered as `device`, or `code` says why not.
+    Registered = 22,
+    /// A command to `device`: `value` if it is JSON, and `bytes`. `number` is for
+    /// `pf_device_answer` and `pf_device_refuse`; 0 if no answer is wanted.
+    Command = 23,
+    /// The registration of `device` has ended: with the connection, because another call has taken
+    /// its place, or because the node has refused it in a new session.
+    Unregistered = 24,
 }
 
 /// What happened at a place of a state.
@@ -107,6 +117,8 @@ pub struct PfEvent {
     pub room: PfRoom,
     /// The channel.
     pub channel: PfChannel,
+    /// The device.
+    pub device: PfDevice,
     /// A name or a path.
     pub name: PfText,
     /// For people.
@@ -119,7 +131,7 @@ pub struct PfEvent {
     pub value: PfValue,
     /// The value before.
     pub old: PfValue,
-    /// The payload of a publication.
+    /// The payload of a publication, a command, or the reply to a report.
     pub bytes: PfText,
 }
 
@@ -127,7 +139,7 @@ pub struct PfEvent {
 #[derive(Debug, Default)]
 pub(crate) struct Happening {
     pub(crate) kind: PfEventKind,
-    pub(crate) failure: Option<Failure>,
+    pub(crate) failure: Option<Box<Failure>>,
     pub(crate) change: PfChangeKind,
     pub(crate) request: u64,
     pub(crate) watch: u64,
@@ -135,6 +147,7 @@ pub(crate) struct Happening {
     pub(crate) version: u64,
     pub(crate) room: u64,
     pub(crate) channel: u64,
+    pub(crate) device: u64,
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) reason: String,
@@ -154,7 +167,7 @@ impl Happening {
     }
 
     pub(crate) fn because(mut self, failure: impl Into<Failure>) -> Self {
-        self.failure = Some(failure.into());
+        self.failure = Some(Box::new(failure.into()));
         self
     }
 }

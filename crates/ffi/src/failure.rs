@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use playfield_client::Error;
 
+use crate::runtime::is_forked;
 use crate::text::PfText;
 
 /// What a function returns: 0, or why it failed. `pf_error_message` says more.
@@ -132,7 +133,15 @@ thread_local! {
 
 /// Runs the body of an exported function: an error becomes its code, and a panic stops here.
 pub(crate) fn call(body: impl FnOnce() -> Outcome) -> PfCode {
-    let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        if is_forked() {
+            let text =
+                "this process was forked from one that uses the library: only that can use it";
+            return Err(Failure::new(PfCode::Usage, text));
+        }
+        body()
+    }));
+    let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned())

@@ -19,7 +19,7 @@ pub(crate) trait Object: Any + Send + Sync {
     const NAME: &'static str;
 }
 
-const NAMES: [&str; 5] = ["nothing", "a client", "a room", "a channel", "a tree"];
+const NAMES: [&str; 6] = ["nothing", "a client", "a room", "a channel", "a tree", "a device"];
 
 struct Slot {
     generation: u32,

@@ -17,6 +17,7 @@
 mod channel;
 mod client;
 mod commands;
+mod device;
 mod event;
 mod failure;
 mod handle;
@@ -25,11 +26,13 @@ mod runtime;
 mod settings;
 mod tasks;
 mod text;
+mod turn;
 mod value;
 
 pub use channel::*;
 pub use client::*;
 pub use commands::*;
+pub use device::*;
 pub use event::{PfChangeKind, PfEvent, PfEventKind};
 pub use failure::{PfCode, pf_error_message};
 pub use handle::PF_HANDLES_MAX;

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use playfield_client::{Change, ChangeKind, Changes, Dynamic, Error, HeldState, Pattern, Room};
+use playfield_client::{
+    Change, ChangeKind, Changes, Dynamic, Error, HeldState, Pattern, Payload, Room, RoomEvent,
+};
 use playfield_wire::TreeFormat;
 use playfield_wire::tree::read_value;
 use serde_json::Value;
@@ -13,6 +15,7 @@ use crate::event::{Happening, PfChangeKind, PfEventKind};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle::{self, Object};
 use crate::text::{PfText, place};
+use crate::turn::Turn;
 use crate::value::{PfValue, Tree, path_text};
 
 /// The most watches of a room.
@@ -116,11 +119,47 @@ impl RoomCell {
                     }
                 }
                 Err(error) if error.is_missed() => {
-                    self.happens(Happening::new(PfEventKind::Missed).because(error));
+                    self.happens(missed(error));
                 }
                 Err(_) => break,
             }
         }
+    }
+
+    /// Reports an event. Returns whether this client is still in the room.
+    fn report(&self, room: &Arc<Room<Dynamic>>, event: Result<RoomEvent<Dynamic>, Error>) -> bool {
+        match event {
+            Ok(event) => {
+                // What was synced before the event is seen before it.
+                if event.version() > room.version() {
+                    self.refresh(room);
+                }
+                self.shared.count(|counts| counts.events += 1);
+                let (number, version) = (event.sequence(), event.version());
+                let (name, value) = event.into_parts();
+                let (value, failure) = match value {
+                    Ok(value) => (Some(value), None),
+                    Err(error) => (None, Some(Box::new(error.into()))),
+                };
+                self.happens(Happening {
+                    name: name.into_owned(),
+                    number,
+                    version,
+                    value,
+                    failure,
+                    ..Happening::new(PfEventKind::Event)
+                });
+            }
+            Err(error) if error.is_left() || error.is_closed() => {
+                self.happens(Happening::new(PfEventKind::Left).because(error));
+                return false;
+            }
+            Err(error) if error.is_missed() => {
+                self.happens(missed(error));
+            }
+            Err(error) => self.happens(Happening::new(PfEventKind::Error).because(error)),
+        }
+        true
     }
 
     fn happens(&self, happening: Happening) {
@@ -134,6 +173,11 @@ fn now<T>(future: impl Future<Output = T>) -> Option<T> {
         Poll::Ready(output) => Some(output),
         Poll::Pending => None,
     }
+}
+
+fn missed(error: Error) -> Happening {
+    let number = error.missed_count();
+    Happening { number, ..Happening::new(PfEventKind::Missed).because(error) }
 }
 
 fn changed(watch: u64, change: &Change) -> Happening {
@@ -156,39 +200,29 @@ fn changed(watch: u64, change: &Change) -> Happening {
 
 /// Reports what happens in a room until this client is in it no longer.
 async fn follow(cell: Arc<RoomCell>, room: Arc<Room<Dynamic>>) {
+    let mut turn = Turn::default();
     loop {
-        tokio::select! {
+        let mut next = tokio::select! {
             biased;
-            Ok(()) = room.updated() => cell.refresh(&room),
-            event = room.next_event() => match event {
-                Ok(event) => {
-                    // What was synced before the event is seen before it.
-                    if event.version() > room.version() {
-                        cell.refresh(&room);
-                    }
-                    cell.shared.count(|counts| counts.events += 1);
-                    let (value, failure) = match event.value() {
-                        Ok(value) => (Some(value), None),
-                        Err(error) => (None, Some(error.into())),
-                    };
-                    cell.happens(Happening {
-                        name: event.name().to_owned(),
-                        number: event.sequence(),
-                        version: event.version(),
-                        value,
-                        failure,
-                        ..Happening::new(PfEventKind::Event)
-                    });
-                }
-                Err(error) if error.is_left() || error.is_closed() => {
-                    return cell.happens(Happening::new(PfEventKind::Left).because(error));
-                }
-                Err(error) if error.is_missed() => {
-                    cell.happens(Happening::new(PfEventKind::Missed).because(error));
-                }
-                Err(error) => cell.happens(Happening::new(PfEventKind::Error).because(error)),
-            },
+            Ok(()) = room.updated() => {
+                cell.refresh(&room);
+                turn.report(0);
+                None
+            }
+            event = room.next_event() => Some(event),
+        };
+        // An event, and those that came with it.
+        while let Some(event) = next {
+            turn.report(match &event {
+                Ok(event) => event.payload_bytes(),
+                Err(error) => error.text().len(),
+            });
+            if !cell.report(&room, event) {
+                return;
+            }
+            next = if turn.is_over() { None } else { now(room.next_event()) };
         }
+        turn.pause().await;
     }
 }
 
@@ -232,6 +266,11 @@ pub(crate) fn message(bytes: &[u8]) -> Outcome<Value> {
         return Ok(Value::Null);
     }
     read_value(TreeFormat::Json, bytes).map_err(|error| Failure::argument("the JSON", error))
+}
+
+/// What is published or reported: bytes as they are, or JSON.
+pub(crate) fn payload(bytes: &[u8], is_bytes: bool) -> Outcome<Payload> {
+    Ok(if is_bytes { Payload::from(bytes) } else { Payload::from(message(bytes)?) })
 }
 
 /// A room, with its client.
@@ -323,11 +362,18 @@ pub unsafe extern "C" fn pf_room_send(room: PfRoom, name: PfText, json: PfText) 
     call(|| {
         // SAFETY: the caller promises it.
         let (name, json) = unsafe { (name.text("the message's name")?, json.bytes("the JSON")?) };
-        let (client, cell, room) = found(room)?;
-        let (name, message) = (name.to_owned(), message(json)?);
-        let handle = *lock(&cell.handle);
-        client.tell(async move { room.send(&name, &message).await }, move |error| Happening {
-            room: handle,
+        let (client, _, to) = found(room)?;
+        let message = message(json)?;
+        // Usually there is place in the queue. If not, nothing was queued, and another waits.
+        if let Some(sent) = now(to.send(name, &message)) {
+            client.shared.count(|counts| counts.sends += 1);
+            return Ok(sent?);
+        }
+        // There will be, if what is held back goes.
+        client.shared.cork(false);
+        let name = name.to_owned();
+        client.tell(async move { to.send(&name, &message).await }, move |error| Happening {
+            room: room.id,
             ..Happening::new(PfEventKind::Error).because(error)
         })
     })
@@ -379,9 +425,9 @@ pub unsafe extern "C" fn pf_room_watch(room: PfRoom, pattern: PfText, watch: *mu
         // SAFETY: the caller promises it.
         let (pattern, out) =
             unsafe { (pattern.text("the pattern")?, place(watch, "the place for the watch")?) };
+        let (_, cell, room) = found(room)?;
         let pattern: Pattern =
             pattern.parse().map_err(|error| Failure::argument("the pattern", error))?;
-        let (_, cell, room) = found(room)?;
         let mut watches = lock(&cell.watches);
         if watches.all.len() >= PF_WATCHES_MAX {
             let text = format!("the room has {PF_WATCHES_MAX} watches already; end some");
@@ -446,9 +492,11 @@ pub unsafe extern "C" fn pf_room_leave(room: PfRoom, request: *mut u64) -> PfCod
 pub extern "C" fn pf_room_free(room: PfRoom) -> PfCode {
     call(|| {
         let cell = handle::remove::<RoomCell>(room.id)?;
-        lock(&cell.shared.rooms).remove(&room.id);
         if let Ok(client) = handle::find::<ClientCell>(cell.client) {
-            client.cancel(*lock(&cell.task));
+            client.cancel(|| {
+                lock(&cell.shared.rooms).remove(&room.id);
+                *lock(&cell.task)
+            });
         }
         cell.forget();
         Ok(())

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,9 +14,30 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The futures of one client.
 pub(crate) struct Tasks {
-    all: HashMap<u64, (Arc<TaskWaker>, Waker, Task)>,
+    all: HashMap<u64, (Arc<TaskWaker>, Waker, Task), BuildHasherDefault<NumberHasher>>,
     last: u64,
+    /// How many of them are commands.
+    commands: usize,
     ready: Arc<Ready>,
+}
+
+/// For numbers that count up, which nobody else chooses.
+#[derive(Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The table uses the upper bits and the lower ones: 2^64 divided by the golden ratio.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
 }
 
 /// Which futures can make progress. Wakers of any thread write to it.
@@ -28,14 +50,19 @@ pub(crate) struct Ready {
 #[derive(Debug, Default)]
 struct ReadyState {
     tasks: VecDeque<u64>,
+    /// How many threads wait. To notify nobody would be a system call too.
+    waiting: usize,
+    /// They are notified, or will be.
+    is_notified: bool,
     /// There is something else to look at.
     is_nudged: bool,
-    /// Whoever waits is to return.
+    /// Waiters are to return.
     is_interrupted: bool,
 }
 
 struct TaskWaker {
     task: u64,
+    is_command: bool,
     is_queued: AtomicBool,
     ready: Arc<Ready>,
 }
@@ -47,28 +74,38 @@ impl Wake for TaskWaker {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.is_queued.swap(true, Ordering::AcqRel) {
-            self.ready.lock().tasks.push_back(self.task);
-            self.ready.arrived.notify_all();
+            self.ready.change(|state| state.tasks.push_back(self.task));
         }
     }
 }
 
 impl Tasks {
     pub(crate) fn new(ready: Arc<Ready>) -> Self {
-        Self { all: HashMap::new(), last: 0, ready }
+        Self { all: HashMap::default(), last: 0, commands: 0, ready }
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.all.len()
+    /// How many commands wait.
+    pub(crate) fn commands(&self) -> usize {
+        self.commands
     }
 
-    /// Adds a future, and polls it once. Returns its number.
+    /// Adds a future that lasts as long as what it follows, and polls it once. Returns its number.
     pub(crate) fn spawn(&mut self, future: impl Future<Output = ()> + Send + 'static) -> u64 {
+        self.add(false, future)
+    }
+
+    /// Adds a future that carries out a command, and polls it once.
+    pub(crate) fn command(&mut self, future: impl Future<Output = ()> + Send + 'static) {
+        self.add(true, future);
+    }
+
+    fn add(&mut self, is_command: bool, future: impl Future<Output = ()> + Send + 'static) -> u64 {
+        self.commands += usize::from(is_command);
         self.last += 1;
         let task = self.last;
         let is_queued = AtomicBool::new(false);
-        let waker = Arc::new(TaskWaker { task, is_queued, ready: Arc::clone(&self.ready) });
+        let waker =
+            Arc::new(TaskWaker { task, is_command, is_queued, ready: Arc::clone(&self.ready) });
         let entry = (Arc::clone(&waker), Waker::from(waker), Box::pin(future) as Task);
         self.all.insert(task, entry);
         self.poll(task);
@@ -87,11 +124,14 @@ impl Tasks {
     /// Drops all.
     pub(crate) fn clear(&mut self) {
         self.all.clear();
+        self.commands = 0;
     }
 
     /// Drops one.
     pub(crate) fn cancel(&mut self, task: u64) {
-        self.all.remove(&task);
+        if let Some((own, ..)) = self.all.remove(&task) {
+            self.commands -= usize::from(own.is_command);
+        }
     }
 
     fn poll(&mut self, task: u64) {
@@ -100,7 +140,7 @@ impl Tasks {
         // A swap, so that what was done before a wake that it undoes is seen by the future.
         own.is_queued.swap(false, Ordering::AcqRel);
         if future.as_mut().poll(&mut Context::from_waker(waker)).is_ready() {
-            self.all.remove(&task);
+            self.cancel(task);
         }
     }
 }
@@ -117,23 +157,33 @@ impl Ready {
             if now >= until {
                 return;
             }
+            state.waiting += 1;
+            state.is_notified = false;
             state = self
                 .arrived
                 .wait_timeout(state, until - now)
                 .unwrap_or_else(PoisonError::into_inner)
                 .0;
+            state.waiting -= 1;
         }
     }
 
-    /// Has whoever waits look again.
-    pub(crate) fn nudge(&self) {
-        self.lock().is_nudged = true;
-        self.arrived.notify_all();
+    /// Makes waiters look again.
+    pub(crate) fn nudge(self: &Arc<Self>) {
+        self.change(|state| state.is_nudged = true);
     }
 
-    pub(crate) fn interrupt(&self) {
-        self.lock().is_interrupted = true;
-        self.arrived.notify_all();
+    pub(crate) fn interrupt(self: &Arc<Self>) {
+        self.change(|state| state.is_interrupted = true);
+    }
+
+    /// Changes what is waited for, and wakes the waiters.
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut ReadyState)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let is_waited_for = state.waiting > 0 && !std::mem::replace(&mut state.is_notified, true);
+        drop(state);
+        later::notify(is_waited_for.then_some(self));
     }
 
     pub(crate) fn take_interrupt(&self) -> bool {
@@ -142,5 +192,67 @@ impl Ready {
 
     fn lock(&self) -> MutexGuard<'_, ReadyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notifies program threads when the library's thread has nothing more to do: one that runs at once
+/// would find the first event of many, and wait again.
+pub(crate) mod later {
+    use std::cell::RefCell;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    use super::Ready;
+
+    /// How long a thread that waits may be left waiting, while the library's thread has more to do.
+    const LATE: Duration = Duration::from_micros(200);
+
+    #[derive(Default)]
+    struct Notices {
+        /// Since when, and for whom.
+        due: Option<Instant>,
+        waiting: Vec<Arc<Ready>>,
+    }
+
+    thread_local! {
+        /// Of the library's thread only.
+        static NOTICES: RefCell<Option<Notices>> = const { RefCell::new(None) };
+    }
+
+    /// This is the library's thread, which calls `flush` before it waits.
+    pub(crate) fn begin() {
+        NOTICES.set(Some(Notices::default()));
+    }
+
+    /// Notifies the waiters, later if this is the library's thread.
+    pub(super) fn notify(who: Option<&Arc<Ready>>) {
+        let is_now = NOTICES.try_with(|notices| {
+            let mut notices = notices.borrow_mut();
+            let Some(Notices { due, waiting }) = &mut *notices else { return true };
+            if let Some(who) = who {
+                due.get_or_insert_with(|| Instant::now() + LATE);
+                waiting.push(Arc::clone(who));
+            }
+            let is_late = due.is_some_and(|due| Instant::now() >= due);
+            drop(notices);
+            if is_late {
+                flush();
+            }
+            false
+        });
+        if let Some(who) = who.filter(|_| is_now.unwrap_or(true)) {
+            who.arrived.notify_all();
+        }
+    }
+
+    /// Notifies all.
+    pub(crate) fn flush() {
+        let waiting = NOTICES.with_borrow_mut(|notices| match notices {
+            Some(notices) => std::mem::take(notices).waiting,
+            None => Vec::new(),
+        });
+        for who in waiting {
+            who.arrived.notify_all();
+        }
     }
 }

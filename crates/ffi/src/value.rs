@@ -1,5 +1,6 @@
 //! Values: the state of rooms, replies, events and parsed texts, as trees that are read in place.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -514,14 +515,14 @@ pub unsafe extern "C" fn pf_value_equal(a: PfValue, b: PfValue, out: *mut bool) 
 }
 
 /// The steps of a path.
-fn steps(path: &str) -> impl Iterator<Item = Outcome<String>> {
+fn steps(path: &str) -> impl Iterator<Item = Outcome<Cow<'_, str>>> {
     let mut rest = (!path.is_empty()).then_some(path);
     std::iter::from_fn(move || {
         let text = rest?;
         if !text.starts_with('"') {
             let (step, after) = text.split_once('.').map_or((text, None), |(a, b)| (a, Some(b)));
             rest = after;
-            return Some(Ok(step.to_owned()));
+            return Some(Ok(step.into()));
         }
         let mut quoted = serde_json::Deserializer::from_str(text).into_iter::<String>();
         let step = quoted.next()?;
@@ -529,7 +530,7 @@ fn steps(path: &str) -> impl Iterator<Item = Outcome<String>> {
         rest = after.strip_prefix('.');
         let is_whole = after.is_empty() || rest.is_some();
         Some(match step {
-            Ok(step) if is_whole => Ok(step),
+            Ok(step) if is_whole => Ok(step.into()),
             Ok(_) => {
                 rest = None;
                 Err(Failure::argument("the path", "a dot is missing after a quoted name"))

@@ -1,5 +1,6 @@
 //! Calls of a client against a node, and calls that must fail.
 
+use playfield::channel::{Access, ChannelRule};
 use playfield::prelude::*;
 use playfield::{Config, Running};
 use playfield_ffi::*;
@@ -13,8 +14,23 @@ struct Counter {
 #[reply(i64)]
 struct Add(i64);
 
-#[room(messages(Add), sync_hz = 100)]
+#[derive(Message)]
+#[reply(i64)]
+struct Count(u32);
+
+#[derive(Message)]
+struct Counted(u32);
+
+#[room(messages(Add, Count), events(Counted), sync_hz = 100)]
 impl Room for Counter {}
+
+/// Emits as many events.
+impl Handle<Count> for Counter {
+    fn handle(&mut self, Count(to): Count, _: &Player, context: &mut Context<Self>) -> Result<i64> {
+        (1..=to).for_each(|number| context.emit(&Counted(number)));
+        Ok(to.into())
+    }
+}
 
 impl Handle<Add> for Counter {
     fn handle(&mut self, Add(number): Add, _: &Player, _: &mut Context<Self>) -> Result<i64> {
@@ -25,7 +41,11 @@ impl Handle<Add> for Counter {
 
 fn node() -> Running {
     let config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 1, ..Config::default() };
-    Server::new().room::<Counter>("counter").start(config).expect("a free port")
+    Server::new()
+        .room::<Counter>("counter")
+        .channel(ChannelRule::new("chat").publish(Access::Anyone))
+        .start(config)
+        .expect("a free port")
 }
 
 fn text(text: &str) -> PfText {
@@ -75,6 +95,9 @@ fn a_client_enters_a_room_sees_its_state_and_asks_it() {
         assert_eq!((reply.request, reply.code), (request, PfCode::Ok));
         assert_eq!(pf_value_i64(reply.value, &raw mut number), PfCode::Ok);
         assert_eq!(number, 7);
+        let mut statistics = PfStatistics::default();
+        assert_eq!(pf_client_statistics(client, &raw mut statistics), PfCode::Ok);
+        assert_eq!(statistics.waiting, 0, "to follow a room is no request");
         while {
             next(client, PfEventKind::State);
             assert_eq!(pf_room_state(room, &raw mut state), PfCode::Ok);
@@ -90,6 +113,93 @@ fn a_client_enters_a_room_sees_its_state_and_asks_it() {
         assert_eq!(pf_value_i64(value, &raw mut number), PfCode::Stale);
     }
     assert_eq!(read(pf_error_message()), "the value is of a tree that is gone");
+}
+
+/// A client of a node, connected.
+fn connected(node: &Running, set: impl FnOnce(PfClient)) -> PfClient {
+    let url = format!("tcp://{}", node.local_addr());
+    let mut client = PfClient::default();
+    // SAFETY: the client is a place, and the text outlives the call.
+    assert_eq!(unsafe { pf_client_new(text(&url), &raw mut client) }, PfCode::Ok);
+    set(client);
+    assert_eq!(pf_client_connect(client), PfCode::Ok);
+    next(client, PfEventKind::Connected);
+    client
+}
+
+/// All that had come for a channel was reported at once, and while more came, without an end.
+#[test]
+fn no_more_of_a_channel_is_reported_than_the_program_is_about_to_take() {
+    // As many as a session may publish at once.
+    const PUBLICATIONS: u64 = 100;
+    let node = node();
+    let (slow, quick) = (connected(&node, |_| {}), connected(&node, |_| {}));
+    let mut request = 0;
+    // SAFETY: all pointers are to places, and all texts outlive the calls.
+    unsafe {
+        let subscribed = pf_client_subscribe(slow, text("chat"), false, 0, 0, &raw mut request);
+        assert_eq!(subscribed, PfCode::Ok);
+        next(slow, PfEventKind::Subscribed);
+        for _ in 0..PUBLICATIONS {
+            let published =
+                pf_client_publish(quick, text("chat"), text("1"), false, &raw mut request);
+            assert_eq!(published, PfCode::Ok);
+        }
+        for _ in 0..PUBLICATIONS {
+            assert_eq!(next(quick, PfEventKind::Reply).code, PfCode::Ok);
+        }
+        for taken in 1..=PUBLICATIONS {
+            assert_eq!(next(slow, PfEventKind::Publication).number, taken);
+            let mut statistics = PfStatistics::default();
+            assert_eq!(pf_client_statistics(slow, &raw mut statistics), PfCode::Ok);
+            let waiting = statistics.publications - taken;
+            assert!(waiting < 64, "{waiting} wait");
+        }
+    }
+    assert_eq!((pf_client_free(slow), pf_client_free(quick)), (PfCode::Ok, PfCode::Ok));
+}
+
+#[test]
+fn missed_events_are_counted() {
+    const EVENTS: u64 = 500;
+    let node = node();
+    let slow = connected(&node, |client| {
+        for option in [PfOption::EventsMax, PfOption::EventBytesMax] {
+            assert_eq!(pf_client_set_number(client, option as u32, 1), PfCode::Ok);
+        }
+    });
+    let quick = connected(&node, |_| {});
+    let join = |client| {
+        let (nothing, mut request) = (PfText::default(), 0);
+        // SAFETY: the request is a place, and the texts outlive the call.
+        let asked = unsafe {
+            pf_client_join_or_create(client, text("counter"), nothing, nothing, &raw mut request)
+        };
+        assert_eq!(asked, PfCode::Ok);
+        next(client, PfEventKind::Joined).room
+    };
+    join(slow);
+    let (room, mut request) = (join(quick), 0);
+    // SAFETY: the request is a place, and the texts outlive the call.
+    let asked = unsafe { pf_room_request(room, text("Count"), text("500"), &raw mut request) };
+    assert_eq!(asked, PfCode::Ok);
+    while next(quick, PfEventKind::Event).number < EVENTS {}
+    let (mut events, mut missed) = (0, 0);
+    while events + missed < EVENTS {
+        let mut event = PfEvent::default();
+        // SAFETY: it is a place.
+        assert_eq!(unsafe { pf_client_next(slow, 30_000, &raw mut event) }, PfCode::Ok);
+        match event.kind {
+            PfEventKind::Event => events += 1,
+            PfEventKind::Missed => {
+                assert_eq!(event.code, PfCode::Missed);
+                missed += event.number;
+            }
+            kind => assert_ne!(kind, PfEventKind::None, "{events} came, {missed} were missed"),
+        }
+    }
+    assert_eq!(events + missed, EVENTS);
+    assert_eq!((pf_client_free(slow), pf_client_free(quick)), (PfCode::Ok, PfCode::Ok));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! Depend on this crate only. The others, whose names begin with `playfield-`, are the layers
 //! below it; `docs/architecture.md` in the repository describes them.
-#![doc = include_str!("../../../README.md")]
+#![doc = include_str!("../README.md")]
 
 #[cfg(feature = "jwt")]
 mod jwt;
@@ -98,6 +98,11 @@ pub mod prelude {
     pub use crate::Server;
 }
 
+/// The example in the repository's README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 /// The steps of the guide compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide.md")]
@@ -107,3 +112,8 @@ struct Guide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/packets.md")]
 struct Packets;
+
+/// The recipes compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/recipes.md")]
+struct Recipes;

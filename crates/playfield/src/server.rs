@@ -21,8 +21,12 @@ use playfield_server::{
 };
 use playfield_wire::client::Hello;
 
-/// The browser client: one JavaScript module without dependencies, served at `/playfield.js`.
-const BROWSER_CLIENT: &str = include_str!("../web/playfield.js");
+/// The browser client: a JavaScript module without dependencies, and the one that it loads for the
+/// format `packed`.
+const BROWSER_CLIENT: [(&str, &str); 2] = [
+    ("/playfield.js", include_str!("../web/playfield.js")),
+    ("/playfield-packed.js", include_str!("../web/playfield-packed.js")),
+];
 
 /// A server: its room types, the pages it serves to browsers, and services with custom protocols.
 ///
@@ -53,6 +57,7 @@ pub struct Server {
     /// Routes and folders.
     site: Vec<Addition>,
     services: Vec<Addition>,
+    has_service_paths: bool,
     on_start: Vec<Addition>,
     preparations: Vec<Preparation>,
 }
@@ -87,6 +92,7 @@ impl Server {
             store: None,
             site: Vec::new(),
             services: Vec::new(),
+            has_service_paths: false,
             on_start: Vec::new(),
             preparations: Vec::new(),
         }
@@ -446,6 +452,36 @@ impl Server {
         self
     }
 
+    /// Runs a custom protocol for WebSocket clients that connect with this path, such as `/chat`.
+    /// Their messages are pieces of its stream, and each frame that it writes is a message.
+    /// [`start`](Self::start) fails if the path is invalid or another service's.
+    #[must_use]
+    pub fn service_at_path<S: Service>(
+        mut self,
+        path: impl Into<String>,
+        make: impl FnMut(usize) -> S + Send + 'static,
+    ) -> Self {
+        let path = path.into();
+        self.has_service_paths = true;
+        self.services.push(Box::new(move |server| server.service_at_path(path, make)));
+        self
+    }
+
+    /// As [`service`](Self::service) and [`service_at_path`](Self::service_at_path) at once: clients
+    /// of both are connections of the same service.
+    #[must_use]
+    pub fn service_and_path<S: Service>(
+        mut self,
+        address: impl Into<SocketAddr>,
+        path: impl Into<String>,
+        make: impl FnMut(usize) -> S + Send + 'static,
+    ) -> Self {
+        let (address, path) = (address.into(), path.into());
+        self.has_service_paths = true;
+        self.services.push(Box::new(move |server| server.service_and_path(address, path, make)));
+        self
+    }
+
     /// Calls this when the server starts, before it listens, and goes on with the server that it
     /// returns: for additions that may fail, such as keys from a file. If it fails, so does the
     /// start: [`run`](Self::run) prints the error. Other commands, such as `help`, don't call it.
@@ -539,6 +575,7 @@ impl Server {
             store,
             site,
             services,
+            has_service_paths,
             on_start,
             preparations: _,
         } = self;
@@ -548,14 +585,21 @@ impl Server {
             let name_bytes_max = config.name_bytes_max;
             Box::new(crate::jwt::SignedTickets { tickets, name_bytes_max })
         });
+        let console = console(&config)?;
         let mut server = playfield_server::Server::new(config);
+        if let Some(serve) = console {
+            server = server.on_start(serve);
+        }
         #[cfg(feature = "jwt")]
         if let Some(tickets) = tickets {
             server = server.tickets(tickets);
         }
-        let serves_clients = !types.is_empty() || !channels.is_empty() || fleet.is_some();
+        let serves_clients =
+            !types.is_empty() || !channels.is_empty() || fleet.is_some() || has_service_paths;
         if services.is_empty() || serves_clients || !pages.is_empty() || !site.is_empty() {
-            server = server.page("/playfield.js", "text/javascript; charset=utf-8", BROWSER_CLIENT);
+            for (path, body) in BROWSER_CLIENT {
+                server = server.page(path, "text/javascript; charset=utf-8", body);
+            }
         }
         if let Some(authenticator) = authenticator {
             server = server.authenticator(authenticator);
@@ -572,6 +616,29 @@ impl Server {
         Ok(pages
             .into_iter()
             .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body)))
+    }
+}
+
+/// What serves the console once the node runs, if the settings ask for one.
+#[cfg(feature = "console")]
+fn console(config: &Config) -> io::Result<Option<impl FnOnce(NodeHandle) + 'static>> {
+    let Some(address) = config.console else { return Ok(None) };
+    let console = playfield_console::Console::listen(address, config.console_token.reveal())?;
+    Ok(Some(|node| {
+        if let Err(error) = console.serve(node) {
+            log::error!("the console can't be served: {error}");
+        }
+    }))
+}
+
+#[cfg(not(feature = "console"))]
+fn console(config: &Config) -> io::Result<Option<fn(NodeHandle)>> {
+    match config.console {
+        None => Ok(None),
+        Some(address) => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("console = {address}: this program was built without the feature `console`"),
+        )),
     }
 }
 

@@ -375,6 +375,10 @@ fn what_is_there_twice_is_an_error_of_the_start() {
             Server::new().page("/playfield.js", "text/javascript", ""),
             "the page \"/playfield.js\": the server has the browser client at this path",
         ),
+        (
+            Server::new().page("/playfield-packed.js", "text/javascript", ""),
+            "the page \"/playfield-packed.js\": the server has the browser client at this path",
+        ),
         (Server::new().page("about", "text/html", ""), "the page \"about\": a path begins with"),
         (
             Server::new().room::<Board>("board").room::<Duel>("board"),

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { playfield } from "./imported.mjs";
+import * as playfield from "./playfield.js";
 
 const { apply, digest, whole } = playfield;
 

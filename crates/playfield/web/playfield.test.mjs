@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { playfield } from "./imported.mjs";
+import * as playfield from "./playfield.js";
 
 const { apply, digest, join, whole, OutOfStep, UNUSABLE_IN_A_ROW_MAX } = playfield;
 

@@ -1,7 +1,7 @@
 //! The opening handshake.
 
-use playfield_websocket::Deflate;
 use playfield_websocket::handshake::{ClientHandshake, HandshakeError, HeadLimits, Response};
+use playfield_websocket::{Deflate, Direction};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -14,6 +14,18 @@ pub struct Handshake {
     /// The compression that both ends agreed on.
     deflate: Option<Deflate>,
     subprotocol: Option<String>,
+}
+
+/// What to offer for the messages of the server and of the client: whether the context is kept, and
+/// the size of the window as a power of two.
+type Offer = ((bool, u8), (bool, u8));
+
+fn direction(context_takeover: bool, window_bits: u8) -> PyResult<Direction> {
+    if !(8..=15).contains(&window_bits) {
+        let text = format!("a window has from 8 to 15 bits, not {window_bits}");
+        return Err(PyValueError::new_err(text));
+    }
+    Ok(Direction { context_takeover, window_bits })
 }
 
 impl Handshake {
@@ -32,7 +44,7 @@ impl Handshake {
         target: &str,
         headers: Vec<(String, String)>,
         subprotocols: Vec<String>,
-        compression: bool,
+        compression: Option<Offer>,
     ) -> PyResult<Self> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(|error| PyOSError::new_err(error.to_string()))?;
@@ -41,8 +53,14 @@ impl Handshake {
         let subprotocols: Vec<_> = subprotocols.iter().map(String::as_str).collect();
         let handshake = ClientHandshake::new(host, target, key, &headers, &subprotocols)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let handshake =
-            if compression { handshake.with_deflate(Deflate::default()) } else { handshake };
+        let handshake = match compression {
+            Some(((server_keeps, server_bits), (client_keeps, client_bits))) => handshake
+                .with_deflate(Deflate {
+                    server: direction(server_keeps, server_bits)?,
+                    client: direction(client_keeps, client_bits)?,
+                }),
+            None => handshake,
+        };
         Ok(Self { handshake, received: Vec::new(), deflate: None, subprotocol: None })
     }
 
@@ -72,7 +90,8 @@ impl Handshake {
 
     /// Takes received bytes. Returns `None` while the response is incomplete; then the status, and
     /// how many bytes the head takes if the status is 101. Raises `ValueError` for a response that
-    /// is not valid.
+    /// is not valid, with a text, what is wrong (the name of a header, "negotiation" or "message")
+    /// and the header's value.
     fn feed(&mut self, bytes: &[u8]) -> PyResult<Option<(u16, usize)>> {
         self.received.extend_from_slice(bytes);
         match self.handshake.parse_response(&self.received, &HeadLimits::default()) {
@@ -83,7 +102,20 @@ impl Handshake {
                 Ok(Some((101, head_bytes)))
             }
             Err(HandshakeError::Refused { status }) => Ok(Some((status, 0))),
-            Err(error) => Err(PyValueError::new_err(error.to_string())),
+            Err(error) => {
+                let (kind, value) = match &error {
+                    HandshakeError::Missing { header } => (*header, None),
+                    HandshakeError::Invalid { what, value } => (*what, Some(value.as_str())),
+                    HandshakeError::Repeated { header } => (*header, Some("multiple values")),
+                    HandshakeError::AcceptMismatch => {
+                        ("Sec-WebSocket-Accept", Some("not the answer to the key"))
+                    }
+                    HandshakeError::ExtensionNotOffered { .. }
+                    | HandshakeError::SubprotocolNotOffered { .. } => ("negotiation", None),
+                    _ => ("message", None),
+                };
+                Err(PyValueError::new_err((error.to_string(), kind, value.map(str::to_owned))))
+            }
         }
     }
 }

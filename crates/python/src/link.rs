@@ -2,10 +2,13 @@
 //! bytes to send out.
 
 use playfield_websocket::{
-    Close, Decoder, Deflate, Deflater, DeflaterOptions, Error, Item, Limits, Opcode, Role, encode,
-    encode_close, encode_fragment,
+    Close, Decoder, Deflate, Deflater, DeflaterOptions, Error, FrameParts, Item, Limits, Opcode,
+    Role, encode, encode_close, encode_fragment,
 };
 
+use pyo3::prelude::*;
+
+use crate::large::Large;
 use crate::masks::Masks;
 
 /// An output buffer that has grown beyond this is released once it is sent.
@@ -13,6 +16,19 @@ const KEPT_BYTES_MAX: usize = 1 << 10;
 
 /// How many bytes of an incomplete header are added before its frame's size is asked for again.
 const HEADER_BYTES_MAX: usize = 14;
+
+/// How much of a frame is reserved when its start is kept. A longer one grows as it arrives.
+const RESERVED_BYTES_MAX: usize = 1 << 20;
+
+/// Once Pongs of this many bytes are unsent, only the latest Ping is answered.
+const PONG_BYTES_MAX: usize = 4 << 10;
+
+/// A longer message is encoded in parts.
+const WHOLE_BYTES_MAX: usize = 256 << 10;
+
+/// How many bytes of it are encoded before they are written: the server works on them while more are
+/// encoded.
+const PART_BYTES: usize = 128 << 10;
 
 /// "No status received", the code of a Close frame without one (RFC 6455, 7.4.1).
 const NO_STATUS: u16 = 1005;
@@ -35,19 +51,23 @@ impl Reader {
         Self { decoder, partial: Vec::new() }
     }
 
-    /// Passes the items that `input` completes to `take`. Overwrites `input`.
-    pub(crate) fn read(
+    /// Has each fragment of a message be an item.
+    pub(crate) fn passing_fragments(self) -> Self {
+        Self { decoder: self.decoder.passing_fragments(), ..self }
+    }
+
+    /// Passes the items that `input` completes to `take`, with whether they end their message.
+    /// Overwrites `input`. Returns how many bytes were used. The rest is the start of a frame, to
+    /// be passed again with what follows, or to [`keep`](Self::keep).
+    pub(crate) fn decode(
         &mut self,
         input: &mut [u8],
-        take: &mut dyn FnMut(Item<'_>),
-    ) -> Result<(), Error> {
+        take: &mut dyn FnMut(Item<'_>, bool),
+    ) -> Result<usize, Error> {
         let Self { decoder, partial } = self;
         let mut taken = 0;
         while !partial.is_empty() && taken < input.len() {
-            let missing = decoder
-                .frame_bytes(partial)?
-                .map_or(HEADER_BYTES_MAX, |bytes| bytes.saturating_sub(partial.len()).max(1))
-                .min(input.len() - taken);
+            let missing = missing_bytes(decoder, partial)?.max(1).min(input.len() - taken);
             partial.extend_from_slice(&input[taken..taken + missing]);
             taken += missing;
             let used = decode_all(decoder, partial, take)?;
@@ -57,25 +77,55 @@ impl Reader {
                 partial.drain(..used);
             }
         }
-        let rest = &mut input[taken..];
-        let used = decode_all(decoder, rest, take)?;
-        partial.extend_from_slice(&rest[used..]);
-        Ok(())
+        Ok(taken + decode_all(decoder, &mut input[taken..], take)?)
     }
+
+    /// Keeps the start of a frame.
+    pub(crate) fn keep(&mut self, rest: &[u8]) {
+        if rest.is_empty() {
+            return;
+        }
+        let missing = self.missing_bytes(rest).min(RESERVED_BYTES_MAX);
+        self.partial.reserve_exact(rest.len() + missing);
+        self.partial.extend_from_slice(rest);
+    }
+
+    /// Takes the start of a frame that is kept, if the frame is to be read into its final place.
+    pub(crate) fn begin_large(&mut self, py: Python<'_>) -> PyResult<Option<Large>> {
+        if self.partial.is_empty() {
+            return Ok(None);
+        }
+        let large = Large::begin(py, &self.partial, self.missing_bytes(&self.partial))?;
+        if large.is_some() {
+            self.partial = Vec::new();
+        }
+        Ok(large)
+    }
+
+    /// How many bytes are missing of the frame that begins with `rest`, or of its header.
+    pub(crate) fn missing_bytes(&self, rest: &[u8]) -> usize {
+        // Decoding reports an error.
+        missing_bytes(&self.decoder, rest).unwrap_or(0)
+    }
+}
+
+fn missing_bytes(decoder: &Decoder, frame: &[u8]) -> Result<usize, Error> {
+    let bytes = decoder.frame_bytes(frame)?;
+    Ok(bytes.map_or(HEADER_BYTES_MAX, |bytes| bytes.saturating_sub(frame.len())))
 }
 
 /// Decodes all that is complete at the front of `input`, and returns its length.
 fn decode_all(
     decoder: &mut Decoder,
     input: &mut [u8],
-    take: &mut dyn FnMut(Item<'_>),
+    take: &mut dyn FnMut(Item<'_>, bool),
 ) -> Result<usize, Error> {
     let mut used = 0;
     while used < input.len() {
         let decoded = decoder.decode(&mut input[used..])?;
         used += decoded.consumed;
         match decoded.item {
-            Some(item) => take(item),
+            Some(item) => take(item, decoded.fin),
             None if decoded.consumed == 0 => break,
             None => {}
         }
@@ -92,6 +142,13 @@ pub(crate) struct Writer {
     out: Vec<u8>,
     /// How many bytes at the front of `out` are sent.
     sent: usize,
+    /// How many bytes of Pongs are in `out`, and where the last one ends.
+    pong_bytes: usize,
+    pongs_end: usize,
+    /// The payload of a Pong that is due once those are sent, or once a message is whole.
+    pong: Option<Vec<u8>>,
+    /// A message is encoded in part.
+    in_parts: bool,
 }
 
 /// How the connection ends: the Close frames of both ends, and in which order they went.
@@ -109,7 +166,9 @@ impl Writer {
         let deflater =
             deflate.map(|agreed| Deflater::new(Role::Client, agreed, DeflaterOptions::default()));
         let (masks, ending) = (Masks::default(), Ending::default());
-        Self { deflater, masks, ending, out: Vec::new(), sent: 0 }
+        let (out, pong) = (Vec::new(), None);
+        let in_parts = false;
+        Self { deflater, masks, ending, out, sent: 0, pong_bytes: 0, pongs_end: 0, pong, in_parts }
     }
 
     pub(crate) fn ending(&self) -> &Ending {
@@ -136,10 +195,50 @@ impl Writer {
         }
     }
 
+    /// Adds the start of a long message. The caller writes what is unsent, then adds the next part,
+    /// and so on. `None`, and nothing is added, if the message is to be added whole.
+    pub(crate) fn begin_parts<'a>(
+        &mut self,
+        opcode: Opcode,
+        payload: &'a [u8],
+    ) -> Option<FrameParts<'a>> {
+        if payload.len() <= WHOLE_BYTES_MAX || self.deflater.is_some() {
+            return None;
+        }
+        let mask = Some(self.masks.draw());
+        let mut parts = FrameParts::begin(&mut self.out, opcode, payload, mask);
+        self.in_parts = true;
+        self.add_part(&mut parts);
+        Some(parts)
+    }
+
+    /// Adds the next part. Returns whether others follow.
+    pub(crate) fn add_part(&mut self, parts: &mut FrameParts<'_>) -> bool {
+        self.in_parts = parts.append(&mut self.out, PART_BYTES);
+        self.send_due_pong();
+        self.in_parts
+    }
+
+    /// Adds the Pong that is due, if the others are sent, and not inside a frame.
+    fn send_due_pong(&mut self) {
+        if self.pong_bytes == 0
+            && !self.in_parts
+            && let Some(payload) = self.pong.take()
+        {
+            self.pong(&payload);
+        }
+    }
+
     /// Adds one frame of a message.
     pub(crate) fn fragment(&mut self, opcode: Opcode, fin: bool, payload: &[u8]) {
         let mask = Some(self.masks.draw());
         encode_fragment(&mut self.out, opcode, fin, payload, mask);
+    }
+
+    /// Drops what waits to be sent.
+    pub(crate) fn drop_unsent(&mut self) {
+        (self.out, self.sent) = (Vec::new(), 0);
+        (self.pong_bytes, self.pong) = (0, None);
     }
 
     /// Adds a Ping or a Pong, unless the connection is closing.
@@ -148,6 +247,20 @@ impl Writer {
             let mask = Some(self.masks.draw());
             encode(&mut self.out, opcode, payload, mask);
         }
+    }
+
+    /// Answers a Ping, unless the connection is closing. If many Pongs are unsent, this one waits,
+    /// and replaces the one that waits (RFC 6455, 5.5.3): a peer that sends Pings and does not read
+    /// makes us hold little.
+    pub(crate) fn pong(&mut self, payload: &[u8]) {
+        if self.pong_bytes >= PONG_BYTES_MAX {
+            self.pong = Some(payload.to_vec());
+            return;
+        }
+        let before = self.out.len();
+        self.control(Opcode::Pong, payload);
+        self.pongs_end = self.out.len();
+        self.pong_bytes += self.pongs_end - before;
     }
 
     /// Adds a Close frame, unless there was one.
@@ -180,9 +293,13 @@ impl Writer {
         &self.out[self.sent..]
     }
 
-    /// The next `bytes` of [`unsent`](Self::unsent) are sent.
+    /// The next `bytes` of [`unsent`](Self::unsent) are sent. This may add a Pong that was due.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
+        if self.pong_bytes > 0 && self.sent >= self.pongs_end {
+            self.pong_bytes = 0;
+            self.send_due_pong();
+        }
         if self.sent < self.out.len() {
             return;
         }

@@ -1,8 +1,11 @@
 //! Masks for frames: random bytes from the operating system, fetched in blocks.
 
-/// How many random bytes are fetched at a time. A system call for each mask would cost more than
-/// the mask; a larger block would weigh on idle connections.
-const BLOCK_BYTES: usize = 1 << 10;
+/// How many random bytes are fetched first; then twice as many each time. A system call for each mask
+/// would cost more than the mask; a large block would weigh on connections that only send pings.
+const BLOCK_BYTES_MIN: usize = 1 << 5;
+
+/// How many random bytes are fetched at a time at most.
+const BLOCK_BYTES_MAX: usize = 1 << 10;
 
 /// A source of masks that the author of a payload can't predict (RFC 6455, 10.3).
 #[derive(Debug, Default)]
@@ -14,7 +17,8 @@ impl Masks {
     /// The next mask.
     pub(crate) fn draw(&mut self) -> [u8; 4] {
         if self.block.is_empty() {
-            self.block.resize(BLOCK_BYTES, 0);
+            let bytes = (2 * self.block.capacity()).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
+            self.block.resize(bytes, 0);
             getrandom::fill(&mut self.block).expect("the operating system has a random generator");
         }
         let mut mask = [0; 4];

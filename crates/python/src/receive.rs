@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::PyStopIteration;
+use pyo3::exceptions::{PyStopIteration, PyTimeoutError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -11,8 +12,19 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::AsyncConnection;
 use crate::async_connection::Next;
+use crate::exit;
 
-/// Awaits one message of a connection.
+/// What a receiver wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Message,
+    /// The first fragment of a message.
+    Fragment,
+    /// Another fragment of the same message.
+    Rest,
+}
+
+/// Awaits one message of a connection, or a fragment of one.
 ///
 /// The message leaves the queue only when the task that awaits takes it, so a canceled task loses
 /// none.
@@ -21,8 +33,7 @@ use crate::async_connection::Next;
 pub struct Receive {
     connection: Py<AsyncConnection>,
     decode: Option<bool>,
-    /// Whether the end of the connection is the end of an iteration.
-    iterates: bool,
+    wanted: Wanted,
     /// What the task waits for, since it found no message.
     wakeup: Mutex<Option<Py<Wakeup>>>,
 }
@@ -31,9 +42,9 @@ impl Receive {
     pub(crate) fn new(
         connection: Py<AsyncConnection>,
         decode: Option<bool>,
-        iterates: bool,
+        wanted: Wanted,
     ) -> Self {
-        Self { connection, decode, iterates, wakeup: Mutex::new(None) }
+        Self { connection, decode, wanted, wakeup: Mutex::new(None) }
     }
 
     fn wakeup(&self, py: Python<'_>) -> MutexGuard<'_, Option<Py<Wakeup>>> {
@@ -43,6 +54,17 @@ impl Receive {
 
 #[pymethods]
 impl Receive {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.connection)?;
+        let Ok(wakeup) = self.wakeup.try_lock() else { return Ok(()) };
+        visit.call(&*wakeup)
+    }
+
+    fn __clear__(&self) {
+        let wakeup = self.wakeup.try_lock().ok().and_then(|mut wakeup| wakeup.take());
+        drop(wakeup);
+    }
+
     fn __await__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
         slf
     }
@@ -56,7 +78,7 @@ impl Receive {
         let this = slf.get();
         let own = this.wakeup(py).take();
         let connection = this.connection.bind(py);
-        match AsyncConnection::next(connection, own, this.decode, this.iterates)? {
+        match AsyncConnection::next(connection, own, this.decode, this.wanted)? {
             Next::Message(message) => Err(PyStopIteration::new_err((message.unbind(),))),
             Next::Wait(wakeup) => {
                 *this.wakeup(py) = Some(wakeup.clone_ref(py));
@@ -79,6 +101,15 @@ impl Receive {
         let _ = traceback;
         Self::close(slf);
         Err(thrown(kind, value)?)
+    }
+
+    /// Ends the wait with ``TimeoutError``, unless there is a message.
+    fn expire(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let wakeup = slf.get().wakeup(slf.py()).as_ref().map(|wakeup| wakeup.clone_ref(slf.py()));
+        match wakeup {
+            Some(wakeup) => Wakeup::give_up(wakeup.bind(slf.py()), End::Expired).map(drop),
+            None => Ok(()),
+        }
     }
 
     fn close(slf: &Bound<'_, Self>) {
@@ -116,8 +147,15 @@ type Callback = (Py<PyAny>, Option<Py<PyAny>>);
 #[derive(Debug, Default)]
 struct Waiting {
     callback: Option<Callback>,
-    done: bool,
-    canceled: bool,
+    end: Option<End>,
+}
+
+/// How a wait has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Woken,
+    Canceled,
+    Expired,
 }
 
 impl Wakeup {
@@ -128,20 +166,44 @@ impl Wakeup {
     /// Runs the task that waits. Called by the reader, when no task runs on its loop.
     pub(crate) fn wake(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
-        let Some((callback, context)) = slf.get().complete(py, false) else { return Ok(()) };
-        match context {
-            Some(context) => context.call_method1(py, intern!(py, "run"), (callback, slf))?,
-            None => callback.call1(py, (slf,))?,
-        };
+        let Some((callback, context)) = slf.get().complete(py, End::Woken) else { return Ok(()) };
+        exit::call(|| match context {
+            Some(context) => context.call_method1(py, intern!(py, "run"), (callback, slf)),
+            None => callback.call1(py, (slf,)),
+        })?;
         Ok(())
     }
 
+    /// As [`wake`](Self::wake), in a later turn of the loop: a task may be running.
+    pub(crate) fn wake_later(slf: &Bound<'_, Self>) -> PyResult<()> {
+        match slf.get().complete(slf.py(), End::Woken) {
+            Some(callback) => Self::schedule(slf, callback),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_done(&self, py: Python<'_>) -> bool {
+        self.waiting(py).end.is_some()
+    }
+
     /// Marks it done, and returns whom to call.
-    fn complete(&self, py: Python<'_>, canceled: bool) -> Option<Callback> {
+    fn complete(&self, py: Python<'_>, end: End) -> Option<Callback> {
         let mut waiting = self.waiting(py);
-        waiting.done = true;
-        waiting.canceled = canceled;
+        waiting.end = Some(end);
         waiting.callback.take()
+    }
+
+    /// Ends the wait without a message. Returns whether it had not ended yet.
+    fn give_up(slf: &Bound<'_, Self>, end: End) -> PyResult<bool> {
+        let this = slf.get();
+        if this.is_done(slf.py()) {
+            return Ok(false);
+        }
+        this.connection.get().forget(slf);
+        if let Some(callback) = this.complete(slf.py(), end) {
+            Self::schedule(slf, callback)?;
+        }
+        Ok(true)
     }
 
     fn waiting(&self, py: Python<'_>) -> MutexGuard<'_, Waiting> {
@@ -154,13 +216,27 @@ impl Wakeup {
         let named = PyDict::new(py);
         named.set_item(intern!(py, "context"), context)?;
         let event_loop = slf.get().connection.get().event_loop(py);
-        event_loop.call_method(intern!(py, "call_soon"), (callback, slf), Some(&named))?;
+        let name = intern!(py, "call_soon");
+        exit::call(|| event_loop.call_method(name, (callback, slf), Some(&named)))?;
         Ok(())
     }
 }
 
 #[pymethods]
 impl Wakeup {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.connection)?;
+        let Ok(waiting) = self.waiting.try_lock() else { return Ok(()) };
+        let Some((callback, context)) = &waiting.callback else { return Ok(()) };
+        visit.call(callback)?;
+        visit.call(context)
+    }
+
+    fn __clear__(&self) {
+        let callback = self.waiting.try_lock().ok().and_then(|mut waiting| waiting.callback.take());
+        drop(callback);
+    }
+
     #[getter(_asyncio_future_blocking)]
     fn blocking(&self) -> bool {
         self.blocking.load(Ordering::Relaxed)
@@ -182,7 +258,7 @@ impl Wakeup {
         context: Option<Py<PyAny>>,
     ) -> PyResult<()> {
         let mut waiting = slf.get().waiting(slf.py());
-        if waiting.done {
+        if waiting.end.is_some() {
             drop(waiting);
             return Self::schedule(slf, (callback, context));
         }
@@ -203,31 +279,27 @@ impl Wakeup {
     #[pyo3(signature = (msg=None))]
     fn cancel(slf: &Bound<'_, Self>, msg: Option<Py<PyAny>>) -> PyResult<bool> {
         let _ = msg;
-        let this = slf.get();
-        if this.waiting(slf.py()).done {
-            return Ok(false);
-        }
-        this.connection.get().forget(slf);
-        if let Some(callback) = this.complete(slf.py(), true) {
-            Self::schedule(slf, callback)?;
-        }
-        Ok(true)
+        Self::give_up(slf, End::Canceled)
     }
 
     fn done(&self, py: Python<'_>) -> bool {
-        self.waiting(py).done
+        self.is_done(py)
     }
 
     fn cancelled(&self, py: Python<'_>) -> bool {
-        self.waiting(py).canceled
+        self.waiting(py).end == Some(End::Canceled)
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<()> {
-        if !self.waiting(py).canceled {
-            return Ok(());
+        let end = self.waiting(py).end;
+        match end {
+            Some(End::Canceled) => {
+                let asyncio = py.import("asyncio")?;
+                Err(PyErr::from_value(asyncio.getattr("CancelledError")?.call0()?))
+            }
+            Some(End::Expired) => Err(PyTimeoutError::new_err("no message came in time")),
+            Some(End::Woken) | None => Ok(()),
         }
-        let asyncio = py.import("asyncio")?;
-        Err(PyErr::from_value(asyncio.getattr("CancelledError")?.call0()?))
     }
 
     fn exception(&self, py: Python<'_>) -> PyResult<()> {

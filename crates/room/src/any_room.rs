@@ -1,5 +1,6 @@
 //! A room as its host sees it, whatever its state.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::{
-    Claims, EndReason, Error, LeaveReason, Link, Message, Reservation, RoomOutput, SeatFor, Sender,
-    Stage, Undone,
+    Claims, EndReason, Error, LeaveReason, Link, Message, Operation, Player, Reservation,
+    RoomOutput, SeatFor, Sender, Stage, Undone,
 };
 
 /// A player who wants to join.
@@ -105,12 +106,15 @@ pub enum Mail {
     },
 }
 
+/// How long an encoded message may be that takes one allocation.
+const SHORT_BYTES: usize = 32;
+
 /// A message by name, encoded in `packed`: the form in which rooms receive messages from timers,
 /// background work and other rooms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InternalMessage {
     /// The message's declared name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// The encoded message.
     pub payload: Vec<u8>,
 }
@@ -118,9 +122,10 @@ pub struct InternalMessage {
 impl InternalMessage {
     /// A message in that form.
     pub fn of<M: Message>(message: &M) -> Self {
-        let mut payload = Vec::new();
+        // Most are short; one that grows would be moved.
+        let mut payload = Vec::with_capacity(SHORT_BYTES);
         message.encode(&mut payload);
-        Self { name: M::NAME.to_owned(), payload }
+        Self { name: Cow::Borrowed(M::NAME), payload }
     }
 }
 
@@ -154,6 +159,9 @@ pub trait AnyRoom: Send {
 
     /// The version of the last sync; 1 after creation.
     fn version(&self) -> u64;
+
+    /// As this many syncs, if nothing has been called since the last one.
+    fn pass_syncs(&mut self, syncs: u64);
 
     /// Ticks per second; 0 = none.
     fn tick_hz(&self) -> u32;
@@ -281,6 +289,33 @@ pub trait AnyRoom: Send {
     fn left_out(&self, player: PlayerId) -> u64 {
         let _ = player;
         0
+    }
+
+    /// Its players, in the order in which they joined, without those who wait to join.
+    fn players(&self) -> Vec<Player> {
+        Vec::new()
+    }
+
+    /// Appends all of its state as it is now, also what no player sees, as a
+    /// [save](playfield_state::save); `false`, and nothing appended, if it has none now.
+    fn whole(&self, out: &mut Vec<u8>) -> bool {
+        let _ = out;
+        false
+    }
+
+    /// Does what an operator wants.
+    ///
+    /// # Errors
+    /// `room_closed` if it has ended or ends, `refused` if there is no such player, `bad_payload` if
+    /// there is no such event.
+    fn operate(
+        &mut self,
+        at: Duration,
+        operation: Operation,
+        out: &mut dyn RoomOutput,
+    ) -> Result<(), Error> {
+        let _ = (at, operation, out);
+        Err(Error::new(ErrorCode::Refused, "this room can't be operated"))
     }
 
     /// Begins the room's end; its players will receive the text. Nothing happens if it is ending

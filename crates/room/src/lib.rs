@@ -17,6 +17,7 @@ mod key;
 mod life;
 mod message;
 mod new_room;
+mod operation;
 mod output;
 mod player;
 mod random;
@@ -46,6 +47,7 @@ pub use message::{
     Message, MessageOf, On, OnePerUser, RATE_MULTIPLE, Settings,
 };
 pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
+pub use operation::Operation;
 pub use output::{EventHeader, Job, Link, Payload, Publication, Push, RoomOutput, Target, Task};
 pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;

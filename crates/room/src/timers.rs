@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> InternalMessage {
-        InternalMessage { name: name.into(), payload: Vec::new() }
+        InternalMessage { name: name.to_owned().into(), payload: Vec::new() }
     }
 
     const fn ms(ms: u64) -> Duration {
@@ -130,7 +130,8 @@ mod tests {
     }
 
     fn fired(timers: &mut Timers, now: u64) -> Vec<String> {
-        std::iter::from_fn(|| timers.take_due(ms(now)).map(|message| message.name)).collect()
+        std::iter::from_fn(|| timers.take_due(ms(now)).map(|message| message.name.into_owned()))
+            .collect()
     }
 
     #[test]

@@ -239,6 +239,13 @@ impl Addresses {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Handshakes and bytes of all addresses, and how many addresses are known.
+    pub(crate) fn load(&self) -> (usize, usize, usize) {
+        let Shared { handshakes, bytes, .. } = &*self.shared;
+        let [handshakes, bytes] = [handshakes, bytes].map(|of| of.load(Ordering::Relaxed));
+        (handshakes, bytes, self.lock().by_ip.len())
+    }
+
     /// How many addresses are known.
     #[cfg(test)]
     pub(crate) fn known(&self) -> usize {

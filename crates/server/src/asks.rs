@@ -115,6 +115,11 @@ impl Asks {
     }
 
     /// Whether a request waits for its answer.
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
     pub(crate) fn is_waiting(&self, number: u64) -> bool {
         self.lock().waiting.contains_key(&number)
     }

@@ -4,6 +4,7 @@ mod closest;
 mod descriptors;
 mod network;
 mod origin;
+mod secret;
 mod settings;
 
 use std::fmt;
@@ -14,6 +15,7 @@ pub use descriptors::Descriptors;
 pub use network::Network;
 pub(crate) use network::masked;
 pub use origin::Origin;
+pub use secret::Secret;
 pub use settings::{Config, Setting, settings};
 
 /// What a setting's name begins with in the environment.

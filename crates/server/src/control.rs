@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
@@ -29,10 +29,7 @@ pub(crate) struct Control {
     runtime: Handle,
     stops: Arc<Notify>,
     queue: Arc<Queue>,
-    tasks: Arc<AtomicUsize>,
     tasks_max: usize,
-    /// Clients whose authentication waits.
-    authentications: Arc<AtomicUsize>,
     authentications_max: usize,
 }
 
@@ -73,9 +70,7 @@ impl Control {
             runtime: runtime.handle().clone(),
             stops: Arc::clone(&stops),
             queue: Arc::clone(&queue),
-            tasks: Arc::default(),
             tasks_max,
-            authentications: Arc::default(),
             authentications_max,
         };
         let mut threads = ControlThreads { stops, queue, threads: Vec::new() };
@@ -98,7 +93,7 @@ impl Control {
 impl Background for Control {
     fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
         let max = self.tasks_max;
-        let runs = Counted::new(&self.tasks, max).ok_or_else(|| {
+        let runs = Counted::new(&self.shared.work.tasks, max).ok_or_else(|| {
             let text = format!("tasks_max: {max} background tasks are running already");
             Error::new(ErrorCode::Busy, text)
         })?;
@@ -122,6 +117,7 @@ impl Background for Control {
             return Err(Error::new(ErrorCode::Busy, text));
         }
         jobs.waiting.push_back((origin, job));
+        self.shared.work.computations.store(jobs.waiting.len(), Ordering::Relaxed);
         drop(jobs);
         self.queue.changed.notify_one();
         Ok(())
@@ -134,7 +130,7 @@ impl Background for Control {
         mut deciding: Deciding,
     ) -> Result<Underway, Error> {
         let max = self.authentications_max;
-        let waits = Counted::new(&self.authentications, max).ok_or_else(|| {
+        let waits = Counted::new(&self.shared.work.authentications, max).ok_or_else(|| {
             let text = format!("authentications_max: {max} clients wait already; try again");
             Error::new(ErrorCode::Busy, text)
         })?;
@@ -181,6 +177,7 @@ impl Queue {
                     return;
                 }
                 let next = jobs.waiting.pop_front();
+                shared.work.computations.store(jobs.waiting.len(), Ordering::Relaxed);
                 release(&mut jobs.waiting);
                 match next {
                     Some(next) => break next,

@@ -99,6 +99,41 @@ pub(crate) struct Listing {
     pub(crate) summary: RoomSummary,
 }
 
+/// A room as operators see it in a list.
+pub(crate) struct Overview {
+    pub(crate) listing: Listing,
+    pub(crate) shard: u16,
+}
+
+/// In which order an operator's list has rooms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoomOrder {
+    /// The oldest first.
+    #[default]
+    Oldest,
+    /// The newest first.
+    Newest,
+    /// Those with the most players first.
+    MostPlayers,
+    /// Those whose last sync took the longest first, ticks, timers and patches included.
+    Slowest,
+    /// Those that were the latest first.
+    Latest,
+    /// Those with the most bytes per second first, in and out.
+    MostBytes,
+}
+
+impl Listed {
+    /// Whether a text is in its id, its key or its metadata.
+    fn contains(&self, id: RoomId, text: &str) -> bool {
+        let summary = &self.summary;
+        text.is_empty()
+            || id.to_string().contains(text)
+            || summary.key.as_deref().is_some_and(|key| key.contains(text))
+            || summary.metadata.iter().any(|(key, value)| key == text || value.contains(text))
+    }
+}
+
 impl Plan {
     /// The room of this specification, with a seat for its first player.
     pub(crate) fn new(node: &Node, id: RoomId, spec: &RoomSpec, shard: u16) -> Self {
@@ -289,6 +324,38 @@ impl Directory {
             Listing { id, room_type: room.room_type, summary: room.summary.clone() }
         };
         index::oldest(types, &filter).take(limit).map(listing).collect()
+    }
+
+    /// For operators: see [`Operator::rooms`](crate::Operator::rooms).
+    pub(crate) fn overview(
+        &self,
+        room_type: Option<u16>,
+        containing: &str,
+        order: RoomOrder,
+        skip: usize,
+        limit: usize,
+    ) -> (usize, Vec<Overview>) {
+        let inner = self.lock();
+        let matches = |(id, room): &(&RoomId, &Listed)| {
+            !room.awaited
+                && room_type.is_none_or(|wanted| wanted == room.room_type)
+                && room.contains(**id, containing)
+        };
+        let mut found: Vec<_> = inner.rooms.iter().filter(matches).collect();
+        found.sort_unstable_by_key(|(_, room)| match order {
+            RoomOrder::Oldest => (0, room.age),
+            RoomOrder::Newest => (0, u64::MAX - room.age),
+            // Loads are not known here.
+            RoomOrder::MostPlayers
+            | RoomOrder::Slowest
+            | RoomOrder::Latest
+            | RoomOrder::MostBytes => (u32::MAX - room.summary.players, room.age),
+        });
+        let overview = |(id, room): &(&RoomId, &Listed)| Overview {
+            listing: Listing { id: **id, room_type: room.room_type, summary: room.summary.clone() },
+            shard: room.shard,
+        };
+        (found.len(), found.iter().skip(skip).take(limit).map(overview).collect())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

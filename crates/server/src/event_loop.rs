@@ -7,6 +7,7 @@ mod moves;
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -37,10 +38,23 @@ pub(crate) struct SharedRuntime {
     pub(crate) connections: AtomicUsize,
     pub(crate) connections_max: usize,
     pub(crate) shutdown_timeout: Duration,
+    /// Where clients of rooms connect.
+    pub(crate) rooms_addr: Option<SocketAddr>,
     pub(crate) tls: Option<Arc<TlsContext>>,
     pub(crate) tls_only: bool,
     /// Where each shard has a descriptor table of its own.
     pub(crate) tables: Option<Arc<sys::Tables>>,
+    pub(crate) work: Work,
+}
+
+/// How much background work there is.
+#[derive(Default)]
+pub(crate) struct Work {
+    pub(crate) tasks: Arc<AtomicUsize>,
+    /// Computations that wait for a thread.
+    pub(crate) computations: AtomicUsize,
+    /// Clients whose authentication waits.
+    pub(crate) authentications: Arc<AtomicUsize>,
 }
 
 impl SharedRuntime {
@@ -84,12 +98,20 @@ pub(crate) const WAKER: Token = Token(0);
 /// The token of the first listener.
 const LISTENERS: usize = 1;
 
-/// The buffer that all connections of a shard are read into.
+/// How much is read from a connection at once.
 const READ_BYTES: usize = 64 << 10;
+/// How much is read from a connection, one read after another, before others are served. To switch
+/// after each read costs half as much again in the system.
+const READ_AT_ONCE_BYTES: usize = 256 << 10;
+/// The space before that, for the beginning of a message of which the end is read.
+const KEPT_BYTES: usize = READ_BYTES;
 const EVENTS: usize = 1024;
-/// When services have replied this much, the replies are written before more is read: as long as
-/// all of it lies in the processor's cache.
+/// When connections have been answered this much, the answers are written before more is read: as
+/// long as all of it lies in the processor's cache.
 const EARLY_WRITE_BYTES: usize = 64 << 10;
+/// A shorter answer from a room waits for what others cause, so that all leaves in one write: a
+/// write costs as much as handling some messages.
+const EARLY_WRITE_MIN: usize = 1 << 10;
 
 /// A room that is late by more than this comes before output: what is half written is better
 /// finished.
@@ -117,11 +139,14 @@ pub(crate) struct EventLoop {
     mail_waits: bool,
     /// Connections whose sockets have space again.
     writable: VecDeque<ConnectionKey>,
-    /// Connections of services that were served since replies were last written. Kept for its
+    /// Connections that were served since answers were last written, and have any. Kept for its
     /// memory.
-    served: Vec<ConnectionKey>,
+    answered: Vec<ConnectionKey>,
+    /// How many bytes these answers are.
+    answered_bytes: usize,
     /// Some output was left for the next turn.
     writes_on: bool,
+    /// What all connections are read into, from [`KEPT_BYTES`].
     buffer: Box<[u8]>,
     tls: Tls,
     refused: u64,
@@ -180,9 +205,10 @@ impl EventLoop {
             backlog: Backlog::default(),
             mail_waits: false,
             writable: VecDeque::new(),
-            served: Vec::new(),
+            answered: Vec::new(),
+            answered_bytes: 0,
             writes_on: false,
-            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            buffer: vec![0; KEPT_BYTES + READ_BYTES].into_boxed_slice(),
             refused: 0,
             ends_at: None,
             has_closed: false,
@@ -323,17 +349,19 @@ impl EventLoop {
 
     /// Serves each waiting connection once, as long as there is time.
     fn read(&mut self) {
-        while let Some(key) = self.shard.next_resumed() {
-            self.queue(key);
-        }
-        self.served.clear();
+        self.queue_resumed();
+        self.answered.clear();
+        self.answered_bytes = 0;
         self.shard.begin_input();
         while let Some(key) = self.shard.next_input() {
+            let before = self.shard.unsent_bytes(key);
             self.serve(key);
-            if self.shard.is_served(key) {
-                self.served.push(key);
-                if self.shard.replies_bytes() > EARLY_WRITE_BYTES {
-                    self.write_replies();
+            let bytes = self.shard.unsent_bytes(key).saturating_sub(before);
+            if bytes >= EARLY_WRITE_MIN || bytes > 0 && self.shard.is_served(key) {
+                self.answered.push(key);
+                self.answered_bytes += bytes;
+                if self.answered_bytes > EARLY_WRITE_BYTES {
+                    self.write_answers();
                 }
             }
         }
@@ -345,14 +373,24 @@ impl EventLoop {
         self.shard.room_due_at().is_some_and(|at| at + by <= now)
     }
 
-    /// Writes what services have replied in this turn, before it is over.
-    fn write_replies(&mut self) {
-        while let Some(key) = self.served.pop() {
-            if self.shard.is_served(key) && !self.shard.is_blocked(key) {
+    /// Writes the answers to connections that were served in this turn, before it is over: the
+    /// newest first, which are in the nearest cache.
+    fn write_answers(&mut self) {
+        while let Some(key) = self.answered.pop() {
+            if !self.shard.is_blocked(key) {
                 self.flush(key);
             }
         }
-        self.shard.replies_written();
+        self.answered_bytes = 0;
+        // Who had too much unsent is read again in this turn, if it is written now.
+        self.queue_resumed();
+    }
+
+    /// Lets connections wait to be served that are read again.
+    fn queue_resumed(&mut self) {
+        while let Some(key) = self.shard.next_resumed() {
+            self.queue(key);
+        }
     }
 
     /// Handles what came from a connection, for as long as it is its turn.
@@ -368,30 +406,50 @@ impl EventLoop {
         }
     }
 
+    /// Reads from a connection until nothing is left, it was read enough for now, or the shard takes
+    /// no more. What is not read now stays where it is.
     fn read_one(&mut self, key: ConnectionKey) {
-        let place = key.index();
-        let Some(Some(socket)) = self.sockets.get_mut(place) else { return };
-        if socket.key != key {
-            return;
+        let mut read = 0;
+        while read < READ_AT_ONCE_BYTES {
+            let bytes = self.read_piece(key);
+            read += bytes;
+            if bytes < READ_BYTES {
+                return;
+            }
+            // Answers that pile up are written between reads: the connection's part of the system
+            // is in the cache now, and the client can go on.
+            if !self.shard.reads(key) && !self.shard.is_blocked(key) {
+                self.flush(key);
+            }
         }
-        // What is not read now stays where it is until the shard takes it.
+    }
+
+    /// Reads once from a connection, if it may be read. Returns how many bytes came.
+    fn read_piece(&mut self, key: ConnectionKey) -> usize {
+        let Some(Some(socket)) = self.sockets.get_mut(key.index()) else { return 0 };
+        if socket.key != key {
+            return 0;
+        }
         while socket.readable && self.shard.reads(key) && self.tls.reads(socket) {
-            let read =
-                if socket.layer.is_ended() { Ok(0) } else { socket.stream.read(&mut self.buffer) };
+            let read = if socket.layer.is_ended() {
+                Ok(0)
+            } else {
+                socket.stream.read(&mut self.buffer[KEPT_BYTES..])
+            };
             match read {
                 Ok(0) => {
                     socket.readable = false;
                     self.shard.hung_up(key);
                 }
                 Ok(bytes) => {
-                    let input = &mut self.buffer[..bytes];
+                    let buffer = &mut self.buffer[..KEPT_BYTES + bytes];
                     if matches!(socket.layer, Layer::Plain) {
-                        self.shard.received(key, input);
+                        self.shard.received_behind(key, buffer, KEPT_BYTES);
                     } else {
-                        self.tls.received(socket, &mut self.shard, input);
+                        self.tls.received(socket, &mut self.shard, &mut buffer[KEPT_BYTES..]);
                     }
-                    if bytes == self.buffer.len() {
-                        break;
+                    if bytes == READ_BYTES {
+                        return bytes;
                     }
                     socket.readable = socket.ends || !sys::SHORT_READ_EMPTIES;
                 }
@@ -403,6 +461,7 @@ impl EventLoop {
                 }
             }
         }
+        0
     }
 
     /// Decides what follows for a connection that was served and is not read for now.

@@ -2,6 +2,8 @@
 
 mod channels;
 mod devices;
+mod limits;
+pub(crate) mod operator;
 mod rooms;
 
 use std::fmt;
@@ -24,6 +26,10 @@ use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 use crate::stats::{Published, Stats};
 pub use devices::Devices;
+pub use limits::Limit;
+pub use operator::{
+    Inspection, OperatedRoom, Operator, Recorded, RecordedKind, RoomCost, RoomLoad,
+};
 pub use rooms::{AtNode, ListedRoom};
 
 /// Reaches the rooms of a running node from anywhere in its process: from HTTP handlers, services,
@@ -135,6 +141,12 @@ impl NodeHandle {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats::read(&self.published)
+    }
+
+    /// Whether the node has ended. Every call fails from then on.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.node.asks.has_ended()
     }
 
     /// Where a room is.

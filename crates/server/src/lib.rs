@@ -55,9 +55,15 @@ mod waker;
 mod watchdog;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
-pub use config::{Config, ConfigError, Descriptors, Network, Origin, Setting, closest, settings};
+pub use config::{
+    Config, ConfigError, Descriptors, Network, Origin, Secret, Setting, closest, settings,
+};
+pub use directory::RoomOrder;
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};
-pub use handle::{Asked, AtNode, Devices, ListedRoom, NodeHandle, Pending};
+pub use handle::{
+    Asked, AtNode, Devices, Inspection, Limit, ListedRoom, NodeHandle, OperatedRoom, Operator,
+    Pending, Recorded, RecordedKind, RoomCost, RoomLoad,
+};
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;
 pub use server::{Running, Server, Stopper};

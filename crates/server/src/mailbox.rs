@@ -62,6 +62,11 @@ impl Mailbox {
         Self { batches, parcels, parcels_max, waker }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.parcels.load(Ordering::Relaxed)
+    }
+
     /// Puts one in, or gives it back if the mailbox is full.
     pub(crate) fn push(&self, parcel: Parcel) -> Result<(), Parcel> {
         self.push_with(parcel, || true)

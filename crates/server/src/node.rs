@@ -25,6 +25,8 @@ pub(crate) struct Node {
     pub(crate) shards: usize,
     pub(crate) room_types: Vec<RoomType>,
     by_name: HashMap<String, u16>,
+    /// The paths of services that are reached by WebSocket, and their numbers.
+    pub(crate) service_paths: Vec<(String, u16)>,
     /// What is served over HTTP.
     pub(crate) site: Site,
     /// Where HTTP requests go that take time.
@@ -75,6 +77,7 @@ impl Node {
             shards,
             room_types,
             by_name,
+            service_paths: Vec::new(),
             site,
             desk,
             authenticator,
@@ -89,6 +92,12 @@ impl Node {
             channel_rules: ChannelRules::default(),
             channel_totals: Arc::new(Totals::new(shards)),
         }
+    }
+
+    /// The number of the service that is reached by WebSocket under this path.
+    pub(crate) fn service_at(&self, path: &str) -> Option<u16> {
+        let mut paths = self.service_paths.iter();
+        paths.find(|(known, _)| known == path).map(|(_, service)| *service)
     }
 
     /// Whether clients may create rooms of this type.

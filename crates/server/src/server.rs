@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use playfield_channel::{ChannelRule, ChannelRules};
 use playfield_room::{RoomType, Store, StoreError};
 use playfield_session::TokenKey;
+use playfield_wire::excerpt;
 
 use crate::auth::{Authenticator, Guests};
 use crate::config::{Config, Descriptors};
 use crate::control::{Control, ControlThreads};
 use crate::entropy::Entropy;
-use crate::event_loop::SharedRuntime;
+use crate::event_loop::{SharedRuntime, Work};
 use crate::fleet::{Fleet, FleetSettings, HostedFleet};
 use crate::handle::NodeHandle;
 use crate::http::{self, Desk, IntoResponse, Request, Site, Worker};
@@ -58,9 +59,12 @@ type OpenStore = Box<dyn FnOnce() -> Result<Arc<dyn Store>, StoreError>>;
 /// Called with the handle of the node, once it runs.
 type OnStart = Box<dyn FnOnce(NodeHandle)>;
 
-/// A service that is to listen somewhere.
+/// A service that is to be reached somewhere.
 struct ServiceAt {
-    address: SocketAddr,
+    /// Where it listens, if it does.
+    address: Option<SocketAddr>,
+    /// The path at which it is reached by WebSocket, if it is.
+    path: Option<String>,
     /// Makes the value for a shard.
     make: Box<dyn FnMut(usize) -> Box<dyn AnyService> + Send>,
 }
@@ -205,11 +209,54 @@ impl Server {
     pub fn service<S: Service>(
         mut self,
         address: SocketAddr,
-        mut make: impl FnMut(usize) -> S + Send + 'static,
+        make: impl FnMut(usize) -> S + Send + 'static,
     ) -> Self {
-        let make = Box::new(move |shard| Box::new(Hosted::new(make(shard))) as Box<dyn AnyService>);
-        self.services.push(ServiceAt { address, make });
+        self.add_service(Some(address), None, make);
         self
+    }
+
+    /// Serves a custom protocol to WebSocket clients that connect to `listen` with this path, such as
+    /// `/chat`; sessions connect with any other. [`start`](Self::start) fails if the path does not
+    /// begin with a slash, has characters that URLs encode, or is another service's.
+    ///
+    /// The payloads of binary messages are the stream that the service's codec cuts into frames:
+    /// where messages end means nothing. Each frame that the service writes is one message. TLS, the
+    /// header of a proxy and `allowed_origins` apply as they do to sessions.
+    #[must_use]
+    pub fn service_at_path<S: Service>(
+        mut self,
+        path: impl Into<String>,
+        make: impl FnMut(usize) -> S + Send + 'static,
+    ) -> Self {
+        self.add_service(None, Some(path.into()), make);
+        self
+    }
+
+    /// As [`service`](Self::service) and [`service_at_path`](Self::service_at_path) at once: clients
+    /// of both are connections of the same service.
+    #[must_use]
+    pub fn service_and_path<S: Service>(
+        mut self,
+        address: SocketAddr,
+        path: impl Into<String>,
+        make: impl FnMut(usize) -> S + Send + 'static,
+    ) -> Self {
+        self.add_service(Some(address), Some(path.into()), make);
+        self
+    }
+
+    fn add_service<S: Service>(
+        &mut self,
+        address: Option<SocketAddr>,
+        path: Option<String>,
+        mut make: impl FnMut(usize) -> S + Send + 'static,
+    ) {
+        if let Some(path) = &path {
+            let is_known = self.services.iter().any(|known| known.path.as_ref() == Some(path));
+            self.note(check_path(path, is_known));
+        }
+        let make = Box::new(move |shard| Box::new(Hosted::new(make(shard))) as Box<dyn AnyService>);
+        self.services.push(ServiceAt { address, path, make });
     }
 
     /// Calls this with a handle to the node when it has started, on the thread that starts it: for
@@ -230,8 +277,8 @@ impl Server {
         let Self {
             config,
             room_types,
-            site,
-            wrong,
+            mut site,
+            mut wrong,
             authenticator,
             tickets,
             channel_rules,
@@ -247,6 +294,10 @@ impl Server {
                  give it one with Server::store"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        if wrong.is_none() && !config.pages.as_os_str().is_empty() {
+            let set = site.take_pages_from(&config.pages);
+            wrong = set.err().map(|text| format!("pages = {:?}: {text}", config.pages));
         }
         if let Some(text) = wrong.or(site.check().err()) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -306,17 +357,23 @@ impl Server {
         let is_per_shard = config.descriptors == Descriptors::PerShard;
         let mut listeners = Listeners::new(shards, is_per_shard);
         let has_rooms_or_channels = !room_types.is_empty() || !channel_rules.is_empty();
-        let serves_clients = has_rooms_or_channels || fleet.is_some();
+        let has_paths = services.iter().any(|service| service.path.is_some());
+        let serves_clients = has_rooms_or_channels || fleet.is_some() || has_paths;
         let serves_rooms = services.is_empty() || serves_clients || !site.is_empty();
         let rooms_addr = if serves_rooms {
             Some(listeners.listen(config.listen, None, &format!("listen = {}", config.listen))?)
         } else {
             None
         };
-        let mut service_addrs = Vec::new();
+        let (mut service_addrs, mut service_paths) = (Vec::new(), Vec::new());
         for (number, service) in services.iter().enumerate() {
-            let name = format!("service {number} at {}", service.address);
-            service_addrs.push(listeners.listen(service.address, Some(number as u16), &name)?);
+            if let Some(address) = service.address {
+                let name = format!("service {number} at {address}");
+                service_addrs.push(listeners.listen(address, Some(number as u16), &name)?);
+            }
+            if let Some(path) = &service.path {
+                service_paths.push((path.clone(), number as u16));
+            }
         }
         let Some(local_addr) = rooms_addr.or(service_addrs.first().copied()) else {
             return Err(io::Error::other("nothing listens"));
@@ -332,9 +389,11 @@ impl Server {
             connections: AtomicUsize::new(0),
             connections_max: config.connections_max,
             shutdown_timeout: config.shutdown_timeout(),
+            rooms_addr,
             tls,
             tls_only: config.tls_only,
             tables,
+            work: Work::default(),
         });
         let (control, control_threads) = Control::start(
             Arc::clone(&shared),
@@ -360,6 +419,7 @@ impl Server {
         let mut node =
             Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
         node.tickets = tickets;
+        node.service_paths = service_paths;
         node.channel_rules = channel_rules;
         node.fleet = fleet
             .map(|(fleet, settings)| {
@@ -428,7 +488,7 @@ impl Server {
         }
         // Each shard listens by now.
         drop(listeners);
-        let watchdog = Watchdog { node, published, began: shared.began };
+        let watchdog = Watchdog { node: Arc::clone(&node), published, began: shared.began };
         let leash = Arc::clone(&running.leash);
         let thread = thread::Builder::new().name("playfield-watchdog".into());
         running.watchdog = Some(thread.spawn(move || watchdog.run(&leash))?);
@@ -442,8 +502,12 @@ impl Server {
             let with_tls = if tls.is_some() { ", with TLS" } else { "" };
             log::info!("listening on {local_addr} with {shards} shards{with_tls}");
         }
-        for (number, address) in service_addrs.iter().enumerate() {
+        let listening = services.iter().enumerate().filter(|(_, of)| of.address.is_some());
+        for ((number, _), address) in listening.zip(&service_addrs) {
             log::info!("service {number} listens on {address} with {shards} shards");
+        }
+        for (path, number) in &node.service_paths {
+            log::info!("service {number} is reached by WebSocket under {path}");
         }
         if let Some(fleet) = &running.node.fleet {
             fleet.call(|fleet| fleet.started(&running.handle));
@@ -453,6 +517,29 @@ impl Server {
         }
         Ok(running)
     }
+}
+
+/// The longest path of a service.
+const PATH_BYTES_MAX: usize = 1_024;
+
+/// Whether a service may be reached at this path.
+fn check_path(path: &str, is_known: bool) -> Result<(), String> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#%\"<>\\^`{|}".contains(&byte);
+    if !path.starts_with('/') || !path.bytes().all(is_plain) {
+        return Err(format!(
+            "the path {:?} of a service must begin with a slash and have no characters that URLs \
+             encode",
+            excerpt(path, 128)
+        ));
+    }
+    if path.len() > PATH_BYTES_MAX {
+        let bytes = path.len();
+        return Err(format!("a service's path has {bytes} bytes; {PATH_BYTES_MAX} are the most"));
+    }
+    if is_known {
+        return Err(format!("two services have the path {path:?}"));
+    }
+    Ok(())
 }
 
 /// How many open files a node needs beside its connections, roughly.

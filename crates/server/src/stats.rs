@@ -43,6 +43,11 @@ macro_rules! counters {
         }
 
         impl ShardStats {
+            /// Each counter with its name, in the order of the fields.
+            pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+
             /// The sum of these counters and another shard's.
             fn and(self, other: Self) -> Self {
                 Self {

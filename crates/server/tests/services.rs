@@ -11,6 +11,7 @@ use playfield_server::Server;
 use playfield_server::service::{
     ConnectionId, Frame, FrameCodec, NativeFrames, Peer, Result, Service,
 };
+use playfield_websocket::Opcode;
 use playfield_wire::RequestNumber;
 
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
@@ -106,6 +107,79 @@ pub(crate) fn services_and_rooms_serve_beside_each_other() {
     let mut rest = Vec::new();
     ann.read_to_end(&mut rest).unwrap();
     assert_eq!(rest, frame(b"\0"));
+}
+
+/// A request for a WebSocket at a path, and what is sent after it at once.
+fn websocket(address: SocketAddr, path: &str, then: &[u8]) -> TcpStream {
+    let mut socket = connect(address);
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    );
+    socket.write_all(&[request.as_bytes(), then].concat()).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101 "));
+    socket
+}
+
+/// A masked binary message.
+fn message(payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    playfield_websocket::encode(&mut out, Opcode::Binary, payload, Some([1, 2, 3, 4]));
+    out
+}
+
+#[test]
+pub(crate) fn a_service_is_reached_by_its_address_and_by_websocket() {
+    let running = Server::new(config(&[("shards", "1")]))
+        .service_and_path(ANY_PORT.into(), "/chat", Chat::of)
+        .service_at_path("/other", |_| Chat::of(7))
+        .start()
+        .unwrap();
+    let &[address] = running.service_addrs() else { panic!("one has an address") };
+    let mut ann = connect(address);
+    ann.write_all(&frame(b"first")).unwrap();
+    assert_eq!(heard(&mut ann), b"\0first");
+    let halves = [&frame(b"hello")[..6], &frame(b"hello")[6..]];
+    let said = [message(halves[0]), message(halves[1])].concat();
+    let mut bob = websocket(running.local_addr(), "/chat", &said);
+    let mut came = [0; 2 + 4 + 6];
+    bob.read_exact(&mut came).unwrap();
+    assert_eq!(came[..], [&[0x82, 10][..], &frame(b"\0hello")].concat());
+    assert_eq!(heard(&mut ann), b"\0hello");
+    let mut eve = websocket(running.local_addr(), "/other", &message(&frame(b"hm")));
+    let mut came = [0; 2 + 4 + 3];
+    eve.read_exact(&mut came).unwrap();
+    assert_eq!(came[6..], *b"\x07hm");
+    running.shutdown();
+    let mut rest = Vec::new();
+    bob.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest[..4], [0x88, rest.len() as u8 - 2, 3, 0xE9], "1001: {rest:?}");
+}
+
+#[test]
+pub(crate) fn a_path_that_is_no_path_or_taken_is_refused_at_the_start() {
+    let longest = format!("/{}", "x".repeat(1_023));
+    let too_long = format!("{longest}x");
+    for (paths, expected) in [
+        (vec!["chat"], "must begin with a slash"),
+        (vec!["/ch at"], "no characters that URLs encode"),
+        (vec!["/chat?a"], "no characters that URLs encode"),
+        (vec!["/chat", "/chat"], "two services have the path"),
+        (vec![&*too_long], "has 1025 bytes; 1024 are the most"),
+    ] {
+        let server = Server::new(config(&[]));
+        let server =
+            paths.iter().fold(server, |server, &path| server.service_at_path(path, Chat::of));
+        let Err(error) = server.start() else { panic!("{paths:?} were taken") };
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    Server::new(config(&[])).service_at_path(longest, Chat::of).start().unwrap().shutdown();
 }
 
 #[test]

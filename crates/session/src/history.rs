@@ -40,6 +40,16 @@ impl SyncHistory {
         self.runs.push_back(Run { wire, room, syncs: 1 });
     }
 
+    /// As this many calls of [`synced`](Self::synced), each with both versions one higher.
+    pub fn synced_in_a_row(&mut self, wire: u64, room: u64, syncs: u64) {
+        let Some(more) = syncs.checked_sub(1) else { return };
+        self.synced(wire, room);
+        // Neither version was there before, so this is the last of the run.
+        if let Some(run) = self.runs.back_mut() {
+            run.syncs += more;
+        }
+    }
+
     /// The version of the room at the first sync of this version on the wire.
     #[must_use]
     pub fn first(&self, wire: u64) -> Option<u64> {

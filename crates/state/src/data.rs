@@ -7,7 +7,7 @@ use playfield_wire::reader::Reader;
 use playfield_wire::schema::Type;
 use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{DecodeError, Format, json, writer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{Key, PlayerId, digest};
 
@@ -125,6 +125,57 @@ pub(crate) fn unexpected(wanted: &'static str, got: &Value) -> DecodeError {
 pub fn only_member(value: &Value) -> Option<(&str, &Value)> {
     let members = value.as_object().filter(|members| members.len() == 1)?;
     members.iter().next().map(|(name, value)| (name.as_str(), value))
+}
+
+/// The members of an object; `None` for `null`, in which all fields are absent: the client was built
+/// when there were none. For generated code, as are the functions below.
+///
+/// # Errors
+/// If it is anything else.
+pub fn members(value: &Value) -> Result<Option<&Map<String, Value>>, DecodeError> {
+    match value {
+        Value::Object(members) => Ok(Some(members)),
+        Value::Null => Ok(None),
+        other => Err(unexpected("an object", other)),
+    }
+}
+
+/// A member. An absent one reads as `null`, which an option reads as `None` and a collection as
+/// empty.
+#[must_use]
+pub fn member<'a>(members: Option<&'a Map<String, Value>>, name: &str) -> &'a Value {
+    members.and_then(|members| members.get(name)).unwrap_or(&Value::Null)
+}
+
+/// The values of fields without names, of which there are `count`. There may be fewer, if the
+/// client was built when there were fewer fields; anything but an array is then the only one.
+///
+/// # Errors
+/// If there are more.
+pub fn elements(value: &Value, count: usize) -> Result<&[Value], DecodeError> {
+    match value {
+        Value::Array(elements) if elements.len() <= count => Ok(elements),
+        Value::Array(elements) => Err(DecodeError::other(format!(
+            "expected an array of {count}, found one of {}",
+            elements.len()
+        ))),
+        one => Ok(std::slice::from_ref(one)),
+    }
+}
+
+/// The value of the field at `place`. An absent one reads as `null`.
+#[must_use]
+pub fn element(elements: &[Value], place: usize) -> &Value {
+    elements.get(place).unwrap_or(&Value::Null)
+}
+
+/// The elements of a list. `null` has none.
+pub(crate) fn items(value: &Value) -> Result<&[Value], DecodeError> {
+    match value {
+        Value::Array(items) => Ok(items),
+        Value::Null => Ok(&[]),
+        other => Err(unexpected("an array", other)),
+    }
 }
 
 /// Whether both are the same bytes. Empty slices are not compared: their pointer may dangle, and a
@@ -488,12 +539,7 @@ impl<T: Data> Data for Vec<T> {
         self.len() == other.len() && self.iter().zip(other).all(|(one, two)| one.same(two))
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
-        value
-            .as_array()
-            .ok_or_else(|| unexpected("an array", value))?
-            .iter()
-            .map(T::from_json)
-            .collect()
+        items(value)?.iter().map(T::from_json).collect()
     }
 }
 
@@ -535,7 +581,7 @@ impl<K: Key, V: Data> Data for BTreeMap<K, V> {
                 .all(|((key, one), (other, two))| key == other && one.same(two))
     }
     fn from_json(value: &Value) -> Result<Self, DecodeError> {
-        let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;
-        members.iter().map(|(name, value)| Ok((K::parse(name)?, V::from_json(value)?))).collect()
+        let members = members(value)?.into_iter().flatten();
+        members.map(|(name, value)| Ok((K::parse(name)?, V::from_json(value)?))).collect()
     }
 }

@@ -54,7 +54,7 @@ pub use player_id::PlayerId;
 pub use playfield_derive::{Data, Key, State};
 pub use playfield_wire::tree::TreeWriter;
 pub use playfield_wire::{DecodeError, Format, TreeFormat};
-pub use save::{LoadError, load, load_marked, save, save_marked, save_to};
+pub use save::{LoadError, load, load_marked, save, save_marked, save_to, saved_as_json};
 pub use set::Set;
 pub use state::{State, view, view_after, view_in};
 pub use tracker::Tracker;
@@ -64,7 +64,7 @@ pub use walk::ShapeError;
 /// What generated code names. Not for people.
 #[doc(hidden)]
 pub mod __rt {
-    pub use crate::data::{Data, only_member};
+    pub use crate::data::{Data, element, elements, member, members, only_member};
     pub use crate::digest::{of_private, weight};
     pub use crate::key::Key;
     pub use crate::leaf::Atomic;

@@ -75,6 +75,13 @@ impl<T: State> Tracker<T> {
         state.diff(&mut self.shadow, Step { now, tracking: self.tracking });
     }
 
+    /// As this many [syncs](Self::sync), if the state is as it was at the last one.
+    pub fn pass(&mut self, syncs: u64) {
+        self.version += syncs;
+        self.used = 0;
+        self.digests.clear();
+    }
+
     /// Whether a patch can begin at this version. A copy at any other version needs a snapshot.
     pub fn reaches(&self, since: u64) -> bool {
         (self.bound_at + 1..=self.version).contains(&since)

@@ -8,6 +8,7 @@ mod compatibility_of_values;
 mod default_digests;
 mod documentation;
 mod dynamic;
+mod forms;
 mod histories;
 mod laws;
 mod lists;

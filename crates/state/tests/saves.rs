@@ -3,7 +3,10 @@
 mod damage;
 mod older;
 
-use playfield_state::{Bytes, List, Map, PlayerId, Set, State, Tracker, Tracking, load, save};
+use playfield_state::{
+    Bytes, JsonMirror, List, Map, PlayerId, Set, State, Tracker, Tracking, load, save,
+    saved_as_json,
+};
 use proptest::prelude::*;
 
 use crate::common::kinds::Kinds;
@@ -18,6 +21,7 @@ fn survives<R: Root>(times: u64, synced: bool) -> Result<(), TestCaseError> {
     let bytes = save(&state);
     let mut loaded: R = load(&bytes).unwrap();
     prop_assert!(loaded.equals(&state), "{loaded:?}\nis not\n{state:?}");
+    prop_assert!(saved_as_json(&bytes).is_ok());
     prop_assert_eq!(save(&loaded), bytes, "equal states have equal saves");
     // A sync of each sends the same from here on.
     let mut one = Tracker::new(&mut loaded, Tracking::On);
@@ -202,4 +206,64 @@ fn a_writer_can_leave_a_number() {
     playfield_state::save_marked(&7_u8, 1 << 40, &mut bytes);
     assert_eq!(playfield_state::load_marked::<u8>(&bytes), Ok((7, 1 << 40)));
     assert_eq!(playfield_state::load_marked::<u8>(&save(&7_u8)), Ok((7, 0)));
+}
+
+/// Where everyone sees everything, a save as JSON is what every player's copy is.
+#[derive(State, Default)]
+struct Open {
+    text: String,
+    large: u64,
+    half: f32,
+    bytes: Bytes,
+    maybe: Option<i8>,
+    nothing: Option<i8>,
+    list: List<Option<bool>>,
+    array: [u8; 2],
+    map: Map<i16, Inner>,
+    set: Set<PlayerId>,
+    shapes: List<Shape>,
+}
+
+#[derive(State, Default)]
+struct Inner {
+    players: Map<PlayerId, String>,
+}
+
+#[derive(State, playfield_state::Data, Clone, Debug, PartialEq)]
+enum Shape {
+    Empty,
+    Circle(f64),
+    Segment(i32, i32),
+    Box { width: u16, tag: Option<String> },
+}
+
+#[test]
+fn a_save_is_shown_as_a_copy_is() {
+    let mut open = Open {
+        text: "é\u{202e}<b>".into(),
+        large: u64::MAX,
+        half: 0.5,
+        bytes: Bytes::from(vec![0, 255]),
+        maybe: Some(-7),
+        list: [Some(true), None].into_iter().collect(),
+        array: [1, 2],
+        set: [PlayerId(3)].into_iter().collect(),
+        shapes: [
+            Shape::Empty,
+            Shape::Circle(-0.0),
+            Shape::Segment(-1, 2),
+            Shape::Box { width: 9, tag: None },
+        ]
+        .into_iter()
+        .collect(),
+        ..Open::default()
+    };
+    open.map.insert(-5, Inner::default());
+    open.map.get_mut(&-5).unwrap().players.insert(PlayerId(1), "ann".into());
+    let shown = saved_as_json(&save(&open)).unwrap();
+    let (mut body, mut mirror) = (Vec::new(), JsonMirror::new());
+    let mut tracker = Tracker::new(&mut open, Tracking::On);
+    tracker.snapshot(PlayerId(1), playfield_state::Format::Json, &mut body);
+    mirror.snapshot(&body).unwrap();
+    assert_eq!(&shown, mirror.state());
 }

@@ -229,7 +229,14 @@ fn invalid_values_are_rejected_with_the_reason() {
         say(Unit::read(Format::Packed, &[1]).unwrap_err())
             .contains("without content is the byte 0")
     );
-    assert!(say(Pair::read(Format::Json, b"[1]").unwrap_err()).contains("expected an array of 2"));
+    assert!(
+        say(Pair::read(Format::Json, b"[1]").unwrap_err())
+            .contains("member \"1\": expected a text, found null")
+    );
+    assert!(
+        say(Pair::read(Format::Json, b"[1,\"x\",2]").unwrap_err())
+            .contains("expected an array of 2, found one of 3")
+    );
     let twice = [2, 1, b'a', 0, 0, 1, b'a', 0, 0];
     assert!(
         say(BTreeMap::<String, Pair>::read(Format::Packed, &twice).unwrap_err())

@@ -31,6 +31,15 @@ impl CloseFinder {
         Self { skip: 0, head: [0; HEAD_BYTES_MAX], head_bytes: 0, role, deflates, is_close: false }
     }
 
+    /// A finder for input that begins within a frame's payload, after the start of a header, or
+    /// with a frame.
+    pub(crate) fn within(role: Role, skip: u64, is_close: bool, head: &[u8]) -> Self {
+        let mut finder = Self { skip, is_close, ..Self::new(role, false) };
+        // The decoder has checked it already.
+        let _ = finder.push(head);
+        finder
+    }
+
     /// Consumes all of `bytes` and returns whether a complete Close frame has arrived. Its payload
     /// is not validated.
     ///

@@ -52,6 +52,9 @@ pub struct Decoded<'a> {
     /// The completed item. `None` with bytes consumed means a fragment that is not the last one.
     /// `None` with no bytes consumed means that more input is needed.
     pub item: Option<Item<'a>>,
+    /// Whether the item ends its message. `false` only for a fragment that a decoder passes on
+    /// ([`Decoder::passing_fragments`]).
+    pub fin: bool,
 }
 
 /// The reading half of a connection. It enforces every rule of RFC 6455 on received frames and
@@ -71,6 +74,8 @@ pub struct Decoder {
     limits: Limits,
     role: Role,
     phase: Phase,
+    /// Each fragment is an item.
+    passes_fragments: bool,
 }
 
 /// How received messages are compressed.
@@ -99,7 +104,8 @@ impl Inflate {
 impl Decoder {
     /// Creates a decoder for our `role` on a connection that has completed its handshake.
     pub fn new(role: Role, limits: Limits) -> Self {
-        Self { message: None, inflate: None, early: None, limits, role, phase: Phase::Open }
+        let (message, inflate, early, phase) = (None, None, None, Phase::Open);
+        Self { message, inflate, early, limits, role, phase, passes_fragments: false }
     }
 
     /// Creates a decoder for a connection that negotiated permessage-deflate in its handshake.
@@ -110,6 +116,16 @@ impl Decoder {
         };
         let inflate = Inflate { direction: agreed.sent_by(from), kept: None };
         Self { inflate: Some(Box::new(inflate)), ..Self::new(role, limits) }
+    }
+
+    /// Converts this decoder into one that makes an item of each fragment of a message, instead of
+    /// one item of them all: [`Item::Text`] or [`Item::Binary`], with [`Decoded::fin`] unset before
+    /// the last one. A character that is split between fragments is in the later one. Compressed
+    /// fragments are decompressed as they arrive. The limits are still those of the whole message.
+    #[must_use]
+    pub fn passing_fragments(mut self) -> Self {
+        self.passes_fragments = true;
+        self
     }
 
     /// Converts this decoder into one that only looks for a Close frame. Pass it the bytes that
@@ -131,7 +147,7 @@ impl Decoder {
     /// Whether a new decoder with the same limits would go on exactly as this one. An owner of many
     /// connections can drop a decoder in this state, and make one when bytes arrive.
     pub fn is_idle(&self) -> bool {
-        let Self { message, inflate, early, limits: _, role: _, phase } = self;
+        let Self { message, inflate, early, limits: _, role: _, phase, passes_fragments: _ } = self;
         let keeps_nothing = match phase {
             Phase::Open => message.is_none(),
             Phase::HandedOut => true,
@@ -157,22 +173,28 @@ impl Decoder {
     /// The first rule that the frame violates, as soon as enough bytes have arrived to detect it.
     pub fn decode<'a>(&'a mut self, input: &'a mut [u8]) -> Result<Decoded<'a>, Error> {
         match self.phase {
-            Phase::Open => {}
+            Phase::Open => {
+                if let (true, Some(message)) = (self.passes_fragments, &mut self.message) {
+                    message.forget_piece();
+                }
+            }
             Phase::HandedOut => {
                 self.message = None;
                 self.phase = Phase::Open;
             }
-            Phase::Stopped => return Ok(Decoded { consumed: input.len(), item: None }),
+            Phase::Stopped => {
+                return Ok(Decoded { consumed: input.len(), item: None, fin: true });
+            }
         }
         let header = self.header(input);
         let Some(header) = self.stop_on_error(header)? else {
-            return Ok(Decoded { consumed: 0, item: None });
+            return Ok(Decoded { consumed: 0, item: None, fin: true });
         };
         let consumed = header.frame_bytes;
         if input.len() < consumed {
             let checked = self.check_early(&header, input);
             self.stop_on_error(checked)?;
-            return Ok(Decoded { consumed: 0, item: None });
+            return Ok(Decoded { consumed: 0, item: None, fin: true });
         }
         self.early = None;
         let frame = &mut input[..consumed];
@@ -188,17 +210,16 @@ impl Decoder {
             if matches!(item, Item::Close(_)) {
                 self.stop();
             }
-            return Ok(Decoded { consumed, item: Some(item) });
+            return Ok(Decoded { consumed, item: Some(item), fin: true });
         }
         let pushed = self.push_fragment(header.start, payload);
         self.stop_on_error(pushed)?;
-        let item = if fin {
+        if fin {
             self.phase = Phase::HandedOut;
-            self.message.as_deref().map(Message::item)
-        } else {
-            None
-        };
-        Ok(Decoded { consumed, item })
+        }
+        let is_item = fin || self.passes_fragments;
+        let item = self.message.as_deref().filter(|_| is_item).map(Message::item);
+        Ok(Decoded { consumed, item, fin })
     }
 
     /// The size in bytes of the frame at the front of `input`, header included, once it is known. A
@@ -292,12 +313,12 @@ impl Decoder {
     }
 
     fn push_fragment(&mut self, start: Start, payload: &[u8]) -> Result<(), Error> {
-        let Self { message, inflate, limits, .. } = self;
+        let Self { message, inflate, limits, passes_fragments, .. } = self;
         let message = message.get_or_insert_with(|| {
             let inflate = inflate.as_deref_mut().filter(|_| start.rsv1);
             let compressed =
                 inflate.map(|inflate| Compressed::new(inflate.direction, inflate.kept.take()));
-            Box::new(Message::new(start.opcode == Opcode::Text, compressed))
+            Box::new(Message::new(start.opcode == Opcode::Text, compressed, *passes_fragments))
         });
         if !start.fin {
             return message.push(payload, limits.message_bytes_max);

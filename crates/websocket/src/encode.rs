@@ -8,6 +8,10 @@ pub(crate) const RSV1: u8 = 0x40;
 /// The longest payload whose length takes two extra bytes.
 const MEDIUM_BYTES_MAX: usize = u16::MAX as usize;
 
+/// How many bytes are copied and then masked: they are still in the processor's fastest cache. A
+/// multiple of the masking key's length.
+const MASKED_BYTES: usize = 8 << 10;
+
 /// Appends one final frame to `out`: a whole message or a control frame. A control frame's payload
 /// is truncated to the 125 bytes that RFC 6455 (5.5) allows.
 pub fn encode(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8], mask: Mask) {
@@ -22,10 +26,43 @@ pub fn encode_fragment(out: &mut Vec<u8>, opcode: Opcode, fin: bool, payload: &[
     let header = Header::new(opcode, fin, payload.len(), mask);
     out.reserve(header.as_slice().len() + payload.len());
     out.extend_from_slice(header.as_slice());
-    let start = out.len();
-    out.extend_from_slice(payload);
-    if let Some(key) = mask {
+    append_masked(out, payload, mask);
+}
+
+/// Appends bytes that begin at a multiple of the masking key's length in their payload.
+fn append_masked(out: &mut Vec<u8>, payload: &[u8], mask: Mask) {
+    let Some(key) = mask else { return out.extend_from_slice(payload) };
+    for block in payload.chunks(MASKED_BYTES) {
+        let start = out.len();
+        out.extend_from_slice(block);
         mask::apply(&mut out[start..], key);
+    }
+}
+
+/// One final frame that is encoded in parts: the peer can work on the first while others are encoded.
+#[derive(Debug)]
+pub struct FrameParts<'a> {
+    rest: &'a [u8],
+    mask: Mask,
+}
+
+impl<'a> FrameParts<'a> {
+    /// Appends the header of a message to `out`. All of its parts must follow before another frame.
+    pub fn begin(out: &mut Vec<u8>, opcode: Opcode, payload: &'a [u8], mask: Mask) -> Self {
+        let payload = &payload[..payload.len().min(payload_bytes_max(opcode))];
+        out.extend_from_slice(Header::new(opcode, true, payload.len(), mask).as_slice());
+        Self { rest: payload, mask }
+    }
+
+    /// Appends the next part, of about this many bytes: a multiple of 8 KiB. Returns whether others
+    /// follow.
+    pub fn append(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+        let bytes = (bytes / MASKED_BYTES).max(1).saturating_mul(MASKED_BYTES);
+        let (part, rest) = self.rest.split_at(bytes.min(self.rest.len()));
+        out.reserve(part.len());
+        append_masked(out, part, self.mask);
+        self.rest = rest;
+        !rest.is_empty()
     }
 }
 
@@ -42,10 +79,29 @@ pub fn encode_with<R>(
     mask: Mask,
     write: impl FnOnce(&mut Vec<u8>) -> R,
 ) -> R {
+    // Most payloads are shorter than 64 KiB.
+    encode_with_about(out, opcode, mask, MEDIUM_BYTES_MAX, write)
+}
+
+/// As [`encode_with`], for a payload of about this many bytes. If its header has another length
+/// than theirs, the payload is moved.
+///
+/// # Panics
+///
+/// As [`encode_with`].
+#[inline]
+pub fn encode_with_about<R>(
+    out: &mut Vec<u8>,
+    opcode: Opcode,
+    mask: Mask,
+    bytes_about: usize,
+    write: impl FnOnce(&mut Vec<u8>) -> R,
+) -> R {
+    if mask.is_none() && bytes_about <= SHORT_BYTES_MAX && !opcode.is_control() {
+        return encode_short_with(out, opcode, write);
+    }
     let frame_start = out.len();
-    // Most payloads are shorter than 64 KiB, so the gap fits a two-byte length. Other payloads are
-    // moved.
-    let gap = Header::new(opcode, true, MEDIUM_BYTES_MAX, mask).as_slice().len();
+    let gap = Header::new(opcode, true, bytes_about, mask).as_slice().len();
     let mut frame = Unfinished { out, start: frame_start, finished: false };
     let out = &mut *frame.out;
     out.resize(frame_start + gap, 0);
@@ -70,6 +126,39 @@ pub fn encode_with<R>(
     out[frame_start..frame_start + header.len()].copy_from_slice(header);
     frame.finished = true;
     result
+}
+
+/// Appends an unmasked message that is short, most likely.
+#[inline]
+fn encode_short_with<R>(
+    out: &mut Vec<u8>,
+    opcode: Opcode,
+    write: impl FnOnce(&mut Vec<u8>) -> R,
+) -> R {
+    let start = out.len();
+    let mut frame = Unfinished { out, start, finished: false };
+    frame.out.extend_from_slice(&[0x80 | opcode.bits(), 0]);
+    let result = write(frame.out);
+    let bytes = frame.out.len().checked_sub(start + 2);
+    let bytes = bytes.expect("the payload writer may only append to the buffer");
+    if bytes > SHORT_BYTES_MAX {
+        make_longer(frame.out, start, opcode, bytes);
+    } else {
+        frame.out[start + 1] = bytes as u8;
+    }
+    frame.finished = true;
+    result
+}
+
+/// Replaces the header of two bytes at `start` by one that is long enough for the payload after it.
+#[cold]
+fn make_longer(out: &mut Vec<u8>, start: usize, opcode: Opcode, payload_bytes: usize) {
+    let header = Header::new(opcode, true, payload_bytes, None);
+    let header = header.as_slice();
+    let (payload, end) = (start + 2, out.len());
+    out.resize(end + header.len() - 2, 0);
+    out.copy_within(payload..end, start + header.len());
+    out[start..start + header.len()].copy_from_slice(header);
 }
 
 /// Appends a Close frame to `out` (RFC 6455, 5.5.1). The reason is truncated to 123 bytes at a

@@ -47,6 +47,8 @@ pub enum Error {
         /// The opcode that arrived.
         opcode: Opcode,
     },
+    /// A text message arrived where messages are the bytes of a stream.
+    TextUnexpected,
     /// A compressed message is not valid DEFLATE data, or is truncated (RFC 7692, 7.2.2).
     InvalidDeflate,
     /// A text message is not UTF-8 (8.1).
@@ -79,12 +81,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a protocol violation, 1007
-    /// for invalid UTF-8 or invalid compressed data, 1009 for a frame or message over its limit.
+    /// The code to close the connection with (RFC 6455, 7.4.1): 1002 for a protocol violation, 1003
+    /// for text where bytes are expected, 1007 for invalid UTF-8 or invalid compressed data, 1009 for
+    /// a frame or message over its limit.
     pub fn close_code(&self) -> u16 {
         match self {
             Self::InvalidText | Self::InvalidCloseReason => 1007,
             Self::InvalidDeflate => 1007,
+            Self::TextUnexpected => 1003,
             Self::MessageTooLarge { .. } | Self::FrameTooLarge { .. } => 1009,
             Self::ReservedBits { .. }
             | Self::ReservedOpcode { .. }
@@ -132,6 +136,9 @@ impl fmt::Display for Error {
             }
             Self::ContinuationExpected { opcode } => {
                 write!(f, "a {opcode} frame arrived before the previous message was complete")
+            }
+            Self::TextUnexpected => {
+                f.write_str("a text message arrived where only bytes are understood; send binary")
             }
             Self::InvalidDeflate => {
                 f.write_str("a compressed message is not valid DEFLATE data, or is truncated")

@@ -1,7 +1,8 @@
 //! RFC 6455 and 7692 as a state machine over byte slices, for servers and clients.
 //!
 //! Nothing here reads a socket, a clock or a random generator. A [`Decoder`] takes received bytes,
-//! unmasks them in place and returns [`Item`]s. The `encode` functions append frames to the
+//! unmasks them in place and returns [`Item`]s; a [`StreamDecoder`] returns the bytes of all messages
+//! as one stream. The `encode` functions append frames to the
 //! caller's buffer, and a [`Deflater`] appends compressed ones. [`handshake`] handles the HTTP
 //! upgrade on both sides. The caller generates keys and masks.
 //!
@@ -28,12 +29,16 @@ mod frame;
 pub mod handshake;
 mod mask;
 mod message;
+mod stream;
 mod utf8;
 
 pub use close::Close;
 pub use close_finder::CloseFinder;
 pub use decode::{Decoded, Decoder, Item, Limits};
 pub use deflate::{Agreed, Deflate, Deflater, DeflaterOptions, Direction};
-pub use encode::{encode, encode_close, encode_fragment, encode_with};
+pub use encode::{
+    FrameParts, encode, encode_close, encode_fragment, encode_with, encode_with_about,
+};
 pub use error::Error;
 pub use frame::{Mask, Opcode, Role};
+pub use stream::{Control, StreamDecoder, Streamed};

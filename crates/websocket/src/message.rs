@@ -11,10 +11,14 @@ use crate::{
 pub(crate) struct Message {
     plain: Plain,
     compressed: Option<Compressed>,
+    /// Its fragments are passed on as they arrive.
+    passes_fragments: bool,
+    /// How many bytes were passed on before those in `plain`.
+    passed_bytes: usize,
 }
 
-/// A compressed message, until its last fragment has come. It is decompressed only then: a peer
-/// that sends little makes us hold little.
+/// A compressed message, until its last fragment has come. It is decompressed only then, unless its
+/// fragments are passed on: a peer that sends little makes us hold little.
 #[derive(Debug)]
 pub(crate) struct Compressed {
     /// The fragments before the last one.
@@ -48,9 +52,18 @@ enum Plain {
 
 impl Message {
     /// An empty text or binary message.
-    pub(crate) fn new(is_text: bool, compressed: Option<Compressed>) -> Self {
+    pub(crate) fn new(
+        is_text: bool,
+        compressed: Option<Compressed>,
+        passes_fragments: bool,
+    ) -> Self {
         let plain = if is_text { Plain::Text(Text::default()) } else { Plain::Binary(Vec::new()) };
-        Self { plain, compressed }
+        Self { plain, compressed, passes_fragments, passed_bytes: 0 }
+    }
+
+    /// The last fragment was passed on.
+    pub(crate) fn forget_piece(&mut self) {
+        self.passed_bytes += self.plain.clear();
     }
 
     pub(crate) fn is_compressed(&self) -> bool {
@@ -59,7 +72,7 @@ impl Message {
 
     /// Its length so far, if it is not compressed.
     pub(crate) fn bytes(&self) -> usize {
-        self.plain.bytes()
+        self.passed_bytes + self.plain.bytes()
     }
 
     /// How much memory it takes.
@@ -73,9 +86,13 @@ impl Message {
     /// Adds a fragment that is not the last one. The whole message may be at most `bytes_max` bytes
     /// long.
     pub(crate) fn push(&mut self, fragment: &[u8], bytes_max: usize) -> Result<(), Error> {
-        match &mut self.compressed {
+        let Self { plain, compressed, passes_fragments, passed_bytes } = self;
+        match compressed {
+            Some(Compressed { direction, context, .. }) if *passes_fragments => context
+                .get_or_insert_with(|| Inflater::take(*direction))
+                .push(fragment, |piece| plain.push(piece, *passed_bytes, bytes_max)),
             Some(compressed) => compressed.push(fragment, bytes_max),
-            None => self.plain.push(fragment, bytes_max),
+            None => plain.push(fragment, *passed_bytes, bytes_max),
         }
     }
 
@@ -86,8 +103,9 @@ impl Message {
         fragment: &[u8],
         bytes_max: usize,
     ) -> Result<Option<Box<Inflater>>, Error> {
-        let mut push = |piece: &[u8]| self.plain.push(piece, bytes_max);
-        let kept = match self.compressed.take() {
+        let Self { plain, compressed, passed_bytes, .. } = self;
+        let mut push = |piece: &[u8]| plain.push(piece, *passed_bytes, bytes_max);
+        let kept = match compressed.take() {
             Some(Compressed { bytes, direction, context }) => {
                 let mut inflater = context.unwrap_or_else(|| Inflater::take(direction));
                 inflater.push(&bytes, &mut push)?;
@@ -114,7 +132,8 @@ impl Message {
         }
     }
 
-    /// The complete message. Call it after the last fragment.
+    /// The complete message, or the piece of it that was not passed on. Call it after the last
+    /// fragment, or if fragments are passed on.
     pub(crate) fn item(&self) -> Item<'_> {
         match &self.plain {
             Plain::Text(text) => Item::Text(&text.whole),
@@ -138,8 +157,16 @@ impl Plain {
         }
     }
 
-    fn push(&mut self, piece: &[u8], bytes_max: usize) -> Result<(), Error> {
-        let bytes = self.bytes() + piece.len();
+    /// Drops the complete characters, or all bytes. Returns how many they were.
+    fn clear(&mut self) -> usize {
+        match self {
+            Self::Text(text) => std::mem::take(&mut text.whole).len(),
+            Self::Binary(bytes) => std::mem::take(bytes).len(),
+        }
+    }
+
+    fn push(&mut self, piece: &[u8], before: usize, bytes_max: usize) -> Result<(), Error> {
+        let bytes = before + self.bytes() + piece.len();
         if bytes > bytes_max {
             return Err(Error::MessageTooLarge { bytes: bytes as u64, bytes_max });
         }

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use playfield_websocket::{
-    Close, Decoder, Item, Limits, Mask, Opcode, Role, encode, encode_close, encode_fragment,
-    encode_with,
+    Close, Decoder, FrameParts, Item, Limits, Mask, Opcode, Role, encode, encode_close,
+    encode_fragment, encode_with, encode_with_about,
 };
 
 const KEY: [u8; 4] = [0x37, 0xFA, 0x21, 0x3D];
@@ -160,5 +160,43 @@ fn every_encoded_close_can_be_decoded() {
         let mut out = close(code, "r");
         let mut decoder = Decoder::new(Role::Client, Limits::default());
         assert!(decoder.decode(&mut out).is_ok(), "{code}");
+    }
+}
+
+#[test]
+fn whatever_length_was_expected_the_frame_is_the_same() {
+    for bytes in [0, 1, 124, 125, 126, 1_000, 65_535, 65_536] {
+        let payload: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
+        let mut expected = b"before".to_vec();
+        encode(&mut expected, Opcode::Binary, &payload, None);
+        for about in [0, 125, 126, 65_535, 65_536] {
+            let mut out = b"before".to_vec();
+            encode_with_about(&mut out, Opcode::Binary, None, about, |out| {
+                out.extend_from_slice(&payload);
+            });
+            assert!(out == expected, "{bytes} bytes, {about} expected");
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "may only append")]
+fn a_writer_of_a_short_payload_may_only_append() {
+    encode_with_about(&mut b"before".to_vec(), Opcode::Binary, None, 1, Vec::clear);
+}
+
+#[test]
+fn a_frame_in_parts_is_the_frame() {
+    for payload_bytes in [0, 1, 125, 126, 8 << 10, (8 << 10) + 1, 70_000, 200_001] {
+        let payload: Vec<u8> = (0..payload_bytes).map(|place| place as u8).collect();
+        for mask in [None, Some([7, 1, 200, 3])] {
+            for part_bytes in [0, 1, 8 << 10, 20_000, usize::MAX] {
+                let (mut whole, mut parts) = (b"before".to_vec(), b"before".to_vec());
+                encode(&mut whole, Opcode::Binary, &payload, mask);
+                let mut rest = FrameParts::begin(&mut parts, Opcode::Binary, &payload, mask);
+                while rest.append(&mut parts, part_bytes) {}
+                assert!(parts == whole, "{payload_bytes} bytes in parts of {part_bytes}");
+            }
+        }
     }
 }

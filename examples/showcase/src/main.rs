@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 
 use playfield::Config;
@@ -25,13 +26,19 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         )
         .into());
     }
-    let config = Config::from_env(std::env::vars_os().filter_map(text))?;
+    let mut config = Config::from_env(std::env::vars_os().filter_map(text))?;
+    // Where it is free: another showcase may be running.
+    config.console = config.console.or_else(free_console);
+    let console = config.console;
     let running = playfield_showcase::server().start(config)?;
     let address = running.local_addr();
     let bots = tokio::spawn(playfield_showcase::bots::play(format!("tcp://{address}")));
     say(&format!(
         "Playfield is running. Open http://{address}/ in a browser. Press Ctrl-C to stop."
     ));
+    if let Some(console) = console {
+        say(&format!("See every room as its players see it: http://{console}/"));
+    }
     interrupted().await?;
     say("Shutting down.");
     tokio::spawn(async {
@@ -46,6 +53,11 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     // need not finish.
     bots.abort();
     Ok(())
+}
+
+fn free_console() -> Option<SocketAddr> {
+    let address = SocketAddr::from(([127, 0, 0, 1], 7351));
+    TcpListener::bind(address).ok().map(|_| address)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a second Ctrl-C skips the graceful shutdown")]

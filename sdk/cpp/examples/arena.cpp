@@ -93,6 +93,7 @@ int play(int count, char **arguments) {
     long updates = 0;
     std::cout << "\033[2J";
     room.on_state([&] {
+        if (over) return; // One poll may have several.
         draw(room);
         steer(room);
         over |= ++updates == most;
@@ -109,7 +110,7 @@ int play(int count, char **arguments) {
         if (!client->poll(std::chrono::milliseconds(100))) break;
     }
     auto statistics = client->statistics();
-    std::cout << statistics.updates << " updates, " << statistics.sends << " sends, round trip "
+    std::cout << updates << " updates, " << statistics.sends << " sends, round trip "
               << statistics.round_trip_us << " us" << std::endl;
     (void)client->close().wait();
     return 0;

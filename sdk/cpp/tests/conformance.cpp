@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -126,7 +127,8 @@ struct Actor {
     std::map<std::string, std::shared_ptr<RoomPlayed>> rooms;
     std::map<std::string, std::shared_ptr<ChannelPlayed>> channels;
     std::map<std::string, std::shared_ptr<std::optional<Result<Document>>>> answers;
-    std::deque<Happened> statuses;
+    std::deque<Happened> statuses, commands;
+    Device device;
 
     std::string action(const std::string &what) const {
         return "/links/" + link.substr(link.rfind(':') + 1) + '/' + what;
@@ -180,6 +182,7 @@ public:
         for (auto &[name, actor] : actors_) {
             actor->rooms.clear();
             actor->channels.clear();
+            actor->device = {};
             (void)actor->client.close().wait();
             actor->client.free();
         }
@@ -278,9 +281,21 @@ private:
         auto actor = std::make_shared<Actor>();
         actor->link = control(controls_, "/link");
         Options options;
-        options.url = transport_ + "://" + actor->link;
+        bool is_secure = step["tls"].as<bool>();
+        std::string secure = transport_ == "ws" ? "wss" : "tls";
+        options.url = (is_secure ? secure : transport_) + "://" + actor->link;
+        if (is_secure && (!step["trusts"] || step["trusts"].as<bool>())) {
+            options.root_certificates.push_back(certificate());
+        }
         options.name = name_of(step, "name", name.c_str());
         options.token = name_of(step, "token", "");
+        if (step["tokens"]) {
+            std::vector<std::string> tokens;
+            for (const auto &[index, token] : step["tokens"].entries()) tokens.push_back(token.text());
+            options.token_by = [tokens, asked = std::size_t(0)]() mutable {
+                return std::optional(tokens.at(std::min(asked++, tokens.size() - 1)));
+            };
+        }
         options.format = format_;
         options.backoff_first = std::chrono::milliseconds(5);
         options.backoff_most = std::chrono::milliseconds(20);
@@ -299,6 +314,21 @@ private:
         client->on_ended([=](const Error &error) { status("ended", error); });
         if (taken(step, made)) actors_[name] = actor;
         else client->free();
+    }
+
+    /// The node's certificate, in DER.
+    std::string certificate() {
+        auto text = VALUE(Document::parse('"' + control(controls_, "/certificate") + '"'));
+        auto bytes = VALUE(text.bytes());
+        return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
+    }
+
+    /// The id to join: the step's, or a ticket.
+    std::string id_of(Value step) {
+        Value ticket = step["ticket"];
+        if (!ticket) return name_of(step, "id");
+        return control(controls_, "/ticket/" + name_of(ticket, "type") + '/' + name_of(ticket, "key") +
+                                      '/' + name_of(ticket, "name"));
     }
 
     void joined(Actor &actor, Value step, Future<Room> joining) {
@@ -337,7 +367,7 @@ private:
         std::string room = name_of(step, "room", "room");
         Client &client = actor.client;
         if (action == "join") {
-            joined(actor, step, client.join(name_of(step, "id")));
+            joined(actor, step, client.join(id_of(step)));
         } else if (action == "join_by_key") {
             joined(actor, step, client.join_by_key(name_of(step, "type"), name_of(step, "key")));
         } else if (action == "create") {
@@ -428,6 +458,13 @@ private:
                 payloads.push(Json(publication["payload"]));
             }
             must_equal(step["payloads"], VALUE(Document::parse(payloads.text())));
+        } else if (action == "register") {
+            register_device(actor, step);
+        } else if (action == "report") {
+            auto reply = result(actor.device.report(Json(step["payload"])));
+            if (taken(step, reply) && step["reply"]) must_equal(step["reply"], *reply);
+        } else if (action == "push" || action == "command") {
+            command(action == "push" ? "push" : "request", step);
         } else {
             throw Failed("the C++ client can't " + action);
         }
@@ -475,6 +512,41 @@ private:
         if (taken(step, **found)) actor.channels[name] = played;
     }
 
+    /// Listens to the device before anything else happens to it.
+    void register_device(Actor &actor, Value step) {
+        Registration registration(name_of(step, "device"));
+        for (const auto &[name, value] : step["metadata"].entries()) {
+            registration.metadata.emplace_back(name, value.text());
+        }
+        for (const auto &[index, tag] : step["tags"].entries()) registration.tags.push_back(tag.text());
+        auto found = std::make_shared<std::optional<Result<Device>>>();
+        auto *into = &actor.commands;
+        actor.client.register_device(registration).then([found, into](Result<Device> made) {
+            found->emplace(made);
+            if (!made) return;
+            made->on_command([into](Command command) {
+                into->push_back({"commanded", {}, VALUE(command.value.keep())});
+                VALUE(command.answer(command.value.as<int>() + 1));
+            });
+        });
+        until([&] { return found->has_value(); });
+        if (!taken(step, **found)) return;
+        actor.device = ***found;
+        if (step["is_new"] && step["is_new"].as<bool>() != actor.device.is_new()) {
+            throw Failed(actor.device.is_new() ? "it is new" : "it is not new");
+        }
+    }
+
+    /// Commands a device. The control of a request waits for its answer, so clients run meanwhile.
+    void command(const std::string &action, Value step) {
+        std::string path = "/devices/" + name_of(step, "device") + '/' + action + '/' +
+                           step["payload"].json();
+        auto asked = std::async(std::launch::async, control, controls_, path);
+        until([&] { return asked.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+        std::string answer = asked.get();
+        if (step["answer"]) must_equal(step["answer"], VALUE(Document::parse(answer)));
+    }
+
     Happened next(std::deque<Happened> &from, const std::string &kind) {
         until([&] { return !from.empty(); });
         Happened found = std::move(from.front());
@@ -493,6 +565,8 @@ private:
         } else if (kind == "status") {
             auto found = next(actor.statuses, name_of(step, "status"));
             if (step["code"]) is_code(step, found.error);
+        } else if (kind == "commanded") {
+            must_equal(step["payload"], next(actor.commands, kind).value);
         } else if (kind == "answer") {
             auto answer = actor.answers[name_of(step, "as")];
             if (!answer) throw Failed("there is no such request");

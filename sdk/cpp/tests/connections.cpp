@@ -7,6 +7,9 @@
 
 using namespace playfield;
 
+/// In each room.
+constexpr std::size_t players = 20;
+
 static std::size_t descriptors() {
     std::size_t count = 0;
     for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -39,8 +42,10 @@ static void one_round(const test::Node &node, std::size_t connections, int round
     }
     for (auto &connected : connecting) VALUE(std::move(connected).wait(std::chrono::seconds(90)));
     std::vector<Future<Room>> joining;
-    for (auto &client : clients) {
-        joining.push_back(client.join_or_create("hello", "many " + std::to_string(round)));
+    for (std::size_t i = 0; i < clients.size(); ++i) {
+        // In one room each would be sent every other's arrival, which takes longer than all else.
+        std::string key = std::to_string(round) + ' ' + std::to_string(i / players);
+        joining.push_back(clients[i].join_or_create("hello", key));
     }
     std::vector<Room> rooms;
     for (auto &joined : joining) rooms.push_back(VALUE(std::move(joined).wait(std::chrono::seconds(90))));
@@ -69,6 +74,8 @@ int main(int count, char **arguments) {
     int times = count > 2 ? std::stoi(arguments[2]) : 6;
     test::Node node;
     std::size_t before = 0, memory = 0;
+    std::cout << "before: " << descriptors() << " descriptors, " << resident_kib() << " KiB"
+              << std::endl;
     for (int round = 0; round < times; ++round) {
         one_round(node, connections, round);
         // The goodbyes end in the background.
@@ -80,17 +87,20 @@ int main(int count, char **arguments) {
         }
         if (round == 0) {
             while (std::chrono::steady_clock::now() < end && descriptors() > 32) ::usleep(1000);
-            before = descriptors();
+            before = now = descriptors();
         } else {
             CHECK(now <= before);
         }
         // The first rounds fill caches.
         if (round == times / 4) memory = resident_kib();
-        if (times >= 50) std::cout << "round " << round << ": " << resident_kib() << " KiB" << std::endl;
+        if (round == 0 || round % 10 == 9 || round == times - 1) {
+            std::cout << "after round " << round + 1 << ": " << now << " descriptors, "
+                      << resident_kib() << " KiB" << std::endl;
+        }
     }
     std::size_t grown = resident_kib() - std::min(memory, resident_kib());
-    std::cout << connections << " connections, " << times << " times: " << before
-              << " descriptors, " << grown << " KiB more since a quarter of it" << std::endl;
+    std::cout << connections << " connections, " << times << " times: " << grown
+              << " KiB more since a quarter of the rounds" << std::endl;
     if (times >= 50) CHECK(grown < memory / 2);
     VALUE(shut_down());
 }

@@ -2,6 +2,8 @@
 
 #include "support.hpp"
 
+using namespace playfield;
+
 static std::string runs(const std::string &name, const std::vector<std::string> &arguments) {
     test::Process example(test::environment("TEST_EXAMPLES") + '/' + name, arguments);
     std::string printed = example.rest();
@@ -30,10 +32,11 @@ int main() {
         CHECK_EQUAL(showcase.end(true), 0);
     }
     test::Node node;
-    for (const std::string mode : {"--payload", "--send"}) {
-        std::vector<std::string> arguments = {node.tcp(), "--connections", "4",   "--ms", "200",
-                                              "--warm-up-ms", "50", mode};
-        if (mode == "--payload") arguments.push_back("8");
-        CHECK(contains(runs("echo", arguments), "\"verified\":true"));
+    for (const std::string mode : {"send", "request"}) {
+        std::string printed = runs("echo_driver", {node.tcp(), "4", "10", "64", mode, "0.2"});
+        auto found = VALUE(Document::parse(printed));
+        CHECK(found["messages"].as<int>() > 0);
+        CHECK_EQUAL(found["compared"].as<int>(), found["messages"].as<int>());
+        CHECK(found["rtt_us_p50"].as<double>() > 0);
     }
 }

@@ -208,6 +208,56 @@ static void tokens_and_certificates_are_checked(const test::Node &node) {
     CHECK_EQUAL(Client::open(options).error().code, PF_CODE_ARGUMENT);
 }
 
+static void events_wait_in_the_room_until_they_are_taken(const test::Node &node) {
+    auto client = test::open(node.tcp()), other = test::open(node.tcp());
+    auto room = VALUE(client.create_room("hello").wait());
+    auto seen = VALUE(other.join(room.id()).wait());
+    int said = 0, heard = 0;
+    room.on_event("Said", [&](Value) { ++said; });
+    seen.on_event("Said", [&](Value) { ++heard; });
+    for (int i = 0; i < 500; ++i) VALUE(room.send("Say", Json::object({{"text", "x"}})));
+    UNTIL(other, heard == 500);
+    pf_event event{};
+    std::uint64_t before = client.statistics().events;
+    CHECK_EQUAL(pf_client_next(client.raw(), 60'000, &event), PF_CODE_OK);
+    // If all that come were taken at once, this might not end while more come.
+    CHECK(client.statistics().events - before <= 64);
+    CHECK_EQUAL(said, 0);
+    while (event.kind != PF_EVENT_KIND_EVENT) {
+        CHECK_EQUAL(pf_client_next(client.raw(), 60'000, &event), PF_CODE_OK);
+    }
+    UNTIL(client, said == 499);
+}
+
+static void what_is_held_back_goes_before_the_client_waits(const test::Node &node) {
+    auto client = test::open(node.tcp());
+    auto room = VALUE(client.create_room("hello").wait());
+    for (int i = 0; i < 100; ++i) {
+        CHECK_EQUAL(pf_client_cork(client.raw(), true), PF_CODE_OK);
+        auto reply = room.request("Add", 1);
+        if (i % 2 == 0) CHECK_EQUAL(pf_client_cork(client.raw(), false), PF_CODE_OK);
+        CHECK_EQUAL(VALUE(std::move(reply).wait()).as<int>(), i + 1);
+    }
+    // More than the queue has place for, and all is sent before the goodbye.
+    CHECK_EQUAL(pf_client_cork(client.raw(), true), PF_CODE_OK);
+    int said = 0, answered = 0;
+    bool ended = false;
+    room.on_event("Said", [&](Value) { ++said; });
+    for (int i = 0; i < 3000; ++i) {
+        room.request("Add", 1).then([&](Result<Document> reply) {
+            answered += reply && reply->as<int>() == 101 + answered;
+        });
+    }
+    client.on_ended([&](const Error &) { ended = true; });
+    VALUE(room.send("Say", Json::object({{"text", "x"}})));
+    UNTIL(client, answered == 3000 && said == 1);
+    CHECK_EQUAL(pf_client_cork(client.raw(), true), PF_CODE_OK);
+    VALUE(room.send("Say", Json::object({{"text", "y"}})));
+    client.close().detach();
+    UNTIL(client, ended);
+    CHECK_EQUAL(said, 2);
+}
+
 int main() {
     test::Node node;
     auto certificate = test::file(node.certificate_file);
@@ -220,5 +270,7 @@ int main() {
     coroutines_go_on_in_poll(node);
     channels_carry_publications(node);
     tokens_and_certificates_are_checked(node);
+    events_wait_in_the_room_until_they_are_taken(node);
+    what_is_held_back_goes_before_the_client_waits(node);
     VALUE(shut_down());
 }

@@ -1,6 +1,8 @@
 // Values: JSON that is built, parsed and read.
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "support.hpp"
 
@@ -41,7 +43,17 @@ static void built_json_is_read_back() {
     CHECK_EQUAL(read["\"a.b\".c"].as<int>(), 7);
     CHECK_EQUAL(read.member("a.b").member("c").as<int>(), 7);
     CHECK(VALUE(read["bytes"].bytes()) == bytes);
+    for (std::size_t size = 0; size < 8; ++size) {
+        std::span some(bytes.data() + 250 - size, size);
+        auto alone = VALUE(Document::parse(Json::bytes(some).text()));
+        CHECK(std::ranges::equal(VALUE(alone.bytes()), some));
+    }
     CHECK_EQUAL(read["maybe"].as<int>(), 4);
+    auto whole = Json::object({{"a", 1}});
+    CHECK_EQUAL(whole.set("b", whole).text(), R"({"a":1,"b":{"a":1}})");
+    auto list = Json::array({1});
+    CHECK_EQUAL(list.push(list).push(2).text(), "[1,[1],2]");
+    CHECK_EQUAL(Json::object().text() + Json::array().text(), "{}[]");
     CHECK(VALUE(Document::parse(Json(read).text())) == read);
 }
 

@@ -58,14 +58,16 @@ def opening():
     """A handshake that is over."""
     from playfield import _playfield
 
-    handshake = _playfield.Handshake("localhost", "/", [], [], False)
-    return types.SimpleNamespace(handshake=handshake, response=None, request=None)
+    handshake = _playfield.Handshake("localhost", "/", [], [], None)
+    head = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
+    return types.SimpleNamespace(handshake=handshake, head=head)
 
 
 OPTIONS = {
     "ping_interval": 20,
     "ping_timeout": 20,
     "close_timeout": 0.04,
+    "receive_timeout": None,
     "max_queue": 16,
     "write_limit": 32768,
 }
@@ -107,9 +109,9 @@ def over_pairs(ours, ours_sync):
         own, remote = socket.socketpair()
         opened = opening()
         self.connection = ours_sync.ClientConnection(
-            own, opened.handshake, max_size=2**20, spin_us=0
+            own, opened.handshake, max_size=2**20, max_queue=options["max_queue"], spin_us=0
         )
-        self.connection._set_up(own, opened, {**options, "max_queue": 16})
+        self.connection._set_up(own, opened, options)
         own.close()
         self.connection._start(b"")
         ours_sync._attendant.add(self.connection)

@@ -15,8 +15,8 @@ class Feed:
     """An asynchronous iterator. It ends, or raises what has ended it, once all is taken."""
 
     def __init__(self, dropped: Callable[[Any], None] | None = None) -> None:
-        self._items: deque = deque()
-        self._waiters: deque[asyncio.Future] = deque()
+        self._items: deque[Any] = deque()
+        self._waiters: deque[asyncio.Future[Any]] = deque()
         self._is_over = False
         self._error: Exception | None = None
         self._dropped = dropped
@@ -52,9 +52,7 @@ class Feed:
         return self
 
     async def __anext__(self) -> Any:
-        while not self._items:
-            if self._is_over:
-                raise self._error if self._error is not None else StopAsyncIteration
+        while not self._items and not self._is_over:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             try:
@@ -64,4 +62,13 @@ class Feed:
                 if waiter.done() and not waiter.cancelled() and self._items:
                     self._wake()
                 raise
-        return self._items.popleft()
+        return self.take()
+
+    def take(self) -> Any:
+        """What has come, without waiting for it, or the end."""
+        if self._items:
+            return self._items.popleft()
+        if self._error is None:
+            raise StopAsyncIteration
+        # It is raised for each that waits: its traceback must not grow.
+        raise self._error.with_traceback(None)

@@ -1,96 +1,40 @@
-"""Values as JSON, and views of the JSON of a state."""
+"""Values as JSON, and JSON as values."""
 
 from __future__ import annotations
 
 import base64
+import collections.abc
 import dataclasses
 import enum
+import functools
 import json
 import logging
+import math
+import types
+import typing
 from collections.abc import Callable
 from typing import Any
+
+from ._errors import SchemaError
+from ._names import fields, is_dataclass, wire_name
+from ._view import View, plain_json
 
 log = logging.getLogger("playfield")
 
 
-class View:
-    """A read-only view of a value in a state: objects by attribute or key, lists by index."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-
-    def __getattr__(self, name: str) -> Any:
-        if isinstance(self._value, dict) and name in self._value:
-            return view(self._value[name])
-        raise AttributeError(f"the state has no {name!r} here")
-
-    def __getitem__(self, key: Any) -> Any:
-        if isinstance(self._value, dict):
-            key = str(key)
-        return view(self._value[key])
-
-    def __contains__(self, key: Any) -> bool:
-        return (str(key) if isinstance(self._value, dict) else key) in self._value
-
-    def __iter__(self):
-        if isinstance(self._value, dict):
-            return iter(self._value)
-        return map(view, self._value)
-
-    def __len__(self) -> int:
-        return len(self._value)
-
-    def __eq__(self, other: Any) -> bool:
-        return self._value == plain(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __dir__(self):
-        return list(self._value) if isinstance(self._value, dict) else []
-
-    def __repr__(self) -> str:
-        return json.dumps(self._value, indent=2, ensure_ascii=False)
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """The value of a key, or ``default``."""
-        return self[key] if key in self else default
-
-    def keys(self):
-        """The keys of an object, as text."""
-        return self._value.keys()
-
-    def values(self):
-        """Views of the values of an object."""
-        return [view(value) for value in self._value.values()]
-
-    def items(self):
-        """The keys of an object, with views of its values."""
-        return [(key, view(value)) for key, value in self._value.items()]
-
-
-def view(value: Any) -> Any:
-    return View(value) if isinstance(value, (dict, list)) else value
-
-
-def plain(value: Any) -> Any:
-    """The dicts and lists behind a view."""
-    return value._value if isinstance(value, View) else value
-
-
 def _encode(value: Any) -> Any:
     """What ``json`` does not know: dataclasses, bytes, sets, enums and views."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if is_dataclass(value):
+        names = fields(type(value))  # type: ignore[arg-type]  # A class can be hashed.
+        return {name: getattr(value, field) for name, field in names.items()}
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(value).decode()
     if isinstance(value, (set, frozenset)):
         return {str(key): True for key in value}
     if isinstance(value, View):
-        return plain(value)
+        return plain_json(value)
     if isinstance(value, enum.Enum):
-        return value.name
+        return wire_name(value.name)
     raise TypeError(f"a message holds {value!r}, which is no JSON, bytes, set, enum or dataclass")
 
 
@@ -101,11 +45,41 @@ def dump(value: Any, nothing: bytes = b"null") -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_encode).encode()
 
 
+def message(value: Any) -> bytes:
+    """A message's fields as JSON, in which NaN and the infinities are texts."""
+    try:
+        return dump(value)
+    except ValueError as error:
+        if not str(error).startswith("Out of range"):
+            raise
+    return dump(_named_floats(value))
+
+
+def _named_floats(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: _named_floats(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_named_floats(part) for part in value]
+    if is_dataclass(value):
+        return _named_floats(_encode(value))
+    return value
+
+
 def payload(value: Any) -> tuple[bytes, bool]:
     """The payload of a publication or a report, and whether it is bytes."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value), True
     return dump(value), False
+
+
+def same_kind(what: str, has_bytes: bool | None, is_bytes: bool) -> None:
+    """Raises :class:`SchemaError` if a payload is not of the kind that is taken; ``None`` if that is
+    not known."""
+    if has_bytes is not None and has_bytes != is_bytes:
+        kind, given = ("bytes", "a JSON value") if has_bytes else ("JSON values", "bytes")
+        raise SchemaError(f"{what} takes {kind}, not {given}")
 
 
 def load(data: bytes, is_bytes: bool = False) -> Any:
@@ -115,7 +89,7 @@ def load(data: bytes, is_bytes: bool = False) -> Any:
     return json.loads(data) if data else None
 
 
-def matches(pattern: list[str], path: list) -> bool:
+def matches(pattern: list[str], path: list[Any]) -> bool:
     if pattern and pattern[-1] == "**":
         pattern, path = pattern[:-1], path[: len(pattern) - 1]
     return len(pattern) == len(path) and all(
@@ -123,9 +97,68 @@ def matches(pattern: list[str], path: list) -> bool:
     )
 
 
-def call(function: Callable, *arguments: Any) -> Any:
+def made(kind: Any, value: Any) -> Any:
+    """A value of a type: dataclasses are made of dicts, also in sequences, mappings and tuples. What
+    the type does not say is left as it is."""
+    if typing.get_origin(kind) is not None:
+        return _part(kind, value)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        make: Any = kind
+        if value is None and not fields(kind):
+            return make()
+        if not isinstance(value, dict):
+            return value if isinstance(value, kind) else make(value)
+        hints, known = _hints(kind), fields(kind)
+        return make(
+            **{
+                known[name]: _part(hints.get(known[name]), part)
+                for name, part in value.items()
+                if name in known
+            }
+        )
+    return kind(value)
+
+
+def _part(kind: Any, value: Any) -> Any:
+    if dataclasses.is_dataclass(kind):
+        return made(kind, value) if isinstance(value, dict) else value
+    arguments = typing.get_args(kind)
+    origin: Any = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        kinds = [of for of in arguments if of is not type(None)]
+        return _part(kinds[0], value) if len(kinds) == 1 and value is not None else value
+    if not arguments or not isinstance(origin, type):
+        return value
+    if isinstance(value, list):
+        if issubclass(origin, tuple) and arguments[-1] is not Ellipsis:
+            return tuple(map(_part, arguments, value))
+        if issubclass(origin, collections.abc.Sequence):
+            parts = [_part(arguments[0], part) for part in value]
+            return tuple(parts) if issubclass(origin, tuple) else parts
+    if isinstance(value, dict) and issubclass(origin, collections.abc.Mapping):
+        return {key: _part(arguments[-1], part) for key, part in value.items()}
+    return value
+
+
+@functools.lru_cache(256)
+def _hints(kind: type) -> dict[str, Any]:
+    """The types of a dataclass's fields, if all their names can be found."""
+    try:
+        return typing.get_type_hints(kind)
+    except Exception:
+        log.debug("the types of the fields of %r are unknown", kind, exc_info=True)
+        return {}
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls the program; its mistakes don't end the session."""
     try:
-        return function(*arguments)
+        result = function(*arguments)
     except Exception:
         log.exception("a callback raised an exception")
+        return None
+    if isinstance(result, types.CoroutineType):
+        result.close()
+        log.error("a callback returned a coroutine, which is not awaited: %r", function)
+        return None
+    return result

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl as _ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from typing import Any, List, TypeVar
 
-from . import _playfield
-from ._errors import Refused, SessionEnded
-from ._values import call, dump, load, log, payload
+from . import _playfield, status
+from ._callbacks import plain_function, without
+from ._errors import ConnectionFailed, PlayfieldError, Refused, SchemaError, SessionEnded, closed
+from ._feed import Feed
+from ._shape import Shape, state_shape
+from ._token import Token, given_token, token_bytes
+from ._values import call, dump, load, log, payload, same_kind
 from .channels import (
     History,
     Member,
@@ -25,11 +30,10 @@ from .room import Room, RoomInfo
 
 __all__ = ["Client", "connect"]
 
-_BYTES = 64 << 10
+T = TypeVar("T")
+R = TypeVar("R")
 
-# The first and the longest delay before a lost connection is tried again, in seconds.
-_DELAY_MIN = 0.1
-_DELAY_MAX = 5.0
+_BYTES = 64 << 10
 
 # How long `close` waits for a lost connection with unconfirmed messages, and then for the node to
 # have taken everything and answered, in seconds.
@@ -39,70 +43,157 @@ _FAREWELL = 5.0
 class Client:
     """A session with a node, made by :func:`connect`. It restores a lost connection by itself: what
     was sent is carried out once, and the rooms go on. Use it in its event loop only;
-    ``playfield.sync`` has a client for blocking code."""
+    ``playfield.sync`` has a client for blocking code. Its attributes:
 
-    def __init__(self, url: str, name: str, token: bytes, ssl: Any) -> None:
+    - ``session`` (``int``): the session's number; another one after ``"new_session"``.
+    - ``status`` (``str``): ``"connected"``, ``"lost"`` while the connection is being restored, or
+      ``"ended"``.
+    - ``ended`` (``Exception | None``): why the session has ended; ``None`` while it lasts.
+    """
+
+    def __init__(
+        self, url: str, name: str, token: bytes, ssl: Any, settings: dict[str, Any]
+    ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._core = _playfield.Core(url, name, token)
+        give = settings.pop("give_token")
+        self._core = _playfield.Core(
+            url, name, token, renews_token=give is not None, now=time.monotonic(), **settings
+        )
+        self._give_token = give
+        self._token_timeout = settings["timeout"]
         self._ssl = ssl
         self._writer: asyncio.StreamWriter | None = None
-        self._asked: dict[int, asyncio.Future] = {}
+        self._asked: dict[int | None, asyncio.Future[Any]] = {}
         self._rooms: dict[int, Room] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._device: Device | None = None
         self._registering: dict[int, Device] = {}
-        self._pings: dict[int, asyncio.Future] = {}
-        self._schemas: dict[str, asyncio.Future] = {}
-        self._spawned: set[asyncio.Task] = set()
+        self._pings: dict[int, asyncio.Future[Any]] = {}
+        self._schemas: dict[str, asyncio.Future[Any]] = {}
+        # The names of the events, and the types of the states, by room type, as far as the schemas
+        # are known.
+        self._event_names: dict[str, list[str]] = {}
+        self._shapes: dict[str, Shape] = {}
+        # Whether payloads are bytes, by channel, as far as the node has said so.
+        self._kinds: dict[str, bool] = {}
+        self._histories: dict[int, str] = {}
+        self._fleet_has_bytes: bool | None = None
+        self._spawned: set[asyncio.Task[Any]] = set()
+        # It reads, and restores lost connections.
+        self._task: asyncio.Task[None]
         self._timer: asyncio.TimerHandle | None = None
-        self._welcome: asyncio.Future = self._loop.create_future()
-        self._wait = 0.0
+        self._welcome: asyncio.Future[Any] = self._loop.create_future()
         self._error: Exception | None = None
-        self._waiting: list[asyncio.Future] = []
-        #: The session's number; another one after ``"new_session"``.
+        self._waiting: list[asyncio.Future[Any]] = []
+        self._reads: dict[int | None, Callable[[bytes], Any]] = {}
+        self._lost_at = 0.0
+        self._unconfirmed = 0
+        self._feeds: list[Feed] = []
+        self._refused: list[Callable[..., Any]] = []
         self.session = 0
-        #: ``"connected"``, ``"lost"`` while the connection is being restored, or ``"ended"``.
         self.status = "connected"
+        self.ended: Exception | None = None
         self._on_statuses: list[Callable[[str], Any]] = []
 
-    def on_status(self, function: Callable[[str], Any]) -> Callable:
+    def on_status(self, function: Callable[[str], R]) -> Callable[[str], R]:
         """Call ``function(status)`` whenever the status changes: with ``"lost"``; with
         ``"resumed"`` once the session goes on over another connection, or ``"new_session"`` if the
         node has not kept it, so that the rooms are to be joined again; and with ``"ended"``."""
-        self._on_statuses.append(function)
+        self._on_statuses.append(plain_function(function, "the function given to on_status"))
         return function
 
-    async def join_or_create(self, room_type: str, options: Any = None, *, key=None) -> Room:
+    def events(self) -> Feed:
+        """What happens to the connection from now on, with details: ``async for event in
+        client.events()``, where an event is a :class:`playfield.status.Lost`, ``AttemptFailed``,
+        ``Resumed``, ``NewSession`` or ``Ended``. It ends after the last one."""
+        feed = Feed()
+        if self.status == "ended":
+            feed.end()
+        else:
+            self._feeds.append(feed)
+        return feed
+
+    async def wait_for(self, status: str) -> None:
+        """Wait until :attr:`status` is ``"connected"``, ``"lost"`` or ``"ended"``; or until the next
+        ``"resumed"`` or ``"new_session"``. Raises what has ended the session, unless it waits for
+        that."""
+        if status not in ("connected", "lost", "ended", "resumed", "new_session"):
+            raise ValueError(f"there is no status {status!r}")
+        if status == self.status:
+            return
+        heard = self._loop.create_future()
+
+        def hear(news: str) -> None:
+            if not heard.done() and (news in (status, "ended") or status == self.status):
+                heard.set_result(None)
+
+        self._on_statuses.append(hear)
+        try:
+            if self.status != "ended":
+                await heard
+        finally:
+            self._on_statuses.remove(hear)
+        if self.status == "ended" != status:
+            raise (self.ended or closed()).with_traceback(None)
+
+    def on_refused(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
+        """Call ``function(refused)`` whenever the node has refused what has no answer and is about
+        no room: :meth:`publish_unconfirmed` and :meth:`Device.report_unconfirmed`."""
+        self._refused.append(plain_function(function, "the function given to on_refused"))
+        return function
+
+    def off(self, function: Callable[..., Any]) -> None:
+        """Call this function no more: it was given to :meth:`on_status` or :meth:`on_refused`. Does
+        nothing if it was not."""
+        self._on_statuses = without(self._on_statuses, function)
+        self._refused = without(self._refused, function)
+
+    async def join_or_create(
+        self, room_type: str, options: Any = None, *, key: str | None = None
+    ) -> Room:
         """Enter any room of a type that is not full, or the one with this key, or create it.
 
         ``options`` are a dict or a dataclass. Raises :class:`SchemaError` before anything is sent
         if they do not match the node's schema, and :class:`Refused`."""
         data = await self._options(room_type, options)
-        return await self._enter(self._core.join_or_create(room_type, key, data))
+        return await self._enter(self._live().join_or_create(room_type, key, data))
 
     async def create(
-        self, room_type: str, options: Any = None, *, key=None, private=False, code=False
+        self,
+        room_type: str,
+        options: Any = None,
+        *,
+        key: str | None = None,
+        private: bool = False,
+        code: bool = False,
     ) -> Room:
         """Create a room and enter it. With ``code``, the node picks a short key. A ``private`` room
         is in no list."""
         data = await self._options(room_type, options)
-        return await self._enter(self._core.create(room_type, private, code, key, data))
+        return await self._enter(self._live().create(room_type, private, code, key, data))
 
     async def join(self, room_id: str) -> Room:
         """Enter the room with this id, or use a reservation."""
-        return await self._enter(self._core.join(room_id))
+        return await self._enter(self._live().join(room_id))
 
     async def join_by_key(self, room_type: str, key: str) -> Room:
         """Enter the room of a type that has this key."""
-        return await self._enter(self._core.join_by_key(room_type, key))
+        return await self._enter(self._live().join_by_key(room_type, key))
 
     async def list(
         self, room_type: str | None = None, *, limit: int = 0, **metadata: str
-    ) -> list[RoomInfo]:
+    ) -> List[RoomInfo]:
         """The rooms of one type or of all, those with this metadata, and at most ``limit``; 0 means
         the node's limit."""
         pairs = [(name, str(value)) for name, value in metadata.items()]
-        return await self._ask(self._core.list(room_type, pairs, limit))
+        rooms: List[RoomInfo] = await self._ask(self._live().list(room_type, pairs, limit))
+        return rooms
+
+    async def schema(self, room_type: str) -> dict[str, Any]:
+        """Ask for the schema of a type of rooms, as ``docs/state.md`` has it."""
+        schema: dict[str, Any] = load(await self._ask(self._live().schema(room_type)))
+        self._know(room_type, schema)
+        return schema
 
     async def subscribe(
         self, channel: str, *, since: Position | None = None, presence: bool = False
@@ -111,8 +202,8 @@ class Client:
         the channel's history has it. After a lost connection it goes on where it was.
 
         Raises :class:`Refused`."""
-        number = self._core.subscribe(channel, since, presence)
-        subscription = Subscription(self, number, channel)
+        number = self._live().subscribe(channel, since, presence)
+        subscription = Subscription(self, number, channel, since)
         self._subscriptions[number] = subscription
         await self._flush()
         try:
@@ -124,25 +215,63 @@ class Client:
         return subscription
 
     async def publish(self, channel: str, message: Any) -> int:
-        """Publish a JSON value or ``bytes``, as the channel's rule says. Returns its offset."""
-        await self._ready()
-        return await self._ask(self._core.publish(channel, *payload(message), True))
+        """Publish a JSON value or ``bytes``, as the channel's rule says. Returns its offset.
+
+        Raises :class:`SchemaError` before anything is sent if the channel is known to hold the
+        other kind. Before the first ``bytes`` in a channel that this client does not subscribe to,
+        it asks the node for the kind. Raises :class:`Refused`."""
+        data = await self._publication(channel, message)
+        offset: int = await self._ask(self._live().publish(channel, *data, True))
+        return offset
 
     async def publish_unconfirmed(self, channel: str, message: Any) -> None:
-        """Publish without waiting for the node's answer; it waits while too much is unconfirmed."""
-        await self._ready()
-        self._core.publish(channel, *payload(message), False)
+        """Publish without waiting for the node's answer; it waits while too much is unconfirmed.
+        Raises :class:`SchemaError` as :meth:`publish` does."""
+        data = await self._publication(channel, message)
+        self._live().publish(channel, *data, False)
         await self._flush()
+
+    async def _publication(self, channel: str, message: Any) -> tuple[bytes, bool]:
+        """A payload, of the kind that the channel has."""
+        data, is_bytes = payload(message)
+        if is_bytes and channel not in self._kinds:
+            try:
+                await self.history(channel, limit=1)
+            except Refused as refused:
+                if refused.code != "forbidden":
+                    raise
+                raise SchemaError(
+                    f"whether {channel} takes bytes is unknown, as this session may not read it: "
+                    "publish their base64 as a str, which is the same in a channel of bytes"
+                ) from None
+        same_kind(f"the channel {channel}", self._kinds.get(channel), is_bytes)
+        await self._ready()
+        return data, is_bytes
+
+    def _report(self, value: Any) -> tuple[bytes, bool]:
+        """A report or an answer of the device, of the kind that the fleet has."""
+        if value is None and self._fleet_has_bytes:
+            value = b""
+        data, is_bytes = payload(value)
+        same_kind("the fleet", self._fleet_has_bytes, is_bytes)
+        return data, is_bytes
 
     async def members(self, channel: str) -> Members:
         """Ask who subscribes to a channel."""
-        return await self._ask(self._core.members(channel))
+        members: Members = await self._ask(self._live().members(channel))
+        return members
 
     async def history(
         self, channel: str, *, since: Position | None = None, limit: int = 0
     ) -> History:
         """Ask for publications of a channel after ``since``; ``limit`` 0 means the node's limit."""
-        return await self._ask(self._core.history(channel, since, limit))
+        request = self._live().history(channel, since, limit)
+        self._histories[request] = channel
+        try:
+            history: History = await self._ask(request)
+            return history
+        finally:
+            self._histories.pop(request, None)
 
     async def register(
         self,
@@ -154,38 +283,46 @@ class Client:
         """Register this session as a device, under an id by which the fleet finds it. In a new
         session the client registers again by itself."""
         pairs = [(name, str(value)) for name, value in (metadata or {}).items()]
-        request = self._core.register(device, pairs, list(tags))
+        request = self._live().register(device, pairs, list(tags))
         self._registering[request] = Device(self, device)
         try:
-            return await self._ask(request)
+            registered: Device = await self._ask(request)
+            return registered
         finally:
             self._registering.pop(request, None)
 
     async def ping(self) -> float:
         """Measure the round trip to the node, in seconds."""
-        future = self._pings[self._core.ping()] = self._loop.create_future()
+        future: asyncio.Future[float] = self._loop.create_future()
+        self._pings[self._live().ping()] = future
         await self._flush()
         return await future
 
     async def close(self) -> None:
         """Say goodbye once everything that was sent is written, and end the session. It waits at
-        most 5 seconds for the node's answer, which says that the node has taken all of it."""
+        most 5 seconds for the node's answer, which says that the node has taken all of it. If the
+        connection is lost, it waits only if a :meth:`Room.send` or the like is unconfirmed."""
         try:
             if not self._core.is_finished:
                 await asyncio.wait_for(self._farewell(), _FAREWELL)
         except asyncio.TimeoutError:
-            log.info("the node has not answered the goodbye in %s s", _FAREWELL)
+            log.debug("the node has not answered the goodbye in %s s", _FAREWELL)
         finally:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+            if self._writer is not None:
+                # All is sent and read by now. TLS would wait for the node's end of it.
+                self._writer.transport.abort()
+                await asyncio.sleep(0)
 
     async def _farewell(self) -> None:
         is_welcome = self._welcome.done()
-        while is_welcome and self.status == "lost" and self._core.unconfirmed_bytes > 0:
+        while is_welcome and self.status == "lost" and self._core.unconfirmed_sends > 0:
             await self._news()
+        is_lost = self.status == "lost"
         self._core.goodbye()
         self._write()
-        if is_welcome:
+        if is_welcome and not is_lost:
             # The task reads until the node, which then has taken and confirmed everything, ends the
             # stream. To close it with something unread would reset it, and the node would lose what
             # it has not read yet.
@@ -194,13 +331,15 @@ class Client:
     async def __aenter__(self) -> Client:
         return self
 
-    async def __aexit__(self, kind, value, traceback) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def _enter(self, request: int) -> Room:
-        room = await self._ask(request)
+        room: Room = await self._ask(request)
         await room._has_state
         await self._learn(room.type)
+        # A copy that was read without the schema is read again.
+        room._schema, room._read_version = self._core.schema_of(room._number), -1
         return room
 
     async def _options(self, room_type: str, options: Any) -> bytes:
@@ -221,28 +360,40 @@ class Client:
             return
         try:
             request = self._core.schema(room_type)
-        except RuntimeError as error:
-            log.info("no schema of %s: %s", room_type, error)
+        except (PlayfieldError, RuntimeError) as error:
+            log.debug("no schema of %s: %s", room_type, error)
             return
         answer = self._asked[request] = self._loop.create_future()
         answer.add_done_callback(lambda answer: self._learned(room_type, answer))
         self._schemas[room_type] = self._loop.create_future()
         self._write()
 
-    def _learned(self, room_type: str, answer: asyncio.Future) -> None:
-        if not answer.cancelled() and answer.exception() is not None:
-            log.info("no schema of %s: %s", room_type, answer.exception())
+    def _learned(self, room_type: str, answer: asyncio.Future[Any]) -> None:
+        if not answer.cancelled():
+            if answer.exception() is not None:
+                log.debug("no schema of %s: %s", room_type, answer.exception())
+            else:
+                self._know(room_type, load(answer.result()))
         future = self._schemas.pop(room_type)
         if not future.done():
             future.set_result(None)
+
+    def _know(self, room_type: str, schema: dict[str, Any]) -> None:
+        self._event_names[room_type] = [event["name"] for event in schema.get("events", ())]
+        try:
+            self._shapes[room_type] = state_shape(schema)
+        except (KeyError, TypeError) as error:
+            log.debug("the schema of %s was not understood: %r", room_type, error)
 
     def _spawn(self, coroutine: Any) -> None:
         task = self._loop.create_task(coroutine)
         self._spawned.add(task)
         task.add_done_callback(self._spawned.discard)
 
-    async def _ask(self, request: int) -> Any:
+    async def _ask(self, request: int | None, read: Callable[[bytes], Any] | None = None) -> Any:
         future = self._asked[request] = self._loop.create_future()
+        if read is not None:
+            self._reads[request] = read
         await self._flush()
         return await future
 
@@ -263,16 +414,17 @@ class Client:
                 await self._serve(reader)
                 if not self._core.is_away:
                     break
-                reader = await self._restore()
-                if reader is None:
+                restored = await self._restore()
+                if restored is None:
                     break
+                reader = restored
         finally:
             if self._timer is not None:
                 self._timer.cancel()
             if self._writer is not None:
                 self._writer.close()
             self._take(self._core.give_up())
-            self._end(SessionEnded("the session has ended"))
+            self._end(closed())
 
     async def _serve(self, reader: asyncio.StreamReader) -> None:
         """Reads until the connection or the session ends."""
@@ -289,23 +441,35 @@ class Client:
                 return
 
     async def _restore(self) -> asyncio.StreamReader | None:
-        """Connects again, for as long as the node keeps the session."""
-        self._writer.transport.abort()
-        end = time.monotonic() + max(self._core.grace, 1.0)
-        delay = _DELAY_MIN
-        while time.monotonic() < end:
-            pause = max(self._wait, delay * random.uniform(0.5, 1.0))
-            self._wait = 0.0
-            await asyncio.sleep(pause)
-            delay = min(delay * 2, _DELAY_MAX)
+        """Connects again, as often as it takes."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+        core = self._core
+        failed: Exception | None = None
+        if (why := core.lost()) is not None:
+            failed = ConnectionError(why)
+        while True:
+            if failed is not None:
+                log.debug("could not connect again: %s", failed)
+                is_over, took = core.tried
+                if is_over:
+                    text = f"the connection could not be restored in {took:.0f} s: {failed}"
+                    self._error = SessionEnded(text, "connection_lost")
+                    return None
+                self._tell(status.AttemptFailed(failed))
+            await asyncio.sleep(core.wait(random.getrandbits(32), time.monotonic()))
+            core.begin(time.monotonic())
             try:
-                reader = await self._open()
-            except OSError as error:
-                log.info("could not connect again: %s", error)
-                continue
-            self._core.reconnect()
-            return reader
-        return None
+                if self._give_token is not None:
+                    core.set_token(await given_token(self._give_token, self._token_timeout))
+                limit = core.dial(time.monotonic())
+                reader = await _in_time(self._open(), limit, "the node did not answer")
+            except Exception as error:
+                core.failed(time.monotonic())
+                failed = error
+            else:
+                core.reconnect()
+                return reader
 
     def _advance(self) -> None:
         self._timer = None
@@ -334,6 +498,12 @@ class Client:
         self._waiting.append(future)
         await future
 
+    def _live(self) -> _playfield.Core:
+        """The core, unless the session has ended."""
+        if self.ended is not None:
+            raise self.ended.with_traceback(None)
+        return self._core
+
     async def _ready(self) -> None:
         """Waits while too much is unconfirmed."""
         while self._core.is_full and not self._core.is_finished:
@@ -341,7 +511,7 @@ class Client:
 
     async def _flush(self) -> None:
         if self._core.is_finished:
-            raise self._error or SessionEnded("the session has ended")
+            raise (self.ended or self._error or closed()).with_traceback(None)
         self._write()
         if self._writer is not None and not self._core.is_away:
             try:
@@ -351,7 +521,7 @@ class Client:
 
     # What happens.
 
-    def _take(self, events: list[tuple]) -> None:
+    def _take(self, events: List[tuple[Any, ...]]) -> None:
         for name, *rest in events:
             getattr(self, "_on_" + name)(*rest)
         waiting, self._waiting = self._waiting, []
@@ -359,14 +529,19 @@ class Client:
             if not future.done():
                 future.set_result(None)
 
-    def _status(self, status: str) -> None:
-        self.status = status if status in ("lost", "ended") else "connected"
+    def _status(self, name: str, event: Any) -> None:
+        self.status = name if name in ("lost", "ended") else "connected"
+        self._tell(event)
         # It may have been assigned instead.
         assigned = self.__dict__.get("on_status")
         for function in [*self._on_statuses, *([assigned] if assigned else [])]:
-            call(function, status)
+            call(function, name)
 
-    def _answer(self, request: int, value: Any) -> None:
+    def _tell(self, event: Any) -> None:
+        for feed in self._feeds:
+            feed.put(event)
+
+    def _answer(self, request: int | None, value: Any) -> None:
         future = self._asked.pop(request, None)
         if future is None or future.done():
             return
@@ -380,23 +555,40 @@ class Client:
         if not self._welcome.done():
             self._welcome.set_result(None)
 
-    def _on_lost(self, why: str) -> None:
-        log.info("the connection was lost: %s", why)
+    def _on_lost(self, code: str, why: str) -> None:
+        log.debug("the connection was lost: %s", why)
+        # An error that announced a goodbye was not followed by one.
+        self._error = None
+        self._lost_at = time.monotonic()
         if self._writer is not None:
             self._writer.transport.abort()
-        self._status("lost")
+        self._status("lost", status.Lost(SessionEnded(why, code)))
 
-    def _on_resumed(self) -> None:
-        self._status("resumed")
+    def _on_resumed(self, lost: List[Any]) -> None:
+        forgotten = [(self._rooms.get(number), messages) for number, messages in lost]
+        away = time.monotonic() - self._lost_at
+        self._status("resumed", status.Resumed(away, forgotten))
 
     def _on_new_session(self, session: int) -> None:
         self.session = session
+        why = "the node no longer had the session; join the room again"
         for room in self._rooms.values():
-            room._end(Refused("connection_lost", "the session was not kept; join the room again"))
+            room._end(Refused("connection_lost", why))
         self._rooms.clear()
-        self._status("new_session")
+        self._kinds.clear()
+        unconfirmed, self._unconfirmed = self._unconfirmed, 0
+        away = time.monotonic() - self._lost_at
+        self._status("new_session", status.NewSession(away, unconfirmed))
 
-    def _on_joined(self, request, number, room_id, room_type, key, player) -> None:
+    def _on_joined(
+        self,
+        request: int,
+        number: int,
+        room_id: str,
+        room_type: str,
+        key: str | None,
+        player: int,
+    ) -> None:
         room = Room(self, number, room_id, room_type, key, player)
         self._rooms[number] = room
         if not self._core.knows_schema(room_type):
@@ -409,7 +601,7 @@ class Client:
             return
         self._answer(request, room)
 
-    def _on_left(self, number, request, code, text) -> None:
+    def _on_left(self, number: int, request: int | None, code: str, text: str) -> None:
         room = self._rooms.pop(number, None)
         if room is not None:
             room._end(Refused(code, text or "this client is no longer in the room"))
@@ -417,37 +609,63 @@ class Client:
             self._answer(request, None)
 
     def _on_reply(self, request: int, is_bytes: bool, data: bytes) -> None:
-        self._answer(request, load(data, is_bytes))
+        read = self._reads.pop(request, None)
+        try:
+            value = load(data, is_bytes) if read is None else read(data)
+        except ValueError as error:
+            value = error
+        self._answer(request, value)
 
-    def _on_failed(self, request: int, code, text: str, retry_after: float | None) -> None:
+    def _on_failed(self, request: int, code: str, text: str, retry_after: float | None) -> None:
+        self._reads.pop(request, None)
         self._answer(request, Refused(code, text, retry_after))
 
-    def _on_listed(self, request: int, rooms: list) -> None:
-        self._answer(request, [RoomInfo(*room[:6], dict(room[6])) for room in rooms])
+    def _on_listed(self, request: int, rooms: List[Any]) -> None:
+        self._answer(request, [RoomInfo._make([*room[:6], dict(room[6])]) for room in rooms])
 
-    def _on_schema(self, request: int | None, wrong: str | None) -> None:
+    def _on_schema(self, request: int | None, wrong: str | None, data: bytes) -> None:
         if request is not None:
-            self._answer(request, None if wrong is None else ValueError(wrong))
+            self._answer(request, data if wrong is None else ValueError(wrong))
 
-    def _on_subscribed(self, number, epoch, offset, recovered, missed, members) -> None:
+    def _on_subscribed(
+        self,
+        number: int,
+        position: tuple[int, int],
+        recovered: bool,
+        missed: int,
+        members: int,
+        has_bytes: bool,
+    ) -> None:
         if number in self._subscriptions:
-            self._subscriptions[number]._subscribed(recovered, missed, members)
+            subscription = self._subscriptions[number]
+            self._kinds[subscription.channel] = has_bytes
+            subscription._subscribed(Position(*position), recovered, missed, members)
 
     def _on_unsubscribed(self, number: int, code: str, text: str) -> None:
         subscription = self._subscriptions.pop(number, None)
         if subscription is not None:
             subscription._end(Refused(code, text))
 
-    def _on_publication(self, number, offset, user, is_bytes, data) -> None:
+    def _on_publication(
+        self, number: int, offset: int, user: str | None, is_bytes: bool, data: bytes
+    ) -> None:
         if number in self._subscriptions:
             publication = Publication(offset, user, load(data, is_bytes))
             self._subscriptions[number]._published(publication)
 
     def _on_publications_missed(self, number: int, publications: int) -> None:
         if number in self._subscriptions:
-            self._subscriptions[number].missed += publications
+            self._subscriptions[number]._missed(publications)
 
-    def _on_presence(self, number, sequence, joined, session, user, name) -> None:
+    def _on_presence(
+        self,
+        number: int,
+        sequence: int,
+        joined: bool,
+        session: int,
+        user: str | None,
+        name: str,
+    ) -> None:
         if number in self._subscriptions:
             presence = Presence(sequence, joined, Member(session, user, name))
             self._subscriptions[number]._present(presence)
@@ -455,17 +673,22 @@ class Client:
     def _on_published(self, request: int, offset: int) -> None:
         self._answer(request, offset)
 
-    def _on_members(self, request: int, sequence: int, count: int, members: list) -> None:
+    def _on_members(self, request: int, sequence: int, count: int, members: List[Any]) -> None:
         self._answer(request, Members(sequence, count, [Member(*member) for member in members]))
 
-    def _on_history(self, request: int, epoch: int, offset: int, publications: list) -> None:
+    def _on_history(
+        self, request: int, last: tuple[int, int], has_bytes: bool, publications: List[Any]
+    ) -> None:
+        if request in self._histories:
+            self._kinds[self._histories[request]] = has_bytes
         past = [
             Publication(offset, user, load(data, is_bytes))
             for offset, user, is_bytes, data in publications
         ]
-        self._answer(request, History(Position(epoch, offset), past))
+        self._answer(request, History(Position(*last), past))
 
     def _on_registered(self, request: int | None, is_new: bool, has_bytes: bool) -> None:
+        self._fleet_has_bytes = has_bytes
         device = self._registering.pop(request, None) if request is not None else None
         if device is not None:
             if self._device is not None:
@@ -487,7 +710,8 @@ class Client:
             command._answer(None, "the device is no longer registered")
 
     def _on_unconfirmed(self, sends: int) -> None:
-        log.warning("it is unknown whether %d messages were carried out", sends)
+        log.debug("it is unknown whether %d messages were carried out", sends)
+        self._unconfirmed += sends
 
     def _on_pong(self, nonce: int, round_trip: float) -> None:
         future = self._pings.pop(nonce, None)
@@ -499,38 +723,40 @@ class Client:
             self._rooms[number]._event(name, payload)
 
     def _on_missed(self, number: int, events: int) -> None:
-        log.warning("%d events of room %d were missed", events, number)
+        log.debug("%d events of room %d were missed", events, number)
         if number in self._rooms:
             for function in self._rooms[number]._missed:
                 call(function, events)
 
-    def _on_state(self, number: int, version: int, changes: list) -> None:
+    def _on_state(self, number: int, version: int, changes: List[Any]) -> None:
         if number in self._rooms:
             self._rooms[number]._update(version, changes)
 
     def _on_error(self, number: int | None, code: str, text: str) -> None:
-        log.warning("%s (%s)", text, code)
-        if number is None:
-            self._error = Refused(code, text)
-        elif number in self._rooms:
+        log.debug("%s (%s)", text, code)
+        refused = Refused(code, text)
+        if number in self._rooms:
             for function in self._rooms[number]._refused:
-                call(function, Refused(code, text))
-
-    def _on_retry_after(self, seconds: float) -> None:
-        self._wait = seconds
+                call(function, refused)
+        elif number is None and self.status == "connected":
+            for function in self._refused:
+                call(function, refused)
 
     def _on_goodbye(self, code: str, text: str) -> None:
         self._error = Refused(code, text)
 
     def _on_closed(self, why: str | None) -> None:
-        self._end(self._error or SessionEnded(why or "the session has ended"))
+        self._end(self._error or (SessionEnded(why, "connection_lost") if why else closed()))
 
     def _end(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
+        if self.ended is None:
+            self.ended = error
+        code = getattr(error, "code", None) or "connection_lost"
         rooms, self._rooms = self._rooms, {}
         for room in rooms.values():
-            room._end(Refused(None, str(error)))
+            room._end(Refused(code, getattr(error, "text", str(error))))
         for subscription in self._subscriptions.values():
             subscription._end(error)
         self._subscriptions.clear()
@@ -543,51 +769,102 @@ class Client:
                 future.set_exception(error)
                 future.exception()
         if self.status != "ended" and self._welcome.exception() is None:
-            self._status("ended")
+            self._status("ended", status.Ended(error, self._unconfirmed))
+        for feed in self._feeds:
+            feed.end()
+
+
+async def _in_time(doing: Awaitable[T], limit: float, what: str) -> T:
+    try:
+        return await asyncio.wait_for(doing, None if limit == float("inf") else limit)
+    except asyncio.TimeoutError:
+        raise TimeoutError(f"{what} in {limit:g} s") from None
 
 
 class connect:
     """Connect to a node: ``tcp://``, ``tls://``, ``ws://`` or ``wss://``.
 
     ``await connect(url)`` returns a :class:`Client`; ``async with connect(url) as client`` closes
-    it at the end. ``name`` is the player's display name, ``token`` (``bytes`` or ``str``) is for
-    the node's authenticator, ``ssl`` an ``ssl.SSLContext``, ``open_timeout`` in seconds.
+    it at the end. Times are in seconds.
 
-    Raises ``OSError``, ``TimeoutError``, and :class:`Refused` if the node refuses the session.
+    - ``name``: the player's display name.
+    - ``token``: for the node's authenticator: ``str``, ``bytes``, or a function that returns one,
+      which may be ``async``. It is called before each attempt to connect, as a token may have
+      expired by then; a plain function is called in a thread.
+    - ``ssl``: an ``ssl.SSLContext`` for ``tls`` and ``wss``.
+    - ``open_timeout`` (10): the limit of an attempt to connect, and of one to get a token.
+    - ``reconnect_for`` (60): for how long to try to restore a lost connection. With 0 the session
+      ends with the connection.
+    - ``backoff`` (0.1, 5): the wait before the first attempt to restore it, which doubles with each
+      attempt, and the longest. The client waits for a random part of it.
+
+    Raises ``OSError``, ``TimeoutError``, :class:`ConnectionFailed` if the server is not a node,
+    :class:`Refused` if the node refuses the session, and what the function for the token raises.
     """
 
     def __init__(
-        self, url: str, *, name: str = "", token: Any = b"", ssl: Any = None, open_timeout=10.0
+        self,
+        url: str,
+        *,
+        name: str = "",
+        token: Token = b"",
+        ssl: _ssl.SSLContext | None = None,
+        open_timeout: float | None = 10.0,
+        reconnect_for: float = 60.0,
+        backoff: tuple[float, float] = (0.1, 5.0),
     ) -> None:
         self._url = url
         self._name = name
-        self._token = token.encode() if isinstance(token, str) else bytes(token)
+        self._token = token
         self._ssl = ssl
-        self._timeout = open_timeout
+        self._timeout = float("inf") if open_timeout is None else open_timeout
+        self._settings: dict[str, Any] = {
+            "give_token": token if callable(token) else None,
+            "reconnect_for": reconnect_for,
+            "timeout": self._timeout,
+            "backoff": tuple(backoff),
+        }
 
     async def _connect(self) -> Client:
-        client = Client(self._url, self._name, self._token, self._ssl)
+        give, limit = self._settings["give_token"], self._timeout
+        token = token_bytes(self._token) if give is None else await given_token(give, limit)
+        client = Client(self._url, self._name, token, self._ssl, {**self._settings})
+        late = f"{self._url} did not answer"
         try:
-            reader = await asyncio.wait_for(client._open(), self._timeout)
-        except asyncio.TimeoutError:
-            raise TimeoutError(f"{self._url} did not answer in {self._timeout} s") from None
+            reader = await _in_time(client._open(), limit, late)
+        except _ssl.SSLCertVerificationError:
+            raise
+        except (_ssl.SSLError, ConnectionResetError) as error:
+            # Other errors of the system say what is wrong.
+            has_ended = isinstance(error, (_ssl.SSLEOFError, ConnectionResetError))
+            why = "the connection ended" if has_ended else str(error)
+            raise self._failed(f"TLS failed: {why}", True) from error
         client._task = client._loop.create_task(client._run(reader))
         try:
-            await asyncio.wait_for(asyncio.shield(client._welcome), self._timeout)
-        except asyncio.TimeoutError:
+            await _in_time(asyncio.shield(client._welcome), limit, late)
+        except SessionEnded as ended:
             await client.close()
-            raise TimeoutError(f"{self._url} did not answer in {self._timeout} s") from None
+            raise self._failed(str(ended)) from None
         except BaseException:
             await client.close()
             raise
         return client
 
-    def __await__(self):
+    def _failed(self, why: str, of_tls: bool = False) -> ConnectionFailed:
+        text = f"{self._url} did not answer as a Playfield node does: {why}"
+        scheme, rest = self._url.split("://", 1)
+        if of_tls:
+            text += f"; without TLS it is {'tcp' if scheme == 'tls' else 'ws'}://{rest}"
+        elif scheme in ("tcp", "ws"):
+            text += f"; with TLS it is {'tls' if scheme == 'tcp' else 'wss'}://{rest}"
+        return ConnectionFailed(text)
+
+    def __await__(self) -> Generator[Any, None, Client]:
         return self._connect().__await__()
 
     async def __aenter__(self) -> Client:
         self._client = await self._connect()
         return self._client
 
-    async def __aexit__(self, kind, value, traceback) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._client.close()

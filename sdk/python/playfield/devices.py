@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._feed import Feed
-from ._values import log, payload
+from ._values import log
 
 if TYPE_CHECKING:
     from .client import Client
@@ -15,14 +15,20 @@ if TYPE_CHECKING:
 __all__ = ["Command", "Device"]
 
 
+R = TypeVar("R")
+
+
 class Command:
-    """A command to this device."""
+    """A command to this device. Its attributes:
+
+    - ``payload`` (``Any``): what is to be done: a JSON value or ``bytes``, as the fleet's settings say.
+    - ``wants_answer`` (``bool``): whether someone waits for the answer.
+    """
 
     def __init__(self, client: Client, number: int | None, value: Any) -> None:
         self._client = client
         self._session = client.session
         self._number = number
-        #: What is to be done: a JSON value or ``bytes``, as the fleet's settings say.
         self.payload = value
 
     @property
@@ -42,7 +48,7 @@ class Command:
         await self._client._flush()
 
     def _answer(self, value: Any, why: str | None) -> None:
-        data, is_bytes = (b"", False) if why is not None else payload(value)
+        data, is_bytes = (b"", False) if why is not None else self._client._report(value)
         number, self._number = self._number, None
         if number is not None and self._session == self._client.session:
             self._client._core.answer(number, data, is_bytes, why)
@@ -56,33 +62,40 @@ class Device:
 
     ``async for command in device`` takes the commands one by one, or :meth:`on_command` has a
     function answer them. Past 1,024 that wait, the oldest is refused. It ends if another call to
-    ``register`` replaces it.
+    ``register`` replaces it. Its attributes:
+
+    - ``id`` (``str``): the device's id.
+    - ``is_new`` (``bool``): whether no device was registered under the id before.
     """
 
     def __init__(self, client: Client, device_id: str) -> None:
         self._client = client
         self._feed = Feed(lambda command: command._answer(None, "too many commands wait"))
-        self._function: Callable | None = None
+        self._function: Callable[..., Any] | None = None
         self.id = device_id
-        #: Whether no device was registered under the id before.
         self.is_new = False
 
-    def on_command(self, function: Callable[[Any], Any]) -> Callable:
+    def on_command(self, function: Callable[[Any], R]) -> Callable[[Any], R]:
         """Answer each command by what ``function(payload)`` returns; a coroutine is awaited. An
         exception refuses the command with its text."""
+        if not callable(function):
+            raise TypeError(f"on_command takes a function, not {function!r}")
         self._function = function
         return function
 
     async def report(self, report: Any) -> Any:
-        """Send a report, and return the fleet's reply. Raises :class:`Refused`."""
+        """Send a report, a JSON value or ``bytes`` as the fleet's settings say, and return the fleet's
+        reply. Raises :class:`SchemaError` before anything is sent if it is of the other kind, and
+        :class:`Refused`."""
         client = self._client
-        return await client._ask(client._core.report(*payload(report), True))
+        return await client._ask(client._live().report(*client._report(report), True))
 
     async def report_unconfirmed(self, report: Any) -> None:
         """Send a report without a reply."""
-        await self._client._ready()
-        self._client._core.report(*payload(report), False)
-        await self._client._flush()
+        client, data = self._client, self._client._report(report)
+        await client._ready()
+        client._live().report(*data, False)
+        await client._flush()
 
     def __aiter__(self) -> Feed:
         return self._feed
@@ -98,15 +111,19 @@ class Device:
             else:
                 command._answer(value, None)
         except Exception as error:
-            log.exception("a command to the device %s failed", self.id)
-            command._answer(None, str(error) or type(error).__name__)
+            command._answer(None, self._why(error))
 
     async def _answer_later(self, command: Command, value: Any) -> None:
         try:
             await command.answer(await value)
         except Exception as error:
-            log.exception("a command to the device %s failed", self.id)
-            await command.refuse(str(error) or type(error).__name__)
+            await command.refuse(self._why(error))
+
+    def _why(self, error: Exception) -> str:
+        """An exception is the answer to the sender of the command; here it is logged as a line."""
+        log.warning("a command to the device %s was refused: %r", self.id, error)
+        log.debug("it was refused by this exception", exc_info=error)
+        return str(error) or type(error).__name__
 
     def _end(self, why: Exception | None) -> None:
         self._feed.end(why)

@@ -3,63 +3,92 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import json
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-from ._errors import Refused
+from ._callbacks import plain_function, plain_result, without
+from ._errors import Refused, SchemaError
 from ._feed import WAITING_MAX, Feed
-from ._values import View, call, dump, load, matches, view
+from ._names import class_name, is_dataclass
+from ._shape import check_pattern, known
+from ._values import call, load, made, matches
+from ._values import message as encoded
+from ._view import View, view
 
 if TYPE_CHECKING:
     from .client import Client
 
 __all__ = ["Room", "RoomInfo"]
 
+R = TypeVar("R")
+T = TypeVar("T")
+
 
 class RoomInfo(NamedTuple):
-    """A room in a list of rooms."""
+    """A room in a list of rooms.
+
+    - ``id`` (``str``): the room's id.
+    - ``type`` (``str``): its type.
+    - ``key`` (``str | None``): its key; ``None`` without one.
+    - ``players`` (``int``): how many players are in it.
+    - ``capacity`` (``int``): the most players.
+    - ``locked`` (``bool``): whether it takes no more players.
+    - ``metadata`` (``dict[str, str]``): what the room says about itself.
+    """
 
     id: str
     type: str
     key: str | None
     players: int
-    #: The most players.
     capacity: int
-    #: Whether it takes no more players.
     locked: bool
-    #: What the room says about itself.
     metadata: dict[str, str]
 
 
 class Room:
-    """A room that this client is in. ``repr`` shows its state."""
+    """A room that this client is in. ``repr`` shows its state. Its attributes:
 
-    def __init__(self, client: Client, number: int, room_id: str, room_type: str, key, player: int):
+    - ``id`` (``str``): the room's id.
+    - ``type`` (``str``): its type.
+    - ``key`` (``str | None``): its key; ``None`` without one.
+    - ``player`` (``int``): the number of the player that this client is.
+    - ``version`` (``int``): the version of the copy of the state.
+    - ``state`` (:class:`View`): the copy of the state, as of the last sync.
+    - ``left`` (``Refused | None``): why this client is no longer in the room, with a ``code``; ``None``
+      while it is.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        number: int,
+        room_id: str,
+        room_type: str,
+        key: str | None,
+        player: int,
+    ) -> None:
         self._client = client
         self._number = number
-        #: The room's id, type and key (``None`` without one).
         self.id = room_id
         self.type = room_type
         self.key = key
-        #: The number of the player that this client is.
         self.player = player
-        #: The version of the copy.
         self.version = 0
-        #: Why this client is no longer in the room; ``None`` while it is.
         self.left: Refused | None = None
         self._state: Any = None
+        self._schema: Any = None
         self._read_version = -1
-        self._events: dict[str | None, list[Callable]] = {}
-        self._missed: list[Callable] = []
-        self._refused: list[Callable] = []
+        # Each function with the one that makes its argument.
+        self._events: dict[str | None, list[tuple[Callable[..., Any], Callable[..., Any]]]] = {}
+        self._missed: list[Callable[..., Any]] = []
+        self._refused: list[Callable[..., Any]] = []
+        self._lefts: list[Callable[..., Any]] = []
         self._feeds: list[Feed] = []
         # What came before anyone listened; ``None`` once someone does.
-        self._early: deque | None = deque(maxlen=WAITING_MAX)
-        self._changes: list[tuple[list[str], Callable]] = []
-        self._waiters: list[asyncio.Future] = []
+        self._early: deque[Any] | None = deque(maxlen=WAITING_MAX)
+        self._changes: list[tuple[list[str], Callable[..., Any]]] = []
+        self._waiters: list[asyncio.Future[Any]] = []
         self._has_state = client._loop.create_future()
 
     @property
@@ -67,16 +96,39 @@ class Room:
         """The copy of the state, as of the last sync: ``room.state.players["7"].name``."""
         version = self.version
         if self._read_version != version and self.left is None:
-            text = self._client._core.state(self._number)
-            if text is not None:
-                self._state, self._read_version = json.loads(text), version
-        return view(self._state)
+            state = self._client._core.state(self._number)
+            if state is not None:
+                self._state, self._read_version = state, version
+        of: View = view(self._state, self._client._shapes.get(self.type))
+        return of
 
-    def on(self, event: str | None, function: Callable) -> Callable:
+    @overload
+    def on(self, event: type[T], function: Callable[[T], R]) -> Callable[[T], R]: ...
+
+    @overload
+    def on(self, event: str, function: Callable[[Any], R]) -> Callable[[Any], R]: ...
+
+    @overload
+    def on(self, event: None, function: Callable[[str, Any], R]) -> Callable[[str, Any], R]: ...
+
+    def on(self, event: str | type[Any] | None, function: Callable[..., Any]) -> Callable[..., Any]:
         """Call ``function(payload)`` for each event of this name, or ``function(name, payload)``
-        for each event if the name is ``None``. Whoever listens first gets what came before, the
-        last 1,024 events."""
-        self._events.setdefault(event, []).append(function)
+        for each event if the name is ``None``. A dataclass stands for the event of its name, and is
+        made of the payload. Whoever listens first gets what came before, the last 1,024 events.
+
+        Raises :class:`SchemaError` if the room has no such event, as far as the schema is known, and
+        ``TypeError`` for an ``async`` function. :meth:`off` removes the function."""
+        plain_function(function, "the function given to on")
+        if isinstance(event, type):
+            kind, event = event, class_name(event)
+
+            def heard(payload: Any) -> Any:
+                return function(made(kind, payload))
+
+        else:
+            heard = function
+        self._check_event(event)
+        self._events.setdefault(event, []).append((function, heard))
         self._listen()
         return function
 
@@ -96,30 +148,67 @@ class Room:
             feed.end(self.left)
         return feed
 
-    def on_missed(self, function: Callable[[int], Any]) -> Callable:
+    def on_missed(self, function: Callable[[int], R]) -> Callable[[int], R]:
         """Call ``function(events)``, before the next event, if so many were missed: more happened
         while the connection was lost than the node keeps."""
-        self._missed.append(function)
+        self._missed.append(plain_function(function, "the function given to on_missed"))
         return function
 
-    def on_refused(self, function: Callable[[Refused], Any]) -> Callable:
+    def on_refused(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
         """Call ``function(refused)`` whenever a message of :meth:`send` was refused."""
-        self._refused.append(function)
+        self._refused.append(plain_function(function, "the function given to on_refused"))
         return function
 
-    def on_change(self, pattern: str, function: Callable) -> Callable:
+    def on_left(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
+        """Call ``function(why)`` once this client is no longer in the room: the room has closed, has
+        removed this client or was left, or the session has ended. ``why`` is :attr:`left`, whose
+        ``code`` is such as ``kicked``. If this has happened already, it is called soon."""
+        self._lefts.append(plain_function(function, "the function given to on_left"))
+        if self.left is not None:
+            self._client._loop.call_soon(self._tell_left)
+        return function
+
+    def on_change(
+        self,
+        pattern: str,
+        function: Callable[[tuple[Any, ...], Any, Any], R],
+    ) -> Callable[[tuple[Any, ...], Any, Any], R]:
         """Call ``function(path, old, new)`` whenever a place of the state changes.
 
         ``pattern`` is a path such as ``players.*.won``, with ``*`` for any one step and ``**`` at
         the end for any rest. ``path`` is a tuple; ``old`` or ``new`` is ``None`` where there is
-        no value.
+        no value. A value that is new fires as a whole: ``members.*`` hears of a new member,
+        ``members.*.name`` of a name that changes later, ``members.**`` of both.
+
+        Raises :class:`SchemaError` if no change can have such a path, as far as the schema is known.
         """
+        plain_function(function, "the function given to on_change")
+        if (shape := self._client._shapes.get(self.type)) is not None:
+            check_pattern(shape, pattern)
         self._changes.append((pattern.split("."), function))
         if self.left is None:
             self._client._core.watch(self._number)
         return function
 
-    async def request(self, message: Any, fields: Any = None, *, reply: type | None = None) -> Any:
+    def off(self, function: Callable[..., Any]) -> None:
+        """Call this function no more: it was given to :meth:`on`, :meth:`on_change`,
+        :meth:`on_left`, :meth:`on_missed` or :meth:`on_refused`. Does nothing if it was not."""
+        for name, functions in self._events.items():
+            self._events[name] = [pair for pair in functions if pair[0] != function]
+        self._changes = [pair for pair in self._changes if pair[1] != function]
+        self._missed = without(self._missed, function)
+        self._refused = without(self._refused, function)
+        self._lefts = without(self._lefts, function)
+
+    @overload
+    async def request(self, message: Any, fields: Any = None, *, reply: None = None) -> Any: ...
+
+    @overload
+    async def request(self, message: Any, fields: Any = None, *, reply: type[T]) -> T: ...
+
+    async def request(
+        self, message: Any, fields: Any = None, *, reply: type[Any] | None = None
+    ) -> Any:
         """Send a message and return the room's reply.
 
         ``request("Play", {"place": 2})`` names the message; ``request(Play(place=2))`` takes the
@@ -131,8 +220,12 @@ class Room:
         name, payload = _named(message, fields)
         await self._client._ready()
         core = self._client._core
-        answer = await self._client._ask(core.request(self._current(), name, payload))
-        return answer if reply is None else _made(reply, answer)
+
+        def read(data: bytes) -> Any:
+            return load(data) if self._schema is None else self._schema.reply(name, data)
+
+        answer = await self._client._ask(core.request(self._current(), name, payload), read)
+        return answer if reply is None else made(reply, answer)
 
     async def send(self, message: Any, fields: Any = None) -> None:
         """Send a message that needs no reply. Its arguments are those of :meth:`request`. It waits
@@ -151,8 +244,10 @@ class Room:
         await future
 
     async def until(self, condition: Callable[[View], Any]) -> Any:
-        """Wait until ``condition(state)`` is true, and return what it returned."""
-        while not (result := condition(self.state)):
+        """Wait until ``condition(state)`` is true, and return what it returned. Raises
+        :class:`Refused` if this client is no longer in the room before it is."""
+        plain_function(condition, "the condition")
+        while not (result := plain_result(condition(self.state), "the condition")):
             await self.changed()
         return result
 
@@ -161,12 +256,20 @@ class Room:
         if self.left is None:
             await self._client._ask(self._client._core.leave(self._number))
 
+    def _check_event(self, name: str | None) -> None:
+        names = self._client._event_names.get(self.type)
+        if name is None or names is None or self._schema is None or name in names:
+            return
+        raise SchemaError(f'the room has no event "{name}"; it has {known(name, names)}')
+
     def _current(self) -> int:
+        if self._client.ended is not None:
+            raise self._client.ended.with_traceback(None)
         if self.left is not None:
-            raise self.left
+            raise self.left.with_traceback(None)
         return self._number
 
-    def _update(self, version: int, changes: list) -> None:
+    def _update(self, version: int, changes: list[Any]) -> None:
         self.version = version
         if not self._has_state.done():
             self._has_state.set_result(None)
@@ -177,8 +280,7 @@ class Room:
         for path, _, old, new in changes:
             for pattern, function in self._changes:
                 if matches(pattern, path):
-                    values = [None if text is None else json.loads(text) for text in (old, new)]
-                    call(function, tuple(path), *values)
+                    call(function, tuple(path), old, new)
 
     def _listen(self) -> None:
         """Someone listens: what came before follows, when others have had time to begin, too."""
@@ -187,19 +289,20 @@ class Room:
 
     def _release(self) -> None:
         early, self._early = self._early, None
-        for name, value in early or ():
-            self._deliver(name, value)
+        for name, payload in early or ():
+            self._deliver(name, payload)
 
     def _event(self, name: str, payload: bytes) -> None:
         if self._early is None:
-            self._deliver(name, load(payload))
+            self._deliver(name, payload)
         else:
-            self._early.append((name, load(payload)))
+            self._early.append((name, payload))
 
-    def _deliver(self, name: str, value: Any) -> None:
-        for function in self._events.get(name, ()):
-            call(function, value)
-        for function in self._events.get(None, ()):
+    def _deliver(self, name: str, payload: bytes) -> None:
+        value = load(payload) if self._schema is None else self._schema.event(name, payload)
+        for _, heard in self._events.get(name, ()):
+            call(heard, value)
+        for _, function in self._events.get(None, ()):
             call(function, name, value)
         for feed in self._feeds:
             feed.put((name, value))
@@ -215,24 +318,24 @@ class Room:
                 future.exception()
         for feed in self._feeds:
             feed.end(why)
+        self._tell_left()
+
+    def _tell_left(self) -> None:
+        functions, self._lefts = self._lefts, []
+        for function in functions:
+            call(function, self.left)
 
     def __repr__(self) -> str:
-        return f"<Room {self.type} {self.id} {self.state!r}>"
+        left = "" if self.left is None else f" left: {self.left.code}"
+        return f"<Room {self.type} {self.id}{left} {self.state!r}>"
 
 
 def _named(message: Any, fields: Any) -> tuple[str, bytes]:
     """The name of a message, and its JSON."""
     if isinstance(message, str):
-        return message, dump(fields)
-    if dataclasses.is_dataclass(message) and not isinstance(message, type):
+        return message, encoded(fields)
+    if is_dataclass(message):
         if fields is not None:
             raise TypeError("a dataclass is the whole message; it takes no fields beside it")
-        return type(message).__name__, dump(message)
+        return class_name(type(message)), encoded(message)
     raise TypeError(f"a message is a name and its fields, or a dataclass, not {message!r}")
-
-
-def _made(kind: type, value: Any) -> Any:
-    if isinstance(value, dict) and dataclasses.is_dataclass(kind):
-        known = {field.name for field in dataclasses.fields(kind)}
-        return kind(**{name: part for name, part in value.items() if name in known})
-    return kind(value)

@@ -21,17 +21,33 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from ssl import SSLContext
+from typing import Any, List, Type, TypeVar, overload
 
 from . import channels, client, devices, room
-from ._errors import Refused
+from ._callbacks import plain_function
+from ._errors import PlayfieldError, Refused, closed
 from ._feed import Feed
-from ._values import View
-from .channels import History, Members, Position, Presence, Publication
+from ._token import Token
+from ._view import View
+from .channels import History, Members, Position, Presence, Publication, Subscribed
 from .room import RoomInfo
 
-__all__ = ["Client", "Command", "Device", "Events", "Room", "Subscription", "connect"]
+__all__ = [
+    "ChannelEvents",
+    "Client",
+    "Command",
+    "Device",
+    "Events",
+    "Room",
+    "Statuses",
+    "Subscription",
+    "connect",
+]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class _Thread:
@@ -40,6 +56,11 @@ class _Thread:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._process = os.getpid()
+        # What is handed over before the loop is to stop is done. A signal handler may come between.
+        self._lock = threading.RLock()
+        self._is_stopping = False
+        #: The client that is in it.
+        self.client: client.Client | None = None
         # A daemon: a program that ends without closing its clients ends at once.
         self._thread = threading.Thread(target=self._run, name="playfield", daemon=True)
         self._thread.start()
@@ -48,19 +69,27 @@ class _Thread:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    def call(self, coroutine: Any, timeout: float | None = None) -> Any:
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing is done any more."""
+        return self._is_stopping or not self._thread.is_alive()
+
+    def call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Runs a coroutine in the thread, and waits for its result."""
-        why = None
+        why: Exception | None = None
         if self._process != os.getpid():
-            why = "this process was forked from the client's: connect again here"
+            why = RuntimeError("this process was forked from the client's: connect again here")
         elif threading.current_thread() is self._thread:
-            why = "a function that the client calls can't wait for the client"
-        elif self._loop.is_closed() or not self._thread.is_alive():
-            why = "the client is closed"
+            why = RuntimeError("a function that the client calls can't wait for the client")
+        else:
+            with self._lock:
+                if self.is_stopped:
+                    why = self._closed()
+                else:
+                    future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         if why is not None:
             coroutine.close()
-            raise RuntimeError(why)
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            raise why
         try:
             return future.result(timeout)
         except concurrent.futures.TimeoutError:
@@ -69,25 +98,44 @@ class _Thread:
                 raise
             future.cancel()
             raise TimeoutError(f"it took longer than {timeout} s") from None
+        except concurrent.futures.CancelledError:
+            raise self._closed() from None
         except BaseException:
             future.cancel()
             raise
 
-    def run(self, function: Callable, *arguments: Any) -> Any:
+    def _closed(self) -> Exception:
+        ended = self.client and self.client.ended
+        return ended.with_traceback(None) if ended else closed()
+
+    def run(self, function: Callable[..., T], *arguments: Any) -> T:
         """Calls a function in the thread: what is there belongs to it."""
         if threading.current_thread() is self._thread:
             return function(*arguments)
 
-        async def call() -> Any:
+        async def call() -> T:
             return function(*arguments)
 
         return self.call(call())
 
     def stop(self) -> None:
-        if self._process == os.getpid() and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
+        if self._process != os.getpid() or threading.current_thread() is self._thread:
+            return
+        with self._lock:
+            is_first, self._is_stopping = not self.is_stopped, True
+            if is_first:
+                asyncio.run_coroutine_threadsafe(self._finish(), self._loop)
+        self._thread.join()
+        if is_first:
             self._loop.close()
+
+    async def _finish(self) -> None:
+        """Ends what other threads wait for."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self._loop.call_soon(self._loop.stop)
 
 
 class _Iterator:
@@ -100,7 +148,10 @@ class _Iterator:
     def next(self, timeout: float | None = None) -> Any:
         """Wait for the next one, for at most ``timeout`` seconds. Raises ``TimeoutError``, and
         ``StopIteration`` at the end."""
-        item = self._thread.call(_next(self._feed), timeout)
+        if self._thread.is_stopped:
+            item = _taken(self._feed)
+        else:
+            item = self._thread.call(_next(self._feed), timeout)
         if item is _END:
             raise StopIteration
         return self._wrap(item)
@@ -116,11 +167,18 @@ class _Iterator:
 
     @property
     def dropped(self) -> int:
-        """How many were dropped because too many waited."""
+        """``int``: how many were dropped because too many waited."""
         return self._feed.dropped
 
 
 _END = object()
+
+
+def _taken(feed: Feed) -> Any:
+    try:
+        return feed.take()
+    except StopAsyncIteration:
+        return _END
 
 
 async def _next(feed: Feed) -> Any:
@@ -131,6 +189,14 @@ async def _next(feed: Feed) -> Any:
 
 class Events(_Iterator):
     """The events of a room: ``for name, payload in room.events()``."""
+
+
+class ChannelEvents(_Iterator):
+    """What happens in a channel: ``for event in subscription.events()``."""
+
+
+class Statuses(_Iterator):
+    """What happens to the connection: ``for event in client.events()``."""
 
 
 class Room:
@@ -146,69 +212,112 @@ class Room:
 
     @property
     def id(self) -> str:
-        """The room's id."""
+        """``str``: the room's id."""
         return self._room.id
 
     @property
     def type(self) -> str:
-        """The room's type."""
+        """``str``: the room's type."""
         return self._room.type
 
     @property
     def key(self) -> str | None:
-        """The room's key; ``None`` without one."""
+        """``str | None``: the room's key; ``None`` without one."""
         return self._room.key
 
     @property
     def player(self) -> int:
-        """The number of the player that this client is."""
+        """``int``: the number of the player that this client is."""
         return self._room.player
 
     @property
     def version(self) -> int:
-        """The version of the copy."""
+        """``int``: the version of the copy."""
         return self._room.version
 
     @property
-    def left(self) -> Exception | None:
-        """Why this client is no longer in the room; ``None`` while it is."""
+    def left(self) -> Refused | None:
+        """``Refused | None``: why this client is no longer in the room; ``None`` while it is."""
         return self._room.left
 
     @property
     def state(self) -> View:
-        """The copy of the state, as of the last sync."""
+        """``View``: the copy of the state, as of the last sync."""
         return self._room.state
 
-    def on(self, event: str | None, function: Callable) -> Callable:
+    @overload
+    def on(self, event: Type[T], function: Callable[[T], R]) -> Callable[[T], R]: ...
+
+    @overload
+    def on(self, event: str, function: Callable[[Any], R]) -> Callable[[Any], R]: ...
+
+    @overload
+    def on(self, event: None, function: Callable[[str, Any], R]) -> Callable[[str, Any], R]: ...
+
+    def on(self, event: str | Type[Any] | None, function: Callable[..., Any]) -> Callable[..., Any]:
         """Call ``function(payload)`` for each event of this name, or ``function(name, payload)``
-        for each event if the name is ``None``, in the client's thread."""
-        return self._thread.run(self._room.on, event, function)
+        for each event if the name is ``None``, in the client's thread. A dataclass stands for the
+        event of its name."""
+        self._thread.run(self._room.on, event, function)
+        return function
 
     def events(self) -> Events:
         """The events from now on: ``for name, payload in room.events()``."""
         return Events(self._thread, self._thread.run(self._room.events))
 
-    def on_missed(self, function: Callable[[int], Any]) -> Callable:
+    def on_missed(self, function: Callable[[int], R]) -> Callable[[int], R]:
         """Call ``function(events)``, before the next event, if so many were missed, in the client's
         thread."""
-        return self._thread.run(self._room.on_missed, function)
+        self._thread.run(self._room.on_missed, function)
+        return function
 
-    def on_refused(self, function: Callable[[Refused], Any]) -> Callable:
+    def on_refused(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
         """Call ``function(refused)`` whenever a message of :meth:`send` was refused, in the client's
         thread."""
-        return self._thread.run(self._room.on_refused, function)
+        self._thread.run(self._room.on_refused, function)
+        return function
 
-    def on_change(self, pattern: str, function: Callable) -> Callable:
+    def on_left(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
+        """Call ``function(why)``, in the client's thread, once this client is no longer in the room:
+        the room has closed, has removed this client or was left, or the session has ended."""
+        self._thread.run(self._room.on_left, function)
+        return function
+
+    def on_change(
+        self,
+        pattern: str,
+        function: Callable[[tuple[Any, ...], Any, Any], R],
+    ) -> Callable[[tuple[Any, ...], Any, Any], R]:
         """Call ``function(path, old, new)`` whenever a place of the state changes, in the client's
         thread."""
-        return self._thread.run(self._room.on_change, pattern, function)
+        self._thread.run(self._room.on_change, pattern, function)
+        return function
+
+    def off(self, function: Callable[..., Any]) -> None:
+        """Call this function no more. Does nothing if it was given to nothing here."""
+        self._thread.run(self._room.off, function)
+
+    @overload
+    def request(
+        self,
+        message: Any,
+        fields: Any = None,
+        *,
+        reply: None = None,
+        timeout: float | None = None,
+    ) -> Any: ...
+
+    @overload
+    def request(
+        self, message: Any, fields: Any = None, *, reply: Type[T], timeout: float | None = None
+    ) -> T: ...
 
     def request(
         self,
         message: Any,
         fields: Any = None,
         *,
-        reply: type | None = None,
+        reply: Type[Any] | None = None,
         timeout: float | None = None,
     ) -> Any:
         """Send a message and return the room's reply. A request that was sent may be carried out
@@ -225,7 +334,9 @@ class Room:
         self._thread.call(self._room.changed(), timeout)
 
     def until(self, condition: Callable[[View], Any], timeout: float | None = None) -> Any:
-        """Wait until ``condition(state)`` is true, and return what it returned."""
+        """Wait until ``condition(state)`` is true, and return what it returned. The condition is
+        called in the client's thread."""
+        plain_function(condition, "the condition")
         return self._thread.call(self._room.until(condition), timeout)
 
     def leave(self) -> None:
@@ -246,43 +357,72 @@ class Subscription(_Iterator):
 
     @property
     def channel(self) -> str:
-        """The channel's name."""
+        """``str``: the channel's name."""
         return self._subscription.channel
 
     @property
     def recovered(self) -> bool:
-        """Whether nothing was missed since the position it started from, or since the connection
-        was lost."""
+        """``bool``: whether nothing was missed since the position it started from, or since the
+        connection was lost."""
         return self._subscription.recovered
 
     @property
     def missed(self) -> int:
-        """How many publications were missed, as far as is known."""
+        """``int``: how many publications were missed, as far as is known."""
         return self._subscription.missed
 
     @property
     def members_count(self) -> int:
-        """How many sessions subscribed when the node answered; 0 if this client may not know."""
+        """``int``: how many sessions subscribed when the node answered; 0 if this client may not
+        know."""
         return self._subscription.members_count
 
     @property
     def ended(self) -> Exception | None:
-        """Why the subscription has ended."""
+        """``Exception | None``: why the subscription has ended."""
         return self._subscription.ended
 
     @property
     def position(self) -> Position | None:
-        """The place that was reached, to subscribe from later."""
+        """``Position | None``: the place that was reached, to subscribe from later."""
         return self._subscription.position
 
-    def on(self, function: Callable[[Publication], Any]) -> Callable:
+    def on(self, function: Callable[[Publication], R]) -> Callable[[Publication], R]:
         """Call ``function(publication)`` for each publication, in the client's thread. Then none
         waits to be iterated."""
-        return self._thread.run(self._subscription.on, function)
+        self._thread.run(self._subscription.on, function)
+        return function
 
-    def on_presence(self, function: Callable[[Presence], Any]) -> Callable:
+    def on_presence(self, function: Callable[[Presence], R]) -> Callable[[Presence], R]:
         """Call ``function(presence)`` whenever another session subscribes, or does no longer."""
-        return self._thread.run(self._subscription.on_presence, function)
+        self._thread.run(self._subscription.on_presence, function)
+        return function
+
+    def on_subscribed(self, function: Callable[[Subscribed], R]) -> Callable[[Subscribed], R]:
+        """Call ``function(subscribed)``, in the client's thread, whenever the subscription goes on
+        over a new connection."""
+        self._thread.run(self._subscription.on_subscribed, function)
+        return function
+
+    def on_missed(self, function: Callable[[int], R]) -> Callable[[int], R]:
+        """Call ``function(publications)``, in the client's thread, before the next publication, if
+        so many were missed."""
+        self._thread.run(self._subscription.on_missed, function)
+        return function
+
+    def on_unsubscribed(self, function: Callable[[Exception], R]) -> Callable[[Exception], R]:
+        """Call ``function(why)``, in the client's thread, if the subscription ends by itself."""
+        self._thread.run(self._subscription.on_unsubscribed, function)
+        return function
+
+    def off(self, function: Callable[..., Any]) -> None:
+        """Call this function no more. Does nothing if it was given to nothing here."""
+        self._thread.run(self._subscription.off, function)
+
+    def events(self) -> ChannelEvents:
+        """Everything that happens from now on, in its order: ``for event in
+        subscription.events()``."""
+        return ChannelEvents(self._thread, self._thread.run(self._subscription.events))
 
     def publish(self, payload: Any) -> int:
         """Publish to the channel. Returns the publication's offset."""
@@ -303,8 +443,8 @@ class Subscription(_Iterator):
     def __enter__(self) -> Subscription:
         return self
 
-    def __exit__(self, kind, value, traceback) -> None:
-        self._thread.call(self._subscription.__aexit__(kind, value, traceback))
+    def __exit__(self, *raised: object) -> None:
+        self._thread.call(self._subscription.__aexit__(*raised))
 
     def __repr__(self) -> str:
         return repr(self._subscription)
@@ -319,12 +459,12 @@ class Command:
 
     @property
     def payload(self) -> Any:
-        """What is to be done."""
+        """``Any``: what is to be done."""
         return self._command.payload
 
     @property
     def wants_answer(self) -> bool:
-        """Whether someone waits for the answer."""
+        """``bool``: whether someone waits for the answer."""
         return self._command.wants_answer
 
     def answer(self, value: Any = None) -> None:
@@ -352,17 +492,18 @@ class Device(_Iterator):
 
     @property
     def id(self) -> str:
-        """The device's id."""
+        """``str``: the device's id."""
         return self._device.id
 
     @property
     def is_new(self) -> bool:
-        """Whether no device was registered under the id before."""
+        """``bool``: whether no device was registered under the id before."""
         return self._device.is_new
 
-    def on_command(self, function: Callable[[Any], Any]) -> Callable:
+    def on_command(self, function: Callable[[Any], R]) -> Callable[[Any], R]:
         """Answer each command by what ``function(payload)`` returns, in the client's thread."""
-        return self._thread.run(self._device.on_command, function)
+        self._thread.run(self._device.on_command, function)
+        return function
 
     def report(self, report: Any, timeout: float | None = None) -> Any:
         """Send a report, and return the fleet's reply."""
@@ -382,23 +523,52 @@ class Client:
 
     def __init__(self, thread: _Thread, of: client.Client) -> None:
         self._thread = thread
-        self._client = of
+        self._client = thread.client = of
         of._on_statuses.append(self._status)
 
     @property
     def session(self) -> int:
-        """The session's number."""
+        """``int``: the session's number."""
         return self._client.session
 
     @property
     def status(self) -> str:
-        """``"connected"``, ``"lost"`` while the connection is being restored, or ``"ended"``."""
+        """``str``: ``"connected"``, ``"lost"`` while the connection is being restored, or
+        ``"ended"``."""
         return self._client.status
 
-    def on_status(self, function: Callable[[str], Any]) -> Callable:
+    def on_status(self, function: Callable[[str], R]) -> Callable[[str], R]:
         """Call ``function(status)`` whenever the status changes, in the client's thread: with
         ``"lost"``, ``"resumed"``, ``"new_session"`` or ``"ended"``."""
-        return self._thread.run(self._client.on_status, function)
+        self._thread.run(self._client.on_status, function)
+        return function
+
+    @property
+    def ended(self) -> Exception | None:
+        """``Exception | None``: why the session has ended; ``None`` while it lasts."""
+        return self._client.ended
+
+    def events(self) -> Statuses:
+        """What happens to the connection from now on, with details: ``for event in
+        client.events()``, where an event is a class of :mod:`playfield.status`."""
+        return Statuses(self._thread, self._thread.run(self._client.events))
+
+    def wait_for(self, status: str, timeout: float | None = None) -> None:
+        """Wait until :attr:`status` is ``"connected"``, ``"lost"`` or ``"ended"``; or until the next
+        ``"resumed"`` or ``"new_session"``. Raises what has ended the session, unless it waits for
+        that."""
+        if status != self.status:
+            self._thread.call(self._client.wait_for(status), timeout)
+
+    def on_refused(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
+        """Call ``function(refused)``, in the client's thread, whenever the node has refused what has
+        no answer and is about no room."""
+        self._thread.run(self._client.on_refused, function)
+        return function
+
+    def off(self, function: Callable[..., Any]) -> None:
+        """Call this function no more. Does nothing if it was given to nothing here."""
+        self._thread.run(self._client.off, function)
 
     def _status(self, status: str) -> None:
         # It may have been assigned instead.
@@ -406,12 +576,20 @@ class Client:
         if assigned is not None:
             assigned(status)
 
-    def join_or_create(self, room_type: str, options: Any = None, *, key=None) -> Room:
+    def join_or_create(
+        self, room_type: str, options: Any = None, *, key: str | None = None
+    ) -> Room:
         """Enter any room of a type that is not full, or the one with this key, or create it."""
         return self._enter(self._client.join_or_create(room_type, options, key=key))
 
     def create(
-        self, room_type: str, options: Any = None, *, key=None, private=False, code=False
+        self,
+        room_type: str,
+        options: Any = None,
+        *,
+        key: str | None = None,
+        private: bool = False,
+        code: bool = False,
     ) -> Room:
         """Create a room and enter it. With ``code``, the node picks a short key. A ``private`` room
         is in no list."""
@@ -429,9 +607,13 @@ class Client:
 
     def list(
         self, room_type: str | None = None, *, limit: int = 0, **metadata: str
-    ) -> list[RoomInfo]:
+    ) -> List[RoomInfo]:
         """The rooms of one type or of all, those with this metadata, and at most ``limit``."""
         return self._thread.call(self._client.list(room_type, limit=limit, **metadata))
+
+    def schema(self, room_type: str) -> dict[str, Any]:
+        """Ask for the schema of a type of rooms."""
+        return self._thread.call(self._client.schema(room_type))
 
     def subscribe(
         self, channel: str, *, since: Position | None = None, presence: bool = False
@@ -452,9 +634,7 @@ class Client:
         """Ask who subscribes to a channel."""
         return self._thread.call(self._client.members(channel))
 
-    def history(
-        self, channel: str, *, since: Position | None = None, limit: int = 0
-    ) -> History:
+    def history(self, channel: str, *, since: Position | None = None, limit: int = 0) -> History:
         """Ask for publications of a channel after ``since``."""
         return self._thread.call(self._client.history(channel, since=since, limit=limit))
 
@@ -475,19 +655,19 @@ class Client:
 
     def close(self) -> None:
         """Say goodbye, and end the session and its thread. Once closed, it does nothing."""
-        if self._thread._thread.is_alive():
+        if not self._thread.is_stopped:
             try:
                 self._thread.call(self._client.close())
             finally:
                 self._thread.stop()
 
-    def _enter(self, entering: Any) -> Room:
+    def _enter(self, entering: Coroutine[Any, Any, room.Room]) -> Room:
         return Room(self._thread, self._thread.call(entering))
 
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, kind, value, traceback) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -495,17 +675,31 @@ class Client:
 
 
 def connect(
-    url: str, *, name: str = "", token: Any = b"", ssl: Any = None, open_timeout=10.0
+    url: str,
+    *,
+    name: str = "",
+    token: Token = b"",
+    ssl: SSLContext | None = None,
+    open_timeout: float | None = 10.0,
+    reconnect_for: float = 60.0,
+    backoff: tuple[float, float] = (0.1, 5.0),
 ) -> Client:
     """Connect to a node: ``tcp://``, ``tls://``, ``ws://`` or ``wss://``. The client is a context
     manager that closes it.
 
-    The arguments and exceptions are those of :func:`playfield.connect`.
+    The settings and exceptions are those of :func:`playfield.connect`. A function that gives the
+    token is not called in the caller's thread.
     """
 
     async def open_() -> client.Client:
         return await client.connect(
-            url, name=name, token=token, ssl=ssl, open_timeout=open_timeout
+            url,
+            name=name,
+            token=token,
+            ssl=ssl,
+            open_timeout=open_timeout,
+            reconnect_for=reconnect_for,
+            backoff=backoff,
         )
 
     thread = _Thread()

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import threading
@@ -20,17 +21,18 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 @pytest.fixture(scope="session")
 def example():
-    """Starts an example as a node, once: ``example("cards")`` is its address."""
+    """Starts an example as a node, once for each number: ``example("cards")`` is its address.
+    ``example.stop("cards")`` ends it by a signal, and the next start is another process."""
     with contextlib.ExitStack() as stack:
-        addresses = {}
+        addresses, processes = {}, {}
 
         def stop(process):
             process.terminate()
             process.wait(20)
             process.stdout.close()
 
-        def start(name):
-            if name not in addresses:
+        def start(name, number=1):
+            if (name, number) not in addresses:
                 command = ["cargo", "run", "--quiet", "--package", "playfield-examples"]
                 process = subprocess.Popen(
                     [*command, "--bin", name, "--", "--listen=127.0.0.1:0"],
@@ -40,17 +42,100 @@ def example():
                     text=True,
                 )
                 stack.callback(stop, process)
+                processes[name, number] = process
                 line = process.stdout.readline()
                 assert line.startswith("listening on "), line
-                addresses[name] = line.split()[-1]
-            return addresses[name]
+                addresses[name, number] = line.split()[-1]
+            return addresses[name, number]
 
+        def stop_one(name, number=1, how=signal.SIGTERM):
+            del addresses[name, number]
+            processes.pop((name, number)).send_signal(how)
+
+        start.stop = stop_one
         yield start
+
+
+@pytest.fixture(scope="session")
+def controls():
+    """The URL of a scenario server."""
+    process = subprocess.Popen(
+        ["cargo", "run", "--quiet", "--package", "playfield-conformance"],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    url = process.stdout.readline().strip()
+    assert url.startswith("http://"), url
+    yield url
+    process.stdin.close()
+    process.wait(20)
+    process.stdout.close()
+
+
+class Gate:
+    """The way to a node, on a port of its own: ``address``. It can be cut, and lead elsewhere."""
+
+    async def open(self, target):
+        self.target, self.writers = target, set()
+        self.server = await asyncio.start_server(self._pass, "127.0.0.1", 0)
+        self.address = "127.0.0.1:%d" % self.server.sockets[0].getsockname()[1]
+        return self
+
+    def cut(self):
+        """Ends all connections, and accepts no other until ``target`` is set again."""
+        self.target = None
+        for writer in self.writers:
+            writer.transport.abort()
+
+    async def _pass(self, reader, writer):
+        if self.target is None:
+            writer.transport.abort()
+            return
+        host, port = self.target.split(":")
+        try:
+            ahead, to = await asyncio.open_connection(host, int(port))
+        except OSError:
+            # The node has ended.
+            writer.transport.abort()
+            return
+        self.writers |= {writer, to}
+        await asyncio.gather(self._pump(reader, to), self._pump(ahead, writer))
+        self.writers -= {writer, to}
+
+    @staticmethod
+    async def _pump(reader, writer):
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def close(self):
+        self.cut()
+        self.server.close()
+        await self.server.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def gate(target):
+    """A :class:`Gate` to an address."""
+    opened = await Gate().open(target)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+#: They are kept, so that no other gets the same ``id``.
+_RUNS = []
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request):
-    """Runs a coroutine on one event loop and on the other."""
+    """Runs a coroutine on one event loop and on the other. Its ``id`` is another one in each test, for
+    names of what the tests share a node for."""
 
     def run(coroutine):
         async def limited():
@@ -58,12 +143,20 @@ def run(request):
 
         factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
         loop = factory()
+        task = loop.create_task(limited())
         try:
-            return loop.run_until_complete(limited())
+            return loop.run_until_complete(task)
+        except (KeyboardInterrupt, SystemExit):
+            # As `asyncio.run` does.
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                loop.run_until_complete(task)
+            raise
         finally:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
+    _RUNS.append(run)
     return run
 
 
@@ -111,6 +204,52 @@ def server():
             stack.callback(lambda: loop.call(close()))
             scheme = "wss" if options.get("ssl") else "ws"
             return f"{scheme}://localhost:{server.sockets[0].getsockname()[1]}/"
+
+        yield start
+
+
+@pytest.fixture
+def proxy():
+    """Starts HTTP proxies, with TLS if there is a context: ``proxy(context)`` is a URL.
+
+    A proxy reads and writes at the same time. One with two threads at an ``ssl.SSLSocket`` ended
+    some connections early; an event loop does it in one thread.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def start(context=None):
+            loop = _Loop()
+            stack.callback(loop.stop)
+            writers, ends = [], []
+
+            async def connect(reader, writer):
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert head.startswith(b"CONNECT localhost:"), head
+                port = int(head.split()[1].rpartition(b":")[2])
+                ahead, to = await asyncio.open_connection("127.0.0.1", port)
+                writers.extend([writer, to])
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                passing = asyncio.gather(Gate._pump(reader, to), Gate._pump(ahead, writer))
+                ends.append(passing)
+                await passing
+
+            async def open_():
+                return await asyncio.start_server(connect, "127.0.0.1", 0, ssl=context)
+
+            async def close():
+                server.close()
+                await server.wait_closed()
+                for writer in writers:
+                    writer.transport.abort()
+                await asyncio.gather(*ends)
+                for writer in writers:
+                    with contextlib.suppress(OSError):
+                        await writer.wait_closed()
+
+            server = loop.call(open_())
+            stack.callback(lambda: loop.call(close()))
+            scheme = "https" if context else "http"
+            return f"{scheme}://localhost:{server.sockets[0].getsockname()[1]}"
 
         yield start
 

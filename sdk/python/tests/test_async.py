@@ -4,6 +4,7 @@ import asyncio
 import queue
 import random
 import socket
+import threading
 
 import pytest
 import websockets
@@ -13,8 +14,12 @@ from playfield.websocket import (
     ConcurrencyError,
     ConnectionClosedError,
     ConnectionClosedOK,
+    InvalidHandshake,
+    InvalidHeader,
+    InvalidHeaderValue,
     InvalidMessage,
     InvalidStatus,
+    InvalidUpgrade,
     InvalidURI,
     PayloadTooBig,
     ProtocolError,
@@ -124,6 +129,61 @@ def test_a_canceled_recv_loses_no_message(run, server):
                 await asyncio.wait_for(connection.recv(), 0.01)
             await connection.send("after")
             assert await connection.recv() == "after"
+
+    run(main(server()))
+
+
+def test_a_canceled_iteration_loses_no_message(run, server):
+    async def main(url):
+        chance = random.Random(4)
+        async with connect(url, max_queue=4) as connection:
+            total, got = 300, []
+
+            async def send():
+                for number in range(total):
+                    await connection.send(str(number))
+                    await asyncio.sleep(chance.choice([0, 0, 0.0005]))
+
+            async def take():
+                async for message in connection:
+                    got.append(message)
+                    if chance.random() < 0.1:
+                        break
+                    if chance.random() < 0.3:
+                        await asyncio.sleep(0)
+
+            sender = asyncio.create_task(send())
+            while len(got) < total:
+                task = asyncio.ensure_future(take())
+                for _ in range(chance.randrange(6)):
+                    await asyncio.sleep(0)
+                if chance.random() < 0.5 or len(got) == total:
+                    task.cancel()
+                await asyncio.wait([task], timeout=0.1)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            await sender
+            assert got == [str(number) for number in range(total)]
+
+    run(main(server()))
+
+
+def test_iteration_beside_another_receiver_is_refused(run, server):
+    async def main(url):
+        async with connect(url) as connection:
+            first = asyncio.ensure_future(connection.__aiter__().__anext__())
+            await asyncio.sleep(0)
+            with pytest.raises(ConcurrencyError):
+                async for _ in connection:
+                    pass
+            with pytest.raises(ConcurrencyError):
+                await connection.recv()
+            await connection.send(["a", "b"])
+            assert await first == "ab"
+        async with connect(url, on_message=print) as connection:
+            with pytest.raises(RuntimeError):
+                async for _ in connection:
+                    pass
 
     run(main(server()))
 
@@ -351,7 +411,11 @@ def test_handshakes(run, server, script):
     run(refused(answers(b""), InvalidMessage))
     run(refused(answers(b"SSH-2.0\r\n\r\n"), InvalidMessage))
     wrong = b"HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    run(refused(answers(wrong + b"Sec-WebSocket-Accept: x\r\n\r\n"), InvalidMessage))
+    run(refused(answers(wrong + b"Sec-WebSocket-Accept: x\r\n\r\n"), InvalidHeaderValue))
+    run(refused(answers(wrong + b"\r\n"), InvalidHeader))
+    run(refused(answers(b"HTTP/1.1 101 S\r\nUpgrade: h2c\r\n\r\n"), InvalidUpgrade))
+    asked = wrong + b"Sec-WebSocket-Protocol: z\r\nSec-WebSocket-Accept: x\r\n\r\n"
+    run(refused(answers(asked), InvalidHandshake))
 
 
 def test_a_server_that_does_not_answer(run, script):
@@ -435,8 +499,6 @@ def test_a_full_queue_stops_the_server(run, script):
 
 
 def test_send_waits_for_a_server_that_does_not_read(run, script):
-    import threading
-
     reads = threading.Event()
 
     def slow(sock):
@@ -643,3 +705,440 @@ def test_the_program_may_replace_host_and_origin(run, server):
             connect(url, additional_headers={"Host": "a\r\nb: c"})
 
     run(main(server()))
+
+
+@pytest.mark.parametrize("how", ["abort", "transport.close"])
+def test_an_abort_ends_the_recv_of_another_task(run, server, how):
+    async def main(url):
+        connection = await connect(url)
+        receiving = asyncio.create_task(connection.recv())
+        await asyncio.sleep(0)
+        (connection.abort if how == "abort" else connection.transport.close)()
+        with pytest.raises(ConnectionClosedError):
+            await receiving
+
+    run(main(server()))
+
+
+def test_a_send_inside_the_fragments_of_the_same_task_raises(run, server):
+    async def main(url):
+        for inner in ["inner", ["inner"]]:
+            async with connect(url) as connection:
+
+                async def parts():
+                    yield "a"
+                    await connection.send(inner)
+
+                with pytest.raises(ConcurrencyError):
+                    await connection.send(parts())
+
+            async with connect(url) as connection:
+
+                def parts_at_once():
+                    yield "a"
+                    connection.send(inner)
+
+                with pytest.raises(ConcurrencyError):
+                    await connection.send(parts_at_once())
+
+    run(main(server()))
+
+
+def test_messages_of_other_tasks_wait_for_the_last_fragment(run, server):
+    async def main(url):
+        async with connect(url) as connection:
+            begun, go = asyncio.Event(), asyncio.Event()
+
+            async def parts(first, last):
+                yield first
+                begun.set()
+                await go.wait()
+                yield last
+
+            first = asyncio.create_task(connection.send(parts("a", "b")))
+            await begun.wait()
+            second = asyncio.create_task(connection.send(parts("c", "d")))
+            third = asyncio.create_task(connection.send("e"))
+            connection.send("f")  # Not awaited.
+            await asyncio.sleep(0)
+            go.set()
+            await asyncio.gather(first, second, third)
+            got = [await connection.recv() for _ in range(4)]
+            assert got[0] == "ab" and sorted(got) == ["ab", "cd", "e", "f"]
+
+    run(main(server()))
+
+
+def frames(data):
+    """The opcodes and the payloads of a client's frames."""
+    found, place = [], 0
+    while place < len(data):
+        length = data[place + 1] & 0x7F
+        begin = place + 2
+        if length == 126:
+            length = int.from_bytes(data[begin : begin + 2], "big")
+            begin += 2
+        mask, payload = data[begin : begin + 4], data[begin + 4 : begin + 4 + length]
+        plain = bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
+        found.append((data[place] & 0x0F, plain))
+        place = begin + 4 + length
+    return found
+
+
+def test_pings_of_a_server_that_does_not_read_pile_up_nothing(run, script):
+    read, pings = threading.Event(), 10_000
+    got = queue.Queue()
+
+    def flood(sock):
+        upgrade(sock)
+        many = [b"\x89\x7d" + b"%0125d" % number for number in range(pings)]
+        for place in range(0, pings, 1000):
+            sock.sendall(b"".join(many[place : place + 1000]))
+        sock.sendall(b"\x81\x03all")
+        read.wait(20)
+        got.put(read_all(sock))
+
+    async def main(url):
+        sock = socket.create_connection(("127.0.0.1", int(url.rstrip("/").rsplit(":", 1)[1])))
+        # So that the kernel takes little of what the server does not read.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        connection = await connect(url, sock=sock, compression=None, close_timeout=0.2)
+        assert await connection.recv() == "all"
+        assert connection._ending[4] < 10_000
+        read.set()
+        # The answer to the last one leaves, too.
+        while connection._ending[4] > 0:
+            await asyncio.sleep(0.01)
+        await connection.close()
+
+    try:
+        run(main(script(flood)))
+    finally:
+        read.set()
+    pongs = [payload for opcode, payload in frames(got.get(timeout=20)) if opcode == 0x0A]
+    assert pongs == sorted(pongs) and pongs[0] == b"%0125d" % 0
+    assert pongs[-1] == b"%0125d" % (pings - 1)
+
+
+def test_a_send_that_was_lost_raises(run, script):
+    import struct
+
+    go = threading.Event()
+
+    def reset(sock):
+        upgrade(sock)
+        go.wait(20)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    async def main(url):
+        connection = await connect(url, compression=None)
+        sending = asyncio.create_task(connection.send(b"x" * 30_000_000))
+        await asyncio.sleep(0.05)
+        go.set()
+        with pytest.raises(ConnectionClosedError):
+            await sending
+        with pytest.raises(ConnectionClosedError):
+            await connection.send("x")
+
+    run(main(script(reset)))
+
+
+def test_a_send_that_waits_while_another_task_aborts_raises(run, script):
+    def deaf(sock):
+        upgrade(sock)
+        go.wait(20)
+
+    go = threading.Event()
+
+    async def main(url):
+        connection = await connect(url, compression=None)
+        sending = asyncio.create_task(connection.send(b"x" * 30_000_000))
+        await asyncio.sleep(0)
+        connection.abort()
+        with pytest.raises(ConnectionClosedError):
+            await sending
+
+    try:
+        run(main(script(deaf)))
+    finally:
+        go.set()
+
+
+def test_a_queue_of_no_message_gives_messages(run, server):
+    async def main(url):
+        async with connect(url, max_queue=0) as connection:
+            for number in range(3):
+                await connection.send(str(number))
+            assert [await connection.recv() for _ in range(3)] == ["0", "1", "2"]
+        with pytest.raises(ValueError):
+            connect(url, max_queue=-1)
+        async with connect(url, write_limit=None) as connection:
+            await connection.send("x")
+            assert await connection.recv() == "x"
+
+    run(main(server()))
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_program_passes_on_message(run, script, kind):
+    def two(sock):
+        upgrade(sock)
+        sock.recv(100)
+        sock.sendall(b"\x81\x01a\x81\x01b")
+        read_all(sock)
+
+    got = []
+
+    def take(message):
+        got.append(message)
+        if message == "a":
+            raise kind
+
+    async def main(url):
+        async with connect(url, on_message=take, close_timeout=0.1) as connection:
+            await connection.send("go")
+            await asyncio.sleep(20)
+
+    with pytest.raises(kind):
+        run(main(script(two)))
+    # While the loop ends its tasks, it goes on.
+    assert got == ["a", "b"]
+
+
+def test_a_callback_that_fails_is_reported_and_the_next_message_comes(run, server):
+    async def main(url):
+        reports, got, done = [], [], asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reports.append(context["exception"])
+        )
+
+        def take(message):
+            got.append(message)
+            if message == "a":
+                raise KeyError(message)
+            done.set()
+
+        async with connect(url, on_message=take) as connection:
+            for message in "ab":
+                await connection.send(message)
+            await done.wait()
+        assert got == ["a", "b"] and [type(report) for report in reports] == [KeyError]
+
+    run(main(server()))
+
+
+def test_hosts_and_ports_that_can_not_be(run):
+    async def main():
+        for uri in ["ws://x:0/", "ws://\u20ac..x/", "ws://" + "\u00fc" * 80 + "/", "ws://a b/"]:
+            with pytest.raises(InvalidURI):
+                await connect(uri)
+
+    run(main())
+
+
+def test_fragments_are_received_as_they_arrive(run, script):
+    go = threading.Event()
+
+    def parts(sock):
+        upgrade(sock)
+        sock.sendall(b"\x01\x02ab\x89\x01p\x00\x00\x00\x03c\xe2\x82")
+        go.wait(20)
+        sock.sendall(b"\x80\x03\xacde\x02\x01x\x80\x01y\x82\x01z\x01\x01q\x80\x01r")
+        read_all(sock)
+
+    async def main(url):
+        connection = await connect(url, close_timeout=0.1)
+        fragments = connection.recv_streaming()
+        assert [await fragments.__anext__() for _ in range(3)] == ["ab", "", "c"]
+        # The rest is for who has received the start.
+        others = [connection.recv(), connection.recv_streaming().__anext__()]
+        for other in [*others, connection.__aiter__().__anext__()]:
+            with pytest.raises(ConcurrencyError):
+                await other
+        go.set()
+        assert [fragment async for fragment in fragments] == ["\u20acde"]
+        assert [fragment async for fragment in connection.recv_streaming()] == [b"x", b"y"]
+        assert [fragment async for fragment in connection.recv_streaming()] == [b"z"]
+        assert await connection.recv() == "qr"
+        await connection.close()
+
+    try:
+        run(main(script(parts)))
+    finally:
+        go.set()
+
+
+def test_fragments_may_be_converted(run, script):
+    def parts(sock):
+        upgrade(sock)
+        sock.sendall(b"\x02\x02a\xe2\x80\x02\x82\xac" + b"\x01\x01a\x80\x01b" + b"\x82\x01\xff")
+        read_all(sock)
+
+    async def main(url):
+        connection = await connect(url, close_timeout=0.1)
+        assert [part async for part in connection.recv_streaming(decode=True)] == ["a", "\u20ac"]
+        assert [part async for part in connection.recv_streaming(decode=False)] == [b"a", b"b"]
+        with pytest.raises(ValueError):
+            [part async for part in connection.recv_streaming(decode=True)]
+        connection.abort()
+
+    run(main(script(parts)))
+
+
+def test_compressed_fragments_arrive_one_by_one(run, server):
+    parts = [f"part {number} ".encode() * 500 for number in range(4)]
+
+    async def main(url):
+        async with connect(url) as connection:
+            got = []
+            async for fragment in connection.recv_streaming():
+                got.append(fragment)
+                # The server sends the next one when it is told to.
+                await connection.send("next")
+            assert b"".join(got) == b"".join(parts) and len(got) >= 4
+
+    async def handler(connection):
+        async def each():
+            for part in parts:
+                yield part
+                await connection.recv()
+
+        await connection.send(each())
+        await connection.recv()
+
+    run(main(server(handler)))
+
+
+def test_more_fragments_than_the_queue_holds_are_one_message(run, script):
+    def parts(sock):
+        upgrade(sock)
+        sock.sendall(b"\x02\x01a" + b"\x00\x01b" * 50_000 + b"\x00\x00" * 50_000 + b"\x80\x01c")
+        sock.sendall(b"\x82\x01d")
+        read_all(sock)
+
+    async def main(url, streams):
+        connection = await connect(url, max_queue=2, close_timeout=0.1)
+        whole = b"a" + b"b" * 50_000 + b"c"
+        if streams:
+            assert b"".join([part async for part in connection.recv_streaming()]) == whole
+        else:
+            assert await connection.recv() == whole
+        assert await connection.recv() == b"d"
+        await connection.close()
+
+    for streams in [False, True]:
+        run(main(script(parts), streams))
+
+
+def test_a_slow_reader_of_fragments_stops_the_server(run, script):
+    sent, fragment = [], b"\x00\x7e\x40\x00" + b"x" * 0x4000
+
+    def flood(sock):
+        upgrade(sock)
+        sock.sendall(b"\x02\x00")
+        sock.settimeout(0.5)
+        try:
+            while len(sent) < 10_000:
+                sock.sendall(fragment)
+                sent.append(None)
+        except TimeoutError:
+            pass
+        sock.settimeout(20)
+        read_all(sock)
+
+    async def main(url):
+        connection = await connect(url, max_queue=4, max_size=None, close_timeout=0.2)
+        fragments = connection.recv_streaming()
+        assert await fragments.__anext__() == b""
+        while len(sent) == 0 or len(sent) != await asyncio.sleep(0.6, len(sent)):
+            pass
+        assert len(sent) < 10_000
+        for _ in range(len(sent) // 2):
+            assert len(await fragments.__anext__()) == 0x4000
+        connection.abort()
+
+    run(main(script(flood)))
+
+
+def test_a_message_that_ends_early_is_not_received(run, script):
+    def cut(sock):
+        upgrade(sock)
+        sock.sendall(b"\x02\x01a\x00\x01b")
+
+    async def main(url):
+        connection = await connect(url)
+        got = []
+        with pytest.raises(ConnectionClosedError):
+            async for part in connection.recv_streaming():
+                got.append(part)
+        assert got == [b"a", b"b"]
+        with pytest.raises(ConnectionClosedError):
+            await connection.recv()
+        connection = await connect(url)
+        with pytest.raises(ConnectionClosedError):
+            await connection.recv()
+
+    run(main(script(cut)))
+
+
+def test_large_messages_arrive_whole_however_they_are_cut(run, script):
+    chance = random.Random(5)
+    sizes = [0, 1, 65_535, 65_536, 131_072, 200_000, 262_144, 1 << 20, 3_000_001, 40]
+    messages = [chance.randbytes(size) for size in sizes * 2]
+
+    def send(sock):
+        upgrade(sock)
+        stream = bytearray()
+        for message in messages:
+            size = len(message)
+            stream += b"\x82"
+            if size < 126:
+                stream += bytes([size])
+            elif size < 65_536:
+                stream += b"\x7e" + size.to_bytes(2, "big")
+            else:
+                stream += b"\x7f" + size.to_bytes(8, "big")
+            stream += message
+        place = 0
+        while place < len(stream):
+            end = place + chance.choice([1, 9, 5_000, 70_000, 400_000, 2_000_000])
+            sock.sendall(stream[place:end])
+            place = end
+        read_all(sock)
+
+    async def main(url):
+        connection = await connect(url, max_size=None, max_queue=2, close_timeout=0.1)
+        for message in messages:
+            got = await connection.recv()
+            assert type(got) is bytes and got == message
+        await connection.close()
+
+    run(main(script(send)))
+
+
+def test_a_large_message_that_is_cut_short_ends_the_connection(run, script):
+    def cut(sock):
+        upgrade(sock)
+        sock.sendall(b"\x82\x7f" + (1 << 20).to_bytes(8, "big") + b"x" * 500_000)
+
+    async def main(url):
+        connection = await connect(url, max_size=None)
+        with pytest.raises(ConnectionClosedError):
+            await connection.recv()
+
+    run(main(script(cut)))
+
+
+def test_a_header_alone_reserves_little(run, script):
+    def claim(sock):
+        upgrade(sock)
+        sock.sendall(b"\x82\x7f" + (1 << 40).to_bytes(8, "big") + b"x" * 300_000)
+        read_all(sock)
+
+    async def main(url):
+        connection = await connect(url, max_size=None, close_timeout=0.1)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(connection.recv(), 0.2)
+        connection.abort()
+
+    run(main(script(claim)))

@@ -106,7 +106,7 @@ def test_what_the_node_refuses(run, node):
                 await here.publish("I may not")
             with pytest.raises(playfield.Refused):
                 await guest.subscribe("inbox:ann")
-            with pytest.raises(RuntimeError):
+            with pytest.raises(playfield.Refused, match="already"):
                 await guest.subscribe("talk:news")
             await one.publish("talk:news", "now")
             assert (await here.__aiter__().__anext__()).payload == "now"

@@ -7,6 +7,7 @@ import pytest
 from conftest import ROOT
 
 import playfield
+from playfield.channels import Subscription
 
 
 @pytest.fixture(scope="module")
@@ -76,16 +77,40 @@ def test_mistakes(run, node):
         with pytest.raises(OSError):
             await playfield.connect("tcp://127.0.0.1:9")
         client = await playfield.connect(f"tcp://{node}")
+        table, talk = await client.create("table"), Subscription(client, 1, "talk")
+        asked = asyncio.ensure_future(table.until(lambda state: False))
+        await asyncio.sleep(0)
         await client.close()
-        with pytest.raises((playfield.SessionEnded, playfield.Refused, RuntimeError)):
-            await client.join_or_create("table")
+        await client.close()
+        for use in [
+            lambda: client.join_or_create("table"),
+            lambda: client.create("table", {"a": 1}),
+            lambda: client.schema("table"),
+            lambda: client.subscribe("talk"),
+            lambda: client.register("pump"),
+            lambda: client.publish_unconfirmed("talk", 1),
+            lambda: client.wait_for("connected"),
+            lambda: talk.members(),
+            lambda: table.request("Play", {"place": 0}),
+            lambda: table.send("Play", {"place": 0}),
+            table.changed,
+            client.list,
+            client.ping,
+        ]:
+            with pytest.raises(playfield.SessionEnded, match="^the client is closed$") as ended:
+                await use()
+            assert ended.value.code == "left"
+        with pytest.raises(playfield.Refused, match="the client is closed"):
+            await asked
+        assert table.left.code == "left" and table.state.hands
 
     run(main())
 
 
 def test_the_bot_of_the_documentation(node, capsys):
     text = (ROOT / "docs" / "python.md").read_text()
-    bot = next(part for part in text.split("```") if part.startswith("python\nimport asyncio\n"))
+    start = "python\nimport asyncio\nimport playfield\n"
+    bot = next(part for part in text.split("```") if part.startswith(start))
     code = bot.removeprefix("python\n").replace("127.0.0.1:7350", node)
     exec(compile(code, "docs/python.md", "exec"), {"__name__": "__main__"})
     assert "played [" in capsys.readouterr().out

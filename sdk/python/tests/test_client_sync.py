@@ -84,19 +84,21 @@ def test_callbacks_can_not_wait(node):
         found, done = [], threading.Event()
 
         def on_change(path, old, new):
-            try:
-                table.changed()
-            except RuntimeError as error:
-                found.append(str(error))
+            for wait in [table.changed, client.close]:
+                try:
+                    wait()
+                except RuntimeError as error:
+                    found.append(str(error))
             # What needs no wait is allowed.
-            table.on_change("nothing", print)
+            table.on_change("hands.*", print)
             found.append(len(table.state.played))
             done.set()
 
         table.on_change("played.**", on_change)
         table.request("Play", {"place": 0})
         assert done.wait(10)
-        assert found == ["a function that the client calls can't wait for the client", 1]
+        assert found == ["a function that the client calls can't wait for the client"] * 2 + [1]
+        assert table.request("Play", {"place": 0}) is not None
 
 
 def test_threads_share_a_client(node):
@@ -127,8 +129,9 @@ def test_mistakes(node):
     client.close()
     client.close()
     for use in [lambda: client.create("table"), table.changed, client.list]:
-        with pytest.raises(RuntimeError, match="the client is closed"):
+        with pytest.raises(playfield.SessionEnded, match="^the client is closed$") as ended:
             use()
+        assert ended.value.code == "left"
     assert table.state.hands and repr(table)
 
 

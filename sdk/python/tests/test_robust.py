@@ -2,12 +2,14 @@
 
 import asyncio
 import gc
+import os
 import random
 import ssl
 import subprocess
 import sys
 import threading
 import tracemalloc
+import weakref
 
 import pytest
 from conftest import read_head
@@ -129,20 +131,21 @@ def test_a_connection_of_a_loop_that_is_over(server):
     async def open_():
         return await connect(url)
 
-    connection = asyncio.run(open_())
+    connections = [asyncio.run(open_())]
 
     async def use():
         with pytest.raises((ConnectionClosed, RuntimeError)):
             for _ in range(3):
-                await connection.send("x")
-                await asyncio.wait_for(connection.recv(), 1)
+                await connections[0].send("x")
+                await asyncio.wait_for(connections[0].recv(), 1)
 
     try:
         asyncio.run(use())
     except (asyncio.TimeoutError, TimeoutError):
         pass
-    del connection
-    gc.collect()
+    with pytest.warns(ResourceWarning, match="unclosed connection"):
+        connections.clear()
+        gc.collect()
 
 
 def test_closing_in_one_thread_ends_the_wait_of_another(server):
@@ -220,3 +223,261 @@ def test_a_redirect_that_the_program_can_not_mean(script, run, flavor):
                 blocking.connect("ws://here.test/", **where)
 
     run(main())
+
+
+def test_a_connection_and_its_callback_are_collected(run, server):
+    class Bot:
+        async def start(self, url):
+            self.connection = await connect(url, on_message=self.take)
+
+        def take(self, message):
+            pass
+
+    async def main(url):
+        async def bot():
+            one = Bot()
+            await one.start(url)
+            one.connection.abort()
+            return weakref.ref(one)
+
+        async def receiver():
+            connection = await connect(url)
+            receiving = asyncio.create_task(connection.recv())
+            await asyncio.sleep(0)
+            connection.abort()
+            await asyncio.gather(receiving, return_exceptions=True)
+            return weakref.ref(connection)
+
+        return [await bot() for _ in range(5)] + [await receiver() for _ in range(5)]
+
+    left = run(main(server()))
+    gc.collect()
+    assert [one() for one in left] == [None] * 10
+
+
+def test_a_loop_that_is_over_keeps_no_connection(server):
+    url = server()
+
+    async def leave(receives):
+        connection = await connect(url)
+        if receives:
+            receiving = connection.recv().__await__()
+            next(receiving)
+            connection.kept = receiving
+        return weakref.ref(connection)
+
+    for receives in [False, True]:
+        with pytest.warns(ResourceWarning, match="unclosed connection"):
+            left = [asyncio.run(leave(receives)) for _ in range(5)]
+            if receives:
+                gc.collect()
+        # Without a cycle, it ends with the loop.
+        assert [one() for one in left] == [None] * 5
+
+
+def test_each_call_raises_an_exception_of_its_own(run, server):
+    async def main(url):
+        connection = await connect(url)
+        await connection.close()
+        errors = []
+        for _ in range(3):
+            with pytest.raises(ConnectionClosed) as raised:
+                await connection.recv()
+            errors.append(raised.value)
+        assert len({id(error) for error in errors}) == 3
+
+    run(main(server()))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("how", ["abort", "collect", "exit", "send", "close", "leave"])
+def test_what_a_forked_child_does_leaves_the_parent_alone(run, server, how):
+    async def main(url):
+        async with connect(url) as connection:
+            child = os.fork()
+            if child == 0:
+                code = 1
+                try:
+                    if how == "abort":
+                        connection.abort()
+                    elif how == "collect":
+                        del connection
+                        gc.collect()
+                    elif how == "send":
+                        with pytest.raises(ConnectionClosed):
+                            connection.send("child")
+                    elif how == "close":
+                        with pytest.raises(StopIteration):
+                            connection.close().send(None)
+                    elif how == "leave":
+                        with pytest.raises(StopIteration):
+                            connection.__aexit__(None, None, None).send(None)
+                    code = 0
+                finally:
+                    os._exit(code)
+            _, status = os.waitpid(child, 0)
+            assert status == 0
+            await connection.send("x")
+            assert await connection.recv() == "x"
+
+    run(main(server()))
+
+
+async def _step(awaiting, turns):
+    """Starts to await something, and cancels it after some turns of the loop. Returns the task."""
+    task = asyncio.ensure_future(awaiting)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task], timeout=20)
+    assert task.done()
+    return task
+
+
+def test_canceling_any_await_leaves_a_connection_that_works(run, server):
+    """Each operation is canceled after each number of turns, or ends before."""
+
+    async def main(url):
+        for turns in range(5):
+            async with connect(url, max_size=None) as connection:
+
+                async def receive():
+                    got.append(await connection.recv())
+
+                async def iterate():
+                    async for message in connection:
+                        got.append(message)
+                        return
+
+                async def ping():
+                    await (await connection.ping())
+
+                sent, got = [], []
+                for number in range(8):
+                    # Larger than what the kernel takes: the wait for the rest is canceled.
+                    message = f"{turns} {number} " + "x" * (3_000_000 if number == 5 else 10)
+                    sent.append(message)
+                    await _step(connection.send(message), turns)
+                    await _step(ping(), turns)
+                    await _step(connection.pong(), turns)
+                    await _step(connection.wait_closed(), turns)
+                    await _step(receive(), turns)
+                    await _step(iterate(), turns)
+                while len(got) < len(sent):
+                    await receive()
+                assert got == sent
+
+    run(main(server(max_size=None)))
+
+
+def test_canceling_the_first_fragment_loses_nothing(run, server):
+    async def main(url):
+        async with connect(url) as connection:
+            for turns in range(4):
+
+                async def stream():
+                    return [part async for part in connection.recv_streaming()]
+
+                # Nothing was received: another one may.
+                await _step(stream(), turns)
+                await connection.send(f"a{turns}")
+                assert await stream() == [f"a{turns}"]
+
+    run(main(server()))
+
+
+LOOP_EXIT = """
+import asyncio, sys, threading, time
+from playfield.websocket import connect
+
+url, mode = sys.argv[1:]
+begun = threading.Event()
+
+def take(message):
+    begun.set()
+    time.sleep(0.001)
+
+async def main():
+    on_message = take if mode == "callback" else None
+    async with connect(url, proxy=None, on_message=on_message) as connection:
+        if on_message is not None:
+            await asyncio.sleep(3600)
+        async for message in connection:
+            begun.set()
+            if mode == "slow":
+                time.sleep(0.001)
+            else:
+                sum(range(2000))
+
+threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
+begun.wait()
+threading.Event().wait(0.05)
+"""
+
+
+def test_the_interpreter_ends_well_while_a_loop_in_a_daemon_thread_is_busy(server):
+    async def pour(connection):
+        while True:
+            await connection.send("x" * 100)
+
+    url = server(pour)
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-c", LOOP_EXIT, url, mode], stderr=subprocess.PIPE, text=True
+        )
+        for mode in ("busy", "busy", "slow", "slow", "callback")
+    ]
+    for program in programs:
+        _, errors = program.communicate(timeout=60)
+        assert program.returncode == 0, errors
+        assert "panicked" not in errors
+
+
+def test_messages_held_back_by_fragments_keep_their_order(run, server):
+    got = []
+
+    async def take(connection):
+        async for message in connection:
+            got.append(message)
+
+    async def main(url):
+        async with connect(url) as connection:
+
+            async def parts():
+                for _ in range(5):
+                    yield "part"
+                    await asyncio.sleep(0)
+
+            fragments = asyncio.create_task(connection.send(parts()))
+            sendings = []
+            for number in range(30):
+                sendings.append(connection.send(str(number)))
+                await asyncio.sleep(0)
+            await fragments
+            for sending in sendings:
+                await sending
+            await (await connection.ping())
+
+    run(main(server(take)))
+    assert [message for message in got if message != "part" * 5] == [str(n) for n in range(30)]
+
+
+def test_messages_held_back_by_fragments_fail_when_the_connection_is_lost(run, server):
+    async def main(url):
+        connection = await connect(url)
+
+        async def parts():
+            yield "part"
+            await asyncio.sleep(3600)
+
+        fragments = asyncio.create_task(connection.send(parts()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        sending = connection.send("later")
+        connection.abort()
+        with pytest.raises(ConnectionClosed):
+            await sending
+        fragments.cancel()
+        await asyncio.gather(fragments, return_exceptions=True)
+
+    run(main(server()))

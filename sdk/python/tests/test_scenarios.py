@@ -1,20 +1,21 @@
 """The client plays the conformance scenarios; ``conformance/README.md`` says how."""
 
 import asyncio
+import base64
 import itertools
 import json
 import math
-import pathlib
 import re
-import subprocess
+import ssl
 import urllib.request
 
 import pytest
+from conftest import ROOT
 
 import playfield
-from playfield._values import plain
+import playfield.sync
+from playfield._view import plain_json as plain
 
-ROOT = pathlib.Path(__file__).parents[3]
 CONFORMANCE = ROOT / "conformance"
 STEP_MAX = 20
 
@@ -27,37 +28,29 @@ SCENARIOS = [
 RUNS = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def controls():
-    """The URL of a scenario server."""
-    process = subprocess.Popen(
-        ["cargo", "run", "--quiet", "--package", "playfield-conformance"],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    url = process.stdout.readline().strip()
-    assert url.startswith("http://"), url
-    yield url
-    process.stdin.close()
-    process.wait(20)
-    process.stdout.close()
+@pytest.mark.parametrize("transport", LEFT_OUT["transports"])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
+def test_scenario(run, controls, scenario, transport):
+    run(play(controls, scenario, transport, playfield.connect))
 
 
 @pytest.mark.parametrize("transport", LEFT_OUT["transports"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
-def test_scenario(run, controls, scenario, transport):
+def test_scenario_of_blocking_code(controls, scenario, transport):
+    asyncio.run(play(controls, scenario, transport, connect_blocking))
+
+
+def skip_what_is_left_out(scenario):
     why = LEFT_OUT["scenarios"].get(scenario["name"])
     for step in scenario["steps"]:
         if step.get("do", "watch") != "watch":
             why = why or LEFT_OUT["steps"].get(step["do"])
     if why:
         pytest.skip(why)
-    run(play(controls, scenario, transport))
 
 
-async def play(controls, scenario, transport):
+async def play(controls, scenario, transport, connect_by):
+    skip_what_is_left_out(scenario)
     number, clients = f"p{next(RUNS)}", {}
     try:
         for place, raw in enumerate(scenario["steps"], 1):
@@ -66,7 +59,7 @@ async def play(controls, scenario, transport):
                 continue
             step = filled(raw, number, clients)
             if kind == "connect":
-                doing = connect(controls, step, transport, clients)
+                doing = connect(controls, step, transport, clients, connect_by)
             else:
                 doing = getattr(clients[step["client"]], kind)(step)
             try:
@@ -106,11 +99,19 @@ async def control(controls, path):
     return await asyncio.get_running_loop().run_in_executor(None, ask)
 
 
-async def connect(controls, step, transport, clients):
+async def connect(controls, step, transport, clients, connect_by):
     link = await control(controls, "/link")
-    connecting = playfield.connect(
-        f"{transport}://{link}", name=step.get("name", step["client"]), token=step.get("token", "")
-    )
+    how = {"name": step.get("name", step["client"]), "token": step.get("token", "")}
+    if "tokens" in step:
+        tokens = itertools.chain(step["tokens"], itertools.repeat(step["tokens"][-1]))
+        how["token"] = lambda: next(tokens)
+    if step.get("tls"):
+        transport = {"tcp": "tls", "ws": "wss"}[transport]
+        how["ssl"] = ssl.create_default_context()
+        if step.get("trusts", True):
+            certificate = base64.b64decode(await control(controls, "/certificate"))
+            how["ssl"].load_verify_locations(cadata=certificate)
+    connecting = connect_by(f"{transport}://{link}", backoff=(0.005, 0.02), **how)
     client = await taken(step, connecting)
     if client is not None:
         clients[step["client"]] = Player(controls, link, client)
@@ -120,7 +121,7 @@ async def taken(step, doing):
     """What was done, or ``None`` if it was refused as the step says."""
     if "refused" not in step:
         return await doing
-    kinds = (playfield.Refused, playfield.SchemaError)
+    kinds = (playfield.Refused, playfield.SchemaError, ssl.SSLError)
     with pytest.raises(kinds[:1] if step["refused"] else kinds) as refused:
         await doing
     if step["refused"]:
@@ -133,10 +134,13 @@ def is_refused(expected, error):
 
 
 def is_equal(expected, found):
-    """Whether values are equal, however their integers are written."""
+    """Whether values are equal, however their integers and bytes are written."""
+    if isinstance(found, bytes):
+        found = base64.b64encode(found).decode()
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
     if isinstance(expected, dict) and isinstance(found, dict):
+        found = {str(key): value for key, value in found.items()}
         return expected.keys() == found.keys() and all(
             is_equal(value, found[name]) for name, value in expected.items()
         )
@@ -158,13 +162,48 @@ def equal(expected, found):
     assert is_equal(expected, found), f"it is {found!r}"
 
 
+class InThreads:
+    """What blocking code has, to be awaited: each call waits in a thread. Functions that are given
+    are called on this loop."""
+
+    def __init__(self, of):
+        self._of, self._loop = of, asyncio.get_running_loop()
+
+    def __getattr__(self, name):
+        value = getattr(self._of, name)
+        if not callable(value):
+            return value
+        if name.startswith("on"):
+            return lambda *given: value(*map(self._here, given))
+        if name == "until":
+            return self._until
+
+        async def wait(*given, **named):
+            result = await asyncio.to_thread(value, *given, **named)
+            return InThreads(result) if type(result).__module__ == "playfield.sync" else result
+
+        return wait
+
+    async def _until(self, condition):
+        return await asyncio.to_thread(self._of.until, condition)
+
+    def _here(self, value):
+        if not callable(value):
+            return value
+        return lambda *given: self._loop.call_soon_threadsafe(value, *given)
+
+
+async def connect_blocking(url, **settings):
+    return InThreads(await asyncio.to_thread(playfield.sync.connect, url, **settings))
+
+
 class Player:
     """A client of a scenario. Its methods are the steps."""
 
     def __init__(self, controls, link, client):
         self.controls, self.port, self.client = controls, link.split(":")[1], client
         self.statuses = asyncio.Queue()
-        client.on_status = self.statuses.put_nowait
+        client.on_status(self.statuses.put_nowait)
         self.rooms, self.events, self.changed, self.answers = {}, {}, {}, {}
         self.channels = {}
 
@@ -185,6 +224,9 @@ class Player:
         return self.rooms[step.get("room", "room")]
 
     async def join(self, step):
+        if "ticket" in step:
+            path = "/ticket/{type}/{key}/{name}".format(**step["ticket"])
+            step = {**step, "id": await control(self.controls, path)}
         await self._join(step, self.client.join(step["id"]))
 
     async def join_by_key(self, step):
@@ -195,9 +237,7 @@ class Player:
         await self._join(step, self.client.create(step["type"], step.get("options"), **how))
 
     async def join_or_create(self, step):
-        joining = self.client.join_or_create(
-            step["type"], step.get("options"), key=step.get("key")
-        )
+        joining = self.client.join_or_create(step["type"], step.get("options"), key=step.get("key"))
         await self._join(step, joining)
 
     async def leave(self, step):
@@ -210,8 +250,13 @@ class Player:
     async def request(self, step):
         asking = self._room(step).request(step["message"], step.get("payload"))
         if "as" in step:
-            self.answers[step["as"]] = asyncio.ensure_future(asking)
-            await asyncio.sleep(0)  # It is queued before the next step begins.
+            asked = getattr(self.client, "_of", self.client)
+            asked = getattr(asked, "_client", asked)._asked
+            before = set(asked)
+            answer = self.answers[step["as"]] = asyncio.ensure_future(asking)
+            # It is queued before the next step begins. Answers to earlier ones may come meanwhile.
+            while not set(asked) - before and not answer.done():
+                await asyncio.sleep(0)
             return
         reply = await taken(step, asking)
         if "reply" in step:
@@ -281,12 +326,56 @@ class Player:
                 lambda presence: happened.put_nowait((presence.member.name, presence.joined))
             )
             self.channels[step["channel"]] = (subscription, happened)
+            subscription.on_subscribed(lambda news: happened.put_nowait(news.recovered))
+            subscription.on_unsubscribed(lambda why: happened.put_nowait(why.code))
+
+    async def subscribed(self, step):
+        assert await self.channels[step["channel"]][1].get() is step["recovered"]
+
+    async def unsubscribed(self, step):
+        assert await self.channels[step["channel"]][1].get() == step["code"]
+
+    async def schema(self, step):
+        found = await taken(step, self.client.schema(step["type"]))
+        for member, names in step.get("has", {}).items():
+            assert [one["name"] for one in found[member]] == names
 
     async def unsubscribe(self, step):
         await self.channels.pop(step["channel"])[0].unsubscribe()
 
     async def publish(self, step):
         await taken(step, self.client.publish(step["channel"], step["payload"]))
+
+    async def register(self, step):
+        """A device that answers each command by the number after it."""
+        how = {name: step[name] for name in ("metadata", "tags") if name in step}
+        device = await taken(step, self.client.register(step["device"], **how))
+        if device is not None:
+            assert device.is_new == step.get("is_new", device.is_new)
+            self.device, self.commands = device, asyncio.Queue()
+            # Of blocking code it is called in the client's thread, for the answer.
+            put, loop = self.commands.put_nowait, asyncio.get_running_loop()
+
+            def on_command(number):
+                loop.call_soon_threadsafe(put, number)
+                return number + 1
+
+            getattr(device, "_of", device).on_command(on_command)
+
+    async def report(self, step):
+        reply = await taken(step, self.device.report(step["payload"]))
+        if "reply" in step:
+            equal(step["reply"], reply)
+
+    async def push(self, step):
+        await control(self.controls, f"/devices/{step['device']}/push/{step['payload']}")
+
+    async def command(self, step):
+        path = f"/devices/{step['device']}/request/{step['payload']}"
+        assert await control(self.controls, path) == str(step["answer"])
+
+    async def commanded(self, step):
+        equal(step["payload"], await self.commands.get())
 
     async def members(self, step):
         found = await taken(step, self.client.members(step["channel"]))
@@ -307,6 +396,8 @@ class Player:
         def is_so(state):
             found = plain(state)
             for place in step.get("at", ()):
+                if isinstance(found, dict):
+                    found = {str(key): value for key, value in found.items()}
                 try:
                     found = found[place]
                 except (KeyError, IndexError, TypeError):
@@ -336,7 +427,7 @@ class Player:
         if step.get("lost"):
             with pytest.raises(playfield.Refused) as refused:
                 await asking
-            assert refused.value.code is None, refused.value
+            assert refused.value.code == "connection_lost", refused.value
             return
         reply = await taken(step, asking)
         if "reply" in step:
@@ -364,6 +455,8 @@ class Player:
 
     async def status(self, step):
         assert await self.statuses.get() == step["status"]
+        if step["status"] == "ended" and "code" in step:
+            assert self.client.ended.code == step["code"], self.client.ended
 
     async def publication(self, step):
         equal(step["payload"], await self.channels[step["channel"]][1].get())

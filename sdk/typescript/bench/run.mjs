@@ -1,7 +1,7 @@
 // Decoding in V8: patches of a room with 30 players, all of whom move, where a card changes in a
 // fifth of the hands; for one player. Both clients decode the same changes and call a function for
 // each player that changed, in turns, and end with the same state. Run by `make bench-typescript`,
-// with what `cargo run --example patches -p playfield-bench` prints on standard input.
+// with what `cargo run --example patches -p playfield-bench` prints.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,8 @@ import { Changes } from "../dist/changes.js";
 import { PackedCopy } from "../dist/index.js";
 
 const ROUNDS = 41, WARM_UP = 20;
-const { schema: ours, viewer, snapshot, patches, state } = JSON.parse(readFileSync(0, "utf8"));
+const sent = JSON.parse(readFileSync(process.argv[2], "utf8")).colyseus;
+const { schema: ours, viewer, snapshot, patches, state } = sent;
 const bytes = (hex) => Uint8Array.from(hex.match(/../g), (byte) => parseInt(byte, 16));
 const N = Object.keys(state.players).length;
 
@@ -36,8 +37,14 @@ const mirror = () => {
 // Theirs: the same state and steps, encoded for the same player.
 const Card = schema({ id: t.int32(), suit: t.int32(), rank: t.int32() }, "Card");
 const Hand = schema({ cards: t.array(Card) }, "Hand");
-const Player = schema({ posX: t.float64(), posY: t.float64(), health: t.int32(), name: t.string() }, "Player");
-const Table = schema({ round: t.int32(), players: t.map(Player), hands: t.map(Hand).view() }, "State");
+const Player = schema(
+  { posX: t.float64(), posY: t.float64(), health: t.int32(), name: t.string() },
+  "Player",
+);
+const Table = schema(
+  { round: t.int32(), players: t.map(Player), hands: t.map(Hand).view() },
+  "State",
+);
 Encoder.BUFFER_SIZE = 256 * 1024;
 
 const set = (object, members) => Object.assign(object, members);
@@ -47,10 +54,14 @@ server.players ??= new MapSchema();
 server.hands ??= new MapSchema();
 const ids = Object.keys(state.players), views = [];
 ids.forEach((id, i) => {
-  server.players.set(id, set(new Player(), { posX: i * 1.5, posY: i * 2.5, health: 100, name: `Player ${i}` }));
+  server.players.set(
+    id,
+    set(new Player(), { posX: i * 1.5, posY: i * 2.5, health: 100, name: `Player ${i}` }),
+  );
   const hand = new Hand();
   hand.cards ??= new ArraySchema();
-  for (let c = 0; c < 10; c++) hand.cards.push(set(new Card(), { id: i * 10 + c, suit: c % 4, rank: c % 13 }));
+  for (let c = 0; c < 10; c++)
+    hand.cards.push(set(new Card(), { id: i * 10 + c, suit: c % 4, rank: c % 13 }));
   server.hands.set(id, hand);
   const view = new StateView();
   view.add(hand);
@@ -58,11 +69,14 @@ ids.forEach((id, i) => {
 });
 const whole = { offset: 1 }, buffer = new Uint8Array(256 * 1024);
 encoder.encodeAll(whole, buffer);
-const theirSnapshot = encoder.encodeAllView(views[0], whole.offset, { offset: whole.offset }, buffer).slice();
+const theirSnapshot = encoder
+  .encodeAllView(views[0], whole.offset, { offset: whole.offset }, buffer)
+  .slice();
 const encoded = () => {
   const at = { offset: 1 };
   encoder.encode(at);
-  const shared = at.offset, patch = views.map((view) => encoder.encodeView(view, shared, at).slice())[0];
+  const shared = at.offset,
+    patch = views.map((view) => encoder.encodeView(view, shared, at).slice())[0];
   encoder.discardChanges();
   return patch;
 };
@@ -120,7 +134,13 @@ for (let round = 0; round < ROUNDS + WARM_UP; round++) {
 const size = async (source) => {
   const { outputFiles: [{ contents }] } = await build({
     stdin: { contents: source, resolveDir: fileURLToPath(new URL(".", import.meta.url)) },
-    bundle: true, minify: true, format: "esm", target: "es2022", platform: "browser", write: false, logLevel: "silent",
+    bundle: true,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    platform: "browser",
+    write: false,
+    logLevel: "silent",
   });
   return gzipSync(contents, { level: 9 }).length;
 };
@@ -129,13 +149,17 @@ const sizes = {
   "@colyseus/sdk": await size('export * from "@colyseus/sdk"'),
 };
 const middle = (list) => list.sort((a, b) => a - b)[list.length >> 1];
-console.log(`node ${process.version}, ${N} players, ${patches.length} patches, ${ROUNDS} rounds in turns`);
+console.log(
+  `node ${process.version}, ${N} players, ${patches.length} patches, ${ROUNDS} rounds in turns`,
+);
 console.log("client           µs a patch, median [fastest]   bytes a patch   gzipped");
 for (const [name, [, own]] of Object.entries(rows)) {
   const median = middle(times[name]), fastest = Math.min(...times[name]);
   const mean = own.reduce((sum, { length }) => sum + length, 0) / own.length;
-  const times = `${median.toFixed(1)} [${fastest.toFixed(1)}]`;
-  console.log([name.padEnd(16), times.padEnd(30), mean.toFixed(1).padEnd(15), sizes[name]].join(" "));
+  const took = `${median.toFixed(1)} [${fastest.toFixed(1)}]`;
+  console.log(
+    [name.padEnd(16), took.padEnd(30), mean.toFixed(1).padEnd(15), sizes[name]].join(" "),
+  );
 }
 const ratio = middle(times["@colyseus/sdk"]) / middle(times.playfield);
 console.log(`playfield is ${ratio.toFixed(2)} times as fast`);

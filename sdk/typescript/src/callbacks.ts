@@ -30,20 +30,29 @@ export function tell(on: object, text: string): void {
 /** Functions to call, until they are removed. */
 export class Listeners<Values extends unknown[]> {
   // Never changed, so that a function that adds or removes one disturbs no call.
-  private all: readonly ((...values: Values) => void)[] = [];
+  private all: readonly { listener: (...values: Values) => void; isOn: boolean }[] = [];
 
   /** Adds a function. Returns one that removes it. */
   add(listener: (...values: Values) => void): () => void {
     // One function may be added twice.
-    const own = (...values: Values): void => listener(...values);
+    const own = { listener, isOn: true };
     this.all = [...this.all, own];
-    return () => void (this.all = this.all.filter((other) => other !== own));
+    return () => {
+      own.isOn = false;
+      this.all = this.all.filter((other) => other !== own);
+    };
+  }
+
+  /** Removes all, even those that a call has not come to. */
+  clear(): void {
+    for (const own of this.all) own.isOn = false;
+    this.all = [];
   }
 
   call(...values: Values): void {
-    for (const listener of this.all) {
+    for (const own of this.all) {
       try {
-        listener(...values);
+        if (own.isOn) own.listener(...values);
       } catch (error) {
         uncaught(error);
       }

@@ -29,13 +29,18 @@ const child = (value: unknown, step: string): unknown =>
 function isSame(one: unknown, two: unknown): boolean {
   if (one === two || (one !== one && two !== two)) return true;
   if (!isTree(one) || !isTree(two) || Array.isArray(one) !== Array.isArray(two)) return false;
-  for (const name in one) if (!Object.hasOwn(two, name) || !isSame(one[name], two[name])) return false;
+  for (const name in one)
+    if (!Object.hasOwn(two, name) || !isSame(one[name], two[name])) return false;
   for (const name in two) if (!Object.hasOwn(one, name)) return false;
   return true;
 }
 
 function compare(
-  old: unknown, value: unknown, steps: readonly string[], path: string[], tell: (change: Change) => void,
+  old: unknown,
+  value: unknown,
+  steps: readonly string[],
+  path: string[],
+  tell: (change: Change) => void,
 ): void {
   if (old === value) return;
   const depth = path.length, step = steps[depth];
@@ -82,10 +87,21 @@ export class Changes {
     const listeners = new Listeners<[Change]>();
     listeners.add(listener);
     this.all.set(steps, listeners);
-    return () => void this.all.delete(steps);
+    return () => {
+      listeners.clear();
+      this.all.delete(steps);
+    };
   }
 
-  /** The copy has changed. Before the first snapshot there is no old one, and nothing is reported. */
+  /** Removes all functions. */
+  clear(): void {
+    for (const listeners of this.all.values()) listeners.clear();
+    this.all.clear();
+  }
+
+  /**
+   * The copy has changed. Before the first snapshot there is no old one, and nothing is reported.
+   */
   report(old: unknown, value: unknown): void {
     if (old === null) return;
     for (const [steps, listeners] of [...this.all]) {

@@ -35,12 +35,19 @@ export interface Channels {
 
 export function makeChannels(
   connection: Connection,
-  { format, put, next, isReady }: Pick<Links, "format" | "put"> & { next(): number; isReady(): boolean },
+  {
+    format,
+    put,
+    next,
+    isReady,
+  }: Pick<Links, "format" | "put"> & { next(): number; isReady(): boolean },
 ): Channels {
   const all = new Map<string, Inside>();
   // Of the present connection: by the channel's number; those that wait for an answer, and the
   // names of those that were ended before it, by request.
-  const numbers = new Map<number, Inside>(), asked = new Map<number, Inside>(), dropped = new Map<number, string>();
+  const numbers = new Map<number, Inside>(),
+    asked = new Map<number, Inside>(),
+    dropped = new Map<number, string>();
 
   const ask = (inside: Inside): void => {
     const { channel, position } = inside.subscription;
@@ -112,7 +119,15 @@ export function makeChannels(
       return true;
     },
     handlers: {
-      subscribed: ({ request, channel, epoch, offset, recovered = false, bytes = false, members = 0 }) => {
+      subscribed: ({
+        request,
+        channel,
+        epoch,
+        offset,
+        recovered = false,
+        bytes = false,
+        members = 0,
+      }) => {
         const name = dropped.get(request);
         if (dropped.delete(request)) {
           // A later subscription to it has taken the place of this one.

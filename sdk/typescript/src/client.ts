@@ -3,7 +3,17 @@
 import { connect } from "./connection.js";
 import { patient } from "./links.js";
 import type {
-  AnyRoom, ConnectHow, Connection, ConnectionCallbacks, How, ListedRoom, ListHow, Patience, Room, RoomTypes, Status,
+  AnyRoom,
+  ConnectHow,
+  Connection,
+  ConnectionCallbacks,
+  How,
+  ListedRoom,
+  ListHow,
+  Patience,
+  Room,
+  RoomTypes,
+  Status,
 } from "./types.js";
 
 /** How to connect, and as whom. All are optional. */
@@ -48,7 +58,11 @@ export class Client {
    *
    * @throws {PlayfieldError} With the node's reason as its `code`.
    */
-  join<T extends RoomTypes = AnyRoom>(roomType: string, key: string, how: Patience = {}): Promise<Room<T>> {
+  join<T extends RoomTypes = AnyRoom>(
+    roomType: string,
+    key: string,
+    how: Patience = {},
+  ): Promise<Room<T>> {
     return this.enter(roomType, { key, create: false }, how);
   }
 
@@ -72,11 +86,8 @@ export class Client {
   }
 
   /** The rooms that the node lists. */
-  list({ timeoutMs, signal, ...how }: ListHow & Patience = {}): Promise<ListedRoom[]> {
-    return patient({ timeoutMs, signal }, (resolve, reject) => {
-      this.connection.list(how).then(resolve, reject);
-      return () => {};
-    });
+  list(how: ListHow & Patience = {}): Promise<ListedRoom[]> {
+    return this.connection.list(how);
   }
 
   /** Says goodbye, and so leaves all rooms. */
@@ -84,7 +95,11 @@ export class Client {
     this.connection.close();
   }
 
-  private enter<T extends RoomTypes>(roomType: string, how: How<T>, patience: Patience): Promise<Room<T>> {
+  private enter<T extends RoomTypes>(
+    roomType: string,
+    how: How<T>,
+    patience: Patience,
+  ): Promise<Room<T>> {
     return patient(patience, (resolve, reject) => {
       const room = this.connection.join<T>(roomType, {}, how);
       room.joined.then(resolve, reject);

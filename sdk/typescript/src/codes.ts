@@ -2,12 +2,12 @@ import { DecodeError } from "./error.js";
 
 /** The names of the protocol's codes, from 1 on (docs/protocol.md, "Errors"). */
 const NAMES = (
-  "bad_preamble hello_expected unsupported_protocol wrong_format bad_message too_large bad_payload " +
-  "unknown_message not_joined room_not_found unknown_room_type room_full room_locked refused " +
-  "already_joined busy limit room_closed room_failed kicked timeout too_slow shutting_down " +
-  "unauthorized schema_mismatch internal left duplicate_request too_fast room_exists bad_key " +
-  "creation_closed bad_reservation taken_over connection_lost already_here bad_ticket forbidden " +
-  "unknown_channel device_taken unknown_device"
+  "bad_preamble hello_expected unsupported_protocol wrong_format bad_message too_large " +
+  "bad_payload unknown_message not_joined room_not_found unknown_room_type room_full " +
+  "room_locked refused already_joined busy limit room_closed room_failed kicked timeout " +
+  "too_slow shutting_down unauthorized schema_mismatch internal left duplicate_request too_fast " +
+  "room_exists bad_key creation_closed bad_reservation taken_over connection_lost already_here " +
+  "bad_ticket forbidden unknown_channel device_taken unknown_device"
 ).split(" ");
 
 const ROOM_MIN = 1000, ROOM_MAX = 65_535;

@@ -4,20 +4,34 @@ import { address } from "./address.js";
 import { toBase64, utf8 } from "./base64.js";
 import { call, Listeners, tell } from "./callbacks.js";
 import { makeChannels } from "./channels.js";
+import { withPacked } from "./codec.js";
 import type { Code } from "./codes.js";
 import { makeDevices } from "./device.js";
 import { DecodeError, PlayfieldError } from "./error.js";
 import { isLonger, json, packed } from "./format.js";
-import { type Entry, type Inside, type Mutable, TOO_LARGE, TOO_MUCH, UNCONFIRMED_LENGTH_MAX } from "./links.js";
+import {
+  duration, type Entry, type Inside, type Mutable, patient, type RoomCodec, TOO_LARGE, TOO_MUCH,
+  UNCONFIRMED_LENGTH_MAX,
+} from "./links.js";
 import type { Message } from "./messages.js";
 import { Outbox } from "./outbox.js";
 import { DOUBT_MS, now, Pulse } from "./pulse.js";
 import { makeRoom } from "./room.js";
-import { readSchema } from "./schema.js";
 import { makeSchemas } from "./schemas.js";
-import { encodeValue } from "./state/atomic.js";
 import type {
-  AnyRoom, ConnectHow, Connection, ConnectionCallbacks, How, ListedRoom, Room, RoomCallbacks, RoomTypes, Status, Token,
+  AnyRoom,
+  ConnectHow,
+  Connection,
+  ConnectionCallbacks,
+  How,
+  ListedRoom,
+  Patience,
+  Room,
+  RoomCallbacks,
+  RoomTypes,
+  Socket,
+  Status,
+  Token,
 } from "./types.js";
 
 /** The messages that arrive exactly once, over however many connections. */
@@ -34,8 +48,9 @@ export const UNREADABLE_IN_A_ROW_MAX = 2;
 
 /**
  * Before each attempt to connect again the client waits for a random part of a time that doubles
- * (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection has lasted, or has brought
- * the session forward. The first and the longest are `how.backoffMs` and `how.backoffMsMax`.
+ * (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection has lasted, or has
+ * brought the session forward. The first and the longest are `how.backoffMs` and
+ * `how.backoffMsMax`.
  */
 const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000, LASTING_MS = 5000;
 
@@ -53,7 +68,8 @@ const isHidden = (): boolean => globalThis.document?.hidden ?? false;
 
 const LOST = "the answer was lost with the connection: it is unknown whether this was done";
 const NEW_SESSION =
-  "the node no longer had the session when the connection was restored; what it was asked is lost: join rooms again";
+  "the node no longer had the session when the connection was restored; " +
+  "what it was asked is lost: join rooms again";
 
 /** A token in base64, if there is one. */
 function base64(token: Token | undefined): string | undefined {
@@ -91,9 +107,14 @@ export function join<T extends RoomTypes = AnyRoom>(
  *
  * @param name The player's display name; may be empty.
  */
-export function connect(name: string, on: ConnectionCallbacks = {}, how: ConnectHow = {}): Connection {
-  const url = address(how.url), Socket = how.WebSocket ?? globalThis.WebSocket;
-  if (!Socket) throw new Error("there is no WebSocket here: pass a class of them as how.WebSocket");
+export function connect(
+  name: string,
+  on: ConnectionCallbacks = {},
+  how: ConnectHow = {},
+): Connection {
+  const url = address(how.url),
+    WebSocket = how.WebSocket ?? globalThis.WebSocket;
+  if (!WebSocket) throw new Error("no WebSocket here: pass a class of them as how.WebSocket");
   const format = how.format === "packed" ? packed : json;
   const begun = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 };
   const connection = begun as unknown as Mutable<Connection>;
@@ -110,7 +131,7 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
   // What was not acknowledged of the node's, and how many messages in a row were unreadable.
   let behind = 0, behindLength = 0, unreadable = 0;
   // Of the present connection, or the attempt at one.
-  let socket: WebSocket | undefined, began = 0, isWelcome = false;
+  let socket: Socket | undefined, began = 0, isWelcome = false;
   // How many attempts there were, how long they took, and since when the connection is lost.
   let attempts = 0, tried = 0, lostAt: number | null = null, wasWelcome = false;
   // How long the node keeps the session after a lost connection, and the most bytes that it takes
@@ -122,7 +143,8 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
   // Whether this connection has resumed the session, and brought it forward.
   let isResumed = false, hasProgress = false;
   let heartbeat = 0;
-  let ackTimer: ReturnType<typeof setTimeout> | undefined, openTimer: ReturnType<typeof setTimeout> | undefined;
+  let ackTimer: ReturnType<typeof setTimeout> | undefined,
+    openTimer: ReturnType<typeof setTimeout> | undefined;
   const wakes = new AbortController();
 
   /** How things stand, for callbacks and listeners. */
@@ -155,12 +177,15 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     ackTimer = undefined;
     if (token) put({ type: "ack", received });
   };
-  /** Sends a request, whose answer `entry` waits for. Returns its number, or 0 if too much waits. */
+  /**
+   * Sends a request, whose answer `entry` waits for. Returns its number, or 0 if too much waits.
+   */
   const ask = (message: Message, entry: Omit<Entry, "count">): number => {
     const request = ++requests;
     const count = post({ ...message, request });
     if (count > 0) waiting.set(request, { ...entry, count });
-    else if (count < 0) queueMicrotask(() => entry.reject("too_large", `${TOO_LARGE}, ${bytesMax} bytes`));
+    else if (count < 0)
+      queueMicrotask(() => entry.reject("too_large", `${TOO_LARGE}, ${bytesMax} bytes`));
     return count && request;
   };
   /** Fails the requests that `which` selects. */
@@ -179,13 +204,15 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     received = behind = behindLength = 0;
     token = "";
     devices.forget();
+    schemas.forget();
     // From here on the callbacks may join again.
     for (const inside of over) inside.end(code, text);
     for (const entry of failed) entry.reject(code, text);
   };
 
   /** How often the connection is checked: rooms may want to notice a lost one sooner. */
-  const beat = (): number => Math.min(heartbeat, ...[...rooms.values()].map((inside) => inside.silence / 2));
+  const beat = (): number =>
+    Math.min(heartbeat, ...[...rooms.values()].map((inside) => inside.silence / 2));
   const pulse = new Pulse(put, beat, () => lose("the server does not answer"));
 
   /** Drops the present connection, or the attempt at one. */
@@ -267,19 +294,22 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
   const leave = (room: number): void => void post({ type: "leave", request: ++requests, room });
 
   /** A request that concerns no room. */
-  const request = (message: Message): Promise<any> =>
-    new Promise((resolve, reject) => {
+  const request = (message: Message, how: Patience = {}): Promise<any> =>
+    patient(how, (resolve, reject) => {
       const refuse = (code: Code, text: string): void => reject(new PlayfieldError(code, text));
+      let number = 0;
       if (connection.status === "ended") refuse("connection_lost", "the connection has ended");
-      else if (!ask(message, { resolve, reject: refuse })) refuse("limit", TOO_MUCH);
+      else if (!(number = ask(message, { resolve, reject: refuse }))) refuse("limit", TOO_MUCH);
+      return () => void waiting.delete(number);
     });
 
   const isReady = (): boolean => isWelcome;
   const channels = makeChannels(connection, { format, put, next: () => ++requests, isReady });
-  const devices = makeDevices(connection, { format, post, ask, request, isReady });
+  const devices = makeDevices(connection, { format, post, ask, end, request, isReady });
   const schemas = makeSchemas(ask);
 
-  const answer = (message: Message, value: unknown): void => waiting.get(message.request)?.resolve?.(value);
+  const answer = (message: Message, value: unknown): void =>
+    waiting.get(message.request)?.resolve?.(value);
   const handlers: Record<string, (message: Message) => void> = {
     ...channels.handlers,
     ...devices.handlers,
@@ -287,16 +317,17 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     welcome: ({ resume = "", grace_ms: grace, heartbeat_ms, max_message_bytes, resumed }) => {
       const wasLost = lostAt !== null, away = lostAt === null ? 0 : now() - lostAt;
       if (resumed) {
-        if (!token || !outbox.confirm(resumed.received)) return end("bad_message", "a welcome is wrong");
+        if (!token || !outbox.confirm(resumed.received))
+          return end("bad_message", "a welcome is wrong");
       } else {
         if (token) forget("connection_lost", NEW_SESSION);
         if (connection.status === "ended") return; // by a callback
         outbox.begin();
       }
-      graceMs = grace;
+      graceMs = duration(grace) ?? 0;
       bytesMax = max_message_bytes ?? Infinity;
-      token = grace > 0 ? resume : "";
-      heartbeat = heartbeat_ms || 30_000;
+      token = graceMs > 0 ? resume : "";
+      heartbeat = duration(heartbeat_ms) || 30_000;
       isWelcome = wasWelcome = true;
       isRenewed = hasProgress = false;
       isResumed = resumed !== undefined;
@@ -328,7 +359,8 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     },
     ack: ({ received: count }) => {
       hasProgress ||= count > outbox.confirmed;
-      if (!outbox.confirm(count)) end("bad_message", "the node confirmed messages that were not sent");
+      if (!outbox.confirm(count))
+        end("bad_message", "the node confirmed messages that were not sent");
     },
     joined: (message) => {
       const entry = waiting.get(message.request);
@@ -347,7 +379,8 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
       }));
       answer({ type, request }, { ...place, bytes, publications: freed });
     },
-    error: ({ request, room, code, text, retry_after_ms: retryMs }) => {
+    error: ({ request, room, code, text, retry_after_ms: wait }) => {
+      const retryMs = duration(wait);
       // A goodbye follows.
       if (!isWelcome) return void (retryAfter = retryMs ?? 0);
       if (channels.refused(request, code, text, retryMs)) return;
@@ -367,7 +400,8 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     pong: (message) => void Object.assign(connection, pulse.pong(message)),
     goodbye: ({ code, text }) => {
       // The node has waited long enough for a device asleep, it is restarted, it is too busy just
-      // now, or the token has expired. Only rates recover with time: a first hello over another limit stays over it.
+      // now, or the token has expired. Only rates recover with time: a first hello over another
+      // limit stays over it.
       const renews = wasWelcome && typeof how.token === "function" && !isRenewed;
       const isPassing = ["timeout", "shutting_down"].includes(code) ||
         (!isWelcome && ["busy", "internal"].includes(code)) ||
@@ -384,7 +418,8 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
   }
 
   const read = ({ data }: { data: unknown }): void => {
-    const length = typeof data === "string" ? data.length : (data as ArrayBuffer).byteLength ?? 0;
+    const length =
+      typeof data === "string" ? data.length : ((data as ArrayBuffer | undefined)?.byteLength ?? 0);
     connection.bytes += length;
     pulse.isHeard = true;
     let message: Message;
@@ -409,7 +444,10 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
       handlers[type](message);
     } catch (error) {
       // Callbacks are guarded, so the message is at fault.
-      end("bad_message", `a message of type ${type} can't be used: ${(error as Error).message}; reload the page`);
+      end(
+        "bad_message",
+        `a message of type ${type} can't be used: ${(error as Error).message}; reload the page`,
+      );
     }
     if (message.request !== undefined) waiting.delete(message.request);
   };
@@ -420,7 +458,7 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     connection.roundTrip = connection.clockOffset = null;
     pulse.reset();
     retryAfter = 0;
-    const mine = (socket = new Socket(url));
+    const mine: Socket = (socket = new WebSocket(url));
     mine.binaryType = "arraybuffer";
     openTimer = undefined;
     const share = grace() ? Math.max(grace() / 3, ATTEMPT_MS) : Infinity;
@@ -455,10 +493,14 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
       greet();
     };
     mine.onmessage = read;
-    mine.onerror = mine.onclose = () => lose("disconnected");
+    mine.onerror = mine.onclose = () => lose(isOpen ? "disconnected" : `no connection to ${url}`);
   };
 
-  connection.join = (<T extends RoomTypes>(roomType: string, onRoom: RoomCallbacks<T> = {}, howRoom: How<T> = {}) => {
+  connection.join = (<T extends RoomTypes>(
+    roomType: string,
+    onRoom: RoomCallbacks<T> = {},
+    howRoom: How<T> = {},
+  ) => {
     const progress = (): void => void (hasProgress = true);
     const forgo = (request: number): void => void waiting.delete(request);
     const links = { format, put, post, ask, forgo, fail, end, leave, progress, rooms, schemas };
@@ -467,44 +509,61 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
       const entry = { isJoin: true, inside, reject: inside.end };
       if (connection.status !== "ended" && ask(entrance(roomType, howRoom, options), entry)) return;
       const isEnded = connection.status === "ended";
-      const why: [Code, string] = isEnded ? ["connection_lost", "the connection has ended"] : ["limit", TOO_MUCH];
+      const why: [Code, string] = isEnded
+        ? ["connection_lost", "the connection has ended"]
+        : ["limit", TOO_MUCH];
       queueMicrotask(() => inside.end(...why));
     };
-    const { id, create, options } = howRoom, isByType = id === undefined && connection.status !== "ended";
+    const { id, create, options } = howRoom,
+      isByType = id === undefined && connection.status !== "ended";
     if (!format.isPacked || !isByType) begin(options);
     else if (options === undefined || create === false) {
       // It will be needed: so it is there before the snapshot.
       if (!schemas.known(roomType)) schemas.want(roomType, () => {}, () => {});
       begin(undefined);
     } else {
-      const use = (schema: { options: Parameters<typeof encodeValue>[0] }): void => {
+      const use = (codec: RoomCodec): void => {
         let bytes;
         try {
-          bytes = encodeValue(schema.options, options, "the options");
+          bytes = codec.options(options);
         } catch (error) {
           return inside.end("bad_payload", (error as Error).message);
         }
         begin(bytes);
       };
-      const schema = schemas.known(roomType);
-      if (schema) use(schema);
+      const codec = schemas.known(roomType);
+      if (codec) use(codec);
       else schemas.want(roomType, use, inside.end);
     }
     return inside.room;
   }) as Connection["join"];
-  connection.schema = async (roomType) => {
-    const body = await request({ type: "schema", room_type: roomType });
-    return readSchema(body instanceof Uint8Array ? new TextDecoder().decode(body) : body);
+  connection.schema = async (roomType, how) => {
+    const body = await request({ type: "schema", room_type: roomType }, how);
+    const source = body instanceof Uint8Array ? new TextDecoder().decode(body) : body;
+    return new Promise((resolve, reject) => {
+      withPacked(({ readSchema }) => {
+        try {
+          resolve(readSchema(source));
+        } catch (error) {
+          reject(error);
+        }
+      }, reject);
+    });
   };
-  connection.list = async ({ roomType, filter, limit } = {}): Promise<ListedRoom[]> =>
-    request({ type: "list", room_type: roomType, filter, limit });
+  connection.list = async ({ roomType, filter, limit, ...how } = {}): Promise<ListedRoom[]> =>
+    request({ type: "list", room_type: roomType, filter, limit }, how);
   connection.subscribe = channels.add;
-  connection.publish = async (channel, payload) =>
-    request({ type: "publish", channel, payload: format.free(payload, channels.isBytes(channel)) });
+  connection.publish = async (channel, payload, how) =>
+    request(
+      { type: "publish", channel, payload: format.free(payload, channels.isBytes(channel)) },
+      how,
+    );
   connection.publishUnconfirmed = (channel, payload) =>
-    post({ type: "publish", channel, payload: format.free(payload, channels.isBytes(channel)) }) > 0;
-  connection.members = (channel) => request({ type: "members", channel });
-  connection.history = (channel, { since, limit } = {}) => request({ type: "history", channel, since, limit });
+    post({ type: "publish", channel, payload: format.free(payload, channels.isBytes(channel)) }) >
+    0;
+  connection.members = (channel, how) => request({ type: "members", channel }, how);
+  connection.history = (channel, { since, limit, ...how } = {}) =>
+    request({ type: "history", channel, since, limit }, how);
   connection.register = devices.register;
   connection.onStatus = (listener) => statuses.add(listener);
   connection.ping = () => {
@@ -523,6 +582,8 @@ export function connect(name: string, on: ConnectionCallbacks = {}, how: Connect
     if (!persisted) connection.close();
   };
   globalThis.addEventListener?.("pagehide", gone, { signal });
+  // It will be needed: so it is loaded while the socket opens.
+  if (format.isPacked) withPacked(() => {}, () => {});
   open();
   return connection;
 }

@@ -4,7 +4,7 @@ import { call } from "./callbacks.js";
 import type { Code } from "./codes.js";
 import { type Links, type Mutable, PASSING, RETRY_MS } from "./links.js";
 import type { Message } from "./messages.js";
-import type { Connection, Device, DeviceCallbacks, DeviceHow } from "./types.js";
+import type { Connection, Device, DeviceCallbacks, DeviceHow, Patience } from "./types.js";
 
 interface Inside {
   on: DeviceCallbacks;
@@ -26,8 +26,8 @@ export interface Devices {
 
 export function makeDevices(
   connection: Connection,
-  { format, post, ask, request, isReady }: Pick<Links, "format" | "post" | "ask"> & {
-    request(message: Message): Promise<any>;
+  { format, post, ask, end, request, isReady }: Pick<Links, "format" | "post" | "ask" | "end"> & {
+    request(message: Message, how?: Patience): Promise<any>;
     isReady(): boolean;
   },
 ): Devices {
@@ -52,8 +52,16 @@ export function makeDevices(
   };
 
   const obey = async ({ command, payload }: Message): Promise<void> => {
-    const now = session, value = format.freed(payload, isBytes);
-    let answer;
+    const now = session;
+    // Of frames that are read at once, the answer to `register` may be the one before.
+    await null;
+    let value, answer;
+    try {
+      value = format.freed(payload, isBytes);
+    } catch (error) {
+      return end("bad_message", `a command can't be read: ${(error as Error).message}`);
+    }
+    if (command === undefined && !device?.on.command) return;
     try {
       if (!device?.on.command) throw new Error("the device takes no commands");
       answer = { payload: format.free(await device.on.command(value), isBytes) };
@@ -68,8 +76,12 @@ export function makeDevices(
     register: (id, on = {}, { metadata, tags } = {}) => {
       const handle = { connection, id } as Mutable<Device>;
       const inside: Inside = { on, message: { type: "register", device: id, metadata, tags } };
-      const report = (payload: unknown): Message => ({ type: "report", payload: format.free(payload, isBytes) });
-      handle.report = async (payload) => format.freed(await request(report(payload)), isBytes);
+      const report = (payload: unknown): Message => ({
+        type: "report",
+        payload: format.free(payload, isBytes),
+      });
+      handle.report = async (payload, how) =>
+        format.freed(await request(report(payload), how), isBytes);
       handle.reportUnconfirmed = (payload) => post(report(payload)) > 0;
       handle.registered = request(inside.message).then(
         (answer) => {
@@ -90,6 +102,7 @@ export function makeDevices(
     renew,
     forget: () => void (session += 1),
     end: (code, text) => {
+      clearTimeout(device?.timer);
       if (device) call(device.on, "unregistered", code, text);
     },
     handlers: { command: (message) => void obey(message) },

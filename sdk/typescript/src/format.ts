@@ -23,7 +23,8 @@ export interface Format {
 export function toJson(value: unknown): string {
   return JSON.stringify(value, (_, value) => {
     if (value instanceof Uint8Array) return toBase64(value);
-    if (typeof value === "bigint") return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+    if (typeof value === "bigint")
+      return Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
     return typeof value === "number" && !Number.isFinite(value) ? String(value) : value;
   });
 }
@@ -36,7 +37,8 @@ export const isLonger = (frame: Frame, bytes: number): boolean =>
 
 const bytesOf = (data: unknown): Uint8Array => {
   if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  if (ArrayBuffer.isView(data)) return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  if (ArrayBuffer.isView(data))
+    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   throw new DecodeError("a message is neither text nor bytes");
 };
 
@@ -46,14 +48,20 @@ const WITH_CODES = ["error", "goodbye", "left", "unsubscribed"];
 /** Checks what the client relies on. What else a node may not send shows where it is used. */
 function check(message: Message): Message {
   const { type } = message;
-  if (!SERVER.byName.has(type)) throw new DecodeError(`there is no message of type ${JSON.stringify(type)}`);
+  if (!SERVER.byName.has(type))
+    throw new DecodeError(`there is no message of type ${JSON.stringify(type)}`);
   if (OF_A_ROOM.includes(type) && !Number.isInteger(message.room)) {
     throw new DecodeError(`a message of type ${type} names no room`);
   }
   if (WITH_CODES.includes(type) && !isCode(message.code)) {
-    throw new DecodeError(`a message of type ${type} has the unknown code ${JSON.stringify(message.code)}`);
+    throw new DecodeError(
+      `a message of type ${type} has the unknown code ${JSON.stringify(message.code)}`,
+    );
   }
-  const lists = { listed: "rooms", members: "members", history: "publications" } as Record<string, string>;
+  const lists = { listed: "rooms", members: "members", history: "publications" } as Record<
+    string,
+    string
+  >;
   const list = message[lists[type]] ?? [];
   const isObject = (item: unknown): boolean => typeof item === "object" && item !== null;
   if (!Array.isArray(list) || !list.every(isObject)) {
@@ -74,7 +82,8 @@ export const json: Format = {
     } catch (error) {
       throw new DecodeError((error as Error).message);
     }
-    if (typeof message !== "object" || message === null) throw new DecodeError("a message is not an object");
+    if (typeof message !== "object" || message === null)
+      throw new DecodeError("a message is not an object");
     return check(message);
   },
   free: (payload) => payload,
@@ -87,12 +96,15 @@ export const packed: Format = {
   isPacked: true,
   write: (message) => encode(CLIENT, message),
   read(data) {
-    if (typeof data === "string") throw new DecodeError("a message is text, where bytes were agreed");
+    if (typeof data === "string")
+      throw new DecodeError("a message is text, where bytes were agreed");
     return decode(SERVER, bytesOf(data));
   },
   free(payload, isBytes) {
     if (payload instanceof Uint8Array) return payload;
-    return isBytes && typeof payload === "string" ? fromBase64(payload) : utf8(toJson(payload ?? null));
+    return isBytes && typeof payload === "string"
+      ? fromBase64(payload)
+      : utf8(toJson(payload ?? null));
   },
   freed(payload, isBytes) {
     if (isBytes) return toBase64(payload as Uint8Array);

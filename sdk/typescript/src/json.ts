@@ -84,7 +84,13 @@ export function whole(ops: unknown): Members {
   return state;
 }
 
-function change(at: Tree, last: unknown, value: unknown, word: unknown, own: (value: Tree) => Tree): void {
+function change(
+  at: Tree,
+  last: unknown,
+  value: unknown,
+  word: unknown,
+  own: (value: Tree) => Tree,
+): void {
   if (word === "order") {
     const list = enter(at, last, own);
     const isOrder = Array.isArray(list) && Array.isArray(value) && value.length === list.length;
@@ -122,7 +128,8 @@ function within(at: Tree, step: unknown): Tree {
 }
 
 function index(step: unknown, length: number): number {
-  if (Number.isInteger(step) && (step as number) >= 0 && (step as number) < length) return step as number;
+  if (Number.isInteger(step) && (step as number) >= 0 && (step as number) < length)
+    return step as number;
   throw new Error(`a patch has the index ${JSON.stringify(step)} in an array of ${length}`);
 }
 
@@ -160,8 +167,8 @@ const digestOfNumber = (number: number): number => {
 const inside = (place: number, step: number): number => (mix(place ^ step) + place) | 0;
 
 /**
- * The digest of a copy in `json` (docs/state.md), to compare with the digest of a `check`. It is the
- * sum over all values, each hashed with its place.
+ * The digest of a copy in `json` (docs/state.md), to compare with the digest of a `check`. It is
+ * the sum over all values, each hashed with its place.
  *
  * @returns An unsigned integer of 32 bits.
  */
@@ -178,7 +185,8 @@ export function digest(value: Tree, place = 0x726f6f74): number {
     what = mix(0x61727261 ^ value.length);
   } else {
     for (const name of Object.keys(value as object)) {
-      sum = (sum + digest((value as Members)[name], inside(place, digestOfText(0x6d656d62, name)))) | 0;
+      sum =
+        (sum + digest((value as Members)[name], inside(place, digestOfText(0x6d656d62, name)))) | 0;
     }
     what = 0x6f626a65;
   }

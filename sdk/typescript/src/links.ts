@@ -4,6 +4,7 @@ import type { Code } from "./codes.js";
 import { PlayfieldError } from "./error.js";
 import type { Message } from "./messages.js";
 import type { Format } from "./format.js";
+import type { Integer64 } from "./reader.js";
 import type { Schema } from "./schema.js";
 import type { Patience, Room, RoomCallbacks } from "./types.js";
 
@@ -50,7 +51,9 @@ export interface Links {
   put(message: Message): void;
   /** Sends a message that counts, now or when it can. Returns its count, or 0 if too much waits. */
   post(message: Message): number;
-  /** Sends a request, whose answer `entry` waits for. Returns its number, or 0 if too much waits. */
+  /**
+   * Sends a request, whose answer `entry` waits for. Returns its number, or 0 if too much waits.
+   */
   ask(message: Message, entry: Omit<Entry, "count">): number;
   /** No longer waits for the answer to a request. */
   forgo(request: number): void;
@@ -65,25 +68,61 @@ export interface Links {
   schemas: Schemas;
 }
 
+/** The copy of a state, kept up to date by bodies. */
+export interface Copy {
+  state: unknown;
+  snapshot(body: any): void;
+  patch(body: any): void;
+  digest(): number | bigint;
+}
+
+/** How a user's messages, replies and events are written. */
+export interface Exchange {
+  message(name: string, payload: unknown): { message: string | number; payload: unknown };
+  reply(name: string, payload: unknown): unknown;
+  event(message: unknown, payload: unknown): [name: string, payload: unknown];
+}
+
+/** What a client in `packed` does by the schema of a room. */
+export interface RoomCodec {
+  schema: Schema;
+  /** Writes the options of a room. */
+  options(value: unknown): Uint8Array;
+  copy(viewer: Integer64): Copy;
+  exchange: Exchange;
+}
+
 /** The schemas of room types, which a client in `packed` needs. */
 export interface Schemas {
-  /** The schema, if it is known and has this fingerprint. */
-  known(roomType: string, fingerprint?: unknown): Schema | undefined;
+  /** What is done by the schema, if it is known and has this fingerprint. */
+  known(roomType: string, fingerprint?: unknown): RoomCodec | undefined;
   /** Asks for it. Calls one of both when it is there, or will not be. */
-  want(roomType: string, use: (schema: Schema) => void, fail: (code: Code, text: string) => void): void;
+  want(
+    roomType: string,
+    use: (codec: RoomCodec) => void,
+    fail: (code: Code, text: string) => void,
+  ): void;
 }
 
 export const TOO_LARGE = "the message is larger than the server takes";
-export const TOO_MUCH = "too much was sent that the server has not confirmed; try again when it has";
+export const TOO_MUCH =
+  "too much was sent that the server has not confirmed; try again when it has";
 
 /**
- * The most characters or bytes of messages that may wait for the node's confirmation. Past it `send`
- * returns `false`, and requests fail. The message that reaches it is still taken.
+ * The most characters or bytes of messages that may wait for the node's confirmation. Past it
+ * `send` returns `false`, and requests fail. The message that reaches it is still taken.
  */
 export const UNCONFIRMED_LENGTH_MAX = 2 ** 20;
 
 /** Refusals that pass; what was granted before is asked for again after this time. */
 export const PASSING: Code[] = ["limit", "too_fast", "busy"], RETRY_MS = 1000;
+
+/** The longest that a timer of the platform takes: 24 days. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** A time in ms from a node, clamped to what timers take; `undefined` if it is invalid. */
+export const duration = (ms: unknown): number | undefined =>
+  Number(ms) >= 0 ? Math.min(Number(ms), TIMER_MS_MAX) : undefined;
 
 /**
  * A promise for what `start` begins, with a time limit. `start` returns what cancels it.
@@ -92,29 +131,33 @@ export function patient<T>(
   { timeoutMs, signal }: Patience,
   start: (resolve: (value: T) => void, reject: (error: Error) => void) => () => void,
 ): Promise<T> {
-  if (timeoutMs === undefined && !signal) return new Promise((resolve, reject) => void start(resolve, reject));
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
+      return reject(new TypeError(`timeoutMs is ${timeoutMs}; it must be 0 or more`));
+    }
+    let timer: ReturnType<typeof setTimeout> | undefined, isOver = false;
+    let giveUp = (): void => {};
     const over = (): void => {
+      isOver = true;
       clearTimeout(timer);
       signal?.removeEventListener("abort", abort);
     };
-    const giveUp = start(
+    const stop = (reason: Error): void => {
+      over();
+      giveUp();
+      reject(reason);
+    };
+    const abort = (): void => stop(signal!.reason);
+    giveUp = start(
       (value) => (over(), resolve(value)),
       (error) => (over(), reject(error)),
     );
-    const abort = (): void => {
-      over();
-      giveUp();
-      reject(signal!.reason);
-    };
+    if (isOver) return;
     signal?.addEventListener("abort", abort);
-    if (timeoutMs === undefined) return;
-    timer = setTimeout(() => {
-      over();
-      giveUp();
-      reject(new PlayfieldError("timeout", `there was no answer within ${timeoutMs} ms`));
-    }, timeoutMs);
+    // A timer of the platform that is set for longer fires at once.
+    if (timeoutMs === undefined || timeoutMs > TIMER_MS_MAX) return;
+    const text = `there was no answer within ${timeoutMs} ms`;
+    timer = setTimeout(() => stop(new PlayfieldError("timeout", text)), timeoutMs);
   });
 }

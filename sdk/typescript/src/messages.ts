@@ -25,8 +25,9 @@ const fieldsOf = (text: string): Field[] =>
 
 const table = (text: string): Table => {
   const byKind: Table["byKind"] = new Map(), byName: Table["byName"] = new Map();
-  for (const line of text.trim().split("\n")) {
-    const [kind, name, ...rest] = line.trim().split(" "), fields = fieldsOf(rest.join(" "));
+  // A line that is indented further continues the one before.
+  for (const line of text.trim().split(/\n {2}(?! )/)) {
+    const [kind, name, ...rest] = line.split(/\s+/), fields = fieldsOf(rest.join(" "));
     byKind.set(parseInt(kind, 16), [name, fields]);
     byName.set(name, [parseInt(kind, 16), fields]);
   }
@@ -74,8 +75,10 @@ export const CLIENT = table(`
 `);
 
 export const SERVER = table(`
-  41 welcome protocol:v session:v resume:b heartbeat_ms:v max_message_bytes:v grace_ms:v resumed:?{resumed}
-  42 joined request:u room:u id:t room_type:t key:?t player:v epoch:v tick_hz:v sync_hz:v fingerprint:v silence_ms:v grace_ms:v
+  41 welcome protocol:v session:v resume:b heartbeat_ms:v max_message_bytes:v grace_ms:v
+     resumed:?{resumed}
+  42 joined request:u room:u id:t room_type:t key:?t player:v epoch:v
+     tick_hz:v sync_hz:v fingerprint:v silence_ms:v grace_ms:v
   43 listed request:u rooms:*{listed}
   4E schema request:?u room_type:t schema:r
   44 left request:?u room:u code:c text:t
@@ -184,14 +187,24 @@ function writeFields(writer: Writer, fields: Field[], object: any): void {
 
 function write(writer: Writer, of: string, value: any): void {
   switch (of) {
-    case "v": case "u": return writer.varint(typeof value === "string" ? BigInt(value) : (value ?? 0));
-    case "t": return writer.text(value ?? "");
-    case "b": return writer.blob(fromBase64(value ?? ""));
-    case "o": case "8": return writer.u8(Number(value ?? 0));
-    case "x": return writer.blob(value);
-    case "r": return writer.raw(value ?? new Uint8Array());
-    case "d": return writer.u64(BigInt(value));
-    case "c": return writer.varint(numberOf(value));
+    case "v":
+    case "u":
+      return writer.varint(typeof value === "string" ? BigInt(value) : (value ?? 0));
+    case "t":
+      return writer.text(value ?? "");
+    case "b":
+      return writer.blob(fromBase64(value ?? ""));
+    case "o":
+    case "8":
+      return writer.u8(Number(value ?? 0));
+    case "x":
+      return writer.blob(value);
+    case "r":
+      return writer.raw(value ?? new Uint8Array());
+    case "d":
+      return writer.u64(BigInt(value));
+    case "c":
+      return writer.varint(numberOf(value));
     case "m": {
       const pairs = Object.entries(value ?? {});
       writer.varint(pairs.length);

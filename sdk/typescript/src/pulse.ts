@@ -26,7 +26,9 @@ export class Pulse {
   private nonce = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `beat` is how often the connection is checked; `dead` is called when the node does not answer. */
+  /**
+   * `beat` is how often the connection is checked; `dead` is called when the node does not answer.
+   */
   constructor(
     private readonly put: (message: Message) => void,
     private readonly beat: () => number,

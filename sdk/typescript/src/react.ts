@@ -6,6 +6,8 @@
 
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { Client } from "./client.js";
+import { PlayfieldError } from "./error.js";
+import { toJson } from "./format.js";
 import type { AnyRoom, How, Room, RoomTypes, Status } from "./types.js";
 
 export interface RoomHandle<T extends RoomTypes> {
@@ -16,35 +18,79 @@ export interface RoomHandle<T extends RoomTypes> {
 }
 
 /**
- * Joins a room while the component is there, and leaves it after that.
+ * The rooms that components have just let go, by what was asked for. React lets go and takes again
+ * in one turn, in strict mode and when a page is reloaded while it runs: the player keeps the seat.
+ */
+const released = new WeakMap<Client, Set<{ key: string; room: Room<any> }>>();
+
+/** Leaves a room in the next turn, unless a component takes it. Returns what leaves it now. */
+function release(client: Client, key: string, room: Room<any>): () => void {
+  const all = released.get(client) ?? new Set(), own = { key, room };
+  released.set(client, all.add(own));
+  const leave = (): void => {
+    if (all.delete(own)) room.leave().catch(() => {});
+  };
+  setTimeout(leave);
+  return leave;
+}
+
+/** Takes back a room that was released in this turn, if there is one. */
+function takeBack(client: Client, key: string): Room<any> | undefined {
+  const all = released.get(client), own = [...(all ?? [])].find((other) => other.key === key);
+  if (own) all!.delete(own);
+  return own?.room;
+}
+
+/**
+ * Joins a room while the component is there, and leaves it after that. It joins again if the room
+ * has ended only because the connection was lost for too long, or because the server is restarted.
  *
  * @param roomType The room type. Without one, the component is in no room.
- * @param how Which room. The component joins another one if `id`, `key`, `create`, `code`, `private`
- *   or the JSON of `options` is another.
+ * @param how Which room. The component joins another one if `id`, `key`, `create`, `code`,
+ *   `private` or the JSON of `options` is another.
  */
 export function useRoom<T extends RoomTypes = AnyRoom>(
   client: Client, roomType: string | null, how: How<T> = {},
 ): RoomHandle<T> {
   const [handle, setHandle] = useState<RoomHandle<T>>({ room: null, error: null });
-  const which = JSON.stringify(how);
+  const [attempt, setAttempt] = useState(0);
+  const key = toJson([roomType, how]);
+  const last = useRef<{ key: string; leave(): void } | null>(null);
   useEffect(() => {
+    // A component that goes to another room leaves this one first.
+    if (last.current?.key !== key) last.current?.leave();
     if (roomType === null) return;
-    let isGone = false;
-    const set = (handle: RoomHandle<T>): void => {
-      if (!isGone) setHandle(handle);
+    let isOver = false, unwatch = (): void => {};
+    const again = takeBack(client, key);
+    const isKept = again !== undefined && !again.left;
+    const room = isKept ? again : client.connection.join<T>(roomType, {}, how);
+    if (isKept && room.state !== null) setHandle({ room, error: null });
+    // A room that has ended says so twice.
+    const over = (error: PlayfieldError): void => {
+      if (isOver) return;
+      isOver = true;
+      const { code } = error, isEnded = client.status === "ended";
+      if (code === "connection_lost" && !isEnded) return setAttempt(attempt + 1);
+      const isRestart = code === "shutting_down" && !isEnded;
+      setHandle({ room: null, error: isRestart ? null : error });
+      // This connection is about to end; the next is to a server that takes players.
+      if (isRestart) {
+        unwatch = client.onStatus((status) => {
+          if (status === "connected") setAttempt(attempt + 1);
+          else if (status === "ended") setHandle({ room: null, error });
+        });
+      }
     };
-    const room = client.connection.join<T>(roomType, {}, how);
-    room.joined.then(
-      () => set({ room, error: null }),
-      (error) => set({ room: null, error }),
-    );
-    room.onLeft((code, text) => set({ room: null, error: Object.assign(new Error(text), { code }) }));
+    room.joined.then(() => isOver || setHandle({ room, error: null }), over);
+    const forget = room.onLeft((code, text) => over(new PlayfieldError(code, text)));
     return () => {
-      isGone = true;
+      isOver = true;
+      forget();
+      unwatch();
       setHandle({ room: null, error: null });
-      room.leave().catch(() => {});
+      if (!room.left) last.current = { key, leave: release(client, key, room) };
     };
-  }, [client, roomType, which]);
+  }, [client, key, attempt]);
   return handle;
 }
 
@@ -70,15 +116,24 @@ export function useRoomState<T extends RoomTypes, Selected>(
   isEqual: (one: Selected, two: Selected) => boolean = isShallowEqual,
 ): Selected | undefined {
   const last = useRef<{ state: unknown; selector: unknown; selected: Selected } | null>(null);
-  const subscribe = useCallback((changed: () => void) => room?.onState(changed) ?? (() => {}), [room]);
+  const subscribe = useCallback(
+    (changed: () => void) => room?.onState(changed) ?? (() => {}),
+    [room],
+  );
   const select = (): Selected | undefined => {
     const state = room?.state ?? null, known = last.current;
     if (state === null) return undefined;
     if (known && known.state === state && known.selector === selector) return known.selected;
-    const next = selector(state);
-    const selected = known && isEqual(known.selected, next) ? known.selected : next;
-    last.current = { state, selector, selected };
-    return selected;
+    const selected = selector(state);
+    if (!known) {
+      last.current = { state, selector, selected };
+      return selected;
+    }
+    // Each patch comes by here for each component: nothing is made.
+    known.state = state;
+    known.selector = selector;
+    if (!isEqual(known.selected, selected)) known.selected = selected;
+    return known.selected;
   };
   return useSyncExternalStore(subscribe, select, select);
 }

@@ -150,6 +150,7 @@ export class Reader {
 
 function bigOf(bytes: Uint8Array, from: number, to: number): bigint {
   let value = 0n;
-  for (let index = to - 1; index >= from; index--) value = (value << 7n) | BigInt(bytes[index] & 0x7f);
+  for (let index = to - 1; index >= from; index--)
+    value = (value << 7n) | BigInt(bytes[index] & 0x7f);
   return value & U64;
 }

@@ -3,14 +3,22 @@
 import { call, Listeners, tell } from "./callbacks.js";
 import { type Change, Changes, type Path } from "./changes.js";
 import type { Code } from "./codes.js";
-import { EncodeError, OutOfStep, type OutOfStepReason, PlayfieldError } from "./error.js";
+import { OutOfStep, type OutOfStepReason, PlayfieldError } from "./error.js";
 import { toJson } from "./format.js";
 import { JsonCopy } from "./json.js";
-import { type Inside, type Links, type Mutable, patient, TOO_MUCH, UNCONFIRMED_LENGTH_MAX } from "./links.js";
+import {
+  type Copy,
+  duration,
+  type Exchange,
+  type Inside,
+  type Links,
+  type Mutable,
+  patient,
+  type RoomCodec,
+  TOO_MUCH,
+  UNCONFIRMED_LENGTH_MAX,
+} from "./links.js";
 import type { Message } from "./messages.js";
-import type { Schema } from "./schema.js";
-import { decodeValue, encodeValue } from "./state/atomic.js";
-import { PackedCopy } from "./state/copy.js";
 import type { Connection, EntryCallbacks, Patience, Room, RoomCallbacks } from "./types.js";
 
 /**
@@ -20,54 +28,34 @@ import type { Connection, EntryCallbacks, Patience, Room, RoomCallbacks } from "
 export const UNUSABLE_IN_A_ROW_MAX = 16;
 
 /** At one version per millisecond, a room reaches the largest after 285,000 years. */
-const isVersion = (version: unknown): boolean => Number.isSafeInteger(version) && (version as number) >= 0;
+const isVersion = (version: unknown): boolean =>
+  Number.isSafeInteger(version) && (version as number) >= 0;
 
-/** How a user's messages, replies and events are written. */
-interface Exchange {
-  message(name: string, payload: unknown): { message: string | number; payload: unknown };
-  reply(name: string, payload: unknown): unknown;
-  event(message: unknown, payload: unknown): [name: string, payload: unknown];
-}
-
+/** Payloads are JSON, as the rest of the message. */
 const bySelf: Exchange = {
   message: (message, payload) => ({ message, payload }),
   reply: (_, payload) => payload,
   event: (message, payload) => [message as string, payload],
 };
 
-function bySchema({ messages, events }: Schema): Exchange {
-  return {
-    message(name, payload) {
-      const number = messages.findIndex((message) => message.name === name);
-      if (number < 0) {
-        const error = new EncodeError(`the room has no message ${JSON.stringify(name)}`);
-        throw Object.assign(error, { code: "unknown_message" });
-      }
-      return { message: number, payload: encodeValue(messages[number].type, payload, `the message ${name}`) };
-    },
-    reply(name, payload) {
-      const message = messages.find((message) => message.name === name)!;
-      return decodeValue(message.reply, payload as Uint8Array);
-    },
-    event(number, payload) {
-      const event = events[number as number];
-      if (!event) throw new Error(`the room has no event ${number}`);
-      return [event.name, decodeValue(event.type, payload as Uint8Array)];
-    },
-  };
-}
-
 export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links): Inside {
   const { format, put, post, ask, forgo, fail, end, leave, progress, rooms, schemas } = links;
   const room = {
-    connection, state: null, player: null, key: null, version: 0, number: null, left: false, patches: 0,
+    connection,
+    state: null,
+    player: null,
+    key: null,
+    version: 0,
+    number: null,
+    left: false,
+    patches: 0,
   } as unknown as Mutable<Room>;
   const changes = new Changes(), states = new Listeners<[any, Room]>();
   const events = new Map<string, Listeners<[any]>>(), lefts = new Listeners<[Code, string]>();
   // The room's epoch, the copy's last version, how many messages and snapshots in a row could not
   // be used, and the last event's number.
   let epoch: unknown, newest = 0, unusable = 0, snapshots = 0, eventsHeard = 0;
-  let copy: JsonCopy | PackedCopy, exchange: Exchange;
+  let copy: Copy, exchange: Exchange;
   // What came before the schema.
   let held: Message[] | null = null;
   // Requests made before the room is joined, and their length.
@@ -86,7 +74,9 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
         if (isGivenUp) return;
         try {
           const isLeave = name === "";
-          const message = isLeave ? { type: "leave" } : { type: "request", ...exchange.message(name, payload) };
+          const message = isLeave
+            ? { type: "leave" }
+            : { type: "request", ...exchange.message(name, payload) };
           const answer = (reply: unknown): void => {
             try {
               resolve(isLeave ? undefined : exchange.reply(name, reply));
@@ -94,13 +84,17 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
               refuse("bad_payload", `the reply can't be read: ${(error as Error).message}`);
             }
           };
-          request = ask({ ...message, room: room.number }, { inside, resolve: answer, reject: refuse });
+          request = ask(
+            { ...message, room: room.number },
+            { inside, resolve: answer, reject: refuse },
+          );
           if (!request) refuse("limit", TOO_MUCH);
         } catch (error) {
           reject(error as Error);
         }
       };
       const giveUp = (): void => {
+        if (name === "") return; // It leaves all the same.
         isGivenUp = true;
         if (request) forgo(request);
       };
@@ -117,23 +111,31 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
       return giveUp;
     });
   room.send = (message: string, payload?: unknown) =>
-    room.number !== null && post({ type: "send", room: room.number, ...exchange.message(message, payload) }) > 0;
-  room.request = (message: string, payload?: unknown, how?: Patience) => asks(message, payload, how);
-  // Whatever the answer: the stay is over.
-  room.leave = () => asks("", undefined).catch((error) => {
-    if (error.code === "limit") throw error;
-    inside.end("left", "");
-  });
+    room.number !== null &&
+    post({ type: "send", room: room.number, ...exchange.message(message, payload) }) > 0;
+  room.request = (message: string, payload?: unknown, how?: Patience) =>
+    asks(message, payload, how);
+  // Whatever the answer: the stay is over. One who no longer waits for it leaves later.
+  room.leave = (how) =>
+    asks("", undefined, how).catch((error) => {
+      if (!(error instanceof PlayfieldError) || ["limit", "timeout"].includes(error.code as string))
+        throw error;
+      inside.end("left", "");
+    });
   room.close = () => connection.close();
   room.onState = (listener) => states.add(listener);
-  room.onChange = (path: Path, listener: (change: Change<any>) => void) => changes.on(path, listener);
+  room.onChange = (path: Path, listener: (change: Change<any>) => void) =>
+    changes.on(path, listener);
   room.onEntries = (path: Path, { entered, left, changed }: EntryCallbacks<any>) =>
-    changes.on(typeof path === "string" ? `${path}.*` : [...path, "*"], ({ kind, path, value, old }) => {
-      const key = path[path.length - 1];
-      if (kind === "entered") entered?.(key, value);
-      else if (kind === "left") left?.(key, old);
-      else changed?.(key, value, old);
-    });
+    changes.on(
+      typeof path === "string" ? `${path}.*` : [...path, "*"],
+      ({ kind, path, value, old }) => {
+        const key = path[path.length - 1];
+        if (kind === "entered") entered?.(key, value);
+        else if (kind === "left") left?.(key, old);
+        else changed?.(key, value, old);
+      },
+    );
   room.onEvent = (name: string, listener: (payload: any) => void) => {
     if (!events.has(name)) events.set(name, new Listeners());
     return events.get(name)!.add(listener);
@@ -194,10 +196,16 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
     patch: ({ base, version, ops, body }) => {
       if (room.version === null) return; // a snapshot is on its way
       if (base !== room.version) {
-        return fellOut("base", `a patch starts at version ${base}, but the copy is at ${room.version}`);
+        return fellOut(
+          "base",
+          `a patch starts at version ${base}, but the copy is at ${room.version}`,
+        );
       }
       if (!isVersion(version) || version <= base) {
-        return fellOut("base", `a patch from version ${base} to ${version} does not advance the copy`);
+        return fellOut(
+          "base",
+          `a patch from version ${base} to ${version} does not advance the copy`,
+        );
       }
       try {
         copy.patch(ops ?? body);
@@ -228,14 +236,14 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
   };
 
   /** The room is joined, and its schema is known if it is needed. */
-  const enter = ({ room: number, player, id, key = null }: Message, schema?: Schema): void => {
+  const enter = ({ room: number, player, id, key = null }: Message, codec?: RoomCodec): void => {
     try {
-      copy = schema ? new PackedCopy(schema.state, player) : new JsonCopy();
+      copy = codec?.copy(player) ?? new JsonCopy();
     } catch (error) {
       leave(number);
       return inside.end("bad_message", (error as Error).message);
     }
-    exchange = schema ? bySchema(schema) : bySelf;
+    exchange = codec?.exchange ?? bySelf;
     Object.assign(room, { number, player, id, key, version: null });
     const messages = held ?? [];
     held = null;
@@ -244,8 +252,17 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
   };
 
   const inside: Inside = {
-    room, on, number: null, silence: Infinity, grace: Infinity, missing: 0,
-    copy: () => ({ room: inside.number!, epoch, version: room.number === null ? 0 : room.version ?? 0 }),
+    room,
+    on,
+    number: null,
+    silence: Infinity,
+    grace: Infinity,
+    missing: 0,
+    copy: () => ({
+      room: inside.number!,
+      epoch,
+      version: room.number === null ? 0 : (room.version ?? 0),
+    }),
     lost: () => {
       // The node sends a snapshot again to a copy without a version.
       held &&= held.filter(({ type }) => type === "event" || type === "left");
@@ -265,20 +282,29 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
       tell(on, text);
       call(on, "left", code, text);
       lefts.call(code, text);
+      // The callback that left may be one of several for the same patch or event.
+      for (const listeners of [states, changes, ...events.values()]) listeners.clear();
     },
     joined: (message) => {
       inside.number = message.room;
       ({ epoch } = message);
-      inside.silence = message.silence_ms || Infinity;
-      inside.grace = message.grace_ms ?? Infinity;
+      inside.silence = duration(message.silence_ms) || Infinity;
+      inside.grace = duration(message.grace_ms) ?? Infinity;
       rooms.set(message.room, inside);
       if (!format.isPacked) return enter(message);
       const { room_type: roomType, fingerprint, room: number } = message;
-      const schema = schemas.known(roomType, fingerprint);
-      if (schema) return enter(message, schema);
+      const codec = schemas.known(roomType, fingerprint);
+      if (codec) return enter(message, codec);
       held = [];
-      const use = (schema: Schema): void => {
-        if (!room.left && inside.number === number) enter(message, schema);
+      const use = (codec: RoomCodec): void => {
+        if (room.left || inside.number !== number) return;
+        if (String(codec.schema.fingerprint) !== String(fingerprint))
+          return end("bad_message", `the schema of ${roomType} is not the one of the room`);
+        try {
+          enter(message, codec);
+        } catch (error) {
+          end("bad_message", `a message can't be used: ${(error as Error).message}`);
+        }
       };
       schemas.want(roomType, use, (code, text) => {
         if (inside.number === number) leave(number);

@@ -33,7 +33,9 @@ export type Payload<P, Rest extends unknown[] = []> = [null] extends [P]
 
 /** How long to wait. */
 export interface Patience {
-  /** Gives up after this time, with the code "timeout". The room may have handled it, or may yet. */
+  /**
+   * Gives up after this time, with the code "timeout". The room may have handled it, or may yet.
+   */
   timeoutMs?: number;
   /** Gives up when it is aborted, with its reason. */
   signal?: AbortSignal;
@@ -45,9 +47,14 @@ export interface RoomCallbacks<T extends RoomTypes = AnyRoom> {
   change?(room: Room<T>): void;
   /** For each event of the room. */
   event?<E extends Events<T>>(name: E, payload: T["events"][E]): void;
-  /** Before an event, if the node had to forget this many events before it while the connection was lost. */
+  /**
+   * Before an event, if the node had to forget this many events before it while the connection was
+   * lost.
+   */
   missed?(count: number): void;
-  /** With a text for people: why the node refused something, or why the stay in the room has ended. */
+  /**
+   * With a text for people: why the node refused something, or why the stay in the room has ended.
+   */
   status?(text: string): void;
   /** The node, or the room, refused a message of `send`: which one is not known. */
   refused?(code: Code, text: string): void;
@@ -67,13 +74,16 @@ export interface RoomCallbacks<T extends RoomTypes = AnyRoom> {
 /** Which room to join, and what a new room is like. */
 export interface How<T extends RoomTypes = AnyRoom> {
   /**
-   * The id of the room to join, or a reservation or a ticket for a seat in it. It says which room it
-   * is, so the room type and the other members are ignored.
+   * The id of the room to join, or a reservation or a ticket for a seat in it. It says which room
+   * it is, so the room type and the other members are ignored.
    */
   id?: string;
   /** The key of the room to join or create, or the code of the one to join. */
   key?: string;
-  /** `false` joins a room only if it exists, which needs its `id` or `key`; `true` creates a new one. Without it, either will do. */
+  /**
+   * `false` joins a room only if it exists, which needs its `id` or `key`; `true` creates a new
+   * one. Without it, either will do.
+   */
   create?: boolean;
   /** With `create: true`, the node picks a short code as the key. */
   code?: boolean;
@@ -102,8 +112,8 @@ export interface Room<T extends RoomTypes = AnyRoom> {
   /** The room's key or code; `null` if it has none, or is not joined. */
   readonly key: string | null;
   /**
-   * Resolves to the room once it is joined and its state is there. Rejects with the node's reason if
-   * it is not joined; the error has its `code`.
+   * Resolves to the room once it is joined and its state is there. Rejects with the node's reason
+   * if it is not joined; the error has its `code`.
    */
   readonly joined: Promise<Room<T>>;
   /** The stay in the room has ended: nothing more comes. */
@@ -114,9 +124,13 @@ export interface Room<T extends RoomTypes = AnyRoom> {
    * Sends a message without a reply. While the connection is lost, it waits. Returns `false` if it
    * can't be sent: not in the room, or not yet, or too much waits.
    *
-   * @throws {EncodeError} In `packed`, if the room has no such message, or the payload does not fit.
+   * @throws {EncodeError} In `packed`, if the room has no such message, or the payload does not
+   *   fit.
    */
-  send<M extends Messages<T>>(message: M, ...payload: Payload<T["messages"][M]["payload"]>): boolean;
+  send<M extends Messages<T>>(
+    message: M,
+    ...payload: Payload<T["messages"][M]["payload"]>
+  ): boolean;
   /**
    * Sends a message and resolves to its reply. Waits until the room is joined. Rejects with the
    * node's reason, or when the room ends; the error has its `code`. "connection_lost" means that it
@@ -139,8 +153,8 @@ export interface Room<T extends RoomTypes = AnyRoom> {
   onEvent<E extends Events<T>>(name: E, listener: (payload: T["events"][E]) => void): () => void;
   /** Calls a function when the stay in the room has ended. Returns one that removes it. */
   onLeft(listener: (code: Code, text: string) => void): () => void;
-  /** Leaves the room. The connection stays. */
-  leave(): Promise<void>;
+  /** Leaves the room. The connection stays. A client that gives up leaves the room later. */
+  leave(how?: Patience): Promise<void>;
   /** Closes the connection, and so leaves the room. */
   close(): void;
 }
@@ -160,11 +174,15 @@ export interface ConnectionCallbacks {
    * another reason than the one before.
    */
   status?(text: string): void;
-  /** The connection was lost. The client connects again by itself. Rooms stay as they are, and what is sent meanwhile waits. */
+  /**
+   * The connection was lost. The client connects again by itself. Rooms stay as they are, and what
+   * is sent meanwhile waits.
+   */
   lost?(text: string): void;
   /**
-   * The connection is restored after `away` milliseconds, and the session goes on. `lost` is what the
-   * node had to forget, by room: events, which `missed` reports, and answers, whose requests fail.
+   * The connection is restored after `away` milliseconds, and the session goes on. `lost` is what
+   * the node had to forget, by room: events, which `missed` reports, and answers, whose requests
+   * fail.
    */
   resumed?(how: { away: number; lost: { room: Room | null; messages: number }[] }): void;
   /**
@@ -175,15 +193,30 @@ export interface ConnectionCallbacks {
   newSession?(how: { away: number; unconfirmed: number }): void;
   /**
    * The node refused what has no answer and is about no room: `publishUnconfirmed` and
-   * `reportUnconfirmed`. If they came faster than a rate of the node allows, `code` is `too_fast`, and
-   * the text says which rate it is and how many were refused since the call before.
+   * `reportUnconfirmed`. If they came faster than a rate of the node allows, `code` is `too_fast`,
+   * and the text says which rate it is and how many were refused since the call before.
    */
   refused?(code: Code, text: string): void;
-  /** The connection has ended for good. After `close` on a connection that is there, what is not confirmed is on its way. */
+  /**
+   * The connection has ended for good. After `close` on a connection that is there, what is not
+   * confirmed is on its way.
+   */
   ended?(code: Code, text: string, how: { unconfirmed: number }): void;
 }
 
 export type Token = string | Uint8Array;
+
+/** What a client uses of a WebSocket. */
+export interface Socket {
+  binaryType: string;
+  readonly readyState: number;
+  onopen: ((event: any) => any) | null;
+  onmessage: ((event: any) => any) | null;
+  onclose: ((event: any) => any) | null;
+  onerror: ((event: any) => any) | null;
+  send(data: string | Uint8Array<ArrayBuffer>): void;
+  close(): void;
+}
 
 /** How to connect. All are optional. */
 export interface ConnectHow {
@@ -200,18 +233,26 @@ export interface ConnectHow {
    */
   reconnectForMs?: number;
   /**
-   * The wait before the first attempt to restore a lost connection, which doubles with each attempt.
-   * The client waits for a random part of it, and less while the node still keeps the session. 100
-   * without it.
+   * The wait before the first attempt to restore a lost connection, which doubles with each
+   * attempt. The client waits for a random part of it, and less while the node still keeps the
+   * session. 100 without it.
    */
   backoffMs?: number;
   /** The most that it grows to. 5,000 without it. */
   backoffMsMax?: number;
-  /** The node: `wss://…`, `https://…`, or a path at the host that served the page. Without it, the path `/` there. */
+  /**
+   * The node: `wss://…`, `https://…`, or a path at the host that served the page. Without it, the
+   * path `/` there.
+   */
   url?: string;
-  /** The class of sockets, where there is none of the platform's: in Node before 22, that of the package `ws`. */
-  WebSocket?: typeof WebSocket;
-  /** "json", or "packed", which reads by the node's schema: several times less to send and to read. */
+  /**
+   * The class of sockets, where there is none of the platform's: in Node before 22, that of the
+   * package `ws`.
+   */
+  WebSocket?: new (url: string) => Socket;
+  /**
+   * "json", or "packed", which reads by the node's schema: several times less to send and to read.
+   */
   format?: FormatName;
 }
 
@@ -230,7 +271,10 @@ export interface Publication {
   user?: string;
   payload: any;
 }
-/** The place of a channel's last publication, and some publications. With `bytes`, their payloads are base64. */
+/**
+ * The place of a channel's last publication, and some publications. With `bytes`, their payloads
+ * are base64.
+ */
 export type History = Position & { bytes: boolean; publications: Publication[] };
 
 /** The callbacks of a subscription. All are optional. */
@@ -238,15 +282,21 @@ export interface ChannelCallbacks {
   /** For each publication: once, in order. A channel of bytes has base64. */
   publication?(payload: any, publication: Publication): void;
   /**
-   * The node has answered, on this connection. `recovered` says whether nothing was lost: everything
-   * since the position follows, or there was none, as in a first subscription. If not, `missed` counts
-   * what was lost, as far as is known; after a restart of the node it is not. `members` is 0 if this
-   * client may not know how many there are.
+   * The node has answered, on this connection. `recovered` says whether nothing was lost:
+   * everything since the position follows, or there was none, as in a first subscription. If not,
+   * `missed` counts what was lost, as far as is known; after a restart of the node it is not.
+   * `members` is 0 if this client may not know how many there are.
    */
   subscribed?(how: { recovered: boolean; missed: number; members: number }): void;
-  /** Before a publication: the node has dropped this many before it, because this client was too slow. */
+  /**
+   * Before a publication: the node has dropped this many before it, because this client was too
+   * slow.
+   */
   missed?(count: number): void;
-  /** Another session subscribes, or does no longer. After a gap in `sequence`, ask for `members`. */
+  /**
+   * Another session subscribes, or does no longer. After a gap in `sequence`, ask for `members`.
+   * With this callback, a subscription is refused where the rule does not show who subscribes.
+   */
   presence?(member: Member & { joined: boolean; sequence: number }): void;
   /** The node refused the subscription, or has ended it, or the connection has ended. */
   unsubscribed?(code: Code, text: string): void;
@@ -278,8 +328,8 @@ export interface DeviceCallbacks {
    */
   command?(payload: any): any;
   /**
-   * The device is registered. `isNew` says whether no other was under the id, `bytes` that commands,
-   * reports and their replies are base64.
+   * The device is registered. `isNew` says whether no other was under the id, `bytes` that
+   * commands, reports and their replies are base64.
    */
   registered?(how: { isNew: boolean; bytes: boolean }): void;
   /** The node refused, now or in a new session, or the connection has ended. */
@@ -298,10 +348,10 @@ export interface Device {
   /** Resolves once it is registered; rejects if it is refused. */
   readonly registered: Promise<Device>;
   /** Sends a report, and resolves to the reply. */
-  report(payload: any): Promise<any>;
+  report(payload: any, how?: Patience): Promise<any>;
   /**
-   * Sends a report without a reply. Returns `false` if too much waits. If it is refused, the `refused`
-   * of the connection says so.
+   * Sends a report without a reply. Returns `false` if too much waits. If it is refused, the
+   * `refused` of the connection says so.
    */
   reportUnconfirmed(payload: any): boolean;
 }
@@ -329,28 +379,51 @@ export interface ListHow {
 /** A connection. All fields are read-only. */
 export interface Connection {
   readonly status: Status;
-  /** The shortest round trip of the last eight pings, in milliseconds; `null` until the first answer on the present connection. */
+  /**
+   * The shortest round trip of the last eight pings, in milliseconds; `null` until the first answer
+   * on the present connection.
+   */
   readonly roundTrip: number | null;
-  /** The node's clock, in milliseconds since it started, minus `performance.now()`. It is off by at most half the round trip. */
+  /**
+   * The node's clock, in milliseconds since it started, minus `performance.now()`. It is off by at
+   * most half the round trip.
+   */
   readonly clockOffset: number | null;
   /** The length of all messages received. */
   readonly bytes: number;
   /** Joins a room: one of the type that is not full, or a new one, unless `how` says otherwise. */
-  join<T extends RoomTypes = AnyRoom>(roomType: string, on?: RoomCallbacks<T>, how?: How<T>): Room<T>;
+  join<T extends RoomTypes = AnyRoom>(
+    roomType: string,
+    on?: RoomCallbacks<T>,
+    how?: How<T>,
+  ): Room<T>;
   /** The schema of a room type. */
-  schema(roomType: string): Promise<Schema>;
+  schema(roomType: string, how?: Patience): Promise<Schema>;
   /** The rooms that a node lists. */
-  list(how?: ListHow): Promise<ListedRoom[]>;
-  /** Subscribes to a channel, and again on each new connection, with the position it has reached. Throws if this connection subscribes to it already. */
+  list(how?: ListHow & Patience): Promise<ListedRoom[]>;
+  /**
+   * Subscribes to a channel, and again on each new connection, with the position it has reached.
+   * Throws if this connection subscribes to it already.
+   */
   subscribe(channel: string, on?: ChannelCallbacks, how?: ChannelHow): Subscription;
-  /** Publishes to a channel. Resolves to the publication's offset, or rejects with the node's reason. */
-  publish(channel: string, payload: any): Promise<number>;
+  /**
+   * Publishes to a channel. Resolves to the publication's offset, or rejects with the node's
+   * reason.
+   */
+  publish(channel: string, payload: any, how?: Patience): Promise<number>;
   /** Publishes without an answer. Returns `false` if too much waits. */
   publishUnconfirmed(channel: string, payload: any): boolean;
-  /** Who subscribes to a channel: how many, those that the node lists, and the number of the last `presence` before the answer. */
-  members(channel: string): Promise<{ sequence: number; count: number; members: Member[] }>;
+  /**
+   * Who subscribes to a channel: how many, those that the node lists, and the number of the last
+   * `presence` before the answer.
+   */
+  members(
+    channel: string, how?: Patience,
+  ): Promise<{ sequence: number; count: number; members: Member[] }>;
   /** Publications of a channel after `since`, the oldest first. */
-  history(channel: string, how?: { since?: Position; limit?: number }): Promise<History>;
+  history(
+    channel: string, how?: { since?: Position; limit?: number } & Patience,
+  ): Promise<History>;
   /** Registers as a device, and again in each new session. */
   register(id: string, on?: DeviceCallbacks, how?: DeviceHow): Device;
   /** Calls a function when `status` has changed. Returns one that removes it. */

@@ -54,7 +54,8 @@ export class Writer {
   varint(value: number | bigint): void {
     if (typeof value === "bigint" || value > Number.MAX_SAFE_INTEGER) {
       let rest = BigInt(value);
-      if (rest < 0n || rest >= U64_END) throw new EncodeError(`${value} is not an integer of 64 bits`);
+      if (rest < 0n || rest >= U64_END)
+        throw new EncodeError(`${value} is not an integer of 64 bits`);
       for (; rest > 0x7fn; rest >>= 7n) this.u8(Number(rest & 0x7fn) | 0x80);
       return this.u8(Number(rest));
     }

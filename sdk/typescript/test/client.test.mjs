@@ -5,7 +5,11 @@ import { test } from "node:test";
 import { Client, PlayfieldError } from "../dist/index.js";
 import { Socket } from "./node.mjs";
 
-const STATE = { round: 1, players: { 1: { hp: 9, at: { x: 1 } }, 2: { hp: 8, at: { x: 2 } } }, log: ["a"] };
+const STATE = {
+  round: 1,
+  players: { 1: { hp: 9, at: { x: 1 } }, 2: { hp: 8, at: { x: 2 } } },
+  log: ["a"],
+};
 
 async function inRoom(t) {
   const client = new Client("ws://node", { name: "Ann", format: "json", WebSocket: Socket });
@@ -38,7 +42,12 @@ test("changes are reported by path, and entries as they enter, leave and change"
     left: (key, { hp }) => heard.push(["left", key, hp]),
     changed: (key, { hp }, old) => heard.push(["changed", key, old.hp, hp]),
   });
-  node.patches([["players", "1", "hp"], 7], [["players", "2"]], [["players", "3"], { hp: 5 }], [["round"], 2]);
+  node.patches(
+    [["players", "1", "hp"], 7],
+    [["players", "2"]],
+    [["players", "3"], { hp: 5 }],
+    [["round"], 2],
+  );
   assert.deepEqual(heard, [
     ["players.1.hp", 9, 7], ["players.2.hp", 8, undefined], ["players.3.hp", undefined, 5],
     ["changed", 2], ["changed", "1", 9, 7], ["left", "2", 8], ["entered", "3", 5],
@@ -54,13 +63,20 @@ test("events are heard by name, and the end of the stay with its code", async (t
   const heard = [];
   room.onEvent("Dealt", (payload) => heard.push(payload));
   room.onLeft((code, text) => heard.push([code, text]));
-  node.says({ type: "event", room: 1, sequence: 1, version: 1, message: "Dealt", payload: { to: 1 } });
+  node.says({
+    type: "event",
+    room: 1,
+    sequence: 1,
+    version: 1,
+    message: "Dealt",
+    payload: { to: 1 },
+  });
   node.says({ type: "event", room: 1, sequence: 2, version: 1, message: "Other", payload: null });
   node.says({ type: "left", room: 1, code: "kicked", text: "bye" });
   assert.deepEqual(heard, [{ to: 1 }, ["kicked", "bye"]]);
 });
 
-test("a request is answered, refused, given up in time, or aborted; late answers are ignored", async (t) => {
+test("a request is answered, refused, given up or aborted; late answers are ignored", async (t) => {
   const { node, room } = await inRoom(t);
   const answered = room.request("Draw", { count: 2 });
   node.says({ type: "reply", request: node.request("request"), payload: 7 });
@@ -75,7 +91,9 @@ test("a request is answered, refused, given up in time, or aborted; late answers
   const aborted = room.request("Draw", { count: 2 }, { signal: controller.signal });
   controller.abort();
   await assert.rejects(aborted, { name: "AbortError" });
-  await assert.rejects(room.request("Draw", null, { signal: controller.signal }), { name: "AbortError" });
+  await assert.rejects(room.request("Draw", null, { signal: controller.signal }), {
+    name: "AbortError",
+  });
 });
 
 test("a join that is given up leaves the room when it comes", async (t) => {
@@ -97,14 +115,19 @@ test("rooms are listed, and the status is there to show", async (t) => {
   assert.equal(client.status, "connecting");
   const node = Socket.last.open();
   const listing = client.list({ roomType: "lab", filter: { map: "sea" } });
-  assert.deepEqual(node.sent.at(-1), { type: "list", request: 1, room_type: "lab", filter: { map: "sea" } });
+  assert.deepEqual(node.sent.at(-1), {
+    type: "list",
+    request: 1,
+    room_type: "lab",
+    filter: { map: "sea" },
+  });
   node.says({ type: "listed", request: 1, rooms: [{ id: "r1", room_type: "lab", players: 1 }] });
   assert.equal((await listing)[0].id, "r1");
   client.close();
   assert.deepEqual(statuses, ["connected", "ended"]);
 });
 
-test("messages that no node may send end the connection with a code, and fail what waits", async () => {
+test("what no node may send ends the connection with a code, and fails what waits", async () => {
   const wrong = [
     { type: "ack", received: 9 }, { type: "history", request: 1, publications: [7] },
     { type: "listed", request: 1, rooms: [7] }, { type: "welcome", resumed: 5 },
@@ -113,7 +136,12 @@ test("messages that no node may send end the connection with a code, and fail wh
   for (const message of wrong) {
     const ended = [];
     const on = { ended: (code) => ended.push(code) };
-    const client = new Client("ws://node", { on, format: "json", reconnectForMs: 0, WebSocket: Socket });
+    const client = new Client("ws://node", {
+      on,
+      format: "json",
+      reconnectForMs: 0,
+      WebSocket: Socket,
+    });
     const node = Socket.last.open();
     const room = client.connection.join("lab");
     node.joins(STATE);

@@ -1,5 +1,8 @@
-// The node's end of a client's WebSocket, in `json`, played by a test.
+// The node's end of a client's WebSocket, played by a test.
 
+import { CLIENT, decode, encode, SERVER } from "../dist/messages.js";
+
+/** In `json`. */
 export class Socket {
   static OPEN = 1;
   readyState = 0;
@@ -10,10 +13,14 @@ export class Socket {
   send(text) {
     this.sent.push(JSON.parse(text));
   }
-  open() {
+  /** Connects, and welcomes the client. Without `how` it keeps no session. */
+  open(how = {}) {
     this.readyState = 1;
     this.onopen();
-    this.says({ type: "welcome", heartbeat_ms: 30_000, resume: "", grace_ms: 0 });
+    this.says({
+      type: "welcome", heartbeat_ms: 30_000, resume: "", grace_ms: 0, max_message_bytes: 65_536,
+      ...how,
+    });
     return this;
   }
   says(message) {
@@ -25,8 +32,18 @@ export class Socket {
   }
   /** Joins the client's last join, as room 1 of this state. */
   joins(state) {
-    const { request } = this.sent.findLast(({ type }) => type.includes("join") || type === "create");
-    this.says({ type: "joined", request, room: 1, player: 1, id: "r1", room_type: "lab", epoch: 3 });
+    const { request } = this.sent.findLast(
+      ({ type }) => type.includes("join") || type === "create",
+    );
+    this.says({
+      type: "joined",
+      request,
+      room: 1,
+      player: 1,
+      id: "r1",
+      room_type: "lab",
+      epoch: 3,
+    });
     this.version = 1;
     this.says({ type: "snapshot", room: 1, epoch: 3, version: 1, ops: [[[], state]] });
   }
@@ -36,5 +53,27 @@ export class Socket {
   }
   close() {
     this.readyState = 3;
+  }
+}
+
+/** In `packed`. */
+export class PackedSocket extends Socket {
+  send(frame) {
+    this.sent.push(decode(CLIENT, frame));
+  }
+  says(message) {
+    this.hears(encode(SERVER, message));
+  }
+  hears(bytes) {
+    this.onmessage({ data: bytes.slice().buffer });
+  }
+  /** Gives the schema that the client has asked for. */
+  gives(schema) {
+    const request = this.request("schema");
+    this.says({
+      type: "schema",
+      request,
+      schema: new TextEncoder().encode(JSON.stringify(schema)),
+    });
   }
 }

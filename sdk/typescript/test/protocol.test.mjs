@@ -8,8 +8,20 @@ import { CLIENT, decode, encode, SERVER } from "../dist/messages.js";
 import { bytes, hex, protocol } from "./vectors.mjs";
 
 /** What packed messages have in their own form. */
-const OWN = ["payload", "ops", "body", "options", "message", "schema", "digest", "advance", "publications", "format"];
-const common = (message) => Object.fromEntries(Object.entries(message).filter(([name]) => !OWN.includes(name)));
+const OWN = [
+  "payload",
+  "ops",
+  "body",
+  "options",
+  "message",
+  "schema",
+  "digest",
+  "advance",
+  "publications",
+  "format",
+];
+const common = (message) =>
+  Object.fromEntries(Object.entries(message).filter(([name]) => !OWN.includes(name)));
 
 for (const [name, table] of [["client", CLIENT], ["server", SERVER]]) {
   const { messages, refused } = protocol(name);
@@ -20,7 +32,11 @@ for (const [name, table] of [["client", CLIENT], ["server", SERVER]]) {
       assert.deepEqual(common(message), common(json), name);
       assert.equal(hex(encode(table, message)), packed, name);
       for (const cut of cuts) {
-        assert.throws(() => decode(table, bytes(packed).subarray(0, cut)), DecodeError, `${name}, cut at ${cut}`);
+        assert.throws(
+          () => decode(table, bytes(packed).subarray(0, cut)),
+          DecodeError,
+          `${name}, cut at ${cut}`,
+        );
       }
     }
   });
@@ -34,7 +50,8 @@ for (const [name, table] of [["client", CLIENT], ["server", SERVER]]) {
 
 test("a node's messages in JSON are read, and invalid messages are refused", () => {
   const { messages, refused } = protocol("server");
-  for (const { json: message } of messages) assert.deepEqual(json.read(JSON.stringify(message)), message);
+  for (const { json: message } of messages)
+    assert.deepEqual(json.read(JSON.stringify(message)), message);
   // That a patch leads back is for the copy to say.
   const isOfMessage = ({ format, why }) => format === "json" && !why.includes("leads back");
   for (const { bytes: text, why } of refused.filter(isOfMessage)) {

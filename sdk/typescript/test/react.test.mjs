@@ -55,6 +55,92 @@ test("a component that goes leaves its room, also in strict mode", async () => {
   await act(async () => node.joins({}));
   assert.equal(tree.toJSON(), "r1");
   await act(async () => tree.unmount());
-  assert.equal(node.sent.filter(({ type }) => type === "leave").length, 1);
+  const left = () => node.sent.filter(({ type }) => type === "leave").length;
+  while (!left()) await new Promise(setImmediate);
+  assert.equal(left(), 1);
   client.close();
+});
+
+test("a component made again in one turn keeps its seat; one that moves leaves first", async () => {
+  const client = new Client("ws://node", { format: "json", WebSocket: Socket });
+  const node = Socket.last.open(), rooms = [];
+  const Seat = ({ room: key }) => {
+    const { room } = useRoom(client, "lab", { key });
+    if (room && !rooms.includes(room)) rooms.push(room);
+    return room?.id ?? "none";
+  };
+  let tree;
+  const show = (key, room) => createElement(Seat, { key, room });
+  await act(async () => (tree = create(show("first", "a"))));
+  await act(async () => node.joins({}));
+  await act(async () => tree.update(show("second", "a")));
+  await new Promise(setImmediate);
+  assert.equal(tree.toJSON(), "r1");
+  assert.equal(rooms.length, 1);
+  const types = () =>
+    node.sent.map(({ type }) => type).filter((type) => /join|leave/.test(type));
+  assert.deepEqual(types(), ["join_or_create"]);
+  await act(async () => tree.update(show("second", "b")));
+  assert.deepEqual(types(), ["join_or_create", "leave", "join_or_create"]);
+  await act(async () => tree.unmount());
+  client.close();
+});
+
+test("a component joins again when the server was restarted, and not before", async () => {
+  const client = new Client("ws://node", { format: "json", WebSocket: Socket, backoffMs: 1 });
+  const shown = [];
+  const App = () => {
+    const { room, error } = useRoom(client, "lab", { key: "a" });
+    shown.push(error?.code ?? room?.state?.round ?? "none");
+    return shown.at(-1);
+  };
+  let tree;
+  await act(async () => (tree = create(createElement(App))));
+  const joins = ({ sent }) => sent.filter(({ type }) => type === "join_or_create").length;
+  for (const round of [1, 2]) {
+    const node = Socket.last;
+    await act(async () => node.open({ resume: "t", grace_ms: 60_000 }));
+    await act(async () => node.joins({ round }));
+    assert.equal(tree.toJSON(), `${round}`);
+    const why = { code: "shutting_down", text: "the server is shutting down" };
+    await act(async () => node.says({ type: "left", room: 1, ...why }));
+    assert.deepEqual([tree.toJSON(), joins(node)], ["none", 1]);
+    await act(async () => node.says({ type: "goodbye", ...why }));
+    while (Socket.last === node) await new Promise(setImmediate);
+  }
+  assert.deepEqual([...new Set(shown)], ["none", 1, 2]);
+  await act(async () => client.close());
+  assert.equal(tree.toJSON(), "shutting_down");
+  await act(async () => tree.unmount());
+});
+
+test("a component joins again after a new session, and shows no error meanwhile", async () => {
+  const client = new Client("ws://node", { format: "json", WebSocket: Socket, backoffMs: 1 });
+  const shown = [];
+  const App = () => {
+    const { room, error } = useRoom(client, "lab", { key: "a" });
+    const round = useRoomState(room, (state) => state.round);
+    shown.push(error?.code ?? round ?? "none");
+    return shown.at(-1);
+  };
+  let tree;
+  await act(async () => (tree = create(createElement(App))));
+  // The first node keeps no session: the room ends with the connection. The second one keeps it,
+  // but the third one does not know it.
+  for (const [round, graceMs] of [[1, 0], [2, 60_000], [3, 0]]) {
+    const node = Socket.last;
+    await act(async () => node.open({ resume: graceMs ? "t" : "", grace_ms: graceMs }));
+    await act(async () => node.joins({ round }));
+    assert.equal(tree.toJSON(), `${round}`);
+    assert.equal(node.sent.filter(({ type }) => type === "join_or_create").length, 1);
+    if (round === 3) break;
+    await act(async () => node.onclose());
+    assert.equal(tree.toJSON(), graceMs ? "2" : "none");
+    while (Socket.last === node) await new Promise(setImmediate);
+  }
+  assert.deepEqual([...new Set(shown)], ["none", 1, 2, 3]);
+  // A connection that has ended is another matter.
+  await act(async () => client.close());
+  assert.equal(tree.toJSON(), "left");
+  await act(async () => tree.unmount());
 });

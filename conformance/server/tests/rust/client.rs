@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use playfield::client::{
-    Changes, Channel, ChannelEvent, Connection, ConnectionEvents, Creation, Dynamic, Error, Room,
+    Changes, Channel, ChannelEvent, Connection, ConnectionEvents, Creation, Device, Dynamic, Error,
+    Room,
 };
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::values::{contained, equal, room_name, said, taken, text};
@@ -21,6 +23,9 @@ pub(super) struct Client {
     pub(super) changes: HashMap<String, Changes>,
     pub(super) answers: HashMap<String, JoinHandle<Result<Value, Error>>>,
     pub(super) channels: HashMap<String, Channel>,
+    pub(super) device: Option<Arc<Device>>,
+    /// The commands that came.
+    pub(super) commands: Option<mpsc::UnboundedReceiver<Value>>,
 }
 
 impl Client {
@@ -39,7 +44,18 @@ impl Client {
         let option = |name: &str| step.get(name).and_then(Value::as_str);
         let is = |name: &str| step.get(name) == Some(&Value::Bool(true));
         match text(step, "do")? {
-            "join" => self.joined(step, self.connection.join_dynamic(text(step, "id")?).await),
+            "join" => {
+                let id = match step.get("ticket").and_then(Value::as_object) {
+                    Some(ticket) => {
+                        let part = |name| text(ticket, name);
+                        let path =
+                            format!("/ticket/{}/{}/{}", part("type")?, part("key")?, part("name")?);
+                        control(controls, &path).await?
+                    }
+                    None => text(step, "id")?.to_owned(),
+                };
+                self.joined(step, self.connection.join_dynamic(&id).await)
+            }
             "join_by_key" => {
                 let (of, key) = (text(step, "type")?, text(step, "key")?);
                 self.joined(step, self.connection.join_by_key_dynamic(of, key).await)
@@ -143,6 +159,22 @@ impl Client {
                 let values = values.collect::<Result<Vec<_>, _>>().map_err(said)?;
                 equal(&step["payloads"], &Value::from(values))
             }
+            "register" => self.register(step).await,
+            "report" => {
+                let device = Arc::clone(self.device.as_ref().ok_or("the client is not a device")?);
+                let reply = taken(step, device.report(step["payload"].clone()).await)?;
+                match (reply, step.get("reply")) {
+                    (Some(reply), Some(expected)) => equal(expected, &reply.value().map_err(said)?),
+                    _ => Ok(()),
+                }
+            }
+            action @ ("push" | "command") => {
+                let what = if action == "push" { "push" } else { "request" };
+                let path = format!("/devices/{}/{what}/{}", text(step, "device")?, step["payload"]);
+                let answer = control(controls, &path).await?;
+                let expected = step.get("answer").map_or("done".to_owned(), Value::to_string);
+                if answer == expected { Ok(()) } else { Err(format!("the answer is {answer}")) }
+            }
             other => Err(format!("the Rust client can't {other}")),
         }
     }
@@ -168,6 +200,36 @@ impl Client {
         let answer = room.request(&message, &payload).await;
         let Some(reply) = taken(step, answer)? else { return Ok(()) };
         step.get("reply").map_or(Ok(()), |expected| equal(expected, &reply))
+    }
+
+    /// Registers a device that answers each command by the number after it.
+    async fn register(&mut self, step: &Step) -> Outcome<()> {
+        let metadata = step.get("metadata").and_then(Value::as_object).into_iter().flatten();
+        let metadata: Vec<(&str, &str)> =
+            metadata.filter_map(|(name, value)| Some((name.as_str(), value.as_str()?))).collect();
+        let tags = step.get("tags").and_then(Value::as_array).into_iter().flatten();
+        let tags: Vec<&str> = tags.filter_map(Value::as_str).collect();
+        let registered = self.connection.register(text(step, "device")?, &metadata, &tags).await;
+        let Some(device) = taken(step, registered)? else { return Ok(()) };
+        let device = Arc::new(device);
+        if let Some(expected) = step.get("is_new") {
+            equal(expected, &Value::from(device.is_new()))?;
+        }
+        let (came, commands) = mpsc::unbounded_channel();
+        let serving = Arc::clone(&device);
+        tokio::spawn(async move {
+            while let Some(command) = serving.next_command().await {
+                let value = command.payload().value().unwrap_or_default();
+                let answer = value.as_i64().map_or(Value::Null, |number| Value::from(number + 1));
+                let _ = came.send(value);
+                if command.wants_answer() {
+                    // An error means that the session has ended.
+                    let _ = command.answer(answer).await;
+                }
+            }
+        });
+        (self.device, self.commands) = (Some(device), Some(commands));
+        Ok(())
     }
 
     async fn list(&mut self, step: &Step) -> Outcome<()> {

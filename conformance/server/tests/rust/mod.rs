@@ -5,12 +5,13 @@ mod expectations;
 mod values;
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use playfield::Format;
 use playfield::client::connect;
+use playfield::{Bytes, Data as _, Format};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -28,7 +29,7 @@ type Outcome<T> = Result<T, String>;
 
 #[test]
 fn the_rust_client_plays_all_scenarios() {
-    let server = playfield_conformance::start().expect("a free port");
+    let server = playfield_conformance::start(None).expect("a free port");
     let (url, left_out) = (server.url(), LeftOut::of("rust"));
     let (all, runs) = (scenarios(), AtomicUsize::new(1));
     for scenario in &all {
@@ -103,7 +104,7 @@ impl<'a> Play<'a> {
             played.map_err(|why| format!("step {}, {step}: {why}", index + 1))?;
         }
         for (_, client) in self.clients.drain() {
-            drop((client.rooms, client.answers, client.channels));
+            drop((client.rooms, client.answers, client.channels, client.device));
             client.connection.close().await;
         }
         Ok(())
@@ -161,12 +162,34 @@ impl<'a> Play<'a> {
         let name = text(step, "client")?;
         if text(step, "do")? == "connect" {
             let link = control(self.controls, "/link").await?;
-            let connected = connect(&format!("{}://{link}", self.transport))
+            let tls = step.get("tls") == Some(&Value::Bool(true));
+            let scheme = match self.transport {
+                "ws" if tls => "wss",
+                _ if tls => "tls",
+                other => other,
+            };
+            let token = step.get("token").and_then(Value::as_str).unwrap_or_default();
+            let mut connecting = connect(&format!("{scheme}://{link}"))
                 .name(step.get("name").and_then(Value::as_str).unwrap_or(name))
-                .token(step.get("token").and_then(Value::as_str).unwrap_or_default().as_bytes())
+                .token(token.as_bytes())
                 .format(self.format)
-                .backoff(Duration::from_millis(5), Duration::from_millis(20))
-                .await;
+                .backoff(Duration::from_millis(5), Duration::from_millis(20));
+            if tls && step.get("trusts") != Some(&Value::Bool(false)) {
+                let certificate = Value::from(control(self.controls, "/certificate").await?);
+                let Bytes(certificate) = Bytes::from_json(&certificate).map_err(said)?;
+                connecting = connecting.root_certificate(&certificate);
+            }
+            if let Some(tokens) = step.get("tokens").and_then(Value::as_array) {
+                let tokens: Vec<String> =
+                    tokens.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+                let asked = AtomicUsize::new(0);
+                connecting = connecting.token_by(move || {
+                    let turn = asked.fetch_add(1, Ordering::Relaxed).min(tokens.len() - 1);
+                    let token = tokens[turn].clone();
+                    async move { Ok::<_, Infallible>(token) }
+                });
+            }
+            let connected = connecting.await;
             let Some(connection) = taken(step, connected)? else { return Ok(()) };
             let client = Client {
                 link,
@@ -176,6 +199,8 @@ impl<'a> Play<'a> {
                 changes: HashMap::new(),
                 answers: HashMap::new(),
                 channels: HashMap::new(),
+                device: None,
+                commands: None,
             };
             self.clients.insert(name.to_owned(), client);
             return Ok(());
@@ -209,6 +234,11 @@ impl<'a> Play<'a> {
                 equal(&step["reply"], &reply)
             }
             "status" => client.expect_status(step).await,
+            "commanded" => {
+                let commands = client.commands.as_mut().ok_or("the client is not a device")?;
+                let payload = commands.recv().await.ok_or("the device is no longer registered")?;
+                equal(&step["payload"], &payload)
+            }
             "publication" | "presence" | "subscribed" | "unsubscribed" => {
                 client.expect_in_channel(kind, step).await
             }

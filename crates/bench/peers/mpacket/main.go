@@ -1,4 +1,4 @@
-// Runs the rows of `playfield bench packet` with the Go package mpacket. The operations are our
+// Runs the rows of `playfield-bench bench packet` with the Go package mpacket. The operations are our
 // own, in the same two forms.
 //
 // Prints one line of JSON per row and form. Run by scripts/bench-peers, which fetches the package.

@@ -46,6 +46,11 @@ impl Dialogue {
 
     /// The first bytes of a client. On TCP its hello is among them.
     pub(crate) fn opening(self, is_resumable: bool) -> Vec<u8> {
+        self.opening_at("/", is_resumable)
+    }
+
+    /// As [`opening`](Self::opening), with the path of a WebSocket.
+    pub(crate) fn opening_at(self, path: &str, is_resumable: bool) -> Vec<u8> {
         match self.transport {
             Transport::Tcp => {
                 let mut out = PREAMBLE.to_vec();
@@ -53,7 +58,7 @@ impl Dialogue {
                 out
             }
             Transport::WebSocket => format!(
-                "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n\
+                "GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n\
                  Connection: Upgrade\r\nSec-WebSocket-Key: {KEY}\r\n\
                  Sec-WebSocket-Version: 13\r\n\r\n"
             )
@@ -80,7 +85,17 @@ impl Dialogue {
             Transport::WebSocket => {
                 let mut body = Vec::new();
                 message.encode(FORMAT, &mut body);
-                playfield_websocket::encode(out, Opcode::Binary, &body, Some(MASK));
+                self.message(out, &body);
+            }
+        }
+    }
+
+    /// Frames a message of the client.
+    pub(crate) fn message(self, out: &mut Vec<u8>, body: &[u8]) {
+        match self.transport {
+            Transport::Tcp => write_frame_with(out, |out| out.extend_from_slice(body)),
+            Transport::WebSocket => {
+                playfield_websocket::encode(out, Opcode::Binary, body, Some(MASK));
             }
         }
     }
@@ -162,15 +177,20 @@ impl Dialogue {
             resumed: None,
         });
         let pong = framed(&ServerMessage::Pong { nonce: 1 << 40, time_us: 1 << 24 });
-        let upgraded = format!(
-            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\
-             Connection: Upgrade\r\nSec-WebSocket-Accept: {ACCEPT}\r\n\r\n"
-        );
         match self.transport {
             Transport::Tcp => vec![welcome, pong],
-            Transport::WebSocket => vec![upgraded.into_bytes(), welcome, pong],
+            Transport::WebSocket => vec![upgraded(), welcome, pong],
         }
     }
+}
+
+/// The answer to the request for a WebSocket.
+pub(crate) fn upgraded() -> Vec<u8> {
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {ACCEPT}\r\n\r\n"
+    )
+    .into_bytes()
 }
 
 pub(crate) fn wrong(text: &str) -> io::Error {

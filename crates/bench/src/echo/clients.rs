@@ -12,8 +12,9 @@ use playfield_wire::server::ServerMessage;
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::arrivals::Arrivals;
-use super::traffic::{ROOM, Replies, Traffic};
-use super::{Class, Options};
+use super::server::PATH;
+use super::traffic::{Cycle, ROOM, Replies, Traffic};
+use super::{Class, Driver, Options, Transport};
 use crate::connections::dialogue::{Dialogue, Frame, wrong};
 use crate::histogram::Histogram;
 use crate::native::FORMAT;
@@ -49,6 +50,8 @@ pub(super) struct Clients {
 pub(super) struct Tally {
     pub(super) answered: u64,
     pub(super) times: Histogram,
+    /// In an open loop: from when messages should have been sent to when they were.
+    pub(super) late: Histogram,
     ready: usize,
     pub(super) fault: Option<String>,
 }
@@ -61,6 +64,10 @@ struct Talk {
     traffic: Traffic,
     hello: Vec<u8>,
     join: Vec<u8>,
+    /// Nothing is said between the upgrade and the frames.
+    is_raw: bool,
+    /// Replies are counted, and not compared.
+    counts: bool,
     /// The next reply is read as if it were wrong.
     corrupt: bool,
 }
@@ -121,14 +128,26 @@ impl Clients {
                 traffic,
                 hello: framed(&ClientMessage::Hello(hello)),
                 join: framed(&join),
+                is_raw,
+                counts: options.driver == Driver::Counting,
                 corrupt: options.corrupt_one && side == Side::Node,
             },
-            tally: Tally { answered: 0, times: Histogram::new(), ready: 0, fault: None },
+            tally: Tally {
+                answered: 0,
+                times: Histogram::new(),
+                late: Histogram::new(),
+                ready: 0,
+                fault: None,
+            },
             arrivals: options.rate.map(|rate| Arrivals::new(rate, options.connections)),
             is_over: false,
             server,
             network: if side == Side::Bare { 70 } else { 80 },
-            opening: if is_raw { Vec::new() } else { dialogue.opening(false) },
+            opening: match (is_raw, options.transport) {
+                (true, Transport::Tcp) => Vec::new(),
+                (true, Transport::WebSocket) => dialogue.opening_at(PATH, false),
+                (false, _) => dialogue.opening(false),
+            },
         })
     }
 
@@ -206,7 +225,7 @@ impl Clients {
 
     fn turn(&mut self) -> io::Result<()> {
         let wait = match &self.arrivals {
-            // Whoever sleeps is late.
+            // A driver that sleeps is late.
             Some(arrivals) if arrivals.has_begun() => Duration::ZERO,
             _ => Duration::from_millis(100),
         };
@@ -229,12 +248,23 @@ impl Clients {
     /// Sends what has arrived by now.
     fn arrive(&mut self) -> io::Result<()> {
         let now = self.now();
-        let Self { arrivals: Some(arrivals), peers, talk, .. } = self else { return Ok(()) };
+        let Self { arrivals: Some(arrivals), peers, talk, tally, began, .. } = self else {
+            return Ok(());
+        };
         let touched = arrivals.take(now, peers, |peer, at| {
             peer.due += 1;
             peer.marks.push_back((peer.sent + peer.due, at));
         });
-        touched.iter().try_for_each(|&number| peers[number].send_due(talk))
+        for &number in touched {
+            let peer = &mut peers[number];
+            let due = peer.due as usize;
+            peer.send_due(talk)?;
+            let now = began.elapsed().as_nanos() as u64;
+            for &(_, at) in peer.marks.iter().rev().take(due) {
+                tally.late.note(Duration::from_nanos(now.saturating_sub(at)));
+            }
+        }
+        Ok(())
     }
 
     fn read(&mut self, number: usize) -> io::Result<()> {
@@ -351,15 +381,24 @@ impl Peer {
 
     /// Takes in what came. How many bytes are done with.
     fn hear(&mut self, input: &[u8], talk: &mut Talk, tally: &mut Tally) -> io::Result<usize> {
-        if self.is_ready && std::mem::take(&mut talk.corrupt) {
-            return Err(wrong("a reply is not what was sent (as --corrupt-one demands)"));
-        }
+        let mut changed = Vec::new();
+        let input = match self.corrupted(input, talk)? {
+            Some(at) => {
+                talk.corrupt = false;
+                changed.extend_from_slice(input);
+                changed[at] ^= 1;
+                &changed
+            }
+            None => input,
+        };
         let mut handled = 0;
         while handled < input.len() {
             let left = &input[handled..];
             if self.is_ready {
                 match &talk.traffic.replies {
-                    Replies::Stream(cycle) => return self.hear_stream(left, cycle),
+                    Replies::Stream(cycle) => {
+                        return Ok(handled + self.hear_stream(left, cycle, talk.counts)?);
+                    }
                     Replies::Frames(cycle) => handled += self.hear_frames(left, cycle),
                     Replies::Events(_) => {}
                 }
@@ -372,9 +411,26 @@ impl Peer {
         Ok(handled)
     }
 
+    /// Where a byte is to be changed: the last of the first reply that is here as a whole.
+    fn corrupted(&self, input: &[u8], talk: &Talk) -> io::Result<Option<usize>> {
+        if !(talk.corrupt && self.is_ready) {
+            return Ok(None);
+        }
+        let bytes = match &talk.traffic.replies {
+            Replies::Stream(cycle) | Replies::Frames(cycle) => {
+                cycle.frame_bytes - self.read_at % cycle.frame_bytes
+            }
+            Replies::Events(_) => match talk.dialogue.frame(input)? {
+                Some((_, consumed)) => consumed,
+                None => return Ok(None),
+            },
+        };
+        Ok((bytes <= input.len()).then(|| bytes - 1))
+    }
+
     /// Everything has to be replies.
-    fn hear_stream(&mut self, input: &[u8], cycle: &super::traffic::Cycle) -> io::Result<usize> {
-        if cycle.agrees(self.read_at, input) < input.len() {
+    fn hear_stream(&mut self, input: &[u8], cycle: &Cycle, counts: bool) -> io::Result<usize> {
+        if !counts && cycle.agrees(self.read_at, input) < input.len() {
             return Err(wrong("what came back is not what was sent"));
         }
         let of_frame = self.read_at % cycle.frame_bytes;
@@ -384,7 +440,7 @@ impl Peer {
     }
 
     /// The replies at the front.
-    fn hear_frames(&mut self, input: &[u8], cycle: &super::traffic::Cycle) -> usize {
+    fn hear_frames(&mut self, input: &[u8], cycle: &Cycle) -> usize {
         let frames = cycle.agrees(self.read_at, input) / cycle.frame_bytes;
         let bytes = frames * cycle.frame_bytes;
         self.answered += frames as u64;
@@ -394,7 +450,12 @@ impl Peer {
 
     fn hear_frame(&mut self, frame: Frame<'_>, talk: &Talk, tally: &mut Tally) -> io::Result<()> {
         let Frame::Message(body) = frame else {
-            self.control.extend_from_slice(&talk.hello);
+            if talk.is_raw {
+                self.is_ready = true;
+                tally.ready += 1;
+            } else {
+                self.control.extend_from_slice(&talk.hello);
+            }
             return Ok(());
         };
         match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {

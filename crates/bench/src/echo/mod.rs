@@ -1,19 +1,23 @@
 //! `bench echo`: as many messages as possible that a server sends back, or as many as arrive at a
 //! rate, compared with a bare server that sends back frames of the same size.
 //!
-//! The server runs in its own process on one core, the clients on another. Both servers have
-//! the same clients, which compare every byte, in turns. What counts is the server's processor time
-//! for a message: clients that compare may be slower than a server.
+//! The server runs in its own process on one core, the clients on another. Both servers have the
+//! same clients, in turns. The clients compare every byte, or only count bytes, which takes less time.
+//! What counts is the server's processor time for a message: clients that compare may be slower than
+//! a server.
 
 mod arrivals;
 mod clients;
+mod cpp_clients;
 mod floor;
 mod relay;
 mod room;
+mod rust_clients;
 mod server;
 mod traffic;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::clock::{pin, process_cpu};
@@ -61,6 +65,12 @@ pub struct Options {
     pub rooms: Rooms,
     /// How clients connect.
     pub transport: Transport,
+    /// What clients do with replies.
+    pub driver: Driver,
+    /// What the clients are.
+    pub client: Client,
+    /// The echo driver of the C++ client.
+    pub client_program: PathBuf,
     /// How many messages per second arrive at all clients together; without, each has as many under
     /// way as the window has.
     pub rate: Option<u64>,
@@ -100,6 +110,27 @@ pub enum Mode {
     Callback,
 }
 
+/// What clients do with replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// Compare every byte.
+    Comparing,
+    /// Count bytes: class A only.
+    Counting,
+}
+
+/// Which clients drive the server. All but the lean ones measure themselves as much as the server, so
+/// they run without a baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// Sockets, and as little around them as there can be.
+    Lean,
+    /// The Rust client: class B only.
+    Rust,
+    /// The echo driver of the C++ client: class B only.
+    Cpp,
+}
+
 /// Who is in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rooms {
@@ -123,6 +154,26 @@ impl Mode {
     /// By the names of the command line.
     pub const NAMES: &'static [(&'static str, Self)] =
         &[("send", Self::Send), ("request", Self::Request), ("callback", Self::Callback)];
+
+    fn name(self) -> &'static str {
+        name(Self::NAMES, self)
+    }
+}
+
+impl Driver {
+    /// By the names of the command line.
+    pub const NAMES: &'static [(&'static str, Self)] =
+        &[("comparing", Self::Comparing), ("counting", Self::Counting)];
+
+    fn name(self) -> &'static str {
+        name(Self::NAMES, self)
+    }
+}
+
+impl Client {
+    /// By the names of the command line.
+    pub const NAMES: &'static [(&'static str, Self)] =
+        &[("lean", Self::Lean), ("rust", Self::Rust), ("cpp", Self::Cpp)];
 
     fn name(self) -> &'static str {
         name(Self::NAMES, self)
@@ -155,6 +206,9 @@ impl Default for Options {
             mode: Mode::Send,
             rooms: Rooms::Own,
             transport: Transport::Tcp,
+            driver: Driver::Comparing,
+            client: Client::Lean,
+            client_program: "target/cpp/release/examples/echo_driver".into(),
             rate: None,
             rounds: 3,
             time: Duration::from_secs(3),
@@ -169,6 +223,7 @@ const COLUMNS: &[Column] = &[
     ("class", "class"),
     ("transport", "transport"),
     ("mode", "mode"),
+    ("client", "client"),
     ("bytes", "bytes"),
     ("connections", "connections"),
     ("window", "window"),
@@ -179,6 +234,7 @@ const COLUMNS: &[Column] = &[
     ("ratio", "floor_ratio"),
     ("rtt us p50", "rtt_us_p50"),
     ("p99", "rtt_us_p99"),
+    ("late p99", "driver_late_us_p99"),
     ("server core", "server_core"),
     ("driver", "driver_core"),
     ("verified", "verified"),
@@ -194,6 +250,8 @@ struct Outcome {
     driver_cpu: Duration,
     resident: u64,
     times: Histogram,
+    /// How much later than they should have been messages were sent, in an open loop.
+    late: Histogram,
     fault: Option<String>,
 }
 
@@ -223,9 +281,18 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<bool> {
     raise_descriptors();
     let report = Report::of(COLUMNS, options.json, machine, out)?;
     let (mut floors, mut nodes) = (Vec::new(), Vec::new());
+    if options.client == Client::Cpp {
+        let (record, verified) = cpp_clients::measure(options, case(options))?;
+        report.add(record, out)?;
+        return Ok(verified);
+    }
     for _ in 0..options.rounds {
         if is_relay {
             nodes.push(relay::measure(options)?);
+            continue;
+        }
+        if options.client == Client::Rust {
+            nodes.push(rust_clients::measure(options)?);
             continue;
         }
         floors.push(measure(options, Side::Bare)?);
@@ -242,6 +309,7 @@ fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
     // Of the same size.
     let (options, traffic) = match side {
         Side::Node => (options.clone(), traffic),
+        Side::Bare if options.class == Class::A => (options.clone(), traffic),
         Side::Bare => {
             let frame_bytes = traffic.sent.frame_bytes.max(PREFIX_BYTES);
             let bare = Options { class: Class::A, transport: Transport::Tcp, ..options.clone() };
@@ -258,12 +326,12 @@ fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
     clients.until_answered(2 * (options.connections * window) as u64)?;
     let (before, _) = hosted.usage()?;
     let driver_before = process_cpu();
-    clients.tally.times = Histogram::new();
+    (clients.tally.times, clients.tally.late) = (Histogram::new(), Histogram::new());
     let (answered, began) = (clients.tally.answered, std::time::Instant::now());
     clients.run(options.time)?;
     let time = began.elapsed();
     let messages = clients.tally.answered - answered;
-    let times = clients.tally.times.clone();
+    let (times, late) = (clients.tally.times.clone(), clients.tally.late.clone());
     let (after, resident) = hosted.usage()?;
     let driver_cpu = process_cpu().saturating_sub(driver_before);
     clients.end()?;
@@ -273,7 +341,7 @@ fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
     }
     let cpu = after.saturating_sub(before);
     let compared = clients.tally.answered;
-    Ok(Outcome { messages, compared, time, cpu, driver_cpu, resident, times, fault })
+    Ok(Outcome { messages, compared, time, cpu, driver_cpu, resident, times, late, fault })
 }
 
 /// The medians of all rounds; times are those of all rounds together.
@@ -283,49 +351,74 @@ fn record(options: &Options, floors: &[Outcome], nodes: &[Outcome], verified: bo
     };
     let ratios = floors.iter().zip(nodes).map(|(floor, node)| floor.each_ns() / node.each_ns());
     let ratios = Samples::new(ratios.collect());
-    let mut times = [Histogram::new(), Histogram::new()];
-    for (all, outcomes) in times.iter_mut().zip([nodes, floors]) {
-        outcomes.iter().for_each(|outcome| all.add(&outcome.times));
-    }
-    let [ours, bare] = &times;
-    let us = |times: &Histogram, percent| times.percentile_ms(percent) * 1e3;
-    let bytes = if options.class == Class::A { options.frame_bytes } else { options.payload };
-    let share = |of: &Outcome, cpu: Duration| cpu.as_secs_f64() / of.time.as_secs_f64();
-    let mut record = Record::new().with("suite", "echo").with("class", options.class.name());
-    record = match options.class {
-        Class::A | Class::Room => record,
-        Class::B => record.with("mode", options.mode.name()).with("rooms", options.rooms.name()),
+    let all = |of: &[Outcome], times: fn(&Outcome) -> &Histogram| {
+        let mut all = Histogram::new();
+        of.iter().for_each(|outcome| all.add(times(outcome)));
+        all
     };
-    record = record
-        .with("bytes", bytes)
-        .with("connections", options.connections)
-        .with("window", options.window)
+    let [ours, bare] = [nodes, floors].map(|of| all(of, |outcome| &outcome.times));
+    let [late, floor_late] = [nodes, floors].map(|of| all(of, |outcome| &outcome.late));
+    let us = |times: &Histogram, percent| times.percentile_ms(percent) * 1e3;
+    let share = |of: &Outcome, cpu: Duration| cpu.as_secs_f64() / of.time.as_secs_f64();
+    let mut record = case(options)
         .with("rounds", options.rounds)
         .measured("messages_per_s", median(nodes, &Outcome::rate))
         .measured("server_ns_per_message", median(nodes, &Outcome::each_ns))
         .measured("server_core", median(nodes, &|of| share(of, of.cpu)))
         .measured("rss_mb", median(nodes, &|of| of.resident as f64 / 1e6));
+    if options.class != Class::Room {
+        record = record
+            .measured("rtt_us_p50", us(&ours, 50.0))
+            .measured("rtt_us_p99", us(&ours, 99.0))
+            .measured("rtt_us_p999", us(&ours, 99.9))
+            .measured("driver_core", median(nodes, &|of| share(of, of.driver_cpu)));
+    }
     if !floors.is_empty() {
         record = record
-            .with("transport", options.transport.name())
-            .with("client", "lean")
-            .with("rate", options.rate)
             .measured("floor_messages_per_s", median(floors, &Outcome::rate))
             .measured("floor_ns_per_message", median(floors, &Outcome::each_ns))
             .measured("floor_ratio", ratios.percentile(50.0))
             .measured("floor_ratio_min", ratios.percentile(0.0))
             .measured("floor_ratio_max", ratios.percentile(100.0))
-            .measured("rtt_us_p50", us(ours, 50.0))
-            .measured("rtt_us_p99", us(ours, 99.0))
-            .measured("rtt_us_p999", us(ours, 99.9))
-            .measured("floor_rtt_us_p50", us(bare, 50.0))
-            .measured("floor_rtt_us_p99", us(bare, 99.0))
-            .measured("floor_rtt_us_p999", us(bare, 99.9))
-            .measured("driver_core", median(nodes, &|of| share(of, of.driver_cpu)))
+            .measured("floor_rtt_us_p50", us(&bare, 50.0))
+            .measured("floor_rtt_us_p99", us(&bare, 99.0))
+            .measured("floor_rtt_us_p999", us(&bare, 99.9))
             .measured("floor_driver_core", median(floors, &|of| share(of, of.driver_cpu)));
     }
+    if options.rate.is_some() {
+        record = record
+            .measured("driver_late_us_p50", us(&late, 50.0))
+            .measured("driver_late_us_p99", us(&late, 99.0))
+            .measured("floor_driver_late_us_p99", us(&floor_late, 99.0));
+    }
+    // What is only counted is not verified.
+    let compares = options.driver == Driver::Comparing;
     record
         .with("messages", nodes.iter().map(|of| of.messages).sum::<u64>())
-        .with("compared", nodes.iter().chain(floors).map(|of| of.compared).sum::<u64>())
-        .with("verified", verified)
+        .with(
+            "compared",
+            compares.then(|| nodes.iter().chain(floors).map(|of| of.compared).sum::<u64>()),
+        )
+        .with("verified", compares.then_some(verified))
+}
+
+/// What is measured.
+fn case(options: &Options) -> Record {
+    let bytes = if options.class == Class::A { options.frame_bytes } else { options.payload };
+    let mut record = Record::new().with("suite", "echo").with("class", options.class.name());
+    if options.class == Class::B {
+        record = record.with("mode", options.mode.name()).with("rooms", options.rooms.name());
+    }
+    record = record
+        .with("bytes", bytes)
+        .with("connections", options.connections)
+        .with("window", options.window);
+    if options.class == Class::Room {
+        return record;
+    }
+    record
+        .with("transport", options.transport.name())
+        .with("client", options.client.name())
+        .with("driver", options.driver.name())
+        .with("rate", options.rate)
 }

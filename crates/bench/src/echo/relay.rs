@@ -26,6 +26,8 @@ struct Begin {
     partner: String,
     messages: u32,
     bytes: u32,
+    /// Its first message is to be wrong.
+    corrupt: bool,
 }
 
 /// Goes back and forth.
@@ -68,8 +70,15 @@ impl Relay {
 impl On<Begin> for Relay {
     fn on(&mut self, begin: Begin, cx: &mut Context<Self>) -> Result<()> {
         self.partner = begin.partner;
-        self.data = Bytes(data(begin.bytes as usize, 0));
-        (0..begin.messages).for_each(|_| self.pass(cx));
+        let expected = data(begin.bytes as usize, 0);
+        if begin.corrupt {
+            let mut changed = expected.clone();
+            changed[0] ^= 1;
+            self.data = Bytes(changed);
+            self.pass(cx);
+        }
+        self.data = Bytes(expected);
+        (u32::from(begin.corrupt)..begin.messages).for_each(|_| self.pass(cx));
         Ok(())
     }
 }
@@ -111,11 +120,12 @@ pub(super) fn measure(options: &Options) -> io::Result<Outcome> {
     // A room goes to the shard with fewer rooms: the next one to the other.
     let create = |_| handle.create_room::<Relay>(&()).wait().map_err(io::Error::other);
     let rooms = (0..2 * options.connections).map(create).collect::<io::Result<Vec<String>>>()?;
-    for pair in rooms.chunks(2) {
+    for (place, pair) in rooms.chunks(2).enumerate() {
         let (messages, bytes) = (options.window as u32, options.payload as u32);
         // The partner needs to know the other one before the first message.
         for (at, messages) in [(1, 0), (0, messages)] {
-            let begin = Begin { partner: pair[1 - at].clone(), messages, bytes };
+            let corrupt = options.corrupt_one && place == 0 && messages > 0;
+            let begin = Begin { partner: pair[1 - at].clone(), messages, bytes, corrupt };
             handle.ask(&pair[at], &begin).wait().map_err(io::Error::other)?;
         }
     }
@@ -129,13 +139,12 @@ pub(super) fn measure(options: &Options) -> io::Result<Outcome> {
         handle.tell(room, &Stop).map_err(io::Error::other)?;
     }
     let ends = Instant::now() + PATIENCE;
-    let [sent, received, mut wrong] = loop {
+    let [sent, received, wrong] = loop {
         let all = count(&handle, &rooms)?;
         if all[0] == all[1] || Instant::now() > ends {
             break all;
         }
     };
-    wrong += u64::from(options.corrupt_one);
     let shards = running.stats().shards;
     let rooms_by_shard: Vec<_> = shards.iter().map(|shard| shard.rooms).collect();
     let fault = if rooms_by_shard != [options.connections as u64; SHARDS] {
@@ -148,9 +157,9 @@ pub(super) fn measure(options: &Options) -> io::Result<Outcome> {
     if let Some(fault) = &fault {
         eprintln!("{fault}");
     }
-    let (driver_cpu, times) = (Duration::ZERO, Histogram::new());
+    let (driver_cpu, times, late) = (Duration::ZERO, Histogram::new(), Histogram::new());
     let compared = received;
-    Ok(Outcome { messages, compared, time, cpu, driver_cpu, resident, times, fault })
+    Ok(Outcome { messages, compared, time, cpu, driver_cpu, resident, times, late, fault })
 }
 
 /// Messages of all rooms: sent, received and wrong.

@@ -7,12 +7,14 @@ use std::time::Duration;
 use playfield_server::service::{Frame, NativeFrames, Peer, Result, Service};
 use playfield_server::{Config, Server};
 
-use super::{Class, Options, Rooms, SERVER_CORE, floor, room};
+use super::{Class, Options, Rooms, SERVER_CORE, Transport, floor, room};
 use crate::clock::{nanoseconds, pin, process_cpu};
 use crate::limits::{raise_descriptors, resident};
 use crate::server_process::{self, ServerProcess};
 use crate::side::Side;
 
+/// Where the service of class A is reached by WebSocket.
+pub(super) const PATH: &str = "/echo";
 /// How many players are in a shared room.
 const SHARED: u32 = 100;
 
@@ -40,7 +42,7 @@ pub(super) fn host(options: &Options, side: Side) -> io::Result<()> {
     pin(SERVER_CORE)?;
     raise_descriptors();
     if side == Side::Bare {
-        return floor::host();
+        return floor::host(is_raw_websocket(options));
     }
     let listen = (Ipv4Addr::LOCALHOST, 0).into();
     let mut config = Config { listen, shards: 1, ..Config::default() };
@@ -56,6 +58,9 @@ pub(super) fn host(options: &Options, side: Side) -> io::Result<()> {
     }
     let server = Server::new(config);
     let running = match options.class {
+        Class::A if options.transport == Transport::WebSocket => {
+            server.service_at_path(PATH, |_| Echo).start()?
+        }
         Class::A => server.service(listen, |_| Echo).start()?,
         Class::B | Class::Room => {
             let capacity = if options.rooms == Rooms::Own { 1 } else { SHARED };
@@ -63,6 +68,11 @@ pub(super) fn host(options: &Options, side: Side) -> io::Result<()> {
         }
     };
     report(running.local_addr().port())
+}
+
+/// Whether messages of a WebSocket are sent back, whatever is in them.
+fn is_raw_websocket(options: &Options) -> bool {
+    (options.class, options.transport) == (Class::A, Transport::WebSocket)
 }
 
 /// Reports the port, then CPU time and memory on request.
@@ -85,10 +95,17 @@ impl Hosted {
             format!("--class={}", options.class.name()),
             format!("--connections={}", options.connections),
             format!("--window={}", options.window),
+            format!("--transport={}", options.transport.name()),
             format!("--rooms={}", options.rooms.name()),
         ];
         let process = ServerProcess::start(&arguments, Some("error"))?;
         Ok(Self { address: process.address(0)?, process })
+    }
+
+    /// Where clients connect.
+    pub(super) fn url(&self, transport: Transport) -> String {
+        let scheme = if transport == Transport::Tcp { "tcp" } else { "ws" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// CPU time since the start, and resident memory in bytes.

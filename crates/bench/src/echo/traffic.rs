@@ -5,7 +5,7 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::ServerMessage;
 use playfield_wire::{RequestNumber, RoomNumber};
 
-use super::{Class, Mode, Options};
+use super::{Class, Mode, Options, Transport};
 use crate::connections::dialogue::Dialogue;
 use crate::native::FORMAT;
 
@@ -82,7 +82,7 @@ impl Traffic {
     pub(super) fn new(options: &Options) -> Self {
         let dialogue = Dialogue::new(options.transport);
         match options.class {
-            Class::A => Self::bare(options, options.frame_bytes),
+            Class::A => Self::raw(dialogue, options),
             Class::B | Class::Room => {
                 let sample = room_message(dialogue, options, 0);
                 let count = frames(options.window, sample.len());
@@ -109,6 +109,25 @@ impl Traffic {
                 Self { sent: Cycle::of(&sent), replies }
             }
         }
+    }
+
+    /// For clients of a service that returns its frames; by WebSocket, each is a message.
+    fn raw(dialogue: Dialogue, options: &Options) -> Self {
+        let Self { sent, replies } = Self::bare(options, options.frame_bytes);
+        if options.transport == Transport::Tcp {
+            return Self { sent, replies };
+        }
+        let frames = || sent.at(0, sent.bytes()).chunks(options.frame_bytes);
+        let framed = |write: fn(Dialogue, &mut Vec<u8>, &[u8])| -> Vec<Vec<u8>> {
+            let frame = |frame| {
+                let mut out = Vec::new();
+                write(dialogue, &mut out, frame);
+                out
+            };
+            frames().map(frame).collect()
+        };
+        let [sent, replies] = [framed(Dialogue::message), framed(Dialogue::answer)];
+        Self { sent: Cycle::of(&sent), replies: Replies::Stream(Cycle::of(&replies)) }
     }
 
     /// For clients of a server that returns frames of this many bytes.

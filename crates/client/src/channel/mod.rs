@@ -33,7 +33,7 @@ pub enum ChannelEvent {
     /// A publication: each comes once, in order.
     Publication(Publication),
     /// So many publications were dropped here: by the node, because this client was too slow, or by
-    /// the client, because more came than [are kept](crate::Connect::events_max).
+    /// the client, because more came than [is kept](crate::Connect::events_max).
     Missed {
         /// How many.
         publications: u64,
@@ -199,7 +199,8 @@ impl Subscribing {
         self
     }
 
-    /// Reports who else subscribes, and who does no longer.
+    /// Reports who else subscribes, and who does no longer. Where the channel's rule does not show
+    /// that, the subscription is refused with `forbidden`.
     pub fn presence(mut self) -> Self {
         self.presence = true;
         self
@@ -208,7 +209,7 @@ impl Subscribing {
     async fn begin(self) -> Result<Channel, Error> {
         let Self { connection, channel, since, presence } = self;
         let shared = Arc::new(Shared {
-            queue: Queue::new(connection.kept.events_max),
+            queue: Queue::new(connection.kept),
             position: Mutex::new(since),
             format: connection.line.format,
         });
@@ -317,7 +318,17 @@ struct Shared {
 
 impl Shared {
     fn put(&self, event: ChannelEvent, position: Option<Position>) {
-        self.queue.put((event, position), |(dropped, _)| match dropped {
+        let bytes = match &event {
+            ChannelEvent::Publication(Publication { user, payload, .. }) => {
+                user.as_ref().map_or(0, String::len) + payload.bytes().len()
+            }
+            ChannelEvent::Joined { member, .. } | ChannelEvent::Left { member, .. } => {
+                member.user.as_ref().map_or(0, |user| user.len()) + member.name.len()
+            }
+            ChannelEvent::Unsubscribed { text, .. } => text.len(),
+            _ => 0,
+        };
+        self.queue.put((event, position), bytes, |(dropped, _)| match dropped {
             ChannelEvent::Publication(_) => 1,
             ChannelEvent::Missed { publications } => *publications,
             ChannelEvent::Subscribed { missed, .. } => *missed,

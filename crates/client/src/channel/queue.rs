@@ -5,17 +5,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::room::{EVENT_BYTES, Kept};
+
 /// What arrives for a handle, oldest first, until the end.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     inner: Mutex<Inner<T>>,
     arrived: Notify,
     most: usize,
+    bytes_max: usize,
 }
 
 #[derive(Debug)]
 struct Inner<T> {
-    waiting: VecDeque<T>,
+    /// Each with the bytes that it counts for.
+    waiting: VecDeque<(T, usize)>,
+    /// What all that wait count for.
+    bytes: usize,
     /// Dropped before the oldest that waits.
     missed: u64,
     has_ended: bool,
@@ -31,22 +37,27 @@ pub(crate) enum Next<T> {
 }
 
 impl<T> Queue<T> {
-    pub(crate) fn new(most: usize) -> Self {
-        let inner = Inner { waiting: VecDeque::new(), missed: 0, has_ended: false };
-        Self { inner: Mutex::new(inner), arrived: Notify::new(), most: most.max(1) }
+    pub(crate) fn new(kept: Kept) -> Self {
+        let inner = Inner { waiting: VecDeque::new(), bytes: 0, missed: 0, has_ended: false };
+        let (most, bytes_max) = (kept.events_max.max(1), kept.bytes_max());
+        Self { inner: Mutex::new(inner), arrived: Notify::new(), most, bytes_max }
     }
 
-    /// Adds one. If it is too many, drops the oldest, which `weight` counts, and returns it.
-    pub(crate) fn put(&self, item: T, weight: impl FnOnce(&T) -> u64) -> Option<T> {
+    /// Adds one that has so many bytes of payload and texts. If that is too much, drops the oldest,
+    /// which `weight` counts, and returns them.
+    pub(crate) fn put(&self, item: T, bytes: usize, weight: impl Fn(&T) -> u64) -> Vec<T> {
+        let bytes = EVENT_BYTES + bytes;
         let mut inner = self.lock();
-        let mut dropped = None;
-        if inner.waiting.len() >= self.most
-            && let Some(oldest) = inner.waiting.pop_front()
+        let mut dropped = Vec::new();
+        while (inner.waiting.len() >= self.most || inner.bytes + bytes > self.bytes_max)
+            && let Some((oldest, bytes)) = inner.waiting.pop_front()
         {
+            inner.bytes -= bytes;
             inner.missed += weight(&oldest);
-            dropped = Some(oldest);
+            dropped.push(oldest);
         }
-        inner.waiting.push_back(item);
+        inner.bytes += bytes;
+        inner.waiting.push_back((item, bytes));
         drop(inner);
         self.arrived.notify_waiters();
         dropped
@@ -70,7 +81,8 @@ impl<T> Queue<T> {
                 if inner.missed > 0 {
                     return Next::Missed(std::mem::take(&mut inner.missed));
                 }
-                if let Some(item) = inner.waiting.pop_front() {
+                if let Some((item, bytes)) = inner.waiting.pop_front() {
+                    inner.bytes -= bytes;
                     return Next::Item(item);
                 }
                 if inner.has_ended {

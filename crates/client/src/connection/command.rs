@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -214,6 +215,8 @@ pub(super) enum Signal {
     Unanswered { session: u32, command: u64 },
     /// The connection may be dead.
     Suspect,
+    /// Commands that were held back may go.
+    Uncorked,
     /// This client ends the connection, which may be lost: no command is taken then.
     Close,
 }
@@ -224,12 +227,34 @@ pub(super) enum Signal {
 pub(super) struct Signals {
     waiting: Mutex<BTreeSet<Signal>>,
     arrived: Notify,
+    /// Commands are held back.
+    is_corked: AtomicBool,
+    /// The task has seen that, and does not look for commands.
+    is_held: AtomicBool,
 }
 
 impl Signals {
     pub(super) fn put(&self, signal: Signal) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(signal);
         self.arrived.notify_one();
+    }
+
+    /// Holds commands back, or lets them go.
+    pub(super) fn cork(&self, is_corked: bool) {
+        self.is_corked.store(is_corked, Ordering::SeqCst);
+        if !is_corked && self.is_held.swap(false, Ordering::SeqCst) {
+            self.put(Signal::Uncorked);
+        }
+    }
+
+    /// Whether the task is not to look for commands, until a signal comes.
+    pub(super) fn holds(&self) -> bool {
+        if !self.is_corked.load(Ordering::SeqCst) {
+            return false;
+        }
+        self.is_held.store(true, Ordering::SeqCst);
+        // Who has uncorked it before that has not signaled it.
+        self.is_corked.load(Ordering::SeqCst)
     }
 
     /// Takes the signals that are there.
@@ -339,12 +364,16 @@ pub(crate) struct Line {
     pub(crate) format: Format,
 }
 
-/// All handles of a connection. When the last is dropped, the task is told even if it takes no
+/// All handles of a connection. Dropping the last wakes the task, even while it takes no
 /// commands.
 #[derive(Debug)]
 pub(super) struct Handles(pub(super) Arc<Signals>);
 
 impl Handles {
+    pub(super) fn cork(&self, is_corked: bool) {
+        self.0.cork(is_corked);
+    }
+
     pub(super) fn put(&self, signal: Signal) {
         self.0.put(signal);
     }
@@ -403,6 +432,20 @@ mod tests {
     use playfield_wire::RoomNumber;
 
     use super::{Place, Signal, Signals};
+
+    #[tokio::test]
+    async fn whoever_holds_commands_back_hears_that_they_may_go() {
+        let signals = Signals::default();
+        assert!(!signals.holds());
+        signals.cork(true);
+        signals.cork(false);
+        assert!(signals.take_now().is_empty(), "nobody has looked meanwhile");
+        signals.cork(true);
+        assert!(signals.holds());
+        signals.cork(false);
+        assert!(!signals.holds());
+        assert_eq!(signals.take().await.into_iter().collect::<Vec<_>>(), [Signal::Uncorked]);
+    }
 
     #[tokio::test]
     async fn a_signal_waits_once_however_often_it_is_put() {

@@ -10,7 +10,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::Connection;
-use super::backoff::Backoff;
 use super::command::{Handles, Line, Signals};
 use super::commands::Commands;
 use super::dial::Dialer;
@@ -20,7 +19,7 @@ use super::status::Status;
 use super::task::Task;
 use super::token::Token;
 use crate::Error;
-use crate::core::{Client, ClientConfig};
+use crate::core::{Client, ClientConfig, Patience};
 use crate::room::Kept;
 
 /// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default
@@ -49,13 +48,11 @@ pub fn connect(url: &str) -> Connect {
         deflate: false,
         message_bytes_max: 16 << 20,
         commands_max: 1024,
-        kept: Kept { events_max: 1024, event_bytes_max: 1 << 20 },
+        kept: Kept { events_max: 1024, event_bytes_max: 1 << 20, queue_bytes_max: 64 << 20 },
         schemas: Vec::new(),
-        timeout: Duration::from_secs(10),
+        patience: Patience::default(),
         schema_timeout: Duration::from_secs(10),
         root_certificates: Vec::new(),
-        reconnect_for: Duration::from_secs(60),
-        backoff: Backoff::new(Duration::from_millis(100), Duration::from_secs(5)),
     }
 }
 
@@ -85,11 +82,9 @@ pub struct Connect {
     kept: Kept,
     /// Room types, and the fingerprints of what this client was built with.
     pub(crate) schemas: Vec<(String, u64)>,
-    timeout: Duration,
+    patience: Patience,
     schema_timeout: Duration,
     root_certificates: Vec<Vec<u8>>,
-    reconnect_for: Duration,
-    backoff: Backoff,
 }
 
 impl Connect {
@@ -174,11 +169,21 @@ impl Connect {
     }
 
     /// Sets the most bytes of events that a room keeps until they are taken out, past
-    /// [`events_max`](Self::events_max) events. An event counts for its payload and 24 bytes. A
-    /// client that comes back gets all events of its absence at once, so keep at least four times
-    /// the node's `resume_bytes_max`. Default: 1 MiB, which is that for a node's default settings.
+    /// [`events_max`](Self::events_max) events. An event counts for its payload, its name where the
+    /// format has names, and 24 bytes. A client that comes back gets all events of its absence at
+    /// once, so keep at least four times the node's `resume_bytes_max`. Default: 1 MiB, which is
+    /// that for a node's default settings.
     pub fn event_bytes_max(mut self, bytes: usize) -> Self {
         self.kept.event_bytes_max = bytes;
+        self
+    }
+
+    /// Sets the most bytes that a room, a channel or a device keeps until they are taken out,
+    /// however few events or commands they are, if this is more than
+    /// [`event_bytes_max`](Self::event_bytes_max). Past that the oldest are dropped and reported as
+    /// missed; the newest is always kept. Refusals of sends count with their texts. Default: 64 MiB.
+    pub fn queue_bytes_max(mut self, bytes: usize) -> Self {
+        self.kept.queue_bytes_max = bytes;
         self
     }
 
@@ -186,7 +191,7 @@ impl Connect {
     /// the [token](Self::token_by). An attempt to restore a lost connection has less, but at least 3
     /// seconds, while the node still keeps the session. Default: 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.patience.timeout = timeout;
         self
     }
 
@@ -210,7 +215,7 @@ impl Connect {
     /// does not try, and the session ends with the connection. Time that this process slept does
     /// not count. Default: 60 seconds.
     pub fn reconnect_for(mut self, duration: Duration) -> Self {
-        self.reconnect_for = duration;
+        self.patience.reconnect_for = duration;
         self
     }
 
@@ -219,7 +224,7 @@ impl Connect {
     /// still keeps the session, so that several attempts fall within that time. Default: 100
     /// milliseconds, and 5 seconds.
     pub fn backoff(mut self, first: Duration, most: Duration) -> Self {
-        self.backoff = Backoff::new(first, most);
+        (self.patience.backoff_first, self.patience.backoff_most) = (first, most);
         self
     }
 
@@ -231,7 +236,7 @@ impl Connect {
             deflate: self.deflate,
             message_bytes_max: self.message_bytes_max,
             schemas: self.schemas.clone(),
-            resumable: !self.reconnect_for.is_zero(),
+            resumable: !self.patience.reconnect_for.is_zero(),
             ..ClientConfig::new(self.format, dialer.transport()?)
         };
         let client = Client::new(config)?;
@@ -255,8 +260,7 @@ impl Connect {
             named,
             self.schema_timeout,
         );
-        let reconnect =
-            Reconnect::new(dialer, self.token, self.timeout, self.reconnect_for, self.backoff);
+        let reconnect = Reconnect::new(dialer, self.token, self.patience);
         let task = Task {
             client,
             dispatch,
@@ -283,7 +287,7 @@ impl IntoFuture for Connect {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let (url, limit) = (self.url.clone(), self.timeout);
+            let (url, limit) = (self.url.clone(), self.patience.timeout);
             let token = self.token.give(limit).await?;
             let opened = timeout(limit, self.open(token)).await;
             opened.unwrap_or_else(|_| Err(Error::no_answer(&url, limit)))

@@ -197,9 +197,7 @@ impl Handler for Dispatch {
             None if code.closes() => self.goodbye = Some((code, text.to_owned())),
             // Before the welcome, a goodbye follows.
             None if self.lost.is_some() => {}
-            None => {
-                self.status.report(ConnectionEvent::Refused { code, text: text.to_owned() });
-            }
+            None => self.status.refused(code, text),
         }
     }
 
@@ -298,7 +296,8 @@ impl Handler for Dispatch {
         // Without a handle, or if too many wait, the one that is dropped is answered by an error.
         if let Some(commands) = self.device.upgrade() {
             let payload = Payload::received(self.format, self.device_has_bytes, payload);
-            commands.put(Incoming { payload, obligation }, |_| 1);
+            let bytes = payload.bytes().len();
+            commands.put(Incoming { payload, obligation }, bytes, |_| 1);
         }
     }
 

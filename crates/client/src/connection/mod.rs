@@ -2,7 +2,6 @@
 //! it commands, and it delivers to each room's sink.
 
 mod asleep;
-mod backoff;
 mod carrying_out;
 mod command;
 mod commands;
@@ -11,6 +10,7 @@ mod dial;
 mod dispatch;
 mod handling;
 mod reconnect;
+mod schema;
 mod schema_requests;
 mod schemas;
 mod sink;
@@ -121,6 +121,12 @@ impl Connection {
     /// itself too, but later: within two heartbeats.
     pub fn suspect(&self) {
         self.line.handles.put(Signal::Suspect);
+    }
+
+    /// Holds back what is queued from now on, or lets it go, so that what a program sends in one turn
+    /// leaves in one write, and wakes the task once. While it is held back, the queue may become full.
+    pub fn cork(&self, is_corked: bool) {
+        self.line.handles.cork(is_corked);
     }
 
     /// The shortest round trip of the last eight pings. The client sends the first right after the

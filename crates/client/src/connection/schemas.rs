@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use playfield_state::{JsonExchange, Transcoder, TranscoderError};
 use playfield_wire::schema::{RoomSchema, SchemaError, Type, fingerprint};
 
-use super::sink::{Learned, Translation};
+use super::schema::Schema;
+use super::sink::Translation;
 use crate::Error;
 
 /// What this client was built with, for one type of room.
@@ -44,15 +44,7 @@ pub(super) struct Schemas {
 struct Known {
     fingerprint: u64,
     /// `None` while only the fingerprint is known.
-    schema: Option<Result<Schema, SchemaError>>,
-}
-
-#[derive(Debug)]
-struct Schema {
-    schema: Arc<RoomSchema>,
-    learned: Option<Arc<Learned>>,
-    /// By the fingerprint of the client's build.
-    transcoders: Vec<(u64, Arc<Transcoder>)>,
+    schema: Option<Result<Arc<Schema>, SchemaError>>,
 }
 
 impl Schemas {
@@ -81,15 +73,11 @@ impl Schemas {
 
     /// Stores a schema that the node was asked for.
     pub(super) fn store(&mut self, room_type: &str, text: &[u8]) {
-        let schema = RoomSchema::from_json(text);
+        let schema = RoomSchema::from_json(text).map(Schema::shared);
         let fingerprint = match &schema {
-            Ok(schema) => fingerprint(schema),
+            Ok(schema) => schema.fingerprint(),
             Err(_) => self.known.get(room_type).map_or(0, |known| known.fingerprint),
         };
-        let schema = schema.map(|schema| {
-            let schema = Arc::new(schema);
-            Schema { schema, learned: None, transcoders: Vec::new() }
-        });
         self.known.insert(room_type.to_owned(), Known { fingerprint, schema: Some(schema) });
     }
 
@@ -99,7 +87,7 @@ impl Schemas {
     /// # Errors
     /// If the schemas are incompatible, or the node's is invalid.
     pub(super) fn translation(
-        &mut self,
+        &self,
         room_type: &str,
         build: &Build,
         joined: Option<u64>,
@@ -111,11 +99,11 @@ impl Schemas {
         if own.is_some() && joined == own {
             return Ok(Some(Translation::None));
         }
-        let Some(known) = self.known.get_mut(room_type) else { return Ok(None) };
+        let Some(known) = self.known.get(room_type) else { return Ok(None) };
         if joined.is_none() && Some(known.fingerprint) == own {
             return Ok(Some(Translation::None));
         }
-        let schema = match &mut known.schema {
+        let schema = match &known.schema {
             None => return Ok(None),
             Some(Err(error)) => return Err(Error::schema(error.clone())),
             Some(Ok(schema)) => schema,
@@ -129,29 +117,5 @@ impl Schemas {
             Build::Any => Translation::Learned(schema.learned()?),
         };
         Ok(Some(translation))
-    }
-}
-
-impl Schema {
-    fn transcoder(&mut self, own: u64, build: &RoomSchema) -> Result<Arc<Transcoder>, Error> {
-        if let Some((_, transcoder)) = self.transcoders.iter().find(|(known, _)| *known == own) {
-            return Ok(Arc::clone(transcoder));
-        }
-        let transcoder = Transcoder::new(&self.schema, build).map_err(|error| match error {
-            TranscoderError::Incompatible(error) => Error::incompatible(error),
-            TranscoderError::Shape(error) => Error::shape(error),
-        })?;
-        let transcoder = Arc::new(transcoder);
-        self.transcoders.push((own, Arc::clone(&transcoder)));
-        Ok(transcoder)
-    }
-
-    fn learned(&mut self) -> Result<Arc<Learned>, Error> {
-        if let Some(learned) = &self.learned {
-            return Ok(Arc::clone(learned));
-        }
-        let exchange = JsonExchange::new(&self.schema).map_err(Error::shape)?;
-        let learned = Arc::new(Learned { schema: Arc::clone(&self.schema), exchange });
-        Ok(Arc::clone(self.learned.insert(learned)))
     }
 }

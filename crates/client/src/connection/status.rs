@@ -14,6 +14,9 @@ use crate::core::{Clock, Lost};
 /// The most events that wait for one listener. Past it the oldest are dropped.
 const EVENTS_MAX: usize = 64;
 
+/// Longer texts of refusals are truncated to this many bytes: `EVENTS_MAX` of them may wait.
+const TEXT_BYTES_MAX: usize = 4096;
+
 /// What happened to a connection. Returned by [`ConnectionEvents::next`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -55,7 +58,7 @@ pub enum ConnectionEvent {
     Refused {
         /// Why.
         code: ErrorCode,
-        /// The same in words.
+        /// The same in words, at most 4 KiB.
         text: String,
     },
     /// The connection has ended for good. This is the last event.
@@ -160,13 +163,27 @@ impl Status {
         self.lock().is_connected = true;
     }
 
+    /// The node refused what is about no room.
+    pub(super) fn refused(&self, code: ErrorCode, text: &str) {
+        let mut end = text.len().min(TEXT_BYTES_MAX);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let event = ConnectionEvent::Refused { code, text: text[..end].to_owned() };
+        if let Some(events) = &self.lock().events {
+            // It fails only if nobody listens.
+            let _ = events.send(event);
+        }
+    }
+
+    /// The connection was lost or restored, or has ended.
     pub(super) fn report(&self, event: ConnectionEvent) {
         let mut inner = self.lock();
         inner.is_connected =
             matches!(event, ConnectionEvent::Resumed { .. } | ConnectionEvent::NewSession { .. });
         let is_last = matches!(event, ConnectionEvent::Ended { .. });
         if let Some(events) = &inner.events {
-            // An error means that there is no listener.
+            // It fails only if nobody listens.
             let _ = events.send(event);
         }
         if is_last {

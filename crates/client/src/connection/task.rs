@@ -131,7 +131,8 @@ impl Task {
             let takes_commands = self.farewell_ends.is_none()
                 && unsent < OUTPUT_BYTES_MAX
                 && self.client.is_welcomed()
-                && !self.client.is_full();
+                && !self.client.is_full()
+                && (self.is_closing || !self.signals.holds());
             let due_at = self.due_at();
             let next = tokio::select! {
                 read = reader.read(&mut input), if reads => Next::Read(read),
@@ -242,6 +243,8 @@ impl Task {
                 let _ = self.client.answer(command, Err("the device has not answered"));
             }
             Signal::Dropped { .. } | Signal::Resync { .. } | Signal::Unanswered { .. } => {}
+            // The task looks for commands next.
+            Signal::Uncorked => {}
             Signal::Suspect => self.client.suspect(),
             Signal::Close => {
                 self.is_closing = true;

@@ -30,6 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod attempts;
+mod backoff;
 mod channels;
 mod commands;
 mod config;
@@ -56,6 +58,7 @@ use std::time::Duration;
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::Format;
 
+pub use attempts::{Attempts, Patience};
 pub use channels::{Presence, Publication, SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber};
 pub use config::{ClientConfig, Transport};
 pub use creation::Creation;
@@ -243,6 +246,12 @@ impl Client {
     #[must_use]
     pub fn unconfirmed_bytes(&self) -> usize {
         self.session.resumption.unconfirmed_bytes()
+    }
+
+    /// How many messages without an answer the node has not confirmed yet.
+    #[must_use]
+    pub fn unconfirmed_sends(&self) -> u64 {
+        self.session.resumption.unconfirmed_sends(self.session.format())
     }
 
     /// The delay to the node, and its clock, as measured on this connection. `None` until the first

@@ -1,6 +1,8 @@
 //! Rooms without types, as JSON values: for tools, and for programs that learn a room's type at run
 //! time.
 
+use std::borrow::Cow;
+
 use playfield_state::{Change, DynamicMirror, JsonMirror, PlayerId, ShapeError};
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::RoomSchema;
@@ -192,8 +194,8 @@ impl Room<Dynamic> {
     /// # Cancel safety
     /// Once queued, the message is sent, and its reply is dropped.
     pub async fn request(&self, name: &str, message: &Value) -> Result<Value, Error> {
-        let (index, payload) = self.encode(name, message)?;
-        let reply = self.request_raw(index, name.to_owned().into(), payload).await?;
+        let (index, name, payload) = self.encode(name, message)?;
+        let reply = self.request_raw(index, name, payload).await?;
         match self.learned() {
             Some(learned) => learned.exchange.reply(index, &reply),
             None => read_value(self.tree_format(), &reply),
@@ -210,18 +212,24 @@ impl Room<Dynamic> {
     /// # Cancel safety
     /// The message is sent if it was queued, or not at all.
     pub async fn send(&self, name: &str, message: &Value) -> Result<(), Error> {
-        let (index, payload) = self.encode(name, message)?;
-        self.send_raw(index, name.to_owned().into(), payload).await
+        let (index, name, payload) = self.encode(name, message)?;
+        self.send_raw(index, name, payload).await
     }
 
-    /// A message's index, which only packed uses, and its payload.
-    fn encode(&self, name: &str, message: &Value) -> Result<(u32, Vec<u8>), Error> {
+    /// A message's index, which only packed uses, its name, which the other formats do, and its
+    /// payload.
+    fn encode(
+        &self,
+        name: &str,
+        message: &Value,
+    ) -> Result<(u32, Cow<'static, str>, Vec<u8>), Error> {
         match self.learned() {
             Some(learned) => learned
                 .exchange
                 .message(name, message)
+                .map(|(index, payload)| (index, Cow::Borrowed(""), payload))
                 .map_err(|error| Error::payload("the message", error)),
-            None => Ok((0, tree(self.tree_format(), message))),
+            None => Ok((0, name.to_owned().into(), tree(self.tree_format(), message))),
         }
     }
 
@@ -256,11 +264,29 @@ impl RoomEvent<Dynamic> {
     pub fn value(&self) -> Result<Value, Error> {
         match &self.payload {
             Payload::Value(value) => Ok(value.clone()),
-            Payload::Bytes(payload) => {
-                let format = self.format.tree().unwrap_or(TreeFormat::Json);
-                read_value(format, payload).map_err(|error| Error::payload("the event", error))
-            }
+            Payload::Bytes(payload) => self.read(payload),
         }
+    }
+
+    /// The event's name and payload, without a copy of them.
+    ///
+    /// # Errors
+    /// The payload is one if it is invalid in the connection's format.
+    pub fn into_parts(mut self) -> (Cow<'static, str>, Result<Value, Error>) {
+        let value = match std::mem::replace(&mut self.payload, Payload::Value(Value::Null)) {
+            Payload::Value(value) => Ok(value),
+            Payload::Bytes(payload) => self.read(&payload),
+        };
+        let name = match self.message {
+            MessageRef::Name(name) => name,
+            MessageRef::Index(_) => "".into(),
+        };
+        (name, value)
+    }
+
+    fn read(&self, payload: &[u8]) -> Result<Value, Error> {
+        let format = self.format.tree().unwrap_or(TreeFormat::Json);
+        read_value(format, payload).map_err(|error| Error::payload("the event", error))
     }
 }
 

@@ -25,7 +25,7 @@ use crate::connection::{
 };
 use crate::core::Joined;
 use crate::{Error, Mirror};
-pub(crate) use shared::Kept;
+pub(crate) use shared::{EVENT_BYTES, Kept};
 use shared::{RawEvent, Shared};
 
 /// The kind of a [`Room`]: a type of state, or [`Dynamic`].
@@ -227,11 +227,20 @@ impl<R: Kind> Room<R> {
     pub async fn next_event(&self) -> Result<RoomEvent<R>, Error> {
         loop {
             let RawEvent { message, sequence, version, payload } = self.shared.next_event().await?;
+            let payload_bytes = payload.len();
             let translated = self.translated(message, payload);
             let translated = translated.map_err(|error| Error::payload("an event", error))?;
             if let Some((message, payload)) = translated {
                 let (format, room) = (self.line.format, PhantomData);
-                return Ok(RoomEvent { message, sequence, version, payload, format, room });
+                return Ok(RoomEvent {
+                    message,
+                    sequence,
+                    version,
+                    payload,
+                    payload_bytes,
+                    format,
+                    room,
+                });
             }
         }
     }
@@ -402,6 +411,7 @@ pub struct RoomEvent<R> {
     sequence: u64,
     version: u64,
     payload: Payload,
+    payload_bytes: usize,
     format: Format,
     room: PhantomData<fn() -> R>,
 }
@@ -419,6 +429,12 @@ impl<R> RoomEvent<R> {
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
+    }
+
+    /// How many bytes the payload had on the wire.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        self.payload_bytes
     }
 
     /// The version of the copy that holds everything synced before the event.

@@ -14,17 +14,27 @@ use crate::connection::{Sink, Translation};
 use crate::core::{RoomEvent, Update};
 use crate::{Error, Mirror};
 
-/// What an event counts for beside its payload. The message of an event has at least 6 bytes beside
-/// the payload, so four times the bytes of all messages is always enough.
-pub(super) const EVENT_BYTES: usize = 24;
+/// What an event counts for beside its payload and its texts. The message of an event has at least 6
+/// bytes beside these, so four times the bytes of all messages is always enough.
+pub(crate) const EVENT_BYTES: usize = 24;
 
-/// How much a room, or a listener, keeps until it is taken out.
+/// How much a room, a channel, a device or a listener keeps until it is taken out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
     /// The most events or changes.
     pub(crate) events_max: usize,
     /// More events are kept while they have no more bytes than this.
     pub(crate) event_bytes_max: usize,
+    /// The most bytes of events or commands, however few they are, if that is more than
+    /// `event_bytes_max`.
+    pub(crate) queue_bytes_max: usize,
+}
+
+impl Kept {
+    /// The most bytes that are kept, but for the newest event alone.
+    pub(crate) fn bytes_max(self) -> usize {
+        self.queue_bytes_max.max(self.event_bytes_max)
+    }
 }
 
 /// The copy and the events of one room. The lock is held while one update is applied or one event
@@ -191,13 +201,16 @@ impl<M: Mirror> Shared<M> {
 
     fn arrive(&self, event: Result<RawEvent, Error>) {
         let mut inner = self.lock();
-        let Kept { events_max, event_bytes_max } = self.kept;
+        let Kept { events_max, event_bytes_max, .. } = self.kept;
+        let bytes_max = self.kept.bytes_max();
         inner.event_bytes += bytes(&event);
         inner.events.push_back(event);
-        while inner.events.len() > events_max && inner.event_bytes > event_bytes_max {
-            let Some(oldest) = inner.events.pop_front() else { break };
+        while let (count, kept) = (inner.events.len(), inner.event_bytes)
+            && ((count > events_max && kept > event_bytes_max) || (count > 1 && kept > bytes_max))
+            && let Some(oldest) = inner.events.pop_front()
+        {
             inner.event_bytes -= bytes(&oldest);
-            inner.events_missed += 1;
+            inner.events_missed += oldest.map_or_else(|error| error.missed_count().max(1), |_| 1);
         }
         drop(inner);
         self.arrived.notify_waiters();
@@ -209,9 +222,14 @@ impl<M: Mirror> Shared<M> {
     }
 }
 
-/// What an event counts for.
+/// What an event, or the refusal of a send, counts for.
 fn bytes(event: &Result<RawEvent, Error>) -> usize {
-    EVENT_BYTES + event.as_ref().map_or(0, |event| event.payload.len())
+    let bytes = match event {
+        Ok(RawEvent { message: MessageRef::Name(name), payload, .. }) => name.len() + payload.len(),
+        Ok(RawEvent { payload, .. }) => payload.len(),
+        Err(error) => error.text().len(),
+    };
+    EVENT_BYTES + bytes
 }
 
 impl<M: Mirror + Send + Sync> Listened for Shared<M> {

@@ -676,6 +676,8 @@ fn sends_that_the_node_has_not_confirmed_are_counted_in_a_new_session_and_at_the
         sends(&mut talk);
         talk.client.ended(&mut talk.events);
         talk.client.send(ROOM, 0, "nudge", b"1").unwrap();
+        // Requests are not among them.
+        assert_eq!(talk.client.unconfirmed_sends(), 3);
         if gives_up {
             talk.client.give_up(&mut talk.events);
         } else {

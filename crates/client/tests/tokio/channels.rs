@@ -214,6 +214,60 @@ async fn commands_that_nobody_takes_out_are_dropped_and_counted() {
 }
 
 #[tokio::test]
+async fn few_publications_and_commands_are_dropped_if_they_are_long() {
+    let text = format!("\"{}\"", "x".repeat(98));
+    // Each counts for its payload of 100 bytes, and for 24.
+    for (bytes_max, missed) in [(3 * 124, 0), (3 * 124 - 1, 1), (0, 2)] {
+        let set = |connect: Connect| connect.event_bytes_max(0).queue_bytes_max(bytes_max);
+        let (connection, script) = Script::welcomed_as(Format::Json, false, set).await;
+        let (device, mut script) = registered(&connection, script).await;
+        let node = async {
+            let said = hear(&mut script).await;
+            assert!(said.starts_with("Subscribe { request: 2"), "{said}");
+            script
+                .say(&ServerMessage::Subscribed {
+                    request: RequestNumber(2),
+                    channel: 1,
+                    epoch: 7,
+                    offset: 0,
+                    recovered: true,
+                    bytes: false,
+                    members: 1,
+                })
+                .await;
+        };
+        let (channel, ()) = tokio::join!(connection.subscribe("chat"), node);
+        let channel = channel.unwrap();
+        assert!(matches!(channel.next().await, Some(ChannelEvent::Subscribed { .. })));
+        for offset in 1..=3 {
+            let payload = text.as_bytes();
+            script
+                .say(&ServerMessage::Publication { channel: 1, offset, user: None, payload })
+                .await;
+            script.say(&ServerMessage::Command { command: None, payload }).await;
+        }
+        tokio::join!(connection.ping(), script.pong()).0.unwrap();
+        if missed > 0 {
+            let event = channel.next().await.unwrap();
+            assert!(
+                matches!(event, ChannelEvent::Missed { publications } if publications == missed),
+                "{event:?}"
+            );
+            let event = device.next().await.unwrap();
+            assert!(
+                matches!(event, DeviceEvent::Missed { commands } if commands == missed),
+                "{event:?}"
+            );
+        }
+        for offset in missed + 1..=3 {
+            assert_eq!(published(&channel).await.offset, offset);
+            let event = device.next().await.unwrap();
+            assert!(matches!(event, DeviceEvent::Command(_)), "{event:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_device_is_registered_commanded_and_heard() {
     let (connection, script) = Script::welcomed().await;
     let (device, mut script) = registered(&connection, script).await;
@@ -244,7 +298,7 @@ async fn a_device_is_registered_commanded_and_heard() {
     assert_eq!(reply.unwrap().value().unwrap(), 3);
     device.report_unconfirmed(json!(4)).await.unwrap();
     assert!(hear(&mut script).await.starts_with("Report { request: None"));
-    // It is refused, and the client is told.
+    // The node refuses it, and says so.
     let mut events = connection.events();
     let (code, text) = (ErrorCode::TooFast, "messages_per_second_max: 3 messages".into());
     let error =
@@ -253,6 +307,15 @@ async fn a_device_is_registered_commanded_and_heard() {
     let event = events.next().await.unwrap();
     let ConnectionEvent::Refused { code, text } = &event else { panic!("{event:?}") };
     assert_eq!((*code, &**text), (ErrorCode::TooFast, "messages_per_second_max: 3 messages"));
+    assert!(connection.is_connected(), "a refusal does not end it");
+    // 64 of them may wait, so a long text is cut: here within the last letter.
+    let (code, text) = (ErrorCode::TooFast, format!("{}é", "x".repeat(4095)).into());
+    let error =
+        ServerMessage::Error { request: None, room: None, code, text, retry_after_ms: None };
+    script.say(&error).await;
+    let event = events.next().await.unwrap();
+    let ConnectionEvent::Refused { text, .. } = &event else { panic!("{event:?}") };
+    assert_eq!(*text, "x".repeat(4095));
     drop(device);
     script.say(&ServerMessage::Command { command: Some(8), payload: b"1" }).await;
     assert!(hear(&mut script).await.starts_with("Answer { command: 8, error: Some("));

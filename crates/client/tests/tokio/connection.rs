@@ -244,8 +244,8 @@ async fn events_past_the_limit_are_dropped_and_counted() {
 
 #[tokio::test]
 async fn more_events_are_kept_while_they_are_short() {
-    // Each counts for its payload of 1 byte, and for 24.
-    for (bytes_max, missed) in [(5 * 25, 0), (5 * 25 - 1, 1)] {
+    // Each counts for its payload of 1 byte, its name of 5, and for 24.
+    for (bytes_max, missed) in [(5 * 30, 0), (5 * 30 - 1, 1)] {
         let (connection, mut server) = Server::welcomed_as(Format::Json, false, |connect| {
             connect.events_max(2).event_bytes_max(bytes_max)
         })
@@ -262,6 +262,48 @@ async fn more_events_are_kept_while_they_are_short() {
         for sequence in missed + 1..=5 {
             assert_eq!(room.next_event().await.unwrap().sequence(), sequence);
         }
+    }
+}
+
+/// A program that takes nothing out kept up to `events_max` events of any size, and refusals counted
+/// without their texts.
+#[tokio::test]
+async fn few_events_and_refusals_are_dropped_if_they_are_long() {
+    let text = "x".repeat(100);
+    let payload = format!("\"{}\"", "y".repeat(98)).into_bytes();
+    // A refusal counts for its text of 100 bytes and 24, an event for its name of 5 bytes too.
+    for (bytes_max, missed) in [(2 * 124 + 3 * 129, 0), (2 * 124 + 3 * 129 - 1, 1), (0, 4)] {
+        let (connection, mut server) = Server::welcomed_as(Format::Json, false, |connect| {
+            connect.event_bytes_max(0).queue_bytes_max(bytes_max)
+        })
+        .await;
+        let room = enter(&connection, &mut server).await;
+        for _ in 0..2 {
+            let (room, code, text) = (Some(RoomNumber(1)), ErrorCode::Forbidden, (&*text).into());
+            let (request, retry_after_ms) = (None, None);
+            let error = ServerMessage::Error { request, room, code, text, retry_after_ms };
+            server.say(&error).await;
+        }
+        for sequence in 1..=3 {
+            let (room, message) = (RoomNumber(1), MessageRef::Name("dealt".into()));
+            let payload = &payload;
+            server
+                .say(&ServerMessage::Event { room, sequence, version: 5, message, payload })
+                .await;
+        }
+        settle(&connection, &mut server).await;
+        if missed > 0 {
+            let error = room.next_event().await.unwrap_err();
+            assert!(error.is_missed(), "{error}");
+            assert_eq!(error.missed_count(), missed);
+        }
+        for _ in missed..2 {
+            assert_eq!(room.next_event().await.unwrap_err().text(), text);
+        }
+        for sequence in missed.saturating_sub(2) + 1..=3 {
+            assert_eq!(room.next_event().await.unwrap().sequence(), sequence);
+        }
+        assert!(poll_once(room.next_event()).is_pending());
     }
 }
 

@@ -7,25 +7,25 @@ The dataclass of a message is sent by `room.request(message)`; those of a state 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+import collections.abc as _abc
+import dataclasses as _dataclasses
+import typing as _typing
 
 ROOM_TYPE = "duel"
 
 
-@dataclass(frozen=True)
+@_dataclasses.dataclass(frozen=True)
 class DuelState:
     round: int
     started_us: int
     phase: Phase
-    players: Mapping[int, Fighter]
-    hands: Mapping[int, Sequence[Card]]
-    flags: Mapping[str, bool]
-    board: Sequence[int]
+    players: _abc.Mapping[int, Fighter]
+    hands: _abc.Mapping[int, _abc.Sequence[Card]]
+    flags: _abc.Mapping[str, bool]
+    board: _abc.Sequence[int]
 
 
-@dataclass(frozen=True)
+@_dataclasses.dataclass(frozen=True)
 class Fighter:
     name: str
     x: float
@@ -33,27 +33,27 @@ class Fighter:
     notes: str | None = None
 
 
-@dataclass(frozen=True)
+@_dataclasses.dataclass(frozen=True)
 class Card:
     suit: int
     rank: int
 
 
-@dataclass(frozen=True)
+@_dataclasses.dataclass(frozen=True)
 class Play:
-    cards: Sequence[Card]
+    cards: _abc.Sequence[Card]
     face_down: bool
 
 
-@dataclass(frozen=True)
+@_dataclasses.dataclass(frozen=True)
 class Dealt:
     to: int
     count: int
 
 
-@dataclass(frozen=True)
+@_dataclasses.dataclass(frozen=True)
 class Yield:
     pass
 
 
-Phase: TypeAlias = "Literal['Waiting'] | Mapping[str, Mapping[str, Any]] | Mapping[str, int | None]"
+Phase: _typing.TypeAlias = "_typing.Literal['Waiting'] | _abc.Mapping[str, _abc.Mapping[str, _typing.Any]] | _abc.Mapping[str, int | None]"

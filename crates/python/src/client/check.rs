@@ -4,6 +4,8 @@ use playfield_state::JsonExchange;
 use playfield_wire::schema::{RoomSchema, Struct, Type, fingerprint};
 use serde_json::Value;
 
+use super::values::Shape;
+
 /// The schema of a type of rooms.
 #[derive(Debug)]
 pub(crate) struct Checker {
@@ -40,6 +42,22 @@ impl Checker {
         let value = read(payload).map_err(|error| format!("the options: {error}"))?;
         strange_member(&self.schema.options, &value, "the options")?;
         self.exchange.options(&value).map(drop).map_err(|error| format!("the options: {error}"))
+    }
+}
+
+impl Checker {
+    pub(super) fn state(&self) -> Shape<'_> {
+        Shape::Of(&self.schema.state)
+    }
+
+    pub(super) fn event(&self, name: &str) -> Option<Shape<'_>> {
+        let mut events = self.schema.events.iter();
+        events.find(|event| event.name == *name).map(|event| Shape::Of(&event.of))
+    }
+
+    pub(super) fn reply(&self, message: &str) -> Option<Shape<'_>> {
+        let mut messages = self.schema.messages.iter();
+        messages.find(|known| known.name == *message).map(|known| Shape::Of(&known.reply))
     }
 }
 

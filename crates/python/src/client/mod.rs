@@ -2,23 +2,26 @@
 
 mod check;
 mod sink;
+mod values;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use playfield_client::core::{
-    Client, ClientConfig, CommandError, Creation, Masks, Position, SubscriptionNumber, Transport,
-    Url,
+    Attempts, Client, ClientConfig, ClientError, CommandError, Creation, Masks, Patience, Position,
+    SubscriptionNumber, Transport, Url,
 };
 use playfield_state::{Bytes, Data};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList};
 
+use check::Checker;
 use sink::{Rooms, Sink};
+use values::{Shape, object};
 
 /// A client of a node. All values are JSON text. What happens is returned as tuples that begin with
 /// a name. Any thread may use it.
@@ -33,6 +36,21 @@ pub struct Core {
 struct Inner {
     client: Client,
     rooms: Rooms,
+    attempts: Attempts,
+    /// Whether another token may be had.
+    renews_token: bool,
+    /// Whether the node has answered the hello on any connection.
+    was_welcomed: bool,
+    /// The time, as last given.
+    now: Duration,
+}
+
+impl Inner {
+    /// When an attempt to restore the connection has failed. The program has a time limit for the
+    /// first connection.
+    fn welcome_by(&self) -> Option<Duration> {
+        self.attempts.welcome_by().filter(|_| self.was_welcomed)
+    }
 }
 
 fn transport(url: &Url) -> PyResult<Transport> {
@@ -50,8 +68,14 @@ fn refused(error: CommandError) -> PyErr {
         CommandError::TooLarge { .. } => ErrorCode::TooLarge,
         CommandError::Busy { .. } => ErrorCode::Busy,
         CommandError::NotJoined { .. } => ErrorCode::NotJoined,
-        CommandError::Unconfirmed { .. } => ErrorCode::Limit,
-        _ => return PyRuntimeError::new_err(error.to_string()),
+        CommandError::Unconfirmed { .. } | CommandError::Subscriptions { .. } => ErrorCode::Limit,
+        CommandError::Away => ErrorCode::ConnectionLost,
+        CommandError::Closed => {
+            let with = ("the client is closed", ErrorCode::Left.name());
+            return Python::attach(|py| exception(py, "SessionEnded", with));
+        }
+        // The protocol has no code for what the node never hears of.
+        _ => return Python::attach(|py| exception(py, "Refused", (py.None(), error.to_string()))),
     };
     Python::attach(|py| exception(py, "Refused", (code.name(), error.to_string())))
 }
@@ -71,6 +95,56 @@ fn exception<'py>(py: Python<'py>, name: &str, with: impl PyCallArgs<'py>) -> Py
 
 fn time(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+/// A duration; one that is too long, or infinite, is as long as can be.
+fn limit(seconds: f64) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(u32::MAX as u64);
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) => duration.min(LONGEST),
+        Err(_) if seconds > 0.0 => LONGEST,
+        Err(_) => Duration::ZERO,
+    }
+}
+
+/// The schema of a room, by which payloads are read.
+#[pyclass(frozen, module = "playfield._playfield")]
+#[derive(Debug)]
+pub struct Schema(Arc<Checker>);
+
+#[pymethods]
+impl Schema {
+    /// The payload of an event.
+    fn event<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        payload: &[u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        load(py, payload, self.0.event(name))
+    }
+
+    /// The reply to a message.
+    fn reply<'py>(
+        &self,
+        py: Python<'py>,
+        message: &str,
+        payload: &[u8],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        load(py, payload, self.0.reply(message))
+    }
+}
+
+fn load<'py>(
+    py: Python<'py>,
+    payload: &[u8],
+    shape: Option<Shape<'_>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if payload.is_empty() {
+        return Ok(py.None().into_bound(py));
+    }
+    let value = serde_json::from_slice(payload);
+    object(py, &value.map_err(|error| PyValueError::new_err(error.to_string()))?, shape)
 }
 
 /// A payload as it is sent: JSON, or bytes in the JSON of bytes.
@@ -103,10 +177,15 @@ impl Core {
         act: impl FnOnce(&mut Client, &mut Sink<'_, 'py>),
     ) -> PyResult<Bound<'py, PyList>> {
         let events = PyList::empty(py);
-        let Inner { client, rooms } = &mut *self.inner(py);
+        let inner = &mut *self.inner(py);
+        let Inner { client, rooms, attempts, renews_token, was_welcomed, now } = inner;
         let mut sink = Sink::new(events.clone(), rooms);
         act(client, &mut sink);
         sink.end()?;
+        if client.is_welcomed() && attempts.welcomed(*now) {
+            client.set_renews_token(*renews_token);
+            *was_welcomed = true;
+        }
         Ok(events)
     }
 
@@ -122,14 +201,39 @@ impl Core {
 
 #[pymethods]
 impl Core {
+    /// Times are in seconds; `now` since any fixed moment.
     #[new]
-    fn new(url: &str, name: String, token: Vec<u8>) -> PyResult<Self> {
+    #[pyo3(signature = (url, name, token, *, renews_token, now, reconnect_for, timeout, backoff))]
+    #[expect(clippy::too_many_arguments, reason = "settings, given by name")]
+    fn new(
+        url: &str,
+        name: String,
+        token: Vec<u8>,
+        renews_token: bool,
+        now: f64,
+        reconnect_for: f64,
+        timeout: f64,
+        backoff: (f64, f64),
+    ) -> PyResult<Self> {
         let url: Url = url.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
-        let config =
-            ClientConfig { name, token, ..ClientConfig::new(Format::Json, transport(&url)?) };
+        let patience = Patience {
+            reconnect_for: limit(reconnect_for),
+            timeout: limit(timeout),
+            backoff_first: limit(backoff.0),
+            backoff_most: limit(backoff.1),
+        };
+        let config = ClientConfig {
+            name,
+            token,
+            resumable: !patience.reconnect_for.is_zero(),
+            ..ClientConfig::new(Format::Json, transport(&url)?)
+        };
         let client =
             Client::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Self { url, inner: Mutex::new(Inner { client, rooms: Rooms::default() }) })
+        let now = time(now);
+        let (rooms, attempts) = (Rooms::default(), Attempts::new(patience, now));
+        let inner = Inner { client, rooms, attempts, renews_token, was_welcomed: false, now };
+        Ok(Self { url, inner: Mutex::new(inner) })
     }
 
     /// Where to connect: host, port, and whether by TLS.
@@ -152,9 +256,20 @@ impl Core {
         self.happened(py, |client, sink| client.received(&mut bytes, sink))
     }
 
-    /// Takes the time, in seconds since any fixed moment.
+    /// Takes the time. An attempt to connect that the node does not answer in time is over.
     fn advance<'py>(&self, py: Python<'py>, now: f64) -> PyResult<Bound<'py, PyList>> {
-        self.happened(py, |client, sink| client.advance(time(now), sink))
+        let now = time(now);
+        let is_late = {
+            let inner = &mut *self.inner(py);
+            inner.now = now;
+            inner.welcome_by().is_some_and(|by| by <= now)
+        };
+        self.happened(py, |client, sink| {
+            client.advance(now, sink);
+            if is_late && !client.is_welcomed() {
+                client.ended(sink);
+            }
+        })
     }
 
     /// The connection has ended.
@@ -170,13 +285,59 @@ impl Core {
     /// When to call `advance` again.
     #[getter]
     fn due_at(&self, py: Python<'_>) -> Option<f64> {
-        self.inner(py).client.due_at().map(|due| due.as_secs_f64())
+        let inner = self.inner(py);
+        let welcome_by = inner.welcome_by();
+        let due = [inner.client.due_at(), welcome_by].into_iter().flatten().min();
+        due.map(|due| due.as_secs_f64())
     }
 
-    /// How long the node keeps the session and its seats, in seconds.
+    // Restoring a lost connection: `lost` once the client is away, then `wait`, `begin`,
+    // `set_token`, `dial` and `reconnect`, with `failed` after what has failed of it.
+
+    /// Takes that the connection is lost. Returns why, if it was an attempt to restore one.
+    fn lost(&self, py: Python<'_>) -> Option<String> {
+        let inner = &mut *self.inner(py);
+        let error = inner.client.lost();
+        let retry_after = match error {
+            Some(ClientError::TurnedAway { retry_after, .. }) => *retry_after,
+            _ => None,
+        };
+        let is_late = inner.welcome_by().is_some_and(|by| by <= inner.now);
+        let why = match error {
+            Some(error) if !is_late => error.to_string(),
+            _ => format!("the node did not answer in {:?}", inner.attempts.limit()),
+        };
+        let (made_progress, grace) = (inner.client.made_progress(), inner.client.shortest_grace());
+        inner.attempts.lost(made_progress, grace, retry_after, inner.now).then_some(why)
+    }
+
+    /// Whether the time for attempts is over, and how long they took.
     #[getter]
-    fn grace(&self, py: Python<'_>) -> f64 {
-        self.inner(py).client.shortest_grace().as_secs_f64()
+    fn tried(&self, py: Python<'_>) -> (bool, f64) {
+        let inner = self.inner(py);
+        (inner.attempts.is_over(), inner.attempts.took().as_secs_f64())
+    }
+
+    /// How long to wait before the next attempt. `random` is any number.
+    fn wait(&self, py: Python<'_>, random: u32, now: f64) -> f64 {
+        self.inner(py).attempts.wait(random, time(now)).as_secs_f64()
+    }
+
+    fn begin(&self, py: Python<'_>, now: f64) {
+        self.inner(py).attempts.begin(time(now));
+    }
+
+    fn set_token(&self, py: Python<'_>, token: Vec<u8>) {
+        self.inner(py).client.set_token(token);
+    }
+
+    /// Returns the time limit for the connection.
+    fn dial(&self, py: Python<'_>, now: f64) -> f64 {
+        self.inner(py).attempts.dial(time(now)).as_secs_f64()
+    }
+
+    fn failed(&self, py: Python<'_>, now: f64) {
+        self.inner(py).attempts.failed(time(now));
     }
 
     #[getter]
@@ -195,10 +356,10 @@ impl Core {
         self.inner(py).client.is_full()
     }
 
-    /// How many bytes of messages the node has not confirmed.
+    /// How many messages without an answer the node has not confirmed.
     #[getter]
-    fn unconfirmed_bytes(&self, py: Python<'_>) -> usize {
-        self.inner(py).client.unconfirmed_bytes()
+    fn unconfirmed_sends(&self, py: Python<'_>) -> u64 {
+        self.inner(py).client.unconfirmed_sends()
     }
 
     /// The bytes to send.
@@ -294,8 +455,13 @@ impl Core {
     }
 
     /// The copy of a room's state.
-    fn state(&self, py: Python<'_>, room: u32) -> Option<String> {
-        self.inner(py).rooms.state(room)
+    fn state<'py>(&self, py: Python<'py>, room: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.inner(py).rooms.state(py, room)
+    }
+
+    /// The schema of a room, if it is known.
+    fn schema_of(&self, py: Python<'_>, room: u32) -> Option<Schema> {
+        self.inner(py).rooms.schema_of(room).cloned().map(Schema)
     }
 
     /// Has changes of a room reported, place by place.

@@ -1,6 +1,7 @@
 //! What happens to a client, as tuples for Python.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_client::core::{
@@ -8,7 +9,7 @@ use playfield_client::core::{
     Presence, Publication, Resumed, RoomEvent, Subscribed, SubscriptionNumber, Update, UpdateKind,
     Welcome,
 };
-use playfield_state::{Bytes, Change, ChangeKind, Data, JsonMirror, PathStep};
+use playfield_state::{Bytes, Change, ChangeKind, Data, JsonMirror};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
@@ -16,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::check::Checker;
+use super::values::{Shape, object, step};
 
 /// The copies of the rooms' states, and what else is needed to read what comes.
 #[derive(Debug, Default)]
@@ -26,7 +28,7 @@ pub(super) struct Rooms {
     /// The type of each room, and the fingerprint of its schema.
     types: HashMap<u32, (String, u64)>,
     /// The node's schemas, by room type.
-    schemas: HashMap<String, Checker>,
+    schemas: HashMap<String, Arc<Checker>>,
     /// The subscriptions whose payloads are bytes.
     of_bytes: HashSet<u32>,
     /// Whether the payloads of the fleet are bytes.
@@ -36,8 +38,13 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    pub(super) fn state(&self, room: u32) -> Option<String> {
-        self.copies.get(&room).map(|copy| copy.state().to_string())
+    pub(super) fn state<'py>(
+        &self,
+        py: Python<'py>,
+        room: u32,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let shape = self.schema_of(room).map(|checker| checker.state());
+        self.copies.get(&room).map(|copy| object(py, copy.state(), shape)).transpose()
     }
 
     pub(super) fn watch(&mut self, room: u32) {
@@ -52,12 +59,12 @@ impl Rooms {
         self.of_bytes.remove(&subscription);
     }
 
-    pub(super) fn schema(&self, room_type: &str) -> Option<&Checker> {
+    pub(super) fn schema(&self, room_type: &str) -> Option<&Arc<Checker>> {
         self.schemas.get(room_type)
     }
 
     /// The schema of a room, if it is the known one of its type.
-    pub(super) fn schema_of(&self, room: u32) -> Option<&Checker> {
+    pub(super) fn schema_of(&self, room: u32) -> Option<&Arc<Checker>> {
         let (room_type, fingerprint) = self.types.get(&room)?;
         self.schema(room_type).filter(|checker| checker.fingerprint == *fingerprint)
     }
@@ -77,7 +84,7 @@ pub(super) struct Sink<'a, 'py> {
 }
 
 /// A change: the path, what happened, and the old and the new value.
-type Told = (Vec<Py<PyAny>>, &'static str, Option<String>, Option<String>);
+type Told = (Vec<Py<PyAny>>, &'static str, Py<PyAny>, Py<PyAny>);
 
 impl<'a, 'py> Sink<'a, 'py> {
     pub(super) fn new(events: Bound<'py, PyList>, rooms: &'a mut Rooms) -> Self {
@@ -120,11 +127,17 @@ impl Handler for Sink<'_, '_> {
     }
 
     fn connection_lost(&mut self, error: &ClientError) {
-        self.tell(("lost", error.to_string()));
+        let code = match error {
+            ClientError::TurnedAway { code, .. } => *code,
+            _ => ErrorCode::ConnectionLost,
+        };
+        self.tell(("lost", &*code.name(), error.to_string()));
     }
 
-    fn resumed(&mut self, _: &Resumed<'_>) {
-        self.tell(("resumed",));
+    fn resumed(&mut self, resumed: &Resumed<'_>) {
+        let lost: Vec<_> =
+            resumed.lost.iter().map(|lost| (lost.room.map(|room| room.0), lost.messages)).collect();
+        self.tell(("resumed", lost));
     }
 
     fn new_session(&mut self, welcome: &Welcome<'_>) {
@@ -183,12 +196,12 @@ impl Handler for Sink<'_, '_> {
     fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
         let wrong = match Checker::new(schema) {
             Ok(checker) => {
-                self.rooms.schemas.insert(room_type.to_owned(), checker);
+                self.rooms.schemas.insert(room_type.to_owned(), Arc::new(checker));
                 None
             }
             Err(wrong) => Some(wrong),
         };
-        self.tell(("schema", request.map(|request| request.0), wrong));
+        self.tell(("schema", request.map(|request| request.0), wrong, self.bytes(schema)));
     }
 
     fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
@@ -200,17 +213,21 @@ impl Handler for Sink<'_, '_> {
     fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
         self.rooms.reports.remove(&request.0);
         let (code, text, retry_after) = match failure {
-            Failure::Refused { code, text, retry_after } => {
-                (Some(code.name()), &**text, *retry_after)
-            }
-            Failure::Left { code, text } => (Some(code.name()), &**text, None),
-            Failure::Lost => {
-                (None, "the connection was lost; it is unknown whether it was done", None)
-            }
-            Failure::Closed => (None, "the connection ended before the answer came", None),
+            Failure::Refused { code, text, retry_after } => (*code, &**text, *retry_after),
+            Failure::Left { code, text } => (*code, &**text, None),
+            Failure::Lost => (
+                ErrorCode::ConnectionLost,
+                "the answer was lost with the connection: it is unknown whether this was done",
+                None,
+            ),
+            Failure::Closed => (
+                ErrorCode::ConnectionLost,
+                "the session ended before the answer came: it is unknown whether this was done",
+                None,
+            ),
         };
         let retry_after = retry_after.map(|wait| wait.as_secs_f64());
-        self.tell(("failed", request.0, code.as_deref(), text, retry_after));
+        self.tell(("failed", request.0, &*code.name(), text, retry_after));
     }
 
     fn event(&mut self, event: &RoomEvent<'_>) {
@@ -228,13 +245,24 @@ impl Handler for Sink<'_, '_> {
     fn update(&mut self, room: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
         let py = self.events.py();
         let Some(copy) = self.rooms.copies.get_mut(&room.0) else { return Ok(()) };
-        let mut changes: Vec<Told> = Vec::new();
-        let tell = |change: Change| changes.push(told(py, &change));
+        let (mut changes, mut failed): (Vec<Told>, _) = (Vec::new(), Ok(()));
+        let checker = self.rooms.types.get(&room.0).and_then(|(room_type, fingerprint)| {
+            let checker = self.rooms.schemas.get(room_type)?;
+            (checker.fingerprint == *fingerprint).then(|| Arc::clone(checker))
+        });
+        let shape = checker.as_ref().map(|checker| checker.state());
+        let tell = |change: Change| match told(py, &change, shape) {
+            Ok(change) => changes.push(change),
+            Err(error) => failed = Err(error),
+        };
         match (update.kind, self.rooms.watched.contains(&room.0)) {
             (UpdateKind::Snapshot, true) => copy.snapshot_with(update.body, tell)?,
             (UpdateKind::Snapshot, false) => copy.snapshot(update.body)?,
             (UpdateKind::Patch, true) => copy.patch_with(update.body, tell)?,
             (UpdateKind::Patch, false) => copy.patch(update.body)?,
+        }
+        if self.failed.is_ok() {
+            self.failed = failed;
         }
         self.tell(("state", room.0, update.version, changes));
         Ok(())
@@ -251,7 +279,11 @@ impl Handler for Sink<'_, '_> {
     }
 
     fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
-        self.tell(("error", room.map(|room| room.0), &*code.name(), text));
+        // An error that closes the connection is why it ends.
+        match room {
+            None if code.closes() => self.tell(("goodbye", &*code.name(), text)),
+            room => self.tell(("error", room.map(|room| room.0), &*code.name(), text)),
+        }
     }
 
     fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {
@@ -261,8 +293,9 @@ impl Handler for Sink<'_, '_> {
         } else {
             self.rooms.of_bytes.remove(&subscription.0);
         }
-        let Subscribed { recovered, missed, members, .. } = *subscribed;
-        self.tell(("subscribed", subscription.0, epoch, offset, recovered, missed, members));
+        let Subscribed { recovered, missed, members, bytes, .. } = *subscribed;
+        let (position, number) = ((epoch, offset), subscription.0);
+        self.tell(("subscribed", number, position, recovered, missed, members, bytes));
     }
 
     fn unsubscribed(&mut self, subscription: SubscriptionNumber, code: ErrorCode, text: &str) {
@@ -319,7 +352,7 @@ impl Handler for Sink<'_, '_> {
                 (past.offset, past.user.as_deref(), is_bytes, payload)
             })
             .collect();
-        self.tell(("history", request.0, last.epoch, last.offset, publications));
+        self.tell(("history", request.0, (last.epoch, last.offset), bytes, publications));
     }
 
     fn registered(&mut self, request: Option<RequestNumber>, is_new: bool, bytes: bool) {
@@ -344,10 +377,6 @@ impl Handler for Sink<'_, '_> {
         self.tell(("pong", nonce, round_trip.as_secs_f64()));
     }
 
-    fn retry_after(&mut self, retry_after: Duration) {
-        self.tell(("retry_after", retry_after.as_secs_f64()));
-    }
-
     fn goodbye(&mut self, code: ErrorCode, text: &str) {
         self.tell(("goodbye", &*code.name(), text));
     }
@@ -357,24 +386,22 @@ impl Handler for Sink<'_, '_> {
     }
 }
 
-fn told(py: Python<'_>, change: &Change) -> Told {
-    let step = |step: &PathStep| -> Option<Py<PyAny>> {
-        match step {
-            PathStep::Name(name) => Some((&**name).into_pyobject(py).ok()?.into_any().unbind()),
-            PathStep::Index(index) => Some(index.into_pyobject(py).ok()?.into_any().unbind()),
-        }
-    };
+fn told(py: Python<'_>, change: &Change, root: Option<Shape<'_>>) -> PyResult<Told> {
+    let (mut path, mut shape) = (Vec::new(), root);
+    for place in change.path.steps() {
+        let (place, to) = step(py, place, shape)?;
+        path.push(place.unbind());
+        shape = to;
+    }
     let kind = match change.kind {
         ChangeKind::Entered => "entered",
         ChangeKind::Left => "left",
         ChangeKind::Changed => "changed",
         ChangeKind::Moved { .. } => "moved",
     };
-    let text = |value: &Option<serde_json::Value>| value.as_ref().map(ToString::to_string);
-    (
-        change.path.steps().iter().filter_map(step).collect(),
-        kind,
-        text(&change.old),
-        text(&change.new),
-    )
+    let value = |value: &Option<serde_json::Value>| match value {
+        Some(value) => object(py, value, shape).map(Bound::unbind),
+        None => Ok(py.None()),
+    };
+    Ok((path, kind, value(&change.old)?, value(&change.new)?))
 }

@@ -107,7 +107,7 @@ impl<'a, R> Context<'a, R> {
     ) -> Result<M::Reply> {
         let format = self.context.replies.format();
         let task = self.context.number()?;
-        let name = M::NAME.to_owned();
+        let name = M::NAME.into();
         let work = async move { InternalMessage { name, payload: pack(format, work.await) } };
         self.out.spawn(task, Box::pin(work))?;
         let later = self.defer::<M>();

@@ -12,8 +12,8 @@ use crate::context_state::Subject;
 use crate::deferred::{Asker, DEFERRED_MAX, Fate};
 use crate::message::{AskId, Call};
 use crate::{
-    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Player, Reservation,
-    Result, Room, RoomOutput, RoomSummary, SeatFor, Stage, Undone,
+    Admission, AnyRoom, Context, EndReason, Entrant, Error, LeaveReason, Mail, Operation, Player,
+    Reservation, Result, Room, RoomOutput, RoomSummary, SeatFor, Stage, Undone,
 };
 
 impl<R: Room> AnyRoom for RoomCore<R> {
@@ -48,6 +48,13 @@ impl<R: Room> AnyRoom for RoomCore<R> {
 
     fn version(&self) -> u64 {
         self.context.version
+    }
+
+    fn pass_syncs(&mut self, syncs: u64) {
+        if let Some(Live { tracker, .. }) = self.live.as_mut() {
+            tracker.pass(syncs);
+            self.context.version = tracker.version();
+        }
     }
 
     fn tick_hz(&self) -> u32 {
@@ -301,6 +308,23 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             true
         });
         digest
+    }
+
+    fn players(&self) -> Vec<Player> {
+        self.seats.values().cloned().collect()
+    }
+
+    fn whole(&self, out: &mut Vec<u8>) -> bool {
+        self.write_whole(out)
+    }
+
+    fn operate(
+        &mut self,
+        at: Duration,
+        operation: Operation,
+        out: &mut dyn RoomOutput,
+    ) -> Result<()> {
+        self.operate_now(at, operation, out)
     }
 
     fn close(&mut self, at: Duration, why: EndReason, text: &str, out: &mut dyn RoomOutput) {

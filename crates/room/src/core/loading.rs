@@ -75,7 +75,7 @@ impl<R: Room> Unborn<R> {
                 Ok(None) => (NOTHING, Vec::new()),
                 Err(error) => (FAILED, error.to_string().into_bytes()),
             };
-            InternalMessage { name: name.to_owned(), payload }
+            InternalMessage { name: name.into(), payload }
         };
         deferred.spawn(task, Box::pin(work))?;
         let (options, decoded) = (options.to_vec(), Arc::default());
@@ -207,7 +207,7 @@ impl<R: Room> RoomCore<R> {
             move || {
                 let decoded = decode(&bytes, is_durable, tracking);
                 *to.lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
-                InternalMessage { name: DECODED.to_owned(), payload: Vec::new() }
+                InternalMessage { name: DECODED.into(), payload: Vec::new() }
             }
         };
         let begun = self.context.number().and_then(|task| {

@@ -6,6 +6,7 @@ mod ending;
 pub(crate) mod guard;
 mod joining;
 mod loading;
+mod operating;
 mod replies;
 mod saving;
 

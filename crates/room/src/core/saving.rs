@@ -313,5 +313,5 @@ fn outcome(saved: Result<(), StoreError>) -> InternalMessage {
         Ok(()) => (SAVED, Vec::new()),
         Err(error) => (FAILED, error.to_string().into_bytes()),
     };
-    InternalMessage { name: name.to_owned(), payload }
+    InternalMessage { name: name.into(), payload }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use log::LevelFilter;
 
-use super::{Descriptors, Network, Origin};
+use super::{Descriptors, Network, Origin, Secret};
 
 /// One setting, for help and for messages.
 #[derive(Debug)]
@@ -106,6 +106,39 @@ impl Value for SocketAddr {
 
     fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
         text.parse().map_err(|_| "not an address and a port".into())
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+/// An address, or none.
+impl Value for Option<SocketAddr> {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, range: &Self::Range) -> Result<Self, String> {
+        if text.is_empty() { Ok(None) } else { SocketAddr::parse(text, range).map(Some) }
+    }
+
+    fn text(&self) -> String {
+        self.map_or_else(String::new, |address| address.to_string())
+    }
+}
+
+impl Value for Secret {
+    type Range = Any;
+
+    fn describe(range: &Self::Range) -> String {
+        range.0.into()
+    }
+
+    fn parse(text: &str, _: &Self::Range) -> Result<Self, String> {
+        Self::read(text)
     }
 
     fn text(&self) -> String {
@@ -261,6 +294,11 @@ const NETWORKS: Any = Any("addresses or networks separated by commas, such as 10
 settings! {
     /// The address and port to listen on; port 0 picks a free one.
     listen: SocketAddr = "127.0.0.1:7350", Any("an address and a port, such as 0.0.0.0:7350 or [::]:7350");
+    /// The address and port of the console; empty for none, port 0 picks a free one.
+    console: Option<SocketAddr> = "", Any("an address and a port, such as 127.0.0.1:7351, or nothing");
+    /// The token that the console asks for, at least 16 characters. It may be empty where the
+    /// console listens on the loopback interface.
+    console_token: Secret = "", Any("at least 16 characters without spaces, or nothing");
     /// Log level on standard error: off, error, warn, info, debug or trace. A `log` backend that
     /// the program has installed takes precedence.
     log: LevelFilter = "info", Any("off, error, warn, info, debug or trace");
@@ -303,6 +341,9 @@ settings! {
     http_requests_per_address_max: usize = "1024", 1..=1_000_000;
     /// Maximum HTTP requests of one connection that wait at once.
     http_pipeline_max: usize = "16", 1..=1024;
+    /// Folder whose files are served under /, in place of the program's pages with the same paths, so
+    /// that a page can be changed without a build; empty is none.
+    pages: PathBuf = "", Any("the path of a folder");
     /// Origins of web pages that may connect over WebSocket; empty allows all. Clients that send no
     /// origin, which are not browsers, are always allowed.
     allowed_origins: Vec<Origin> = "", Any("origins separated by commas, such as https://play.example.com,http://localhost:8080");

@@ -1,7 +1,7 @@
 //! Where shards hand in what the worker is to do.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use playfield_http::{Request, Sending};
@@ -146,6 +146,11 @@ impl Desk {
         let of_address = self.addresses.of(client, now).admit_request(bytes)?;
         let of_node = Counted::new(&self.load, self.requests_max).ok_or(Full::Node)?;
         Ok(UnderWay { _of_node: of_node, _of_address: of_address })
+    }
+
+    /// How many requests are under way.
+    pub(crate) fn load(&self) -> usize {
+        self.load.load(Ordering::Relaxed)
     }
 
     /// Hands in a request; `false` if nobody is there any longer.

@@ -76,6 +76,13 @@ impl Folder {
         path.get(..self.path.len()).is_some_and(|start| start == self.path)
     }
 
+    /// Whether it has a file now for a decoded path below its own.
+    pub(crate) fn has_file(&self, path: &str) -> bool {
+        let segments: Vec<_> = path.split('/').skip(1).map(Cow::from).collect();
+        let place = segments.get(self.path.len()..).and_then(place);
+        place.is_some_and(|place| matches!(self.open(&place), Ok(Some(Opened::File(..)))))
+    }
+
     /// The answer to a `GET` or `HEAD`.
     pub(crate) fn answer(&self, request: &Request) -> Reply {
         let not_found = || plain(404, "there is no such file here");

@@ -36,7 +36,9 @@ impl Pages {
         if self.pages.contains_key(&path) {
             return refuse(match &*path {
                 // Of the crate above, which always adds it.
-                "/playfield.js" => "the server has the browser client at this path; use another",
+                "/playfield.js" | "/playfield-packed.js" => {
+                    "the server has the browser client at this path; use another"
+                }
                 _ => "there is a page at this path already",
             });
         }
@@ -47,6 +49,11 @@ impl Pages {
     /// The page at a decoded path.
     pub(crate) fn find(&self, path: &str) -> Option<&Response> {
         self.pages.get(path)
+    }
+
+    /// Drops the pages whose path `keeps` refuses.
+    pub(crate) fn retain(&mut self, keeps: impl Fn(&str) -> bool) {
+        self.pages.retain(|path, _| keeps(path));
     }
 
     /// The paths of all pages.

@@ -88,6 +88,16 @@ impl Site {
         Ok(())
     }
 
+    /// Serves the files of a folder under `/`, in place of pages with the same paths and of the folder
+    /// that is there, or says why it can't.
+    pub(crate) fn take_pages_from(&mut self, folder: &Path) -> Result<(), String> {
+        self.folders.retain(|other| !other.path().is_empty());
+        self.folder("/", folder)?;
+        let added = self.folders.last().expect("it was just added, with the shortest path");
+        self.pages.retain(|path| !added.has_file(path));
+        Ok(())
+    }
+
     /// Checks its parts against each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         let doubled = |path: &&str| READ.iter().any(|method| self.routes.has(method, path));
@@ -202,6 +212,39 @@ mod tests {
         ] {
             assert_eq!(found(&site, method, path), expected, "{method} {path}");
         }
+    }
+
+    #[test]
+    fn a_folder_takes_the_place_of_pages_that_it_has_files_for() {
+        let folder = std::env::temp_dir().join(format!("playfield-pages-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("a")).unwrap();
+        for file in ["index.html", "style.css", "a/index.html", ".hidden"] {
+            std::fs::write(folder.join(file), file).unwrap();
+        }
+        let mut site = site();
+        for path in ["/", "/style.css", "/a/", "/a", "/.hidden", "/other.css"] {
+            site.page(path.into(), "text/css".into(), b"built in".to_vec()).unwrap();
+        }
+        site.folder("/", &std::env::temp_dir()).unwrap();
+        site.folder("/r", &std::env::temp_dir()).unwrap();
+        site.take_pages_from(&folder).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        for (path, expected) in [
+            ("/", "file 1"),
+            ("/style.css", "file 1"),
+            ("/a/", "file 1"),
+            ("/a", "built in"),
+            ("/.hidden", "built in"),
+            ("/other.css", "built in"),
+            ("/a%20b", "a page"),
+            ("/r/1", "route [(\"x\", \"1\")]"),
+            ("/r/1/2", "file 0"),
+            ("/x", "file 1"),
+        ] {
+            assert_eq!(found(&site, "GET", path), expected, "{path}");
+        }
+        let error = site.take_pages_from(&folder).unwrap_err();
+        assert!(error.contains("playfield-pages-"), "{error}");
     }
 
     #[test]

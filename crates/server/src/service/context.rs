@@ -8,6 +8,7 @@ use std::time::Duration;
 use playfield_device::{Device, Place, Registration};
 use playfield_room::{AskId, Error, InternalMessage, Message};
 use playfield_state::Data;
+use playfield_websocket::{Opcode, encode_with_about};
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::asks::ended;
@@ -15,7 +16,7 @@ use crate::fleet::device_gone;
 use crate::handle::{NodeHandle, read};
 use crate::node::Node;
 use crate::service::{Closed, Service};
-use crate::shard::connection::Connections;
+use crate::shard::connection::{Connection, Connections};
 use crate::shard::devices::{DeviceMail, OwnDevice, ShardDevices};
 use crate::shard::keys::ConnectionKey;
 
@@ -94,6 +95,8 @@ pub struct Context<'a, S: Service> {
     pub(super) reach: Reach<'a>,
     /// The connection that the handler is called for, if it is for one.
     serving: Option<ConnectionKey>,
+    /// Each frame to it has to be a message of a WebSocket.
+    in_messages: bool,
     /// Data for it, which is moved to its outbox when the call ends.
     pub(super) out: Vec<u8>,
     /// Whether it has to be closed.
@@ -106,10 +109,11 @@ impl<'a, S: Service> Context<'a, S> {
     pub(super) fn new(
         codec: &'a S::Codec,
         serving: Option<ConnectionKey>,
+        in_messages: bool,
         reach: Reach<'a>,
     ) -> Self {
         let out = if serving.is_some() { reach.connections.buffer() } else { Vec::new() };
-        Self { codec, reach, serving, out, ends: false, messages_out: 0 }
+        Self { codec, reach, serving, in_messages, out, ends: false, messages_out: 0 }
     }
 
     /// The time since the node started, as of the beginning of the turn.
@@ -243,10 +247,11 @@ impl<'a, S: Service> Context<'a, S> {
             self.reply_with(body)?;
             return Ok(true);
         }
-        let Some(waiting) = self.waiting(to) else { return Ok(false) };
+        let Some(connection) = self.other(to) else { return Ok(false) };
+        let (waiting, in_messages) = (connection.unsent(), connection.is_websocket());
         // Not directly into the outbox: a service must not change the data queued there.
         let mut frame = self.reach.connections.buffer();
-        let written = self.codec.encode_with(&mut frame, body);
+        let written = write_frame(self.codec, &mut frame, in_messages, 0, body);
         let fits = waiting == 0 || waiting + frame.len() <= self.reach.outbox_bytes_max;
         if written.is_ok() && fits {
             self.messages_out += 1;
@@ -280,9 +285,14 @@ impl<'a, S: Service> Context<'a, S> {
     /// How many bytes are queued for a connection; `None` if it is closed, or does not belong to
     /// the service.
     fn waiting(&self, id: ConnectionId) -> Option<usize> {
+        self.other(id).map(Connection::unsent)
+    }
+
+    /// An open connection of the service.
+    fn other(&self, id: ConnectionId) -> Option<&Connection> {
         let connection = self.reach.connections.get(id.key)?;
         let is_own = id.shard == self.reach.shard && connection.is_served_by(self.reach.service);
-        (is_own && !connection.doomed).then(|| connection.unsent())
+        (is_own && !connection.doomed).then_some(connection)
     }
 
     fn leave(&mut self, key: ConnectionKey, why: Closed) {
@@ -303,14 +313,41 @@ impl<'a, S: Service> Context<'a, S> {
     #[inline]
     fn reply(&mut self, body: &[u8]) -> Result<(), FrameError> {
         self.messages_out += 1;
-        self.codec.encode(&mut self.out, body)
+        if !self.in_messages {
+            return self.codec.encode(&mut self.out, body);
+        }
+        let write = |out: &mut Vec<u8>| out.extend_from_slice(body);
+        write_frame(self.codec, &mut self.out, true, body.len(), write)
     }
 
     #[inline]
     fn reply_with(&mut self, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), FrameError> {
         self.messages_out += 1;
-        self.codec.encode_with(&mut self.out, body)
+        write_frame(self.codec, &mut self.out, self.in_messages, 0, body)
     }
+}
+
+/// Appends a frame, within a message of a WebSocket if it has to be in one. Of about `bytes_about`
+/// bytes, it is written in place.
+#[inline]
+fn write_frame<C: FrameCodec>(
+    codec: &C,
+    out: &mut Vec<u8>,
+    in_message: bool,
+    bytes_about: usize,
+    body: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), FrameError> {
+    if !in_message {
+        return codec.encode_with(out, body);
+    }
+    let before = out.len();
+    let written = encode_with_about(out, Opcode::Binary, None, bytes_about, |out| {
+        codec.encode_with(out, body)
+    });
+    if written.is_err() {
+        out.truncate(before);
+    }
+    written
 }
 
 /// The connection that a handler is called for. It is also a [`Context`], with access to all
@@ -345,10 +382,14 @@ impl<S: Service> Peer<'_, S> {
         self.cx.reply_with(body)
     }
 
-    /// Writes raw bytes to the client, without a frame.
+    /// Writes raw bytes to the client, without a frame. By WebSocket, they are a message.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) {
-        self.cx.out.extend_from_slice(bytes);
+        if self.cx.in_messages {
+            playfield_websocket::encode(&mut self.cx.out, Opcode::Binary, bytes, None);
+        } else {
+            self.cx.out.extend_from_slice(bytes);
+        }
     }
 
     /// Closes the connection after sending what was written to it, including what this call still

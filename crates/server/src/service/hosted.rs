@@ -6,6 +6,7 @@ use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::panics::guard;
 use crate::service::{Answered, Closed, Command, ConnectionId, Context, Peer, Reach, Service};
+use crate::shard::connection::Connection;
 use crate::shard::keys::ConnectionKey;
 
 /// The maximum overhead of a frame. An incomplete frame may be this much longer than the limit of a
@@ -79,9 +80,11 @@ impl<S: Service> Hosted<S> {
             states.resize_with(key.index() + 1, || None);
         }
         let state = &mut states[key.index()];
-        let waiting = reach.connections.get(key).map_or(0, |connection| connection.unsent());
+        let connection = reach.connections.get(key);
+        let waiting = connection.map_or(0, Connection::unsent);
+        let in_messages = connection.is_some_and(Connection::is_websocket);
         let space = reach.outbox_high_bytes.saturating_sub(waiting);
-        let mut peer = Peer { cx: Context::new(codec, Some(key), reach), key };
+        let mut peer = Peer { cx: Context::new(codec, Some(key), in_messages, reach), key };
         let mut progress = Progress { space, ..Progress::default() };
         let result = guard("a service", || call(service, state, codec, &mut peer, &mut progress));
         let ends = result.unwrap_or_else(|| {
@@ -179,21 +182,21 @@ impl<S: Service> AnyService for Hosted<S> {
             return;
         };
         let id = ConnectionId { shard: reach.shard, key };
-        let mut cx = Context::new(codec, None, reach);
+        let mut cx = Context::new(codec, None, false, reach);
         guard("a service", || service.closed(state, id, why, &mut cx));
         cx.finish();
     }
 
     fn answered(&mut self, answer: Answered, reach: Reach<'_>) {
         let Self { service, codec, .. } = self;
-        let mut cx = Context::new(codec, None, reach);
+        let mut cx = Context::new(codec, None, false, reach);
         guard("a service", || service.answered(answer, &mut cx));
         cx.finish();
     }
 
     fn woken(&mut self, reach: Reach<'_>) {
         let Self { service, codec, .. } = self;
-        let mut cx = Context::new(codec, None, reach);
+        let mut cx = Context::new(codec, None, false, reach);
         guard("a service", || service.woken(&mut cx));
         cx.finish();
     }

@@ -149,6 +149,8 @@ pub enum Closed {
     ByService,
     /// The client sent an invalid frame, or one longer than `max_message_bytes`.
     Frame(FrameError),
+    /// The client violated the WebSocket protocol, or sent text.
+    WebSocket(playfield_websocket::Error),
     /// A handler ended with an error.
     Failed(Box<dyn Error + Send + Sync>),
     /// A handler panicked.
@@ -174,6 +176,7 @@ impl fmt::Display for Closed {
             Self::HungUp => f.write_str("the client closed the connection, or it broke"),
             Self::ByService => f.write_str("the service closed the connection"),
             Self::Frame(error) => error.fmt(f),
+            Self::WebSocket(error) => error.fmt(f),
             Self::Failed(error) => error.fmt(f),
             Self::Panicked => f.write_str("the service panicked"),
             Self::TooSlow => f.write_str("outbox_bytes_max: too many bytes are queued"),

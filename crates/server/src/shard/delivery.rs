@@ -8,6 +8,7 @@ use std::time::Duration;
 use playfield_room::{
     Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, Push, RoomOutput, Task,
 };
+use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
@@ -22,8 +23,11 @@ use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, member_key};
 use crate::shard::log_limit::LogLimit;
 use crate::shard::mail::ShardMail;
 use crate::shard::parcels::{pack, pack_lost, trim};
+use crate::shard::room_places::RoomPlaces;
 use crate::shard::rooms::join::JoinRequest;
 use crate::shard::rooms::member::{Member, MemberOutput, Members, Standing};
+use crate::shard::rooms::record::{Record, RecordedKind};
+use crate::shard::rooms::traffic::Traffic;
 use crate::stats::Counters;
 
 /// Instead of a room's id: mail from outside the node's rooms.
@@ -44,6 +48,8 @@ pub(crate) struct Delivery {
     pub(crate) outgoing: Vec<VecDeque<ShardMail>>,
     /// Rooms that rooms of this shard want here.
     pub(crate) local_foundings: Vec<Founding>,
+    /// Where rooms are that rooms of this shard send to.
+    pub(crate) room_places: RoomPlaces,
     /// Mail between rooms of this shard.
     pub(crate) local_mail: VecDeque<(RoomId, Mail)>,
     /// Members elsewhere with output to be sent.
@@ -64,6 +70,7 @@ pub(crate) struct Delivery {
     pub(crate) pushes_logged: LogLimit<ErrorCode>,
     /// The connection that is served: it is charged for all that takes time meanwhile.
     pub(crate) visited: Option<ConnectionKey>,
+    pub(crate) traffic: Traffic,
 }
 
 impl Delivery {
@@ -100,12 +107,13 @@ impl Delivery {
         {
             return self.node.asks.answer(ask, reply);
         }
+        let Self { room_places, node, .. } = self;
         let place =
-            RoomId::parse(to).and_then(|id| Some((id, self.node.directory.find(id)?.shard)));
+            RoomId::parse(to).and_then(|id| Some((id, room_places.find(id, &node.directory)?)));
+        let not_found =
+            || Error::new(ErrorCode::RoomNotFound, format!("no room has the id {to:?}"));
         let Some((to, shard)) = place else {
-            return self.undeliverable(mail, || {
-                Error::new(ErrorCode::RoomNotFound, format!("no room has the id {to:?}"))
-            });
+            return self.undeliverable(mail, not_found);
         };
         // The question was accepted, so its answer is delivered in any case.
         let is_answer = matches!(mail, Mail::Answered { .. });
@@ -115,6 +123,10 @@ impl Delivery {
             self.congested[usize::from(shard)]
         };
         if is_full && !is_answer {
+            // It may have ended since its place was learned.
+            if self.node.directory.find(to).is_none() {
+                return self.undeliverable(mail, not_found);
+            }
             let text = "mailbox_max: the mailbox of the room's shard is full";
             return self.undeliverable(mail, || Error::new(ErrorCode::Busy, text));
         }
@@ -183,6 +195,12 @@ impl Delivery {
         kind: Kind,
         write: impl FnOnce(Format, &mut Vec<u8>),
     ) {
+        let mut bytes = 0;
+        let write = |format, out: &mut Vec<u8>| {
+            let start = out.len();
+            write(format, out);
+            bytes = out.len() - start;
+        };
         match &mut member.output {
             MemberOutput::Here(connection) => self.connections.write(*connection, kind, write),
             MemberOutput::Elsewhere(session) => {
@@ -204,6 +222,7 @@ impl Delivery {
                 }
             }
         }
+        self.traffic.sent(place.0, bytes);
     }
 
     /// Appends a message to a member's output.
@@ -364,9 +383,32 @@ pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) admitted: &'a mut u32,
     pub(crate) room: RoomKey,
     pub(crate) id: RoomId,
+    /// Where messages are recorded, while an operator looks.
+    pub(crate) record: Option<&'a mut Record>,
+    pub(crate) now: Duration,
 }
 
 impl HostedRoomOutput<'_> {
+    /// Counts a message that a member sends, and records it.
+    #[inline]
+    pub(crate) fn note_message(
+        &mut self,
+        from: (PlayerId, Format),
+        message: &MessageRef<'_>,
+        payload: &[u8],
+        request: Option<RequestNumber>,
+    ) {
+        self.delivery.traffic.received(self.room, payload.len());
+        if let Some(record) = &mut self.record {
+            let message = match message {
+                MessageRef::Index(number) => MessageRef::Index(*number),
+                MessageRef::Name(name) => MessageRef::Name(name.to_string().into()),
+            };
+            let kind = RecordedKind::Message(message, request);
+            record.add(self.now, from.0, from.1, kind, payload);
+        }
+    }
+
     /// Takes a request off the list of those that wait for an answer; false if it isn't there.
     fn is_answer(member: &mut Member, request: RequestNumber) -> bool {
         let Some(at) = member.unanswered.iter().rposition(|&unanswered| unanswered == request)
@@ -382,6 +424,10 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn reply(&mut self, link: Link, request: RequestNumber, payload: &[u8]) {
         let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
+        if let Some(record) = &mut self.record {
+            let kind = RecordedKind::Reply(request);
+            record.add(self.now, member.player, member.format, kind, payload);
+        }
         if Self::is_answer(member, request) {
             let kind = Kind::Counted(Some(member.number));
             self.delivery.write((self.room, key), member, kind, |format, out| {
@@ -396,6 +442,10 @@ impl RoomOutput for HostedRoomOutput<'_> {
         if error.code() == ErrorCode::TooFast {
             self.delivery.counters.messages_too_fast += 1;
         }
+        if let Some(record) = &mut self.record {
+            let kind = RecordedKind::Error(error.code(), request);
+            record.add(self.now, member.player, member.format, kind, error.text().as_bytes());
+        }
         if request.is_none_or(|request| Self::is_answer(member, request)) {
             let room = if request.is_none() { Some(member.number) } else { None };
             let text = error.text().into();
@@ -408,6 +458,10 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn event(&mut self, link: Link, event: EventHeader, payload: &[u8]) {
         let key = member_key(link);
         let Some(member) = self.members.get_mut(key) else { return };
+        if let Some(record) = &mut self.record {
+            let kind = RecordedKind::Event(event.index);
+            record.add(self.now, member.player, member.format, kind, payload);
+        }
         match &mut member.standing {
             Standing::Live => self.delivery.event((self.room, key), member, event, payload),
             Standing::Entering(_) => {

@@ -11,6 +11,7 @@ use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 use crate::addresses::Address;
 use crate::auth::Decided;
 use crate::founding::Founding;
+use crate::handle::operator::{Inspect, Operate, Survey};
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::channels::ChannelMail;
@@ -78,6 +79,12 @@ pub(crate) enum ShardMail {
     Close { room: RoomId, text: String },
     /// To a service's shard: the answer to its request to a room.
     Answered { service: u16, ask: u64, reply: Result<Vec<u8>, Error> },
+    /// To the room's shard: an operator looks at a room.
+    Inspect(Box<Inspect>),
+    /// To the rooms' shard: an operator looks at a list.
+    Survey(Box<Survey>),
+    /// To the room's shard: an operator does something to a room.
+    Operate(Box<Operate>),
     /// To the room's shard: a seat is to be reserved, and the request from outside with this number
     /// answered.
     Reserve { room: RoomId, who: SeatFor, wait: Duration, answers: u64 },

@@ -26,6 +26,7 @@ mod moment;
 mod pacing;
 mod parcels;
 mod remote;
+mod room_places;
 pub(crate) mod rooms;
 mod services;
 pub(crate) mod session;
@@ -72,11 +73,13 @@ use log_limit::LogLimit;
 use mail::ShardMail;
 use pacing::Pacing;
 pub(crate) use pacing::Part;
+use room_places::RoomPlaces;
 use rooms::Rooms;
 use rooms::join::{JoinRequest, Joiner};
 use rooms::lateness::Lateness;
 pub(crate) use rooms::lateness::Stopwatch;
 use rooms::schedule::Schedule;
+use rooms::traffic::Traffic;
 use services::HostedService;
 use session::by_number::ByNumber;
 use session::rates::Rates;
@@ -153,8 +156,6 @@ pub(crate) struct Shard {
     written: Vec<ConnectionKey>,
     /// Changes to sockets, in this order.
     socket_changes: VecDeque<SocketChange>,
-    /// What services have replied in this turn and was not written yet.
-    replies_bytes: usize,
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
     /// An address that holds more memory than it may, or that took more when all together did.
@@ -197,6 +198,7 @@ impl Shard {
             devices: ShardDevices::default(),
             outgoing: (0..shards).map(|_| VecDeque::new()).collect(),
             local_foundings: Vec::new(),
+            room_places: RoomPlaces::default(),
             local_mail: VecDeque::new(),
             remote_dirty: Vec::new(),
             doomed: Vec::new(),
@@ -208,6 +210,7 @@ impl Shard {
             publications_logged: LogLimit::default(),
             pushes_logged: LogLimit::default(),
             visited: None,
+            traffic: Traffic::default(),
         };
         Self {
             now: Duration::ZERO,
@@ -246,7 +249,6 @@ impl Shard {
             written: Vec::new(),
             socket_changes: VecDeque::new(),
             leaving: Vec::new(),
-            replies_bytes: 0,
             over_budget: None,
             unnamed: Unnamed::default(),
             turned_away: TurnedAway::default(),
@@ -265,7 +267,6 @@ impl Shard {
         self.delivery.channels.now = self.now;
         self.turn += 1;
         self.pacing.begin(self.stopwatch.read());
-        self.replies_bytes = 0;
         self.delivery.outgoing.iter_mut().for_each(release);
         release(&mut self.delivery.local_mail);
     }
@@ -446,6 +447,11 @@ impl Shard {
     #[cfg(test)]
     pub(crate) fn waiting_bytes(&self, key: ConnectionKey) -> usize {
         self.delivery.connections.waiting_bytes(key)
+    }
+
+    /// How many bytes wait to be written to a connection.
+    pub(crate) fn unsent_bytes(&self, key: ConnectionKey) -> usize {
+        self.delivery.connections.get(key).map_or(0, Connection::unsent)
     }
 
     /// Whether the last write left bytes behind, so that another is of no use until the socket says

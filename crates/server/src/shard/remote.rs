@@ -77,6 +77,9 @@ impl Shard {
                 }
             }
             ShardMail::Found(founding) => self.found(*founding),
+            ShardMail::Survey(survey) => self.survey(*survey),
+            ShardMail::Inspect(inspect) => self.inspect(*inspect),
+            ShardMail::Operate(operate) => self.operate(*operate),
             ShardMail::Reserve { room, who, wait, answers } => {
                 self.reserve_from_outside(room, who, wait, answers);
             }

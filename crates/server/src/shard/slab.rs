@@ -123,6 +123,11 @@ impl<K, T> Slab<K, T> {
         self.entries.len() - self.vacant.len()
     }
 
+    /// How many places there are, with those that are vacant.
+    pub(crate) fn places(&self) -> usize {
+        self.entries.len()
+    }
+
     /// All values, in the order of their places.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key<K>, &mut T)> {
         self.entries.iter_mut().enumerate().filter_map(|(index, entry)| {

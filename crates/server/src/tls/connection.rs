@@ -34,7 +34,7 @@ const RECORD_OVERHEAD: usize = 64;
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const HANDSHAKE: u8 = 22;
 
-/// What the state of the TLS library takes, nearly: `playfield bench tls` measures it.
+/// What the state of the TLS library takes, nearly: `playfield-bench bench tls` measures it.
 const STATE_BYTES: usize = 4 << 10;
 
 /// TLS of one connection.

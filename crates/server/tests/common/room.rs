@@ -195,6 +195,10 @@ impl AnyRoom for TestRoom {
         self.version
     }
 
+    fn pass_syncs(&mut self, syncs: u64) {
+        self.version += syncs;
+    }
+
     fn tick_hz(&self) -> u32 {
         self.tick_hz
     }

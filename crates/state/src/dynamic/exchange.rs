@@ -68,6 +68,18 @@ impl JsonExchange {
         Ok((number as u32, payload))
     }
 
+    /// Returns the name of a message, and the message as JSON.
+    ///
+    /// # Errors
+    /// If the room has no message with that number, or the payload has another type.
+    pub fn message_value(&self, number: u32, payload: &[u8]) -> Result<(&str, Value), DecodeError> {
+        let message = self.messages.get(number as usize);
+        let (name, message, _) = message.ok_or_else(|| {
+            DecodeError::other(format!("the room has no message with the number {number}"))
+        })?;
+        Ok((name, read(message, payload)?))
+    }
+
     /// Converts the reply to a message.
     ///
     /// # Errors
@@ -78,6 +90,25 @@ impl JsonExchange {
             DecodeError::other(format!("the room has no message with the number {number}"))
         })?;
         read(reply, payload)
+    }
+
+    /// Returns the number of an event, and the event in `packed`.
+    ///
+    /// # Errors
+    /// If the room has no event with that name, or the value has another type.
+    pub fn event_payload(&self, name: &str, value: &Value) -> Result<(u32, Vec<u8>), DecodeError> {
+        let number = self.events.iter().position(|(known, _)| known == name);
+        let number =
+            number.ok_or_else(|| DecodeError::other(format!("the room has no event {name:?}")))?;
+        let mut payload = Vec::new();
+        self.events[number].1.write(value, &mut payload)?;
+        Ok((number as u32, payload))
+    }
+
+    /// The name of an event; `None` if the room has none with that number.
+    #[must_use]
+    pub fn event_name(&self, number: u32) -> Option<&str> {
+        self.events.get(number as usize).map(|(name, _)| name.as_str())
     }
 
     /// Returns the name of an event, and the event as JSON.

@@ -9,6 +9,7 @@ mod error;
 mod header;
 mod layout;
 mod saved;
+mod shown;
 mod skim;
 mod turn;
 
@@ -22,6 +23,7 @@ use crate::leaf::Atomic;
 
 pub use self::error::LoadError;
 pub use self::saved::{Added, AddedAsDefault, AddedByType, Saved, SavedField};
+pub use self::shown::saved_as_json;
 
 /// What a save has of a type. For generated code.
 #[diagnostic::on_unimplemented(

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use playfield_wire::DecodeError;
-use playfield_wire::schema::{Incompatible, RoomSchema, Type, check_compatible};
+use playfield_wire::schema::{Incompatible, RoomSchema, Type, check_compatible_packed};
 
 use crate::walk::{Shape, ShapeError, Walk};
 use crate::{DynamicMirror, PlayerId};
@@ -47,10 +47,10 @@ impl Transcoder {
     /// Creates the converter between a node and a client.
     ///
     /// # Errors
-    /// If the node's schema is not [compatible](check_compatible) with the client's, or a schema
-    /// has a type that no room can have.
+    /// If the node's schema is not [compatible](check_compatible_packed) with the client's, or a
+    /// schema has a type that no room can have.
     pub fn new(node: &RoomSchema, client: &RoomSchema) -> Result<Self, TranscoderError> {
-        check_compatible(node, client)?;
+        check_compatible_packed(node, client)?;
         let mut messages = Vec::new();
         for message in &client.messages {
             let number = node.messages.iter().position(|other| other.name == message.name);

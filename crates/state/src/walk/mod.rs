@@ -21,14 +21,16 @@ use std::borrow::Cow;
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
+use playfield_wire::schema::Form;
 use serde_json::{Map, Value};
 
 pub use limits::ShapeError;
 pub(crate) use node::Made;
 use node::{Node, Target, field_of};
+pub(crate) use plain::{KeyShape, Plain};
 use plain::{ReadKey, float};
 pub use shape::explicit_default_digest;
-pub(crate) use shape::{Access, Form, MapShape, Shape, StructShape};
+pub(crate) use shape::{Access, MapShape, Shape, StructShape};
 use shape::{EnumShape, FieldShape, steps_digest};
 use turn::{Output, Turn};
 

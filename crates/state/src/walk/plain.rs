@@ -287,9 +287,7 @@ impl Read for String {
 
 impl Read for Bytes {
     fn into_json(self) -> Value {
-        let mut text = Vec::new();
-        json::write_base64(&mut text, &self);
-        read_value(TreeFormat::Json, &text).expect("bytes are written as JSON")
+        Value::String(json::base64(&self))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use playfield_wire::schema::{Enum, Field, Policy, Struct, Type};
+use playfield_wire::schema::{Enum, Field, Form, Policy, Struct, Type};
 
 use super::limits::{FIELDS_MAX, Measure};
 use super::plain::{KeyShape, Plain};
@@ -81,31 +81,6 @@ pub(crate) enum Access {
     ViewedMap,
     /// A function decides who sees the whole value.
     Viewed,
-}
-
-/// How the fields of an atomic struct are written in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// No fields: `null`.
-    Nothing,
-    /// One field without a name: the field itself.
-    One,
-    /// Several fields without names: an array.
-    Tuple,
-    /// Named fields: an object.
-    Named,
-}
-
-impl Form {
-    fn of(fields: &[Field]) -> Self {
-        // The name of a field without a name is its position, which no named field can have.
-        match fields {
-            [] => Self::Nothing,
-            [first, ..] if first.name != "0" => Self::Named,
-            [_] => Self::One,
-            _ => Self::Tuple,
-        }
-    }
 }
 
 impl Shape {

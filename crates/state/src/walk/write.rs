@@ -1,11 +1,12 @@
 //! Writing atomic values from JSON.
 
+use playfield_wire::schema::Form;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
-use super::{Done, Form, Shape, StructShape};
+use super::{Done, Shape, StructShape};
 use crate::Data;
-use crate::data::unexpected;
+use crate::data::{element, elements, items, member, members, unexpected};
 
 impl Shape {
     /// Appends an atomic value that is given as JSON.
@@ -17,7 +18,7 @@ impl Shape {
                 if value.is_null() { Ok(()) } else { inner.write(value, out) }
             }
             Self::List(inner) => {
-                let elements = value.as_array().ok_or_else(|| unexpected("an array", value))?;
+                let elements = items(value)?;
                 writer::put_varint(out, elements.len() as u64);
                 elements.iter().try_for_each(|element| inner.write(element, out))
             }
@@ -28,8 +29,10 @@ impl Shape {
                 elements.iter().try_for_each(|element| inner.write(element, out))
             }
             Self::Map(map) => {
-                let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;
-                let entries = map.key.in_order(members)?;
+                let entries = match members(value)? {
+                    Some(members) => map.key.in_order(members)?,
+                    None => Vec::new(),
+                };
                 writer::put_varint(out, entries.len() as u64);
                 entries.iter().try_for_each(|(key, value)| {
                     out.extend_from_slice(key);
@@ -52,14 +55,15 @@ impl Shape {
                     _ => return Err(refused()),
                 };
                 let place = of.variants.iter().position(|variant| {
+                    // A client writes the name alone where a variant had no fields in its build.
                     variant.name == *name
-                        && (variant.form == Some(Form::Nothing)) == value.is_none()
+                        && (variant.form != Some(Form::Nothing) || value.is_none())
                 });
                 let place = place.ok_or_else(|| {
                     DecodeError::other(format!("{name:?} is not a variant of {}", of.name))
                 })?;
                 writer::put_varint(out, place as u64);
-                value.map_or(Ok(()), |value| of.variants[place].write(value, out))
+                of.variants[place].write(value.unwrap_or(&Value::Null), out)
             }
             Self::Present | Self::Steps(..) => unreachable!("only patched values have these"),
         }
@@ -73,20 +77,19 @@ impl StructShape {
             Form::Nothing => Ok(()),
             Form::One => self.fields[0].of.write(value, out),
             Form::Tuple => {
-                let elements =
-                    value.as_array().filter(|elements| elements.len() == self.fields.len());
-                let elements = elements
-                    .ok_or_else(|| unexpected("an array with one element for each field", value))?;
-                fields.zip(elements).try_for_each(|(field, element)| field.of.write(element, out))
+                let given = elements(value, self.fields.len())?;
+                fields.enumerate().try_for_each(|(place, field)| {
+                    field
+                        .of
+                        .write(element(given, place), out)
+                        .map_err(|error| error.in_member(&field.name))
+                })
             }
             Form::Named => {
-                let members = value.as_object().ok_or_else(|| unexpected("an object", value))?;
+                let given = members(value)?;
                 fields.try_for_each(|field| {
-                    // An absent member reads as null, which an option reads as `None`.
-                    let value = members.get(&field.name).unwrap_or(&Value::Null);
-                    field.of.write(value, out).map_err(|error| {
-                        DecodeError::other(format!("member {:?}: {error}", field.name))
-                    })
+                    let value = member(given, &field.name);
+                    field.of.write(value, out).map_err(|error| error.in_member(&field.name))
                 })
             }
         }

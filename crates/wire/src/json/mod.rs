@@ -175,7 +175,8 @@ pub fn as_bytes(value: &Value) -> Option<Vec<u8>> {
 }
 
 /// Bytes in base64, without quotes.
-pub(crate) fn base64(value: &[u8]) -> String {
+#[must_use]
+pub fn base64(value: &[u8]) -> String {
     STANDARD.encode(value)
 }
 

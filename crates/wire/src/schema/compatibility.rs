@@ -3,9 +3,14 @@
 //! State, replies and events go from the node to the client, which skips what it was not built
 //! with. Messages and options go the other way: anything that the client was not built with must be
 //! optional.
+//!
+//! In JSON and MessagePack the fields of a value that is sent as a whole have a [form](Form), which
+//! follows from their number and their names. A client that reads and writes these trees depends on
+//! it; one that converts `packed` by both schemas does not.
 
 use std::fmt;
 
+use super::form::Form;
 use super::place::Place;
 use super::{Enum, Policy, Quantized, RoomSchema, Struct, Type};
 
@@ -64,14 +69,15 @@ enum Way {
     ToNode,
 }
 
-/// Checks that a node with the schema `node` can serve a client that was built with `client`: that
-/// the node's schema is the same or a compatible later one.
+/// Checks that a node with the schema `node` can serve a client that was built with `client`,
+/// whatever its format: that the node's schema is the same or a compatible later one.
 ///
 /// | | to the client: state, replies, events | to the node: messages, options |
 /// |---|---|---|
 /// | fields of structs, by name | the node may have more | the node may have more that are options, lists, maps or sets: they are sent empty |
 /// | variants of enums, by name | the same | the node may have more |
 /// | messages and events, by name | the node may have more | the node may have more |
+/// | in values sent as a whole: no fields, one without a name, several without names, named ones | the same; without names, as many | none may become named ones, or any in a variant; one without a name several, unless it is an array |
 /// | all else: numbers, keys, lengths, steps, policies | the same | the same |
 ///
 /// A client without options is compatible with any: it creates rooms with their default options.
@@ -80,92 +86,191 @@ enum Way {
 /// # Errors
 /// The first incompatible place.
 pub fn check_compatible(node: &RoomSchema, client: &RoomSchema) -> Result<(), Incompatible> {
-    check(&node.state, &client.state, Way::ToClient, &Place::root("state"))?;
-    if client.options != Type::Unit {
-        check(&node.options, &client.options, Way::ToNode, &Place::root("options"))?;
-    }
-    let messages = Place::root("messages");
-    for message in &client.messages {
-        let place = messages.named(&message.name);
-        let of_node = node.messages.iter().find(|other| other.name == message.name);
-        let of_node = of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "message" }))?;
-        check(&of_node.of, &message.of, Way::ToNode, &place)?;
-        check(&of_node.reply, &message.reply, Way::ToClient, &place.reply())?;
-    }
-    let events = Place::root("events");
-    for event in &client.events {
-        let place = events.named(&event.name);
-        let of_node = node.events.iter().find(|other| other.name == event.name);
-        let of_node = of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "event" }))?;
-        check(&of_node.of, &event.of, Way::ToClient, &place)?;
-    }
-    Ok(())
+    Check { trees: true }.room(node, client)
 }
 
-fn check(node: &Type, client: &Type, way: Way, place: &Place<'_>) -> Result<(), Incompatible> {
-    match (node, client) {
-        (Type::Option(node), Type::Option(client)) => check(node, client, way, place),
-        (Type::List(node), Type::List(client)) => check(node, client, way, &place.each()),
-        (Type::Array(node, length), Type::Array(client, other)) if length == other => {
-            check(node, client, way, &place.each())
-        }
-        (Type::Map(node_key, node), Type::Map(client_key, client)) => {
-            check(node_key, client_key, way, &place.key())?;
-            check(node, client, way, &place.each())
-        }
-        (Type::Set(node), Type::Set(client)) => check(node, client, way, &place.key()),
-        (Type::Struct(node), Type::Struct(client)) => check_fields(node, client, way, place),
-        (Type::Enum(node), Type::Enum(client)) => check_variants(node, client, way, place),
-        (node, client) if node == client => Ok(()),
-        (node, client) => Err(differs(place, describe(node), describe(client))),
-    }
+/// The same for a client that converts `packed` by both schemas, as typed clients do: the form of
+/// fields in JSON and MessagePack does not matter to it.
+///
+/// # Errors
+/// The first incompatible place.
+pub fn check_compatible_packed(node: &RoomSchema, client: &RoomSchema) -> Result<(), Incompatible> {
+    Check { trees: false }.room(node, client)
 }
 
-fn check_fields(
-    node: &Struct,
-    client: &Struct,
+/// Where a value is.
+#[derive(Clone, Copy)]
+struct Spot<'a> {
+    place: &'a Place<'a>,
     way: Way,
-    place: &Place<'_>,
-) -> Result<(), Incompatible> {
-    for field in client.shown() {
-        let place = place.named(&field.name);
-        let of_node = node.shown().find(|other| other.name == field.name);
-        let of_node = of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "field" }))?;
-        if of_node.policy != field.policy {
-            let seen = |policy| format!("a field {}", seen_by(policy));
-            return Err(differs(&place, seen(of_node.policy), seen(field.policy)));
-        }
-        check(&of_node.of, &field.of, way, &place)?;
-    }
-    if way == Way::ToNode {
-        let is_new = |name: &str| client.shown().all(|other| other.name != name);
-        let wanted = node.shown().find(|field| is_new(&field.name) && !field.of.may_be_empty());
-        if let Some(field) = wanted {
-            return Err(lacks(&place.named(&field.name), Kind::ClientLacks { what: "field" }));
-        }
-    }
-    Ok(())
+    /// Whether it is sent as a whole, or in a value that is.
+    is_whole: bool,
 }
 
-fn check_variants(
-    node: &Enum,
-    client: &Enum,
-    way: Way,
-    place: &Place<'_>,
-) -> Result<(), Incompatible> {
-    for variant in &client.variants {
-        let place = place.named(&variant.name);
-        let of_node = node.variants.iter().find(|other| other.name == variant.name);
-        let of_node = of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "variant" }))?;
-        check_fields(of_node, variant, way, &place)?;
+impl<'a> Spot<'a> {
+    fn whole(place: &'a Place<'a>, way: Way) -> Self {
+        Self { place, way, is_whole: true }
     }
-    if way == Way::ToClient {
-        let is_new = |name: &str| client.variants.iter().all(|other| other.name != name);
-        if let Some(variant) = node.variants.iter().find(|variant| is_new(&variant.name)) {
-            return Err(lacks(&place.named(&variant.name), Kind::ClientLacks { what: "variant" }));
+
+    fn at<'b>(self, place: &'b Place<'b>) -> Spot<'b> {
+        Spot { place, way: self.way, is_whole: self.is_whole }
+    }
+}
+
+struct Check {
+    /// Whether the client reads and writes trees.
+    trees: bool,
+}
+
+impl Check {
+    fn room(&self, node: &RoomSchema, client: &RoomSchema) -> Result<(), Incompatible> {
+        let state = Place::root("state");
+        let state = Spot { place: &state, way: Way::ToClient, is_whole: false };
+        self.value(&node.state, &client.state, state)?;
+        if client.options != Type::Unit {
+            let options = Place::root("options");
+            self.value(&node.options, &client.options, Spot::whole(&options, Way::ToNode))?;
+        }
+        let messages = Place::root("messages");
+        for message in &client.messages {
+            let place = messages.named(&message.name);
+            let of_node = node.messages.iter().find(|other| other.name == message.name);
+            let of_node =
+                of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "message" }))?;
+            self.value(&of_node.of, &message.of, Spot::whole(&place, Way::ToNode))?;
+            let reply = place.reply();
+            self.value(&of_node.reply, &message.reply, Spot::whole(&reply, Way::ToClient))?;
+        }
+        let events = Place::root("events");
+        for event in &client.events {
+            let place = events.named(&event.name);
+            let of_node = node.events.iter().find(|other| other.name == event.name);
+            let of_node =
+                of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "event" }))?;
+            self.value(&of_node.of, &event.of, Spot::whole(&place, Way::ToClient))?;
+        }
+        Ok(())
+    }
+
+    fn value(&self, node: &Type, client: &Type, spot: Spot<'_>) -> Result<(), Incompatible> {
+        let place = spot.place;
+        match (node, client) {
+            (Type::Option(node), Type::Option(client)) => self.value(node, client, spot),
+            (Type::List(node), Type::List(client)) => {
+                self.value(node, client, spot.at(&place.each()))
+            }
+            (Type::Array(node, length), Type::Array(client, other)) if length == other => {
+                self.value(node, client, spot.at(&place.each()))
+            }
+            (Type::Map(node_key, node), Type::Map(client_key, client)) => {
+                self.value(node_key, client_key, spot.at(&place.key()))?;
+                self.value(node, client, spot.at(&place.each()))
+            }
+            (Type::Set(node), Type::Set(client)) => self.value(node, client, spot.at(&place.key())),
+            (Type::Struct(node), Type::Struct(client)) => {
+                self.fields(node, client, spot)?;
+                self.form(node, client, spot, false)
+            }
+            (Type::Enum(node), Type::Enum(client)) => {
+                self.variants(node, client, Spot { is_whole: true, ..spot })
+            }
+            (node, client) if node == client => Ok(()),
+            (node, client) => Err(differs(place, describe(node), describe(client))),
         }
     }
-    Ok(())
+
+    fn fields(&self, node: &Struct, client: &Struct, spot: Spot<'_>) -> Result<(), Incompatible> {
+        for field in client.shown() {
+            let place = spot.place.named(&field.name);
+            let of_node = node.shown().find(|other| other.name == field.name);
+            let of_node =
+                of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "field" }))?;
+            if of_node.policy != field.policy {
+                let seen = |policy| format!("a field {}", seen_by(policy));
+                return Err(differs(&place, seen(of_node.policy), seen(field.policy)));
+            }
+            self.value(&of_node.of, &field.of, spot.at(&place))?;
+        }
+        if spot.way == Way::ToNode {
+            let is_new = |name: &str| client.shown().all(|other| other.name != name);
+            let wanted = node.shown().find(|field| is_new(&field.name) && !field.of.may_be_empty());
+            if let Some(field) = wanted {
+                let place = spot.place.named(&field.name);
+                return Err(lacks(&place, Kind::ClientLacks { what: "field" }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the form of fields that are compatible otherwise.
+    fn form(
+        &self,
+        node: &Struct,
+        client: &Struct,
+        spot: Spot<'_>,
+        is_variant: bool,
+    ) -> Result<(), Incompatible> {
+        let (of_node, of_client) = (Form::of(&node.fields), Form::of(&client.fields));
+        let may_grow = spot.way == Way::ToNode;
+        let is_array = of_client == Form::One && may_be_array(&client.fields[0].of);
+        let fits = match (of_node, of_client) {
+            _ if !self.trees || !spot.is_whole => true,
+            (Form::Tuple, Form::Tuple) => may_grow || node.fields.len() == client.fields.len(),
+            // A variant without fields is its name. Another value is `null`, or `{}` of some
+            // clients, which may be a value of the one field.
+            (_, Form::Nothing) if may_grow && is_variant => true,
+            (Form::Named, Form::Nothing) => may_grow,
+            // The node reads anything but an array as the first of several fields.
+            (Form::Tuple, Form::One) => may_grow && !is_array,
+            _ => of_node == of_client,
+        };
+        if fits {
+            return Ok(());
+        }
+        let describe = |of: &Struct| match Form::of(&of.fields) {
+            Form::Nothing => "no fields".to_owned(),
+            Form::One if may_grow && is_array => {
+                "one field without a name, which is an array".to_owned()
+            }
+            Form::One => "one field without a name".to_owned(),
+            Form::Tuple => format!("{} fields without names", of.fields.len()),
+            Form::Named => "named fields".to_owned(),
+        };
+        Err(differs(spot.place, describe(node), describe(client)))
+    }
+
+    fn variants(&self, node: &Enum, client: &Enum, spot: Spot<'_>) -> Result<(), Incompatible> {
+        for variant in &client.variants {
+            let place = spot.place.named(&variant.name);
+            let of_node = node.variants.iter().find(|other| other.name == variant.name);
+            let of_node =
+                of_node.ok_or_else(|| lacks(&place, Kind::NodeLacks { what: "variant" }))?;
+            self.fields(of_node, variant, spot.at(&place))?;
+            self.form(of_node, variant, spot.at(&place), true)?;
+        }
+        if spot.way == Way::ToClient {
+            let is_new = |name: &str| client.variants.iter().all(|other| other.name != name);
+            if let Some(variant) = node.variants.iter().find(|variant| is_new(&variant.name)) {
+                let place = spot.place.named(&variant.name);
+                return Err(lacks(&place, Kind::ClientLacks { what: "variant" }));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a value that is sent as a whole may be an array in a tree.
+fn may_be_array(of: &Type) -> bool {
+    match of {
+        Type::Option(of) => may_be_array(of),
+        Type::List(_) | Type::Array(..) => true,
+        Type::Struct(of) => match Form::of(&of.fields) {
+            Form::Nothing | Form::Named => false,
+            Form::One => may_be_array(&of.fields[0].of),
+            Form::Tuple => true,
+        },
+        _ => false,
+    }
 }
 
 fn lacks(place: &Place<'_>, kind: Kind) -> Incompatible {
@@ -343,6 +448,86 @@ mod tests {
         };
         assert_eq!(down(default_digest(Some(1)), default_digest(None)), None);
         assert_eq!(down(default_digest(None), default_digest(Some(1))), None);
+    }
+
+    /// A struct that is a message, a reply or a variant of an enum.
+    fn formed(names: &[&'static str], of: &Type) -> Type {
+        let fields: Vec<_> = names.iter().map(|&name| (name, of.clone())).collect();
+        structure(&fields)
+    }
+
+    fn variant(of: Type) -> Type {
+        let Type::Struct(variant) = of else { unreachable!("a struct") };
+        Type::Enum(Enum { name: "E".into(), variants: vec![variant] })
+    }
+
+    const NOTHING: &[&str] = &[];
+    const ONE: &[&str] = &["0"];
+    const TWO: &[&str] = &["0", "1"];
+    const THREE: &[&str] = &["0", "1", "2"];
+    const NAMED: &[&str] = &["a"];
+
+    /// Clients that read trees: `null`, the field itself, an array or an object.
+    #[test]
+    fn the_form_of_what_a_client_reads_stays() {
+        let maybe = Type::Option(Box::new(Type::U8));
+        let of = |names| formed(names, &maybe);
+        let reply = |node, client| {
+            let whole = |of| schema(Type::U8, Type::Unit, Type::Unit, of);
+            let (node, client) = (whole(node), whole(client));
+            assert_eq!(check_compatible_packed(&node, &client), Ok(()));
+            check_compatible(&node, &client).err().map(|error| error.to_string())
+        };
+        for (node, client, error) in [
+            (NAMED, NOTHING, "the node has named fields, this client was built with no fields"),
+            (ONE, NOTHING, "the node has one field without a name, this client was built with no"),
+            (TWO, NOTHING, "the node has 2 fields without names, this client was built with no"),
+            (TWO, ONE, "the node has 2 fields without names, this client was built with one field"),
+            (THREE, TWO, "has 3 fields without names, this client was built with 2 fields without"),
+        ] {
+            let found = reply(of(node), of(client)).expect(error);
+            let place = "messages.Ask (its reply): ";
+            assert!(found.starts_with(place) && found.contains(error), "{found}");
+            let found = reply(variant(of(node)), variant(of(client))).expect(error);
+            assert!(found.contains("(its reply).S: ") && found.contains(error), "{found}");
+            // A state has the names of fields as members, but an enum in it is sent as a whole.
+            assert_eq!(down(of(node), of(client)), None);
+            let found = down(variant(of(node)), variant(of(client))).expect(error);
+            assert!(found.starts_with("state.it.S: ") && found.contains(error), "{found}");
+        }
+        assert_eq!(reply(of(&["b", "a"]), of(NAMED)), None);
+    }
+
+    /// The node reads what such clients wrote wherever it is clear what they meant.
+    #[test]
+    fn the_form_of_what_a_client_writes_may_grow() {
+        let maybe = Type::Option(Box::new(Type::U8));
+        let of = |names| formed(names, &maybe);
+        for (node, client) in
+            [(NAMED, NOTHING), (ONE, NOTHING), (TWO, NOTHING), (TWO, ONE), (THREE, TWO)]
+        {
+            let refused = client == NOTHING && node != NAMED;
+            assert_eq!(up(of(node), of(client)).is_some(), refused, "{node:?}");
+            assert_eq!(up(variant(of(node)), variant(of(client))), None);
+        }
+        let list = Type::List(Box::new(Type::U8));
+        for first in [
+            list.clone(),
+            Type::Option(Box::new(list.clone())),
+            Type::Array(Box::new(Type::U8), 2),
+            formed(ONE, &list),
+            formed(TWO, &maybe),
+        ] {
+            let node = structure(&[("0", first.clone()), ("1", maybe.clone())]);
+            let client = structure(&[("0", first)]);
+            assert_eq!(
+                up(node.clone(), client.clone()).unwrap(),
+                "messages.Ask: the node has 2 fields without names, this client was built with one \
+                 field without a name, which is an array: rebuild the client"
+            );
+            let whole = |of| schema(Type::Unit, Type::Unit, of, Type::Unit);
+            assert_eq!(check_compatible_packed(&whole(node), &whole(client)), Ok(()));
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@
 
 mod compatibility;
 mod error;
+mod form;
 mod from_json;
 mod limits;
 mod place;
@@ -33,8 +34,9 @@ mod to_json;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-pub use compatibility::{Incompatible, check_compatible};
+pub use compatibility::{Incompatible, check_compatible, check_compatible_packed};
 pub use error::SchemaError;
+pub use form::Form;
 pub use from_json::{SCHEMA_BYTES_MAX, TYPE_DEPTH_MAX};
 
 /// The shape of a value.

@@ -117,6 +117,7 @@ fn of_websocket(messages: &[Message]) -> io::Result<()> {
             let cut = [0, 6, 200][number % 3];
             let name = format!("plain-{is_client}-{number}");
             put_stream("websocket", &name, &[is_client, cut], &conversation(few, mask))?;
+            put_stream("stream", &name, &[is_client, cut], &pieces(few, mask))?;
             for takeover in [false, true] {
                 let direction = direction(takeover);
                 let agreed = Deflate { server: direction, client: direction };
@@ -149,6 +150,21 @@ fn conversation(messages: &[Message], mask: Mask) -> Vec<u8> {
         encode(&mut out, Opcode::Pong, b"", mask);
     }
     encode_close(&mut out, 1001, "going away", mask);
+    out
+}
+
+/// A stream in binary messages, in one frame and in fragments, with pings and pongs in between.
+fn pieces(messages: &[Message], mask: Mask) -> Vec<u8> {
+    let mut out = Vec::new();
+    for [packed, msgpack, _] in messages {
+        encode(&mut out, Opcode::Binary, packed, mask);
+        encode(&mut out, Opcode::Ping, b"life?", mask);
+        let (first, rest) = msgpack.split_at(msgpack.len() / 2);
+        encode_fragment(&mut out, Opcode::Binary, false, first, mask);
+        encode(&mut out, Opcode::Pong, b"", mask);
+        encode_fragment(&mut out, Opcode::Continuation, true, rest, mask);
+    }
+    encode_close(&mut out, 1000, "", mask);
     out
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,36 +25,39 @@ namespace playfield {
 
 class Room;
 class Channel;
+class Device;
 
 using ChangeKind = pf_change_kind;
 using Statistics = pf_statistics;
 
 /// What a client connects with.
 struct Options {
+    // Each has an initializer, so that `Options{.url = "…"}` compiles without a warning.
+
     /// `tcp://host:port`, `tls://host:port`, `ws://host:port/path` or `wss://host:port/path`.
-    std::string url;
+    std::string url{};
     /// The player's display name.
-    std::string name;
+    std::string name{};
     /// The token for the node's authenticator.
-    std::string token;
+    std::string token{};
     /// Gives the token for each attempt to connect, in poll(); none if there is none now.
-    std::function<std::optional<std::string>()> token_by;
+    std::function<std::optional<std::string>()> token_by{};
     /// `packed`, `msgpack` or `json`; empty for the default, `packed`.
-    std::string format;
+    std::string format{};
     /// Certificates to trust instead of the system's, in PEM or DER.
-    std::vector<std::string> root_certificates;
+    std::vector<std::string> root_certificates{};
     /// Over WebSocket, offers compression.
     bool deflate = false;
     /// The time limit for connecting.
-    std::optional<std::chrono::milliseconds> timeout;
+    std::optional<std::chrono::milliseconds> timeout{};
     /// How long to try to restore a lost connection; zero does not try.
-    std::optional<std::chrono::milliseconds> reconnect_for;
+    std::optional<std::chrono::milliseconds> reconnect_for{};
     /// The wait before the first attempt to restore it, which doubles with each up to the second.
-    std::optional<std::chrono::milliseconds> backoff_first, backoff_most;
+    std::optional<std::chrono::milliseconds> backoff_first{}, backoff_most{};
     /// The longest message accepted from the node.
-    std::optional<std::size_t> message_bytes_max;
+    std::optional<std::size_t> message_bytes_max{};
     /// The most events and changes of a room that wait for poll().
-    std::optional<std::size_t> events_max;
+    std::optional<std::size_t> events_max{};
 };
 
 /// How a room is created.
@@ -107,12 +111,52 @@ struct Position {
     std::uint64_t offset = 0;
 };
 
+class Command;
+
+/// What a client registers as.
+class Registration {
+public:
+    // Not an aggregate, as Creation.
+    explicit Registration(std::string device) : id(std::move(device)) {}
+
+    std::string id;
+    /// By which the fleet finds it.
+    std::vector<std::pair<std::string, std::string>> metadata;
+    std::vector<std::string> tags;
+};
+
 namespace detail {
 
 inline Error error_of(const pf_event &event) {
     return Error{event.code, std::string(view(event.text)), std::string(view(event.reason)),
                  std::string(view(event.said)), std::chrono::milliseconds(event.retry_after_ms)};
 }
+
+/// Calls of which all are made, whatever one throws. The first exception is thrown at the end.
+class AllOf {
+public:
+    template <class Call> void run(Call call) {
+#if PLAYFIELD_EXCEPTIONS
+        try {
+            call();
+        } catch (...) {
+            if (!first_) first_ = std::current_exception();
+        }
+#else
+        call();
+#endif
+    }
+    void rethrow() {
+#if PLAYFIELD_EXCEPTIONS
+        if (first_) std::rethrow_exception(std::exchange(first_, nullptr));
+#endif
+    }
+
+private:
+#if PLAYFIELD_EXCEPTIONS
+    std::exception_ptr first_;
+#endif
+};
 
 /// A function that may be replaced while it runs.
 template <class... Args> class Hook {
@@ -137,6 +181,7 @@ struct Pending {
 
 struct RoomCore;
 struct ChannelCore;
+struct DeviceCore;
 
 struct Core : Pump, std::enable_shared_from_this<Core> {
     pf_client handle{};
@@ -145,19 +190,23 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     std::unordered_map<std::uint64_t, std::unique_ptr<Pending>> pending;
     std::unordered_map<std::uint64_t, std::weak_ptr<RoomCore>> rooms;
     std::unordered_map<std::uint64_t, std::weak_ptr<ChannelCore>> channels;
-    std::function<std::optional<std::string>()> token_by;
+    std::unordered_map<std::uint64_t, std::weak_ptr<DeviceCore>> devices;
+    /// Held while it runs: it may free the client, and has a state of its own.
+    std::shared_ptr<std::function<std::optional<std::string>()>> token_by;
     std::shared_ptr<FutureState<void>> connecting;
     /// Those that close() has returned.
     std::vector<std::shared_ptr<FutureState<void>>> closing;
     bool has_ended = false;
-    Hook<const Error &> lost, attempt_failed, ended;
+    Hook<const Error &> lost, attempt_failed, ended, refused;
     Hook<std::chrono::milliseconds> resumed;
     Hook<std::uint64_t> new_session;
 
     ~Core() override {
         is_freed = true;
         release();
-        fail_all(Error{PF_CODE_FREED, "the client was freed"});
+        // A destructor can't pass on what callbacks throw.
+        AllOf all;
+        fail_all(Error{PF_CODE_FREED, "the client was freed"}, all);
     }
 
     Result<std::size_t> pump(std::chrono::milliseconds wait) override { return poll(wait, 1); }
@@ -169,15 +218,29 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
         if (std::exchange(is_freed, true)) return;
         auto self = shared_from_this();
         if (!is_polling) release();
-        fail_all(Error{PF_CODE_FREED, "the client was freed"});
+        AllOf all;
+        fail_all(Error{PF_CODE_FREED, "the client was freed"}, all);
+        forget();
+        all.rethrow();
     }
 
-    void fail_all(const Error &error) {
+    void fail_all(const Error &error, AllOf &all) {
         auto failed = std::exchange(pending, {});
-        for (auto &[request, waiting] : failed) waiting->fail(error);
-        if (auto state = std::exchange(connecting, nullptr)) state->complete(error);
-        for (auto &state : std::exchange(closing, {})) state->complete({});
+        for (auto &[request, waiting] : failed) {
+            all.run([&] { waiting->fail(error); });
+        }
+        if (auto state = std::exchange(connecting, nullptr)) {
+            all.run([&] { state->complete(error); });
+        }
+        complete_closing(all);
     }
+    void complete_closing(AllOf &all) {
+        for (auto &state : std::exchange(closing, {})) {
+            all.run([&] { state->complete({}); });
+        }
+    }
+    /// Drops all callbacks: they may hold the client, its rooms, channels and devices.
+    inline void forget();
 
     void release() {
         if (handle.id != 0) (void)pf_client_free(std::exchange(handle, pf_client{}));
@@ -226,6 +289,14 @@ struct RoomCore {
     Hook<std::uint64_t> missed;
     std::optional<Error> ending;
 
+    void forget() {
+        events = {};
+        events_by_name.clear();
+        watches.clear();
+        state = {};
+        left = refused = {};
+        missed = {};
+    }
     ~RoomCore() {
         if (!client->is_freed) client->rooms.erase(handle.id);
         (void)pf_room_free(handle);
@@ -242,10 +313,77 @@ struct ChannelCore {
     Hook<std::uint64_t> missed;
     Hook<const Error &> unsubscribed;
 
+    void forget() {
+        publications = {};
+        subscribed = {};
+        presence = {};
+        missed = {};
+        unsubscribed = {};
+    }
     ~ChannelCore() {
         if (!client->is_freed) client->channels.erase(handle.id);
         (void)pf_channel_free(handle);
     }
+};
+
+struct DeviceCore {
+    std::shared_ptr<Core> client;
+    pf_device handle{};
+    std::string id;
+    bool is_new = false, is_bytes = false;
+    Hook<Command> commands;
+    Hook<std::uint64_t> missed;
+    Hook<> unregistered;
+
+    void forget() {
+        commands = {};
+        missed = {};
+        unregistered = {};
+    }
+    ~DeviceCore() {
+        if (!client->is_freed) client->devices.erase(handle.id);
+        (void)pf_device_free(handle);
+    }
+};
+
+inline void Core::forget() {
+    token_by = nullptr;
+    lost = attempt_failed = ended = refused = {};
+    resumed = {};
+    new_session = {};
+    // Each is held while its callbacks go: they may have held the last reference to it.
+    auto each = [](auto &cores) {
+        for (auto &[handle, core] : std::exchange(cores, {})) {
+            if (auto held = core.lock()) held->forget();
+        }
+    };
+    each(rooms);
+    each(channels);
+    each(devices);
+}
+
+/// Refers to what a program holds, or to nothing: then calls fail, as those with a handle of 0.
+template <class T> class Ref {
+public:
+    Ref() = default;
+    Ref(std::shared_ptr<T> held) : held_(std::move(held)) {}
+
+    explicit operator bool() const { return held_ != nullptr; }
+    T *operator->() const { return shared().get(); }
+    const std::shared_ptr<T> &shared() const { return held_ ? held_ : nothing(); }
+
+private:
+    /// It never changes, and outlives all that is static.
+    static const std::shared_ptr<T> &nothing() {
+        static const auto *none = [] {
+            auto made = std::make_shared<T>();
+            if constexpr (requires { made->client; }) made->client = Ref<Core>().shared();
+            return new std::shared_ptr<T>(std::move(made));
+        }();
+        return *none;
+    }
+
+    std::shared_ptr<T> held_;
 };
 
 } // namespace detail
@@ -256,7 +394,7 @@ class Room {
 public:
     Room() = default;
     explicit Room(std::shared_ptr<detail::RoomCore> core) : core_(std::move(core)) {}
-    explicit operator bool() const { return core_ != nullptr; }
+    explicit operator bool() const { return bool(core_); }
 
     /// The id, by which others can join the room.
     const std::string &id() const { return core_->id; }
@@ -310,18 +448,28 @@ public:
 
     /// Calls a function for each event of a name.
     void on_event(std::string_view name, std::function<void(Value)> call) {
-        core_->events_by_name[std::string(name)].set(std::move(call));
+        if (core_) core_->events_by_name[std::string(name)].set(std::move(call));
     }
     /// Calls a function for each event.
-    void on_event(std::function<void(const RoomEvent &)> call) { core_->events.set(std::move(call)); }
+    void on_event(std::function<void(const RoomEvent &)> call) {
+        if (core_) core_->events.set(std::move(call));
+    }
     /// Calls a function when the state is another.
-    void on_state(std::function<void()> call) { core_->state.set(std::move(call)); }
+    void on_state(std::function<void()> call) {
+        if (core_) core_->state.set(std::move(call));
+    }
     /// Calls a function when this client is no longer in the room.
-    void on_left(std::function<void(const Error &)> call) { core_->left.set(std::move(call)); }
+    void on_left(std::function<void(const Error &)> call) {
+        if (core_) core_->left.set(std::move(call));
+    }
     /// Calls a function when the room has refused a send.
-    void on_refused(std::function<void(const Error &)> call) { core_->refused.set(std::move(call)); }
+    void on_refused(std::function<void(const Error &)> call) {
+        if (core_) core_->refused.set(std::move(call));
+    }
     /// Calls a function when events or changes were missed; with their number, 0 if unknown.
-    void on_missed(std::function<void(std::uint64_t)> call) { core_->missed.set(std::move(call)); }
+    void on_missed(std::function<void(std::uint64_t)> call) {
+        if (core_) core_->missed.set(std::move(call));
+    }
 
     /// Calls a function for each change at a place that matches a pattern, such as `players.*.hp`,
     /// after the state has changed. Returns a number for `unwatch`.
@@ -334,7 +482,7 @@ public:
         return watch;
     }
     Result<void> unwatch(std::uint64_t watch) {
-        core_->watches.erase(watch);
+        if (core_) core_->watches.erase(watch);
         return detail::check(pf_room_unwatch(core_->handle, watch));
     }
 
@@ -344,7 +492,7 @@ public:
     pf_room raw() const { return core_->handle; }
 
 private:
-    std::shared_ptr<detail::RoomCore> core_;
+    detail::Ref<detail::RoomCore> core_;
 };
 
 /// A subscription to a channel. When the last copy is gone, it ends.
@@ -352,28 +500,30 @@ class Channel {
 public:
     Channel() = default;
     explicit Channel(std::shared_ptr<detail::ChannelCore> core) : core_(std::move(core)) {}
-    explicit operator bool() const { return core_ != nullptr; }
+    explicit operator bool() const { return bool(core_); }
 
     const std::string &name() const { return core_->name; }
 
     /// Calls a function for each publication.
     void on_publication(std::function<void(const Publication &)> call) {
-        core_->publications.set(std::move(call));
+        if (core_) core_->publications.set(std::move(call));
     }
     /// Calls a function when the node has answered the subscription, on the first or a later
     /// connection: whether all publications since were recovered, and how many members there are.
     void on_subscribed(std::function<void(bool recovered, std::uint64_t members)> call) {
-        core_->subscribed.set(std::move(call));
+        if (core_) core_->subscribed.set(std::move(call));
     }
     /// Calls a function when another session joins (`true`) or leaves, by its name.
     void on_presence(std::function<void(std::string_view name, bool joined)> call) {
-        core_->presence.set(std::move(call));
+        if (core_) core_->presence.set(std::move(call));
     }
     /// Calls a function when publications were missed.
-    void on_missed(std::function<void(std::uint64_t)> call) { core_->missed.set(std::move(call)); }
+    void on_missed(std::function<void(std::uint64_t)> call) {
+        if (core_) core_->missed.set(std::move(call));
+    }
     /// Calls a function when the node has ended the subscription.
     void on_unsubscribed(std::function<void(const Error &)> call) {
-        core_->unsubscribed.set(std::move(call));
+        if (core_) core_->unsubscribed.set(std::move(call));
     }
 
     /// The last publication that was reported, to subscribe since it later.
@@ -386,7 +536,121 @@ public:
     pf_channel raw() const { return core_->handle; }
 
 private:
-    std::shared_ptr<detail::ChannelCore> core_;
+    detail::Ref<detail::ChannelCore> core_;
+};
+
+/// A command to a device. What it refers to is valid until its callback returns; the command may be
+/// kept, and answered later.
+class Command {
+public:
+    Command(std::weak_ptr<detail::DeviceCore> device, std::uint64_t number, Value payload,
+            std::span<const std::byte> bytes)
+        : value(payload), bytes(bytes), device_(std::move(device)), number_(number) {}
+
+    /// The payload, if it is JSON.
+    Value value;
+    std::span<const std::byte> bytes;
+
+    /// Whether someone waits for the answer.
+    bool wants_answer() const { return number_ != 0; }
+
+    /// Answers, once. Does nothing if no answer is wanted, or the session is over.
+    Result<void> answer(const Json &payload = {}) { return end(payload.text(), false); }
+    Result<void> answer(std::span<const std::byte> payload) {
+        return end({reinterpret_cast<const char *>(payload.data()), payload.size()}, true);
+    }
+    /// Refuses the command, with a reason.
+    Result<void> refuse(std::string_view why) {
+        return call([&](pf_device device) {
+            return pf_device_refuse(device, number_, detail::text(why));
+        });
+    }
+
+private:
+    Result<void> end(std::string_view payload, bool is_bytes) {
+        return call([&](pf_device device) {
+            return pf_device_answer(device, number_, detail::text(payload), is_bytes);
+        });
+    }
+    template <class Call> Result<void> call(Call call) {
+        if (number_ == 0) return {};
+        auto device = device_.lock();
+        if (!device || device->client->is_freed) return Error{PF_CODE_FREED, "the device was freed"};
+        return detail::check(call(device->handle));
+    }
+
+    std::weak_ptr<detail::DeviceCore> device_;
+    std::uint64_t number_;
+};
+
+/// A registration as a device. When the last copy is gone, the node refuses requests to the device;
+/// the registration ends with the session.
+class Device {
+public:
+    Device() = default;
+    explicit Device(std::shared_ptr<detail::DeviceCore> core) : core_(std::move(core)) {}
+    explicit operator bool() const { return bool(core_); }
+
+    const std::string &id() const { return core_->id; }
+    /// Whether no device was registered under the id before.
+    bool is_new() const { return core_->is_new; }
+    /// Whether the payloads of the fleet are bytes, and not JSON.
+    bool is_bytes() const { return core_->is_bytes; }
+
+    /// Sends a report in JSON; the result is the fleet's reply.
+    Future<Document> report(const Json &report) {
+        return ask<Document>(report.text(), false, [](const pf_event &event) -> Result<Document> {
+            if (event.value.tree == 0) return Document();
+            return Value(event.value).keep();
+        });
+    }
+    /// Sends a report to a fleet whose payloads are bytes; the result is its reply.
+    Future<std::vector<std::byte>> report(std::span<const std::byte> report) {
+        std::string_view bytes(reinterpret_cast<const char *>(report.data()), report.size());
+        using Bytes = std::vector<std::byte>;
+        return ask<Bytes>(bytes, true, [](const pf_event &event) -> Result<Bytes> {
+            auto reply = std::as_bytes(std::span(event.bytes.data, event.bytes.length));
+            return Bytes(reply.begin(), reply.end());
+        });
+    }
+    /// Sends a report without a reply. If it is refused, `Client::on_refused` is called.
+    Result<void> report_unconfirmed(const Json &report) { return tell(report.text(), false); }
+    Result<void> report_unconfirmed(std::span<const std::byte> report) {
+        return tell({reinterpret_cast<const char *>(report.data()), report.size()}, true);
+    }
+
+    /// Calls a function for each command. One that wants an answer, and gets none, keeps who asked
+    /// waiting until a time limit.
+    void on_command(std::function<void(Command)> call) {
+        if (core_) core_->commands.set(std::move(call));
+    }
+    /// Calls a function when commands were dropped, because poll() was not called; they were refused.
+    void on_missed(std::function<void(std::uint64_t)> call) {
+        if (core_) core_->missed.set(std::move(call));
+    }
+    /// Calls a function when the registration has ended.
+    void on_unregistered(std::function<void()> call) {
+        if (core_) core_->unregistered.set(std::move(call));
+    }
+
+    pf_device raw() const { return core_->handle; }
+
+private:
+    template <class T, class Make>
+    Future<T> ask(std::string_view report, bool is_bytes, Make make) {
+        return core_->client->ask<T>(
+            [&](std::uint64_t *request) {
+                return pf_device_report(core_->handle, detail::text(report), is_bytes, request);
+            },
+            std::move(make));
+    }
+    Result<void> tell(std::string_view report, bool is_bytes) {
+        if (core_->client->is_freed) return Error{PF_CODE_FREED, "the client was freed"};
+        return detail::check(
+            pf_device_report_unconfirmed(core_->handle, detail::text(report), is_bytes));
+    }
+
+    detail::Ref<detail::DeviceCore> core_;
 };
 
 /// A client. Copies refer to the same one; `close()` or the last copy, and of its rooms and
@@ -397,7 +661,7 @@ private:
 class Client {
 public:
     Client() = default;
-    explicit operator bool() const { return core_ != nullptr; }
+    explicit operator bool() const { return bool(core_); }
 
     /// Makes a client, which is not connected yet.
     static Result<Client> create(const Options &options) {
@@ -429,7 +693,8 @@ public:
         number(PF_OPTION_MESSAGE_BYTES_MAX, options.message_bytes_max);
         number(PF_OPTION_EVENTS_MAX, options.events_max);
         if (code != PF_CODE_OK) return detail::last_error(code);
-        core->token_by = options.token_by;
+        using TokenBy = std::function<std::optional<std::string>()>;
+        if (options.token_by) core->token_by = std::make_shared<TokenBy>(options.token_by);
         Client client;
         client.core_ = std::move(core);
         return client;
@@ -448,7 +713,7 @@ public:
     /// Connects; the result comes when the node has welcomed the client, or why it has not.
     Future<void> connect() {
         auto state = std::make_shared<detail::FutureState<void>>();
-        state->pump = core_;
+        state->pump = core_.shared();
         pf_code code = pf_client_connect(core_->handle);
         if (code != PF_CODE_OK) {
             state->complete(detail::last_error(code));
@@ -461,7 +726,7 @@ public:
     /// Lets happen what has happened: callbacks are called and coroutines resume, at most 4096 of
     /// them. If there is nothing, waits for at most `wait`. Returns how much happened.
     Result<std::size_t> poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0)) {
-        auto core = core_;
+        auto core = core_.shared();
         return core->poll(wait, 4096);
     }
 
@@ -527,7 +792,7 @@ public:
 
     /// Subscribes to a channel, since a position if one is given.
     Future<Channel> subscribe(std::string_view name, bool presence = false, Position since = {}) {
-        auto weak = std::weak_ptr(core_);
+        auto weak = std::weak_ptr(core_.shared());
         std::string owned(name);
         return core_->ask<Channel>(
             [&](std::uint64_t *request) {
@@ -554,6 +819,16 @@ public:
         std::string_view bytes(reinterpret_cast<const char *>(payload.data()), payload.size());
         return publish_raw(channel, bytes, true);
     }
+    /// Publishes without an answer. If the node refuses it, `on_refused` is called.
+    Result<void> publish_unconfirmed(std::string_view channel, const Json &payload) {
+        return detail::check(pf_client_publish_unconfirmed(core_->handle, detail::text(channel),
+                                                           detail::text(payload.text()), false));
+    }
+    Result<void> publish_unconfirmed(std::string_view channel, std::span<const std::byte> payload) {
+        std::string_view bytes(reinterpret_cast<const char *>(payload.data()), payload.size());
+        return detail::check(pf_client_publish_unconfirmed(core_->handle, detail::text(channel),
+                                                           detail::text(bytes), true));
+    }
     /// Who subscribes to a channel: `sequence`, `count` and `members`.
     Future<Document> members(std::string_view channel) {
         return ask([&](std::uint64_t *request) {
@@ -568,23 +843,61 @@ public:
         });
     }
 
+    /// Registers this session as a device. In a new session the client registers again by itself.
+    /// Another call takes the place of the registration.
+    Future<Device> register_device(const Registration &registration) {
+        auto metadata = Json::object(), tags = Json::array();
+        for (const auto &[name, value] : registration.metadata) metadata.set(name, value);
+        for (const auto &tag : registration.tags) tags.push(tag);
+        auto weak = std::weak_ptr(core_.shared());
+        return core_->ask<Device>(
+            [&](std::uint64_t *request) {
+                return pf_client_register(core_->handle, detail::text(registration.id),
+                                          detail::text(metadata.text()), detail::text(tags.text()),
+                                          request);
+            },
+            [weak](const pf_event &event) -> Result<Device> {
+                auto core = weak.lock();
+                if (!core) return Error{PF_CODE_FREED, "the client was freed"};
+                auto device = std::make_shared<detail::DeviceCore>();
+                device->client = core;
+                device->handle = event.device;
+                pf_device_info info{};
+                pf_code code = pf_device_get_info(event.device, &info);
+                if (code != PF_CODE_OK) return detail::last_error(code);
+                device->id = detail::view(info.id);
+                device->is_new = info.is_new;
+                device->is_bytes = info.is_bytes;
+                core->devices[event.device.id] = device;
+                return Device(device);
+            });
+    }
+
     /// Calls a function when the connection is lost. The client connects again by itself.
-    void on_lost(std::function<void(const Error &)> call) { core_->lost.set(std::move(call)); }
+    void on_lost(std::function<void(const Error &)> call) {
+        if (core_) core_->lost.set(std::move(call));
+    }
     /// Calls a function when an attempt to connect again has failed.
     void on_attempt_failed(std::function<void(const Error &)> call) {
-        core_->attempt_failed.set(std::move(call));
+        if (core_) core_->attempt_failed.set(std::move(call));
     }
     /// Calls a function when the session continues, with how long it was away.
     void on_resumed(std::function<void(std::chrono::milliseconds)> call) {
-        core_->resumed.set(std::move(call));
+        if (core_) core_->resumed.set(std::move(call));
     }
     /// Calls a function when the connection is back but the session is not: all rooms have ended.
     /// With the number of sends of which it is unknown whether they were carried out.
     void on_new_session(std::function<void(std::uint64_t)> call) {
-        core_->new_session.set(std::move(call));
+        if (core_) core_->new_session.set(std::move(call));
+    }
+    /// Calls a function when the node has refused a publication or a report that is unconfirmed.
+    void on_refused(std::function<void(const Error &)> call) {
+        if (core_) core_->refused.set(std::move(call));
     }
     /// Calls a function when the connection has ended for good.
-    void on_ended(std::function<void(const Error &)> call) { core_->ended.set(std::move(call)); }
+    void on_ended(std::function<void(const Error &)> call) {
+        if (core_) core_->ended.set(std::move(call));
+    }
 
     /// The connection may be dead: checks it now.
     Result<void> suspect() { return detail::check(pf_client_suspect(core_->handle)); }
@@ -598,7 +911,7 @@ public:
     /// Says goodbye; the result comes when the connection has ended.
     Future<void> close() {
         auto state = std::make_shared<detail::FutureState<void>>();
-        state->pump = core_;
+        state->pump = core_.shared();
         pf_code code = pf_client_close(core_->handle);
         if (code != PF_CODE_OK) {
             state->complete(detail::last_error(code));
@@ -612,7 +925,9 @@ public:
 
     /// Frees the client, with its rooms and channels: requests fail, and calls give errors. May be
     /// called in a callback.
-    void free() { core_->free(); }
+    void free() {
+        if (core_) core_->free();
+    }
 
     pf_client raw() const { return core_->handle; }
 
@@ -624,7 +939,7 @@ private:
     }
 
     template <class Call> Future<Room> enter(Call call) {
-        auto weak = std::weak_ptr(core_);
+        auto weak = std::weak_ptr(core_.shared());
         return core_->ask<Room>(call, [weak](const pf_event &event) -> Result<Room> {
             auto core = weak.lock();
             if (!core) return Error{PF_CODE_FREED, "the client was freed"};
@@ -654,33 +969,40 @@ private:
             });
     }
 
-    std::shared_ptr<detail::Core> core_;
+    detail::Ref<detail::Core> core_;
 };
 
 namespace detail {
 
 inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_t most) {
     if (is_freed) return Error{PF_CODE_FREED, "the client was freed"};
+    if (handle.id == 0) return Error{PF_CODE_HANDLE, "there is no client: create() makes one"};
     if (is_polling) {
         return Error{PF_CODE_USAGE, "poll() was called in a callback of the same client"};
     }
     auto self = shared_from_this();
     struct Polling {
         Core &core;
+        std::size_t happened = 0;
         explicit Polling(Core &polled) : core(polled) { core.is_polling = true; }
         ~Polling() {
             core.is_polling = false;
+            if (happened > 0) (void)pf_client_cork(core.handle, false);
             if (core.is_freed) core.release();
         }
     } polling(*this);
-    std::size_t happened = 0;
+    std::size_t &happened = polling.happened;
     auto left = std::clamp<std::int64_t>(wait.count(), 0, UINT32_MAX);
     while (happened < most && !is_freed) {
         pf_event event{};
         pf_code code = pf_client_next(handle, happened ? 0 : std::uint32_t(left), &event);
         if (code != PF_CODE_OK) return last_error(code);
         if (event.kind == PF_EVENT_KIND_NONE) break;
-        ++happened;
+        // What callbacks send leaves together.
+        if (happened++ % 256 == 0) {
+            if (happened > 1) (void)pf_client_cork(handle, false);
+            (void)pf_client_cork(handle, true);
+        }
         dispatch(event);
     }
     return happened;
@@ -693,6 +1015,10 @@ inline void Core::dispatch(const pf_event &event) {
     if (auto found = channels.find(event.channel.id); found != channels.end()) {
         channel = found->second.lock();
     }
+    std::shared_ptr<DeviceCore> device;
+    if (auto found = devices.find(event.device.id); found != devices.end()) {
+        device = found->second.lock();
+    }
     switch (event.kind) {
     case PF_EVENT_KIND_CONNECTED:
         if (auto state = std::exchange(connecting, nullptr)) state->complete({});
@@ -703,21 +1029,27 @@ inline void Core::dispatch(const pf_event &event) {
     case PF_EVENT_KIND_NEW_SESSION: new_session(event.number); break;
     case PF_EVENT_KIND_ENDED: {
         auto error = error_of(event);
-        if (auto state = std::exchange(connecting, nullptr)) state->complete(error);
         has_ended = true;
-        ended(error);
-        for (auto &state : std::exchange(closing, {})) state->complete({});
+        AllOf all;
+        if (auto state = std::exchange(connecting, nullptr)) {
+            all.run([&] { state->complete(error); });
+        }
+        all.run([&] { ended(error); });
+        complete_closing(all);
+        all.rethrow();
         break;
     }
     case PF_EVENT_KIND_TOKEN_WANTED: {
-        auto token = token_by ? token_by() : std::nullopt;
+        auto by = token_by;
+        auto token = by ? (*by)() : std::nullopt;
         // Without a token the attempt ends by its time limit.
         if (token && !is_freed) (void)pf_client_give_token(handle, event.request, text(*token));
         break;
     }
     case PF_EVENT_KIND_JOINED:
     case PF_EVENT_KIND_REPLY:
-    case PF_EVENT_KIND_SUBSCRIBING: {
+    case PF_EVENT_KIND_SUBSCRIBING:
+    case PF_EVENT_KIND_REGISTERED: {
         auto waiting = pending.extract(event.request);
         if (!waiting.empty()) {
             waiting.mapped()->answer(event);
@@ -725,6 +1057,8 @@ inline void Core::dispatch(const pf_event &event) {
             (void)pf_room_free(event.room);
         } else if (event.kind == PF_EVENT_KIND_SUBSCRIBING) {
             (void)pf_channel_free(event.channel);
+        } else if (event.kind == PF_EVENT_KIND_REGISTERED) {
+            (void)pf_device_free(event.device);
         }
         break;
     }
@@ -744,19 +1078,26 @@ inline void Core::dispatch(const pf_event &event) {
         if (room) {
             std::optional<Error> error;
             if (event.code != PF_CODE_OK) error = error_of(event);
-            room->events(RoomEvent{view(event.name), Value(event.value), event.number, error});
+            AllOf all;
+            all.run([&] {
+                room->events(RoomEvent{view(event.name), Value(event.value), event.number, error});
+            });
             auto named = room->events_by_name.find(std::string(view(event.name)));
-            if (named == room->events_by_name.end() || is_freed) break;
-            auto call = named->second;
-            call(Value(event.value));
+            if (named != room->events_by_name.end() && !is_freed) {
+                auto call = named->second;
+                all.run([&] { call(Value(event.value)); });
+            }
+            all.rethrow();
         }
         break;
     case PF_EVENT_KIND_MISSED:
         if (room) room->missed(event.number);
         if (channel) channel->missed(event.number);
+        if (device) device->missed(event.number);
         break;
     case PF_EVENT_KIND_ERROR:
         if (room) room->refused(error_of(event));
+        if (event.room.id == 0) refused(error_of(event));
         break;
     case PF_EVENT_KIND_LEFT:
         if (room) {
@@ -782,6 +1123,15 @@ inline void Core::dispatch(const pf_event &event) {
         break;
     case PF_EVENT_KIND_UNSUBSCRIBED:
         if (channel) channel->unsubscribed(error_of(event));
+        break;
+    case PF_EVENT_KIND_COMMAND:
+        if (device) {
+            auto bytes = std::as_bytes(std::span(event.bytes.data, event.bytes.length));
+            device->commands(Command(device, event.number, Value(event.value), bytes));
+        }
+        break;
+    case PF_EVENT_KIND_UNREGISTERED:
+        if (device) device->unregistered();
         break;
     case PF_EVENT_KIND_NONE: break;
     }

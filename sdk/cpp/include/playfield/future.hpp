@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <coroutine>
 #include <functional>
@@ -39,18 +40,36 @@ template <class T> struct FutureState {
     }
 };
 
-template <class T> struct Awaiter {
-    std::shared_ptr<FutureState<T>> state;
+inline Error used_up() { return Error{PF_CODE_USAGE, "this future was used before"}; }
 
-    bool await_ready() const { return state->result.has_value(); }
+template <class T> class Awaiter {
+public:
+    explicit Awaiter(std::shared_ptr<FutureState<T>> state) : state_(std::move(state)) {}
+    Awaiter(const Awaiter &) = delete;
+    Awaiter &operator=(const Awaiter &) = delete;
+    /// It is in the coroutine's frame, which may be destroyed while it waits.
+    ~Awaiter() {
+        if (is_waiting_) state_->waiter = nullptr;
+    }
+
+    bool await_ready() const { return !state_ || state_->result; }
     template <class Promise> void await_suspend(std::coroutine_handle<Promise> coroutine) {
         // Who waits for the coroutine polls what it waits for.
-        if constexpr (requires { coroutine.promise().state->pump = state->pump; }) {
-            coroutine.promise().state->pump = state->pump;
+        if constexpr (requires { coroutine.promise().state->pump = state_->pump; }) {
+            coroutine.promise().state->pump = state_->pump;
         }
-        state->waiter = coroutine;
+        state_->waiter = coroutine;
+        is_waiting_ = true;
     }
-    Result<T> await_resume() { return *std::exchange(state->result, std::nullopt); }
+    Result<T> await_resume() {
+        is_waiting_ = false;
+        if (!state_) return used_up();
+        return *std::exchange(state_->result, std::nullopt);
+    }
+
+private:
+    std::shared_ptr<FutureState<T>> state_;
+    bool is_waiting_ = false;
 };
 
 } // namespace detail
@@ -76,20 +95,30 @@ public:
         return Future(state);
     }
 
-    bool ready() const { return state_->result.has_value(); }
+    Future(Future &&) noexcept = default;
+    Future &operator=(Future &&) noexcept = default;
+
+    /// Whether the result is there, and was not taken.
+    bool ready() const { return state_ && state_->result; }
 
     /// Calls a function with the result, at once or in poll(). The future is used up.
     void then(std::function<void(Result<T>)> call) && {
-        if (ready()) return call(take());
-        state_->then = std::move(call);
+        auto state = std::move(state_);
+        if (!state) return call(detail::used_up());
+        if (state->result) return call(*std::exchange(state->result, std::nullopt));
+        state->then = std::move(call);
     }
 
     /// Polls until the result is there, and returns it; an error after `timeout`. Not to be called
-    /// within a callback or a coroutine of the same client: await there.
+    /// within a callback or a coroutine of the same client: await there. The future is used up.
     Result<T> wait(std::chrono::milliseconds timeout = std::chrono::seconds(30)) && {
+        auto state = std::move(state_);
+        if (!state) return detail::used_up();
+        // A year, so that the sum is a time.
+        timeout = std::min<std::chrono::milliseconds>(timeout, std::chrono::hours(24 * 365));
         auto until = std::chrono::steady_clock::now() + timeout;
-        while (!ready()) {
-            auto pump = state_->pump.lock();
+        while (!state->result) {
+            auto pump = state->pump.lock();
             if (!pump) return Error{PF_CODE_USAGE, "nothing completes this future: await it"};
             auto left = std::chrono::ceil<std::chrono::milliseconds>(
                 until - std::chrono::steady_clock::now());
@@ -97,19 +126,17 @@ public:
                 return Error{PF_CODE_TIMED_OUT, "the answer did not come in time"};
             }
             auto polled = pump->pump(left);
-            if (!ready() && !polled) return polled.error();
+            if (!state->result && !polled) return polled.error();
         }
-        return take();
+        return *std::exchange(state->result, std::nullopt);
     }
 
     /// Lets it go on without anyone who waits for it.
     void detach() && { state_.reset(); }
 
-    auto operator co_await() && { return detail::Awaiter<T>{state_}; }
+    auto operator co_await() && { return detail::Awaiter<T>(std::move(state_)); }
 
 private:
-    Result<T> take() { return *std::exchange(state_->result, std::nullopt); }
-
     std::shared_ptr<detail::FutureState<T>> state_;
 };
 

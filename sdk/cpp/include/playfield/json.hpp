@@ -81,33 +81,45 @@ public:
     static Json bytes(std::span<const std::byte> bytes) {
         static constexpr char letters[] =
             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        std::string text = "\"";
-        for (std::size_t at = 0; at < bytes.size(); at += 3) {
-            std::size_t left = std::min<std::size_t>(3, bytes.size() - at);
-            std::uint32_t block = 0;
-            for (std::size_t i = 0; i < 3; ++i) {
-                block = block << 8 | (i < left ? std::to_integer<std::uint32_t>(bytes[at + i]) : 0);
-            }
-            for (std::size_t i = 0; i < 4; ++i) {
-                text += i <= left ? letters[block >> (18 - 6 * i) & 63] : '=';
-            }
+        std::string text;
+        text.resize((bytes.size() + 2) / 3 * 4 + 2, '=');
+        char *out = text.data();
+        *out++ = '"';
+        auto at = [&](std::size_t place) { return std::to_integer<std::uint32_t>(bytes[place]); };
+        std::size_t done = 0;
+        for (; done + 3 <= bytes.size(); done += 3) {
+            std::uint32_t block = at(done) << 16 | at(done + 1) << 8 | at(done + 2);
+            for (int shift = 18; shift >= 0; shift -= 6) *out++ = letters[block >> shift & 63];
         }
-        return Json(Raw{}, text + '"');
+        if (std::size_t left = bytes.size() - done; left > 0) {
+            std::uint32_t block = at(done) << 16 | (left > 1 ? at(done + 1) << 8 : 0);
+            *out++ = letters[block >> 18];
+            *out++ = letters[block >> 12 & 63];
+            if (left > 1) *out = letters[block >> 6 & 63];
+        }
+        text.back() = '"';
+        return Json(Raw{}, std::move(text));
     }
 
     /// Adds a member to an object.
     Json &set(std::string_view name, const Json &value) {
+        if (&value == this) return set(name, Json(value));
         if (text_.size() < 2 || text_.front() != '{') text_ = "{}";
-        std::string member;
-        quote(name, member);
-        add(member + ':' + value.text_);
+        begin();
+        quote(name, text_);
+        text_ += ':';
+        text_ += value.text_;
+        text_ += '}';
         return *this;
     }
 
     /// Adds an element to an array.
     Json &push(const Json &value) {
+        if (&value == this) return push(Json(value));
         if (text_.size() < 2 || text_.front() != '[') text_ = "[]";
-        add(value.text_);
+        begin();
+        text_ += value.text_;
+        text_ += ']';
         return *this;
     }
 
@@ -117,9 +129,10 @@ private:
     struct Raw {};
     Json(Raw, std::string text) : text_(std::move(text)) {}
 
-    void add(const std::string &part) {
-        std::string with = text_.size() > 2 ? ',' + part : part;
-        text_.insert(text_.size() - 1, with);
+    /// Opens a map or a list for another element.
+    void begin() {
+        text_.pop_back();
+        if (text_.size() > 1) text_ += ',';
     }
 
     static void quote(std::string_view value, std::string &out) {

@@ -84,6 +84,12 @@ inline Error last_error(pf_code code) {
     return Error{code, std::string(view(pf_error_message()))};
 }
 
+/// What a success has in the place of an error.
+inline const Error &no_error() {
+    static const auto *none = new Error{PF_CODE_OK, "it has not failed"};
+    return *none;
+}
+
 [[noreturn]] inline void raise(const Error &error) {
 #if PLAYFIELD_EXCEPTIONS
     throw Exception(error);
@@ -123,9 +129,9 @@ public:
     T *operator->() { return &value(); }
     const T *operator->() const { return &value(); }
 
-    /// The error. Only if there is no value.
-    const Error &error() const & { return std::get<1>(held_); }
-    Error error() && { return std::move(std::get<1>(held_)); }
+    /// The error; one with `PF_CODE_OK` if there is a value.
+    const Error &error() const & { return ok() ? detail::no_error() : *std::get_if<1>(&held_); }
+    Error error() && { return ok() ? detail::no_error() : std::move(*std::get_if<1>(&held_)); }
 
 private:
     void require() const {
@@ -146,8 +152,9 @@ public:
     void value() const {
         if (error_) detail::raise(*error_);
     }
-    const Error &error() const & { return *error_; }
-    Error error() && { return *std::move(error_); }
+    /// The error; one with `PF_CODE_OK` if there is none.
+    const Error &error() const & { return error_ ? *error_ : detail::no_error(); }
+    Error error() && { return error_ ? *std::move(error_) : detail::no_error(); }
 
 private:
     std::optional<Error> error_;

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
+import contextlib
+import functools
 import random
 import socket
 import time
-from collections.abc import AsyncIterable, Iterable, Mapping
+import weakref
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from .. import _playfield
+from .._callbacks import plain_function
 from . import _common, exceptions
 from ._common import Opening, Proxy, Response, State, Target
 
 __all__ = ["ClientConnection", "connect", "process_exception", "unix_connect"]
 
 _BYTES = 64 << 10
+
+# What ``write_limit=None`` stands for: the default of asyncio's transports, in bytes.
+_WRITE_LIMIT = 64 << 10
 
 
 class _Pipe:
@@ -25,28 +31,28 @@ class _Pipe:
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
         self.loop = loop
         self.sock = sock
-        self.tls: tuple | None = None
+        self.tls: _common.Tls | None = None
 
-    async def wrap(self, context: Any, hostname: str | None) -> None:
+    async def wrap(self, tls: _common.Tls) -> None:
         import ssl
 
-        tls, incoming, outgoing = _common.tls_buffers(context, hostname, self.tls)
-        while True:
-            try:
-                tls.do_handshake()
-            except ssl.SSLWantReadError:
-                await self._flush(outgoing)
+        try:
+            while not tls.handshake():
+                await self._flush(tls)
                 data = await self.loop.sock_recv(self.sock, _BYTES)
                 if not data:
-                    raise ssl.SSLEOFError(8, "the peer ended the TLS handshake") from None
-                incoming.write(data)
-            else:
-                break
-        await self._flush(outgoing)
-        self.tls = (tls, incoming, outgoing)
+                    raise ssl.SSLEOFError(8, "the peer ended the TLS handshake")
+                tls.feed(data)
+        except ssl.SSLError:
+            # The alert that tells the peer.
+            with contextlib.suppress(OSError):
+                await self._flush(tls)
+            raise
+        await self._flush(tls)
+        self.tls = tls
 
-    async def _flush(self, outgoing: Any) -> None:
-        data = outgoing.read()
+    async def _flush(self, tls: _common.Tls) -> None:
+        data = tls.outgoing()
         if data:
             await self.loop.sock_sendall(self.sock, data)
 
@@ -54,25 +60,18 @@ class _Pipe:
         if self.tls is None:
             await self.loop.sock_sendall(self.sock, data)
             return
-        self.tls[0].write(data)
-        await self._flush(self.tls[2])
+        self.tls.write(data)
+        await self._flush(self.tls)
 
     async def recv(self) -> bytes:
         if self.tls is None:
             return await self.loop.sock_recv(self.sock, _BYTES)
-        import ssl
-
-        tls, incoming, _ = self.tls
-        while True:
-            try:
-                return tls.read(_BYTES)
-            except ssl.SSLWantReadError:
-                data = await self.loop.sock_recv(self.sock, _BYTES)
-                if not data:
-                    return b""
-                incoming.write(data)
-            except ssl.SSLZeroReturnError:
+        while (plain := self.tls.read()) is None:
+            data = await self.loop.sock_recv(self.sock, _BYTES)
+            if not data:
                 return b""
+            self.tls.feed(data)
+        return plain
 
 
 class Transport:
@@ -82,18 +81,24 @@ class Transport:
         self._connection = connection
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """``peername``, ``sockname``, ``ssl_object``, ``sslcontext``, ``peercert`` or ``cipher``."""
+        """``peername``, ``sockname``, ``ssl_object``, ``sslcontext``, ``peercert`` or ``cipher``.
+        Without an ``ssl.SSLContext``, ``ssl_object`` is a view with the methods ``version``,
+        ``cipher`` and ``getpeercert(binary_form=True)``, and there is no ``peercert``."""
         connection = self._connection
         tls = connection._tls_object
+        about = connection._tls
+        if about is not None:
+            tls = _common.TlsObject(about, connection._tls_hostname)
         known: dict[str, Any] = {
             "peername": lambda: connection._remote,
             "sockname": lambda: connection._local,
         }
         if tls is not None:
             known["ssl_object"] = lambda: tls
+            known["cipher"] = tls.cipher
+        if tls is not None and about is None:
             known["sslcontext"] = lambda: tls.context
             known["peercert"] = tls.getpeercert
-            known["cipher"] = tls.cipher
         return known[name]() if name in known else default
 
     def is_closing(self) -> bool:
@@ -107,76 +112,126 @@ class Transport:
     abort = close
 
 
+class _Sending(Coroutine):
+    """A message that is accepted, but not sent yet. A program need not await it."""
+
+    def __init__(self, future: asyncio.Future) -> None:
+        self._future = future
+        self._steps: Any = None
+
+    def send(self, value: Any) -> Any:
+        if self._steps is None:
+            self._steps = self._future.__await__()
+        return self._steps.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        if self._steps is None:
+            self._steps = self._future.__await__()
+        return self._steps.throw(*error)
+
+    def close(self) -> None:
+        if self._steps is not None:
+            self._steps.close()
+
+    def __await__(self):
+        return self._future.__await__()
+
+
 class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     """A connection to a server, made by :func:`connect`.
 
     ``async for message in connection`` ends when the connection is closed without an error, and
-    raises ``ConnectionClosedError`` otherwise. Use it from its event loop's thread only.
+    raises ``ConnectionClosedError`` otherwise. A canceled step ends that iteration and loses no
+    message: iterate over the connection again. Use it from its event loop's thread only.
     """
 
     _tls_object: Any = None
+    _tls_hostname: str = ""
+    # Done once the connection is lost, if somebody waits for that.
+    _waiter: asyncio.Future | None = None
 
     def _set_up(self, loop, sock, opening: Opening, options: dict) -> None:
         self.loop = loop
-        self._opening = opening
-        self.response = opening.response
+        self._asked, self._head = bytes(opening.handshake.request), opening.head
         self.logger = options.get("logger") or _common.LOGGER
         self.subprotocol = opening.handshake.subprotocol
         self.latency = 0.0
         self._local = sock.getsockname()
-        self._remote = sock.getpeername()
-        self._options = options
-        self._waiter: asyncio.Future = loop.create_future()
-        self._error: str | None = None
+        try:
+            self._remote = sock.getpeername()
+        except OSError:
+            self._remote = None  # The connection is lost already.
+        self._ping_interval = options["ping_interval"]
+        self._ping_timeout = options["ping_timeout"]
+        self._close_timeout = options["close_timeout"]
+        self._error: Exception | None = None
         self._timed_out: TimeoutError | None = None
         self._draining: list[asyncio.Future] = []
         self._pings: dict[bytes, tuple[asyncio.Future, float]] = {}
+        # Done once the fragments of a message are sent, and the task that sends them.
         self._fragments: asyncio.Future | None = None
+        self._fragmenter: asyncio.Task | None = None
+        # Messages that wait for the end of the fragments, in their order.
+        self._held: list[tuple[Any, bool | None, asyncio.Future]] = []
+        self._receive_timeout: float | None = options["receive_timeout"]
+        if self._receive_timeout is not None:
+            # Without a timeout, a receive takes no detour.
+            self.recv = self._recv_in_time
         self._timer: asyncio.TimerHandle | None = None
         self._keepalive_timer: asyncio.TimerHandle | None = None
         self._schedule_keepalive()
+
+    def _later(self, delay: float, method: Callable[[Any], None]) -> asyncio.TimerHandle:
+        # A loop that has ended keeps its timers, and they would keep the descriptor open.
+        return self.loop.call_later(delay, _call, weakref.ref(self), method)
 
     # What the compiled part calls.
 
     def _closed_error(self) -> Exception:
         return self._tell(self._timed_out or self._error)
 
-    def _end_of_iteration(self) -> Exception:
-        error = self._closed_error()
-        if isinstance(error, exceptions.ConnectionClosedOK):
-            return StopAsyncIteration()
-        return error
-
-    def _concurrency_error(self) -> Exception:
+    def _concurrency_error(self, name: str) -> Exception:
         return exceptions.ConcurrencyError(
-            "cannot call recv while another coroutine is already running recv"
+            f"cannot call {name} while another coroutine is already running recv or recv_streaming"
         )
 
     def _closing(self) -> None:
         """The closing handshake is complete: the server is to end the stream."""
-        timeout = self._options["close_timeout"]
+        timeout = self._close_timeout
         if timeout is not None and self._timer is None:
-            self._timer = self.loop.call_later(timeout, self._not_closed)
+            self._timer = self._later(timeout, ClientConnection._not_closed)
 
     def _not_closed(self) -> None:
-        timeout = self._options["close_timeout"]
+        timeout = self._close_timeout
         self._timed_out = TimeoutError(f"the server did not close within {timeout} s")
         self._abort()
 
-    def _lost(self, error: str | None) -> None:
-        self._error = error
+    def _lost(self, error: Exception | None) -> None:
+        self._error = error or self._error
         for timer in (self._timer, self._keepalive_timer):
             if timer is not None:
                 timer.cancel()
         self._timer = self._keepalive_timer = None
-        if not self._waiter.done():
+        if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-        self._drained()
+        self._fail(self._draining)
+        self._draining = []
+        held, self._held = self._held, []
+        self._fail(future for _, _, future in held)
         pings, self._pings = self._pings, {}
-        for future, _ in pings.values():
+        self._fail(future for future, _ in pings.values())
+
+    def _fail(self, futures: Iterable[asyncio.Future]) -> None:
+        for future in futures:
             if not future.done():
                 future.set_exception(self._closed_error())
-                future.exception()  # A caller need not wait for the pong.
+                future.exception()  # A caller need not await it.
+
+    def _write_failed(self, error: Exception) -> None:
+        """The kernel takes nothing more. What the server has sent before is still received."""
+        self._error = error
+        self._fail(self._draining)
+        self._draining = []
 
     def _pong(self, payload: bytes) -> None:
         if payload not in self._pings:
@@ -203,31 +258,53 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
             if not future.done():
                 future.set_result(None)
 
-    async def _wait_drained(self) -> None:
-        if self._is_lost:
-            raise self._closed_error()
-        if self._ending[4] <= self._options["write_limit"] // 4:
-            return
+    def _wait_drained(self) -> _Sending:
         future = self.loop.create_future()
         self._draining.append(future)
-        await future
+        return _Sending(future)
 
-    async def _send_slowly(self, message: Any, text: bool | None) -> None:
+    def _send_slowly(self, message: Any, text: bool | None) -> Any:
+        if self._fragmenter is not None and self._fragmenter is _current_task():
+            raise exceptions.ConcurrencyError(
+                "cannot call send while the same task sends the fragments of a message"
+            )
+        if isinstance(message, (str, bytes, bytearray, memoryview)):
+            future = self.loop.create_future()
+            self._held.append((message, text, future))
+            return _Sending(future)
+        if isinstance(message, Mapping):
+            raise TypeError("data is a dict-like object")
+        if isinstance(message, (Iterable, AsyncIterable)):
+            return self._send_parts(message, text)
+        raise TypeError("data must be str, bytes, iterable, or async iterable")
+
+    def _send_held(self) -> None:
+        """Sends what was held back, before anything that is sent later."""
+        held, self._held = self._held, []
+        for message, text, future in held:
+            if future.done():
+                continue  # It was canceled.
+            try:
+                sending = self.send(message, text)
+            except Exception as error:
+                future.set_exception(error)
+                future.exception()  # A caller need not await it.
+                continue
+            if isinstance(sending, _Sending):
+                sending._future.add_done_callback(functools.partial(_settle, future))
+            else:
+                future.set_result(None)
+
+    async def _send_parts(self, message: Any, text: bool | None) -> None:
         while self._fragments is not None:
             await asyncio.shield(self._fragments)
-        if isinstance(message, (str, bytes, bytearray, memoryview)):
-            await self.send(message, text)
-        elif isinstance(message, Mapping):
-            raise TypeError("data is a dict-like object")
-        elif isinstance(message, (Iterable, AsyncIterable)):
-            self._fragments = self.loop.create_future()
-            try:
-                await self._send_fragments(message, text)
-            finally:
-                self._fragments.set_result(None)
-                self._fragments = None
-        else:
-            raise TypeError("data must be str, bytes, iterable, or async iterable")
+        self._fragments, self._fragmenter = self.loop.create_future(), asyncio.current_task()
+        try:
+            await self._send_fragments(message, text)
+        finally:
+            self._fragments.set_result(None)
+            self._fragments = self._fragmenter = None
+            self._send_held()
 
     async def _send_fragments(self, message: Any, text: bool | None) -> None:
         kind: type | None = None
@@ -262,9 +339,47 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
 
     # What programs call.
 
-    async def recv_streaming(self, decode: bool | None = None):
-        """Receive one message in pieces. They are joined as they arrive: there is one piece."""
-        yield await self.recv(decode)
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        # What a generator yields takes no exception on its way, unlike what a compiled coroutine
+        # returns.
+        take = self._take
+        try:
+            while True:
+                message = take()
+                yield await self.recv() if message is None else message
+        except exceptions.ConnectionClosedOK:
+            return
+
+    def _recv_in_time(self, decode: bool | None = None) -> Any:
+        return self._in_time(_playfield.AsyncConnection.recv(self, decode))
+
+    async def _in_time(self, receive: _playfield.Receive) -> Any:
+        if self._receive_timeout is None:
+            return await receive
+        timer = self.loop.call_later(self._receive_timeout, receive.expire)
+        try:
+            return await receive
+        except TimeoutError:
+            raise TimeoutError(f"no message came within {self._receive_timeout} s") from None
+        finally:
+            timer.cancel()
+
+    async def recv_streaming(self, decode: bool | None = None) -> AsyncIterator[Any]:
+        """Receive one message fragment by fragment, as they arrive: ``str`` for text, ``bytes`` for
+        binary; ``decode`` set to ``True`` or ``False`` converts to ``str`` or ``bytes``. A
+        character that the server split between fragments is in the later one.
+
+        The iterator must be consumed: once it has given a fragment, ``recv`` and another
+        ``recv_streaming`` raise ``ConcurrencyError`` until it has given the last one. Raises what
+        ``recv`` raises.
+        """
+        fragment, last = await self._in_time(self._recv_fragment(True))
+        decoder = _common.fragment_decoder(decode)
+        while True:
+            yield decoder(fragment, last)
+            if last:
+                return
+            fragment, last = await self._in_time(self._recv_fragment(False))
 
     async def ping(self, data: Any = None):
         """Send a ping. Returns a future of the round trip, in seconds.
@@ -276,14 +391,15 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
         payload = _common.ping_payload(data, self._pings)
         if payload in self._pings:
             raise exceptions.ConcurrencyError("already waiting for a pong with the same data")
-        self._send_control(True, payload)
+        sending = self._send_control(True, payload)
         future = self.loop.create_future()
         self._pings[payload] = (future, time.perf_counter())
+        await sending
         return future
 
     async def pong(self, data: Any = b"") -> None:
         """Send a pong that answers no ping, as a sign of life."""
-        self._send_control(False, _common.ping_payload(data, ()))
+        await self._send_control(False, _common.ping_payload(data, ()))
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Close the connection: send a Close frame, and wait for the server's and for the end of
@@ -302,6 +418,10 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
 
     async def wait_closed(self) -> None:
         """Wait until the connection is closed."""
+        if self._is_lost:
+            return
+        if self._waiter is None:
+            self._waiter = self.loop.create_future()
         await asyncio.shield(self._waiter)
 
     def abort(self) -> None:
@@ -322,22 +442,28 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     # Keepalive.
 
     def _schedule_keepalive(self) -> None:
-        interval = self._options["ping_interval"]
+        interval = self._ping_interval
         if interval is not None:
-            self._keepalive_timer = self.loop.call_later(interval, self._keepalive)
+            self._keepalive_timer = self._later(interval, ClientConnection._keepalive)
 
     def _keepalive(self) -> None:
         if self.state is not State.OPEN:
             return
         payload = _common.ping_payload(None, self._pings)
-        self._send_control(True, payload)
+        timeout = self._ping_timeout
+        try:
+            self._send_control(True, payload)
+        except exceptions.ConnectionClosed:
+            # The kernel takes nothing more. What the server has sent before can still be received.
+            wait = self._ping_interval if timeout is None else timeout
+            self._keepalive_timer = self._later(wait, ClientConnection._unanswered)
+            return
         future = self.loop.create_future()
         self._pings[payload] = (future, time.perf_counter())
-        timeout = self._options["ping_timeout"]
         if timeout is None:
             self._schedule_keepalive()
         else:
-            self._keepalive_timer = self.loop.call_later(timeout, self._unanswered)
+            self._keepalive_timer = self._later(timeout, ClientConnection._unanswered)
             future.add_done_callback(self._answered)
 
     def _answered(self, future: asyncio.Future) -> None:
@@ -350,6 +476,31 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
         if not self._is_lost:
             self._send_close(1011, "keepalive ping timeout")
             self._abort()
+
+
+def _call(reference: weakref.ref, method: Callable[[Any], None]) -> None:
+    connection = reference()
+    if connection is not None:
+        method(connection)
+
+
+def _settle(future: asyncio.Future, sent: asyncio.Future) -> None:
+    """Has a future end as the one that it stands for."""
+    if future.done() or sent.cancelled():
+        return
+    error = sent.exception()
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
+        future.exception()  # A caller need not await it.
+
+
+def _current_task() -> asyncio.Task | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 def process_exception(error: Exception) -> Exception | None:
@@ -389,19 +540,22 @@ class connect:
       ``user_agent_header``: headers of the request. A line end in one raises ``ValueError``.
     - ``subprotocols``: those to offer, the preferred first.
     - ``compression``: ``"deflate"`` (default) offers permessage-deflate, ``None`` does not.
-    - ``ssl``: an ``ssl.SSLContext``; a default one for ``wss``. ``server_hostname``: the name to
-      check, else that of the URI.
+    - ``ssl``: an ``ssl.SSLContext``. Without one, TLS is rustls's, which trusts the certificates that
+      ``ssl.create_default_context()`` does. ``server_hostname``: the name to check, else that of
+      the URI.
     - ``proxy``: ``True`` (default) follows the environment, ``None`` uses none, or the URI of an
       HTTP or HTTPS proxy, or of a SOCKS proxy where ``python-socks`` is installed. ``proxy_ssl``
       and ``proxy_server_hostname`` are for TLS to an HTTPS proxy.
     - ``sock``, ``unix`` (a path), ``host``, ``port``, ``local_addr``: where to connect instead.
     - ``open_timeout`` (10 s; alias ``connect_timeout``), ``ping_interval`` and ``ping_timeout``
-      (20 s each), ``close_timeout`` (10 s): ``None`` for none.
+      (20 s each), ``close_timeout`` (10 s): ``None`` for none. ``receive_timeout`` (``None``): after
+      so many seconds, a receive without a timeout raises ``TimeoutError``.
     - ``max_size`` (1 MiB): the longest message. ``max_queue`` (16): once more messages wait,
       nothing is read, after what one read has brought. ``write_limit`` (32 KiB): above it, ``await
       send()`` waits.
     - ``on_message``: a function, not a coroutine function, that is called with each message;
       ``recv`` raises ``RuntimeError`` then.
+    - ``tcp_nodelay`` (``True``): whether small messages leave at once.
     - ``process_exception``, ``reconnect_delays``: how ``async for`` goes on.
     - ``create_connection``: a subclass of :class:`ClientConnection`.
 
@@ -416,6 +570,7 @@ class connect:
         origin: str | None = None,
         subprotocols: Any = None,
         compression: str | None = "deflate",
+        extensions: Any = None,
         additional_headers: Any = None,
         headers: Any = None,
         user_agent_header: str | None = _common.USER_AGENT,
@@ -424,6 +579,7 @@ class connect:
         reconnect_delays: Any = backoff,
         open_timeout: float | None = 10,
         connect_timeout: float | None = None,
+        receive_timeout: float | None = None,
         ping_interval: float | None = 20,
         ping_timeout: float | None = 20,
         close_timeout: float | None = 10,
@@ -439,21 +595,23 @@ class connect:
         host: str | None = None,
         port: int | None = None,
         local_addr: Any = None,
+        tcp_nodelay: bool = True,
         on_message: Any = None,
         create_connection: type[ClientConnection] | None = None,
         logger: Any = None,
     ) -> None:
         self.uri = uri
         self.target = Target.of(uri)
-        _common.tls_context(self.target.secure, ssl)
-        if inspect.iscoroutinefunction(on_message):
-            raise TypeError("on_message is called, not awaited: give it a plain function")
+        _common.check_tls(self.target.secure, ssl)
+        if on_message is not None:
+            plain_function(on_message, "on_message")
         self.process_exception = process_exception
         self.reconnect_delays = reconnect_delays
         self.options = {
             "origin": origin,
             "subprotocols": subprotocols,
             "compression": compression,
+            "extensions": extensions,
             "additional_headers": additional_headers if headers is None else headers,
             "user_agent_header": user_agent_header,
             "proxy": proxy,
@@ -463,7 +621,7 @@ class connect:
             "close_timeout": close_timeout,
             "max_size": _common.first(max_size),
             "max_queue": _common.first(max_queue),
-            "write_limit": _common.first(write_limit),
+            "write_limit": _WRITE_LIMIT if write_limit is None else _common.first(write_limit),
             "ssl": ssl,
             "server_hostname": server_hostname,
             "proxy_ssl": proxy_ssl,
@@ -473,6 +631,8 @@ class connect:
             "host": host,
             "port": port,
             "local_addr": local_addr,
+            "receive_timeout": receive_timeout,
+            "tcp_nodelay": tcp_nodelay,
             "on_message": on_message,
             "logger": logger,
         }
@@ -509,13 +669,13 @@ class connect:
         sock, proxy = await self._socket(loop, target)
         with sock:
             sock.setblocking(False)
-            _common.tune(sock)
+            _common.tune(sock, options["tcp_nodelay"])
             pipe = _Pipe(loop, sock)
             if proxy is not None:
                 await self._pass(pipe, proxy, target)
-            context = _common.tls_context(target.secure, options["ssl"] if target.secure else None)
-            if context is not None:
-                await pipe.wrap(context, options["server_hostname"] or target.host)
+            hostname = options["server_hostname"] or target.host
+            if target.secure:
+                await pipe.wrap(_common.tls_to(options["ssl"], hostname, pipe.tls))
             await pipe.send(opening.handshake.request)
             rest = None
             while rest is None:
@@ -532,7 +692,10 @@ class connect:
                 on_message=options["on_message"],
             )
             connection._set_up(loop, sock, opening, options)
-            connection._tls_object = pipe.tls and pipe.tls[0]
+            if isinstance(pipe.tls, _common.SslStream):
+                connection._tls_object = pipe.tls.object
+            elif pipe.tls is not None:
+                connection._tls_hostname = hostname
         connection._start(rest)
         return connection
 
@@ -558,7 +721,8 @@ class connect:
         """Asks a proxy to connect to the server."""
         context = proxy.tls_context(self.options["proxy_ssl"])
         if context is not None:
-            await pipe.wrap(context, self.options["proxy_server_hostname"] or proxy.host)
+            name = self.options["proxy_server_hostname"] or proxy.host
+            await pipe.wrap(_common.SslStream(context, name, None))
         await pipe.send(proxy.request(target))
         received = b""
         while not proxy.check(received):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import enum
+import codecs
 import http.client
 import io
 import itertools
@@ -14,21 +14,28 @@ import socket
 import urllib.parse
 import urllib.request
 import uuid
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from .. import _playfield
+from .datastructures import Headers
 from .exceptions import (
+    InvalidHeader,
+    InvalidHeaderValue,
     InvalidMessage,
     InvalidProxy,
     InvalidProxyStatus,
     InvalidStatus,
+    InvalidUpgrade,
     InvalidURI,
+    NegotiationError,
     ProtocolError,
     SecurityError,
     closed,
 )
+from .protocol import State
 
 USER_AGENT = f"Python/{platform.python_version()} playfield/{_playfield.__version__}"
 
@@ -41,33 +48,8 @@ REDIRECTS_MAX = 10
 HEAD_BYTES_MAX = 64 << 10
 BODY_BYTES_MAX = 64 << 10
 
-
-try:
-    # Programs compare states by `is`.
-    from websockets.protocol import State
-except ImportError:
-
-    class State(enum.IntEnum):  # type: ignore[no-redef]
-        """Where a connection is in its life."""
-
-        CONNECTING, OPEN, CLOSING, CLOSED = range(4)
-
-
-class Headers(http.client.HTTPMessage):
-    """Headers: a mapping whose keys ignore case. ``get_all(name)`` is a list of all values of a
-    header, ``raw_items()`` all pairs."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self:
-            raise KeyError(name)
-        return super().__getitem__(name)
-
-    def get_all(self, name: str, failobj: Any = None) -> Any:
-        return super().get_all(name, [] if failobj is None else failobj)
-
-    def raw_items(self):  # type: ignore[override]
-        """All headers, in their order."""
-        return iter(self.items())
+# How many bytes of plaintext are taken at a time.
+_BYTES = 64 << 10
 
 
 @dataclass
@@ -113,8 +95,15 @@ class Target:
             raise InvalidURI(uri, "a WebSocket's URI has no fragment")
         secure = parts.scheme == "wss"
         host = parts.hostname
-        if not host.isascii():
-            host = host.encode("idna").decode()
+        if port == 0:
+            raise InvalidURI(uri, "nothing listens on port 0")
+        if any(character <= " " or character in '"<>\\^`{|}' for character in host):
+            raise InvalidURI(uri, f"the host {host!r} is not a name or an address")
+        if ":" not in host:
+            try:
+                host = host.encode("idna").decode()
+            except UnicodeError as error:
+                raise InvalidURI(uri, f"the host {host!r} is not a name: {error}") from None
         path = parts.path or "/"
         if parts.query:
             path += "?" + parts.query
@@ -165,9 +154,6 @@ def handshake(target: Target, options: dict, origin_changed: bool) -> _playfield
         headers.append(("Authorization", target.authorization))
     if options["user_agent_header"] is not None and "user-agent" not in named:
         headers.append(("User-Agent", options["user_agent_header"]))
-    compression = options["compression"]
-    if compression not in (None, "deflate"):
-        raise ValueError(f"unsupported compression: {compression}")
     if isinstance(options["subprotocols"], str):
         raise TypeError("subprotocols must be a list, not a str")
     subprotocols = list(options["subprotocols"] or ())
@@ -176,8 +162,38 @@ def handshake(target: Target, options: dict, origin_changed: bool) -> _playfield
         target.path,
         headers,
         subprotocols,
-        compression == "deflate",
+        offered(options["compression"], options.get("extensions")),
     )
+
+
+def offered(compression: str | None, extensions: Any) -> tuple | None:
+    """The compression to offer: whether the server and the client keep their contexts, and their
+    windows. Extensions are those of this package or of ``websockets``."""
+    if compression not in (None, "deflate"):
+        raise ValueError(f"unsupported compression: {compression}")
+    # By default both keep it, as in `websockets`.
+    offer = None if compression is None else ((True, 15), (True, 15))
+    for extension in extensions or ():
+        if getattr(extension, "name", None) != "permessage-deflate":
+            raise ValueError(f"unsupported extension: {extension!r}; there is permessage-deflate")
+        bits = extension.client_max_window_bits
+        offer = (
+            (not extension.server_no_context_takeover, extension.server_max_window_bits or 15),
+            (not extension.client_no_context_takeover, 15 if bits in (None, True) else bits),
+        )
+    return offer
+
+
+def wrong_response(text: str, kind: str = "message", value: str | None = None) -> Exception:
+    """The exception for a response that is not valid."""
+    if kind == "message":
+        return InvalidMessage(text)
+    if kind == "negotiation":
+        return NegotiationError(text)
+    name = kind.partition(":")[0]
+    if name in ("Upgrade", "Connection"):
+        return InvalidUpgrade(name, value)
+    return InvalidHeader(name) if value is None else InvalidHeaderValue(name, value)
 
 
 def parse_head(received: bytes) -> tuple[Response, int] | None:
@@ -199,10 +215,13 @@ def parse_head(received: bytes) -> tuple[Response, int] | None:
 def read_headers(text: bytes) -> Headers:
     """The lines of headers, up to the empty one."""
     try:
-        headers = http.client.parse_headers(io.BytesIO(text), _class=Headers)
+        parsed = http.client.parse_headers(io.BytesIO(text))
     except http.client.HTTPException as error:
         raise InvalidMessage(f"the response's headers are invalid: {error}") from error
-    return headers  # type: ignore[return-value]
+    headers = Headers()
+    for name, value in parsed.items():
+        headers.set_insecure(name, value)
+    return headers
 
 
 class Opening:
@@ -211,12 +230,8 @@ class Opening:
     def __init__(self, target: Target, options: dict, origin_changed: bool) -> None:
         self.handshake = handshake(target, options, origin_changed)
         self.response: Response | None = None
-
-    @property
-    def request(self) -> Request:
-        """What was asked."""
-        line, _, rest = bytes(self.handshake.request).partition(b"\r\n")
-        return Request(line.split(b" ")[1].decode(), read_headers(rest))
+        # The head of the response, once the handshake has succeeded.
+        self.head = b""
 
     def feed(self, data: bytes) -> bytes | None:
         """Take received bytes, none at the end of the stream. Returns what follows the handshake
@@ -225,7 +240,7 @@ class Opening:
             try:
                 verdict = self.handshake.feed(data) if data else None
             except ValueError as error:
-                raise InvalidMessage(str(error)) from None
+                raise wrong_response(*error.args) from None
             if verdict is None:
                 if not data:
                     raise InvalidMessage(
@@ -239,11 +254,12 @@ class Opening:
                 raise InvalidMessage("the response is incomplete")
             self.response, end = parsed
             if status == 101:
+                self.head = received[:head_bytes]
                 return received[head_bytes:]
             self.response.body = received[end:]
         else:
             self.response.body += data
-        length = self.response.headers.get("Content-Length", "")
+        length = (self.response.headers.get_all("Content-Length") or [""])[0]
         wanted = min(int(length), BODY_BYTES_MAX) if length.isdigit() else 0
         if data and len(self.response.body) < wanted:
             return None
@@ -253,7 +269,7 @@ class Opening:
 def redirected(uri: str, error: InvalidStatus, options: dict) -> str | None:
     """Where a refusal leads to."""
     response = error.response
-    location = response.headers.get("Location")
+    location = (response.headers.get_all("Location") or [None])[0]
     if response.status_code not in (300, 301, 302, 303, 307, 308) or not location:
         return None
     new = urllib.parse.urljoin(uri, location)
@@ -316,7 +332,11 @@ class Proxy:
     def tls_context(self, context: Any) -> Any:
         """The context for TLS to the proxy; ``None`` without it."""
         if self.scheme == "https":
-            return tls_context(True, context)
+            if context is None or context is True:
+                import ssl
+
+                return ssl.create_default_context()
+            return context
         if context is not None:
             scheme = self.scheme
             raise ValueError(f"proxy_ssl argument is incompatible with an {scheme}:// proxy")
@@ -342,17 +362,24 @@ class Proxy:
         return True
 
 
-def tls_context(secure: bool, context: Any) -> Any:
-    """The TLS context for a target: the one given, or the default."""
-    if not secure:
-        if context is not None:
-            raise ValueError("ssl argument is incompatible with a ws:// URI")
-        return None
-    if context is None or context is True:
-        import ssl
+def check_tls(secure: bool, context: Any) -> None:
+    """Refuses a TLS context for a target without TLS."""
+    if context is not None and not secure:
+        raise ValueError("ssl argument is incompatible with a ws:// URI")
 
-        return ssl.create_default_context()
-    return context
+
+def tls_to(context: Any, hostname: str, outer: SslStream | None) -> Tls:
+    """TLS to a host: by rustls, unless the program has given a context, or there is other TLS around
+    it."""
+    import ssl
+
+    if context is None or context is True:
+        if outer is None:
+            # As `ssl.create_default_context()` finds them.
+            paths = ssl.get_default_verify_paths()
+            return _playfield.TlsClient(hostname, paths.cafile, paths.capath)
+        context = ssl.create_default_context()
+    return SslStream(context, hostname, outer)
 
 
 class InnerIncoming:
@@ -390,15 +417,85 @@ class InnerOutgoing:
         return self.outgoing.read()
 
 
-def tls_buffers(context: Any, hostname: str | None, outer: tuple | None) -> tuple:
-    """TLS between two buffers, inside other TLS if there is some."""
-    import ssl
+class SslStream:
+    """TLS by an ``ssl.SSLContext``, without I/O: inside other TLS if there is some. The methods are
+    those of ``TlsClient``."""
 
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    tls = context.wrap_bio(incoming, outgoing, server_hostname=hostname)
-    if outer is not None:
-        return tls, InnerIncoming(outer, incoming), InnerOutgoing(outer, outgoing)
-    return tls, incoming, outgoing
+    def __init__(self, context: Any, hostname: str | None, outer: SslStream | None) -> None:
+        import ssl
+
+        self.ssl = ssl
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.object = context.wrap_bio(incoming, outgoing, server_hostname=hostname)
+        #: The object and its buffers, for the connection.
+        self.parts: tuple[Any, Any, Any] = (self.object, incoming, outgoing)
+        if outer is not None:
+            self.parts = (
+                self.object,
+                InnerIncoming(outer.parts, incoming),
+                InnerOutgoing(outer.parts, outgoing),
+            )
+
+    def handshake(self) -> bool:
+        try:
+            self.object.do_handshake()
+        except self.ssl.SSLWantReadError:
+            return False
+        return True
+
+    def feed(self, data: bytes) -> None:
+        self.parts[1].write(data)
+
+    def outgoing(self) -> bytes:
+        return self.parts[2].read()
+
+    def read(self) -> bytes | None:
+        try:
+            return self.object.read(_BYTES)
+        except self.ssl.SSLWantReadError:
+            return None
+        except self.ssl.SSLZeroReturnError:
+            return b""
+
+    def write(self, data: bytes) -> None:
+        self.object.write(data)
+
+
+#: TLS during the opening handshake.
+Tls = Union[SslStream, _playfield.TlsClient]
+
+
+class TlsObject:
+    """What programs ask an ``ssl.SSLObject`` for, of a connection whose TLS is rustls."""
+
+    #: There is no ``ssl.SSLContext``.
+    context = None
+
+    def __init__(self, about: tuple, hostname: str) -> None:
+        self._version, self._cipher, self._bits, self.session_reused, self._certificate = about
+        #: The name that the server's certificate was checked for.
+        self.server_hostname = hostname
+
+    def version(self) -> str | None:
+        """``"TLSv1.2"`` or ``"TLSv1.3"``."""
+        return self._version
+
+    def cipher(self) -> tuple[str, str, int] | None:
+        """The cipher's name, the version of TLS, and the bits of the key."""
+        return self._cipher and (self._cipher, self._version, self._bits)
+
+    def selected_alpn_protocol(self) -> None:
+        """``None``: no protocol is offered, as in ``websockets``."""
+
+    def getpeercert(self, binary_form: bool = False) -> bytes | None:
+        """The server's certificate, in DER. Raises ``ValueError`` without ``binary_form``: only
+        ``ssl`` takes certificates apart, so give ``ssl=ssl.create_default_context()``."""
+        if not binary_form:
+            raise ValueError(
+                "getpeercert() needs ssl=ssl.create_default_context(); without it there is "
+                "getpeercert(binary_form=True)"
+            )
+        return self._certificate
 
 
 def in_turn(found: list) -> list:
@@ -416,7 +513,10 @@ NEXT_ATTEMPT = 0.25
 
 def first(limit: Any) -> Any:
     """The high-water mark of ``high`` or ``(high, low)``."""
-    return limit[0] if isinstance(limit, tuple) else limit
+    high = limit[0] if isinstance(limit, tuple) else limit
+    if high is not None and high < 0:
+        raise ValueError(f"a limit is at least 0, not {high}")
+    return high
 
 
 def check_unix(path: Any, sock: Any) -> None:
@@ -427,9 +527,9 @@ def check_unix(path: Any, sock: Any) -> None:
         raise ValueError("path and sock can not be specified at the same time")
 
 
-def tune(sock: socket.socket) -> None:
-    """Has small messages sent at once."""
-    if sock.family in (socket.AF_INET, socket.AF_INET6):
+def tune(sock: socket.socket, nodelay: bool) -> None:
+    """Has small messages sent at once, if there is to be no delay."""
+    if nodelay and sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
@@ -456,11 +556,21 @@ def ping_payload(data: Any, taken: Mapping) -> bytes:
     return payload
 
 
+def fragment_decoder(decode: bool | None) -> Callable[[Any, bool], Any]:
+    """Converts the fragments of one message; it takes each, and whether it is the last one."""
+    decoder = codecs.getincrementaldecoder("utf-8")() if decode else None
+
+    def convert(fragment: Any, last: bool) -> Any:
+        if isinstance(fragment, str):
+            return fragment.encode() if decode is False else fragment
+        return fragment if decoder is None else decoder.decode(fragment, last)
+
+    return convert
+
+
 class Connected:
     """What both kinds of connection tell of themselves."""
 
-    #: The server's response to the opening handshake.
-    response: Response
     #: The subprotocol that the server selected.
     subprotocol: str | None
     #: The round trip of the last ping, in seconds; 0 until the first one.
@@ -471,17 +581,33 @@ class Connected:
     _is_lost: bool
     #: An exception has told the program of the end, though the server has not ended the stream yet.
     _told: bool = False
-    _opening: Opening
+    # The heads of the opening handshake. An idle connection is to take little memory, and what is
+    # made of them takes ten times as much.
+    _asked: bytes
+    _head: bytes
     _id: uuid.UUID | None = None
     #: The Close frames: ``(received, sent, received_first, error, unsent_bytes)``.
     _ending: tuple
     _local: Any
     _remote: Any
 
+    def __del__(self, warn: Any = warnings.warn) -> None:
+        # The descriptor is closed with the compiled part.
+        if self.state is State.OPEN:
+            warn(f"unclosed connection {self!r}", ResourceWarning, source=self)
+
     @property
     def request(self) -> Request:
         """The request of the opening handshake: ``path`` and ``headers``."""
-        return self._opening.request
+        line, _, rest = self._asked.partition(b"\r\n")
+        return Request(line.split(b" ")[1].decode(), read_headers(rest))
+
+    @property
+    def response(self) -> Response:
+        """The server's response to the opening handshake."""
+        parsed = parse_head(self._head)
+        assert parsed is not None, "it was complete when the connection was made"
+        return parsed[0]
 
     @property
     def id(self) -> uuid.UUID:
@@ -502,6 +628,16 @@ class Connected:
         if self._is_lost or self._told:
             return State.CLOSED
         return State.OPEN if self._ending[1] is None else State.CLOSING
+
+    @property
+    def open(self) -> bool:
+        """Whether messages may be sent: the state is ``OPEN``."""
+        return self.state is State.OPEN
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is closing or closed: it is not ``open``."""
+        return self.state is not State.OPEN
 
     @property
     def close_code(self) -> int | None:

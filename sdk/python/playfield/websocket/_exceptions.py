@@ -35,6 +35,16 @@ class ConnectionClosed(WebSocketException):
         sent = f"sent {self.sent}" if self.sent else "no close frame sent"
         return f"{received}; {sent}"
 
+    @property
+    def code(self) -> int:
+        """The code of the received Close frame; 1006 without one."""
+        return 1006 if self.rcvd is None else self.rcvd.code
+
+    @property
+    def reason(self) -> str:
+        """The reason in the received Close frame."""
+        return "" if self.rcvd is None else self.rcvd.reason
+
 
 class ConnectionClosedOK(ConnectionClosed):
     pass
@@ -96,4 +106,95 @@ class PayloadTooBig(WebSocketException):
 
 
 class ConcurrencyError(WebSocketException, RuntimeError):
+    pass
+
+
+class InvalidProxyMessage(ProxyError):
+    pass
+
+
+class RequestLineTooLong(SecurityError):
+    pass
+
+
+class StatusLineTooLong(SecurityError):
+    pass
+
+
+class HeaderLineTooLong(SecurityError):
+    pass
+
+
+class TooManyHeaders(SecurityError):
+    pass
+
+
+class InvalidMethod(InvalidHandshake):
+    pass
+
+
+class InvalidProtocol(InvalidHandshake):
+    pass
+
+
+class InvalidHeader(InvalidHandshake):
+    """A header of the handshake is missing or wrong."""
+
+    def __init__(self, name: str, value: str | None = None) -> None:
+        super().__init__(name, value)
+        self.name = name
+        self.value = value
+
+    def __str__(self) -> str:
+        if not self.value:
+            return f"{'missing' if self.value is None else 'empty'} {self.name} header"
+        return f"invalid {self.name} header: {self.value}"
+
+
+class InvalidHeaderFormat(InvalidHeader):
+    def __init__(self, name: str, error: str, header: str, pos: int) -> None:
+        super().__init__(name, f"{error} at {pos} in {header}")
+
+
+class InvalidHeaderValue(InvalidHeader):
+    pass
+
+
+class InvalidOrigin(InvalidHeader):
+    def __init__(self, origin: str | None) -> None:
+        super().__init__("Origin", origin)
+
+
+class InvalidUpgrade(InvalidHeader):
+    pass
+
+
+class NegotiationError(InvalidHandshake):
+    """The server selected what was not offered."""
+
+
+class _Parameter(NegotiationError):
+    def __init__(self, name: str, value: str | None = None) -> None:
+        super().__init__(name, value)
+        self.name = name
+        self.value = value
+
+
+class DuplicateParameter(_Parameter):
+    pass
+
+
+class InvalidParameterName(_Parameter):
+    pass
+
+
+class InvalidParameterValue(_Parameter):
+    pass
+
+
+class TooManyFragments(WebSocketException):
+    pass
+
+
+class InvalidState(WebSocketException, AssertionError):
     pass

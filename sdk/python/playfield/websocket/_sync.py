@@ -23,6 +23,12 @@ _BYTES = 64 << 10
 # How often connections that nobody reads are looked after, in seconds.
 _ATTENDED_EVERY = 1.0
 
+# How often a thread that does not receive looks whether it may read, in seconds.
+_LOOK_AGAIN = 0.02
+
+# How long a receive may poll, in microseconds. Ctrl-C waits for its end.
+SPIN_US_MAX = 100_000
+
 
 class _Deadline:
     """The end of a timeout, over several waits."""
@@ -47,25 +53,25 @@ class _Pipe:
     def __init__(self, sock: socket.socket, deadline: _Deadline) -> None:
         self.sock = sock
         self.deadline = deadline
-        self.tls: tuple | None = None
+        self.tls: _common.Tls | None = None
 
-    def wrap(self, context: Any, hostname: str | None) -> None:
+    def wrap(self, tls: _common.Tls) -> None:
         import ssl
 
-        tls, incoming, outgoing = _common.tls_buffers(context, hostname, self.tls)
-        while True:
-            try:
-                tls.do_handshake()
-            except ssl.SSLWantReadError:
-                self._send(outgoing.read())
+        try:
+            while not tls.handshake():
+                self._send(tls.outgoing())
                 data = self._recv()
                 if not data:
-                    raise ssl.SSLEOFError(8, "the peer ended the TLS handshake") from None
-                incoming.write(data)
-            else:
-                break
-        self._send(outgoing.read())
-        self.tls = (tls, incoming, outgoing)
+                    raise ssl.SSLEOFError(8, "the peer ended the TLS handshake")
+                tls.feed(data)
+        except ssl.SSLError:
+            # The alert that tells the peer.
+            with contextlib.suppress(OSError):
+                self._send(tls.outgoing())
+            raise
+        self._send(tls.outgoing())
+        self.tls = tls
 
     def _send(self, data: bytes) -> None:
         self.sock.settimeout(self.deadline.left())
@@ -77,45 +83,44 @@ class _Pipe:
 
     def send(self, data: bytes) -> None:
         if self.tls is not None:
-            self.tls[0].write(data)
-            data = self.tls[2].read()
+            self.tls.write(data)
+            data = self.tls.outgoing()
         self._send(data)
 
     def recv(self) -> bytes:
         if self.tls is None:
             return self._recv()
-        import ssl
-
-        tls, incoming, _ = self.tls
-        while True:
-            try:
-                return tls.read(_BYTES)
-            except ssl.SSLWantReadError:
-                data = self._recv()
-                if not data:
-                    return b""
-                incoming.write(data)
-            except ssl.SSLZeroReturnError:
+        while (plain := self.tls.read()) is None:
+            data = self._recv()
+            if not data:
                 return b""
+            self.tls.feed(data)
+        return plain
 
 
 class _Attendant:
     """A thread that answers pings, and sends them, for connections that nobody reads just now."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin, also in the child of a fork: the thread and the connections are the parent's."""
+        # A signal handler may connect or close inside what it has interrupted.
+        self.lock = threading.RLock()
         self.connections: weakref.WeakSet = weakref.WeakSet()
         self.thread: threading.Thread | None = None
 
     def add(self, connection: ClientConnection) -> None:
         with self.lock:
             self.connections.add(connection)
-            # A fork leaves the thread behind.
             if self.thread is None or not self.thread.is_alive():
                 self.thread = threading.Thread(
                     target=self.run, name="playfield-keepalive", daemon=True
                 )
-                self.thread.start()
+                # An interpreter that exits starts no thread.
+                with contextlib.suppress(RuntimeError):
+                    self.thread.start()
 
     def discard(self, connection: ClientConnection) -> None:
         with self.lock:
@@ -140,6 +145,7 @@ class _Attendant:
 
 
 _attendant = _Attendant()
+os.register_at_fork(after_in_child=_attendant.reset)
 
 
 class _Pong(threading.Event):
@@ -153,16 +159,19 @@ class _Pong(threading.Event):
         self.latency: float | None = None
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the pong, for at most ``timeout`` seconds. Returns whether it came. Messages
-        that arrive meanwhile wait for ``recv``."""
+        """Wait for the pong, for at most ``timeout`` seconds. Returns whether it came.
+
+        Messages that arrive meanwhile wait for ``recv``. Once ``max_queue`` wait, nothing is read,
+        not even the pong, until a program receives some.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while not self.is_set() and not self._connection._is_lost:
             left = 1.0 if end is None else min(1.0, end - time.monotonic())
             if left <= 0:
                 break
             if not self._connection._pump(left):
-                # Another thread receives, and takes the pong too.
-                super().wait(left)
+                # Another thread receives, and takes the pong too; or it is to receive first.
+                super().wait(min(left, _LOOK_AGAIN))
         if self._on_close and self._connection._is_lost:
             self.set()
         return self.is_set()
@@ -173,51 +182,64 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
 
     One thread may receive while others send. ``for message in connection`` ends when the
     connection is closed without an error, and raises ``ConnectionClosedError`` otherwise.
+
+    A signal handler may use the connection that it has interrupted: ``close`` and ``send`` work
+    inside ``recv``. What can't go on before the handler returns, ``recv`` inside ``recv`` and
+    ``send`` inside ``send``, raises ``ConcurrencyError``.
+
+    After ``fork``, only the process that connected may use the connection: in the child it is
+    closed. A daemon thread that uses it while the interpreter exits gets ``SystemExit``.
+
+    ``ClientConnection(uri, **options)`` is ``connect(uri, **options)``.
     """
+
+    def __new__(cls, socket: Any, handshake: Any = None, **options: Any) -> ClientConnection:
+        if handshake is None:
+            return connect(socket, create_connection=cls, **options)
+        return super().__new__(cls, socket, handshake, **options)
 
     _timed_out: TimeoutError | None = None
 
     def _set_up(self, sock: socket.socket, opening: Opening, options: dict) -> None:
-        self._opening = opening
-        self.response = opening.response
+        self._asked, self._head = bytes(opening.handshake.request), opening.head
         self.logger = options.get("logger") or _common.LOGGER
         self.subprotocol = opening.handshake.subprotocol
         self.latency = 0.0
         self._local = sock.getsockname()
-        self._remote = sock.getpeername()
+        # The server may have reset the connection: the first call tells.
+        self._remote = None
+        with contextlib.suppress(OSError):
+            self._remote = sock.getpeername()
         self._options = options
         self._pings: dict[bytes, tuple[_Pong, float]] = {}
-        self._pings_lock = threading.Lock()
-        self._fragments_lock = threading.RLock()
         self._alive_at = time.monotonic()
         self._keepalive: tuple[bytes, float] | None = None
 
     # What the compiled part calls.
 
     def _closed_error(self) -> Exception:
-        return self._tell(self._timed_out)
+        return self._tell(self._timed_out or self._failure)
 
     def _end_of_iteration(self) -> None:
         error = self._closed_error()
         if not isinstance(error, exceptions.ConnectionClosedOK):
             raise error
 
-    def _concurrency_error(self) -> Exception:
-        return exceptions.ConcurrencyError(
-            "cannot call recv while another thread is already running recv"
-        )
+    def _concurrency_error(self, text: str) -> Exception:
+        return exceptions.ConcurrencyError(text)
 
     def _pong(self, payload: bytes) -> None:
         now = time.perf_counter()
+        # A signal handler may ping inside this: a lock would have it wait for itself.
+        if payload not in self._pings:
+            return
         answered = []
-        with self._pings_lock:
-            if payload not in self._pings:
-                return
-            # A pong answers the pings before, too.
-            for sent in list(self._pings):
-                answered.append(self._pings.pop(sent))
-                if sent == payload:
-                    break
+        # A pong answers the pings before, too.
+        for sent in list(self._pings):
+            if (found := self._pings.pop(sent, None)) is not None:
+                answered.append(found)
+            if sent == payload:
+                break
         self._keepalive = None
         self._alive_at = time.monotonic()
         for pong, at in answered:
@@ -233,7 +255,8 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         now = time.monotonic()
         if self._keepalive is None:
             if now - self._alive_at >= interval:
-                pong = self.ping()
+                # Whoever looks after it must not wait for a server that does not read.
+                pong = self._ping(None, False, False)
                 self._keepalive = (pong, now)
         elif timeout is not None and now - self._keepalive[1] >= timeout:
             self._close(1011, "keepalive ping timeout", 0)
@@ -254,13 +277,13 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
     def _send_slowly(self, message: Any, text: bool | None) -> None:
         if isinstance(message, Mapping):
             raise TypeError("data is a dict-like object")
-        with self._fragments_lock:
-            if isinstance(message, (str, bytes, bytearray, memoryview)):
-                self._send_whole(message, text)
-            elif isinstance(message, Iterable):
-                self._send_fragments(message, text)
-            else:
-                raise TypeError("data must be str, bytes, or iterable")
+        if not isinstance(message, Iterable):
+            raise TypeError("data must be str, bytes, or iterable")
+        self._begin_fragments()
+        try:
+            self._send_fragments(message, text)
+        finally:
+            self._end_fragments()
 
     def _send_fragments(self, message: Iterable, text: bool | None) -> None:
         kind = None
@@ -284,8 +307,21 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
     # What programs call.
 
     def recv_streaming(self, decode: bool | None = None) -> Iterator[Any]:
-        """Receive one message in pieces. They are joined as they arrive: there is one piece."""
-        yield self.recv(None, decode)
+        """Receive one message fragment by fragment, as they arrive: ``str`` for text, ``bytes`` for
+        binary; ``decode`` set to ``True`` or ``False`` converts to ``str`` or ``bytes``. A
+        character that the server split between fragments is in the later one.
+
+        The iterator must be consumed: once it has given a fragment, ``recv`` and another
+        ``recv_streaming`` raise ``ConcurrencyError`` until it has given the last one. Raises what
+        ``recv`` raises.
+        """
+        fragment, last = self._recv_fragment(True)
+        decoder = _common.fragment_decoder(decode)
+        while True:
+            yield decoder(fragment, last)
+            if last:
+                return
+            fragment, last = self._recv_fragment(False)
 
     @contextlib.contextmanager
     def cork(self):
@@ -294,8 +330,12 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         self._cork(True)
         try:
             yield self
-        finally:
-            self._cork(False)
+        except BaseException:
+            # What went wrong inside matters more than that nothing can be sent anymore.
+            with contextlib.suppress(exceptions.WebSocketException):
+                self._cork(False)
+            raise
+        self._cork(False)
 
     def ping(self, data: Any = None, *, ack_on_close: bool = False) -> _Pong:
         """Send a ping. Returns an event that is set by the pong; ``wait(timeout)`` waits for it.
@@ -305,20 +345,20 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         ``ConcurrencyError`` while a ping with the same payload is unanswered, and
         ``ConnectionClosed``.
         """
+        return self._ping(data, ack_on_close, True)
+
+    def _ping(self, data: Any, ack_on_close: bool, wait: bool) -> _Pong:
         payload = _common.ping_payload(data, self._pings)
         pong = _Pong(self, ack_on_close)
-        with self._pings_lock:
-            if payload in self._pings:
-                raise exceptions.ConcurrencyError(
-                    "already waiting for a pong with the same data"
-                )
-            self._pings[payload] = (pong, time.perf_counter())
-        self._send_control(True, payload)
+        sent = (pong, time.perf_counter())
+        if self._pings.setdefault(payload, sent) is not sent:
+            raise exceptions.ConcurrencyError("already waiting for a pong with the same data")
+        self._send_control(True, payload, wait)
         return pong
 
     def pong(self, data: Any = b"") -> None:
         """Send a pong that answers no ping, as a sign of life."""
-        self._send_control(False, _common.ping_payload(data, ()))
+        self._send_control(False, _common.ping_payload(data, ()), True)
 
     def close(self, code: int = 1000, reason: str = "") -> None:
         """Close the connection: send a Close frame, and wait for the server's and for the end of
@@ -340,14 +380,18 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
 
     def wait_closed(self, timeout: float | None = None) -> bool:
         """Wait until the connection is closed, for at most ``timeout`` seconds. Returns whether it
-        is. Messages that arrive meanwhile wait for ``recv``."""
+        is.
+
+        Messages that arrive meanwhile wait for ``recv``. Once ``max_queue`` wait, nothing is read,
+        not even the server's Close frame, until a program receives some.
+        """
         end = None if timeout is None else time.monotonic() + timeout
         while not self._is_lost:
             left = 1.0 if end is None else min(1.0, end - time.monotonic())
             if left <= 0:
                 break
             if not self._pump(left):
-                threading.Event().wait(min(left, 0.01))
+                time.sleep(min(left, _LOOK_AGAIN))
         return self._is_lost
 
     def __enter__(self) -> ClientConnection:
@@ -363,12 +407,14 @@ def connect(
     origin: str | None = None,
     subprotocols: Any = None,
     compression: str | None = "deflate",
+    extensions: Any = None,
     additional_headers: Any = None,
     headers: Any = None,
     user_agent_header: str | None = _common.USER_AGENT,
     proxy: Any = True,
     open_timeout: float | None = 10,
     connect_timeout: float | None = None,
+    receive_timeout: float | None = None,
     ping_interval: float | None = 20,
     ping_timeout: float | None = 20,
     close_timeout: float | None = 10,
@@ -383,6 +429,7 @@ def connect(
     host: str | None = None,
     port: int | None = None,
     source_address: Any = None,
+    tcp_nodelay: bool = True,
     spin_us: int = 0,
     create_connection: type[ClientConnection] | None = None,
     logger: Any = None,
@@ -392,9 +439,9 @@ def connect(
     The arguments are those of :class:`playfield.websocket.connect`, and:
 
     - ``spin_us``: for how many microseconds a receive polls the socket before it waits (default
-      0). It takes a processor, and answers sooner.
-    - ``max_queue``: nobody reads ahead for a program that does not receive, but to answer pings,
-      and only until this many messages wait.
+      0, at most 100,000). It takes a processor, and answers sooner.
+    - ``max_queue``: nobody reads ahead for a program that does not receive, but to answer pings
+      and in ``ping().wait()`` and ``wait_closed()``, and only until this many messages wait.
 
     Raises ``InvalidURI``, ``InvalidProxy``, ``OSError``, ``InvalidHandshake`` (``InvalidStatus``
     with the response) and ``TimeoutError``.
@@ -403,6 +450,7 @@ def connect(
         "origin": origin,
         "subprotocols": subprotocols,
         "compression": compression,
+        "extensions": extensions,
         "additional_headers": additional_headers if headers is None else headers,
         "user_agent_header": user_agent_header,
         "proxy": proxy,
@@ -420,11 +468,15 @@ def connect(
         "host": host,
         "port": port,
         "source_address": source_address,
+        "receive_timeout": receive_timeout,
+        "tcp_nodelay": tcp_nodelay,
         "spin_us": spin_us,
         "logger": logger,
     }
+    if not 0 <= spin_us <= SPIN_US_MAX:
+        raise ValueError(f"spin_us is a number of microseconds from 0 to {SPIN_US_MAX}, not {spin_us}")
     first = target = Target.of(uri)
-    _common.tls_context(target.secure, ssl)
+    _common.check_tls(target.secure, ssl)
     factory = create_connection or ClientConnection
     deadline = _Deadline(open_timeout if connect_timeout is None else connect_timeout)
     try:
@@ -461,13 +513,13 @@ def _open(
 ) -> ClientConnection:
     sock, proxy = _socket(target, options, deadline)
     with sock:
-        _common.tune(sock)
+        _common.tune(sock, options["tcp_nodelay"])
         pipe = _Pipe(sock, deadline)
         if proxy is not None:
             _pass(pipe, proxy, target, options)
-        context = _common.tls_context(target.secure, options["ssl"] if target.secure else None)
-        if context is not None:
-            pipe.wrap(context, options["server_hostname"] or target.host)
+        if target.secure:
+            hostname = options["server_hostname"] or target.host
+            pipe.wrap(_common.tls_to(options["ssl"], hostname, pipe.tls))
         pipe.send(opening.handshake.request)
         rest = None
         while rest is None:
@@ -477,7 +529,9 @@ def _open(
             sock,
             opening.handshake,
             max_size=options["max_size"],
+            max_queue=options["max_queue"],
             spin_us=options["spin_us"],
+            receive_timeout=options["receive_timeout"],
             tls=pipe.tls,
         )
         connection._set_up(sock, opening, options)
@@ -518,7 +572,8 @@ def _pass(pipe: _Pipe, proxy: Proxy, target: Target, options: dict) -> None:
     """Asks a proxy to connect to the server."""
     context = proxy.tls_context(options["proxy_ssl"])
     if context is not None:
-        pipe.wrap(context, options["proxy_server_hostname"] or proxy.host)
+        name = options["proxy_server_hostname"] or proxy.host
+        pipe.wrap(_common.SslStream(context, name, None))
     pipe.send(proxy.request(target))
     received = b""
     while not proxy.check(received):

@@ -1,5 +1,5 @@
 """``websocket_rs.async_client``'s names."""
 
-from ._async import ClientConnection, connect
+from ..websocket_rs.async_client import ClientConnection, connect
 
 __all__ = ["ClientConnection", "connect"]

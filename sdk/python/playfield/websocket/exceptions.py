@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from . import _exceptions
+
 try:
     from websockets import exceptions as _base
     from websockets.frames import Close
 except ImportError:
-    from . import _exceptions as _base
-    from ._exceptions import Close
+    _base = _exceptions  # type: ignore[assignment]
+    from ._exceptions import Close  # type: ignore[assignment]
 
 __all__ = [
     "Close",
@@ -15,23 +17,66 @@ __all__ = [
     "ConnectionClosed",
     "ConnectionClosedError",
     "ConnectionClosedOK",
+    "DuplicateParameter",
+    "HeaderLineTooLong",
     "InvalidHandshake",
+    "InvalidHeader",
+    "InvalidHeaderFormat",
+    "InvalidHeaderValue",
     "InvalidMessage",
+    "InvalidMethod",
+    "InvalidOrigin",
+    "InvalidParameterName",
+    "InvalidParameterValue",
+    "InvalidProtocol",
     "InvalidProxy",
+    "InvalidProxyMessage",
     "InvalidProxyStatus",
+    "InvalidState",
     "InvalidStatus",
     "InvalidURI",
+    "InvalidUpgrade",
+    "NegotiationError",
     "PayloadTooBig",
     "ProtocolError",
     "ProxyError",
+    "RequestLineTooLong",
     "SecurityError",
+    "StatusLineTooLong",
+    "TooManyFragments",
+    "TooManyHeaders",
     "WebSocketException",
 ]
 
-WebSocketException = _base.WebSocketException
-ConnectionClosed = _base.ConnectionClosed
-InvalidHandshake = _base.InvalidHandshake
-ProxyError = _base.ProxyError
+
+def _namesake(name: str) -> type:
+    """The exception of ``websockets``; one of this package's if that has none, or is not there."""
+    return getattr(_base, name, None) or getattr(_exceptions, name)
+
+
+WebSocketException = _namesake("WebSocketException")
+ConnectionClosed = _namesake("ConnectionClosed")
+InvalidHandshake = _namesake("InvalidHandshake")
+ProxyError = _namesake("ProxyError")
+InvalidProxyMessage = _namesake("InvalidProxyMessage")
+InvalidHeader = _namesake("InvalidHeader")
+InvalidHeaderFormat = _namesake("InvalidHeaderFormat")
+InvalidHeaderValue = _namesake("InvalidHeaderValue")
+InvalidUpgrade = _namesake("InvalidUpgrade")
+NegotiationError = _namesake("NegotiationError")
+DuplicateParameter = _namesake("DuplicateParameter")
+InvalidParameterName = _namesake("InvalidParameterName")
+InvalidParameterValue = _namesake("InvalidParameterValue")
+# A client of this package does not raise these.
+InvalidMethod = _namesake("InvalidMethod")
+InvalidOrigin = _namesake("InvalidOrigin")
+InvalidProtocol = _namesake("InvalidProtocol")
+InvalidState = _namesake("InvalidState")
+RequestLineTooLong = _namesake("RequestLineTooLong")
+StatusLineTooLong = _namesake("StatusLineTooLong")
+HeaderLineTooLong = _namesake("HeaderLineTooLong")
+TooManyHeaders = _namesake("TooManyHeaders")
+TooManyFragments = _namesake("TooManyFragments")
 
 
 class ConnectionClosedOK(_base.ConnectionClosedOK):

@@ -1,6 +1,6 @@
 /**
- * Values that are read and written as a whole: messages, replies, events, options, and what is in an
- * enum (docs/state.md, "Reading by a schema").
+ * Values that are read and written as a whole: messages, replies, events, options, and what is in
+ * an enum (docs/state.md, "Reading by a schema").
  */
 
 import { fromBase64, utf8 } from "../base64.js";
@@ -61,7 +61,8 @@ export function read(walk: Walk, type: Type): unknown {
   }
   if ("struct" in type) {
     const value = readFields(walk, type.fields);
-    if (!type.fields.length && walk.u8() !== 0) walk.refuse("a struct without fields is one byte 0", walk.at - 1);
+    if (!type.fields.length && walk.u8() !== 0)
+      walk.refuse("a struct without fields is one byte 0", walk.at - 1);
     return value;
   }
   if ("enum" in type) {
@@ -81,10 +82,19 @@ function items(walk: Walk, type: Type, count: number): unknown[] {
 
 /** How fields are in JSON: `null`, the one without a name, an array of those, or an object. */
 const form = (fields: Field[]): "none" | "one" | "tuple" | "named" =>
-  !fields.length ? "none" : fields[0].name !== "0" ? "named" : fields.length === 1 ? "one" : "tuple";
+  !fields.length
+    ? "none"
+    : fields[0].name !== "0"
+      ? "named"
+      : fields.length === 1
+        ? "one"
+        : "tuple";
 
-function readFields(walk: Walk, fields: Field[]): unknown {
-  const values = fields.map(({ type }) => read(walk, type));
+const readFields = (walk: Walk, fields: Field[]): unknown =>
+  formed(fields, fields.map(({ type }) => read(walk, type)));
+
+/** The values of fields, as they are in JSON. */
+export function formed(fields: Field[], values: unknown[]): unknown {
   switch (form(fields)) {
     case "none": return null;
     case "one": return values[0];
@@ -100,7 +110,9 @@ function refuse(place: string, value: unknown, wanted: string): never {
   } catch {
     text = String(value);
   }
-  throw new EncodeError(`${place} is ${text.length > 60 ? `${text.slice(0, 60)}…` : text}; it must be ${wanted}`);
+  throw new EncodeError(
+    `${place} is ${text.length > 60 ? `${text.slice(0, 60)}…` : text}; it must be ${wanted}`,
+  );
 }
 
 function write(writer: Writer, type: Type, value: unknown, place: string): void {
@@ -111,14 +123,15 @@ function write(writer: Writer, type: Type, value: unknown, place: string): void 
     if (isThere) write(writer, type.option, value, place);
   } else if ("list" in type || "array" in type) {
     const of = "list" in type ? type.list : type.array;
-    const list = value === undefined && "list" in type ? [] : value;
+    const list = value == null && "list" in type ? [] : value;
     if (!Array.isArray(list)) return refuse(place, value, "an array");
     if ("list" in type) writer.varint(list.length);
     else if (list.length !== type.length) refuse(place, value, `an array of ${type.length}`);
     list.forEach((item, index) => write(writer, of, item, `${place}[${index}]`));
   } else if ("map" in type) {
-    const members = value === undefined ? {} : value;
-    if (typeof members !== "object" || members === null || Array.isArray(members)) return refuse(place, value, "an object");
+    const members = value ?? {};
+    if (typeof members !== "object" || Array.isArray(members))
+      return refuse(place, value, "an object");
     const names = sorted(Object.keys(members), type.key);
     writer.varint(names.length);
     for (const name of names) {
@@ -129,29 +142,49 @@ function write(writer: Writer, type: Type, value: unknown, place: string): void 
     if (!type.fields.length) writer.u8(0);
     writeFields(writer, type.fields, value, place);
   } else if ("enum" in type) {
-    const isName = typeof value === "string", names = isName ? [value] : Object.keys(value ?? {});
-    const number = type.variants.findIndex(({ name }) => name === names[0]), variant = type.variants[number];
+    const isName = typeof value === "string",
+      names = isName ? [value] : Object.keys(value ?? {});
+    const number = type.variants.findIndex(({ name }) => name === names[0]),
+      variant = type.variants[number];
     const wanted = `a variant of ${type.enum}: ${type.variants.map(({ name }) => name).join(", ")}`;
-    if (names.length !== 1 || !variant || isName !== !variant.fields.length) return refuse(place, value, wanted);
+    // An older page writes the name alone where a variant had no fields.
+    if (names.length !== 1 || !variant || (!isName && !variant.fields.length))
+      return refuse(place, value, wanted);
     writer.varint(number);
-    writeFields(writer, variant.fields, isName ? null : (value as Members)[names[0]], `${place}.${names[0]}`);
+    writeFields(
+      writer,
+      variant.fields,
+      isName ? null : (value as Members)[names[0]],
+      `${place}.${names[0]}`,
+    );
   } else refuse(place, value, "of another type: the schema is invalid");
 }
 
+/** Fields that are missing are empty: the page may be older than the node. */
 function writeFields(writer: Writer, fields: Field[], value: unknown, place: string): void {
   const values = ((): unknown[] => {
     switch (form(fields)) {
       case "none": return [];
       case "one": return [value];
       case "tuple":
-        return Array.isArray(value) && value.length === fields.length ? value : refuse(place, value, `an array of ${fields.length}`);
-      default:
-        if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse(place, value, "an object");
-        return fields.map(({ name }) => (Object.hasOwn(value, name) ? (value as Members)[name] : undefined));
+        if (!Array.isArray(value)) return [value];
+        return value.length <= fields.length
+          ? value
+          : refuse(place, value, `an array of ${fields.length}`);
+      default: {
+        const members = value ?? {};
+        if (typeof members !== "object" || Array.isArray(members))
+          return refuse(place, value, "an object");
+        return fields.map(({ name }) =>
+          Object.hasOwn(members, name) ? (members as Members)[name] : undefined,
+        );
+      }
     }
   })();
   const isNamed = form(fields) === "named";
-  fields.forEach(({ name, type }, index) => write(writer, type, values[index], isNamed ? `${place}.${name}` : place));
+  fields.forEach(({ name, type }, index) =>
+    write(writer, type, values[index], isNamed ? `${place}.${name}` : place),
+  );
 }
 
 function sorted(names: string[], key: Word): string[] {
@@ -188,8 +221,12 @@ function writePlain(writer: Writer, word: Word, value: unknown, place: string): 
       return word === "f32" ? writer.f32(number) : writer.f64(number);
     }
   }
-  const isSigned = word[0] === "i", bits = word === "player" ? 64 : Number(word.slice(1));
-  const isWhole = typeof value === "bigint" || Number.isSafeInteger(value) || (typeof value === "string" && /^-?\d+$/.test(value));
+  const isSigned = word[0] === "i",
+    bits = word === "player" ? 64 : Number(word.slice(1));
+  const isWhole =
+    typeof value === "bigint" ||
+    Number.isSafeInteger(value) ||
+    (typeof value === "string" && /^-?\d+$/.test(value));
   if (!isWhole) return refuse(place, value, `an integer, a ${word}`);
   const big = BigInt(value as string);
   const fits = isSigned ? BigInt.asIntN(bits, big) === big : BigInt.asUintN(bits, big) === big;
@@ -208,24 +245,6 @@ function bytesOf(value: unknown, place: string): Uint8Array {
   return refuse(place, value, "a Uint8Array, or base64");
 }
 
-/** Writes what follows from a type alone: 0, empty, nothing, the first variant. */
-function writeDefault(writer: Writer, type: Type): void {
-  if (typeof type === "string") {
-    const zeros: Partial<Record<Word, unknown>> = { bool: false, text: "", bytes: "", unit: null };
-    return writePlain(writer, type, word(type) in zeros ? zeros[type] : 0, "a default");
-  }
-  if ("array" in type) for (let place = 0; place < type.length; place++) writeDefault(writer, type.array);
-  else if ("struct" in type) {
-    if (!type.fields.length) writer.u8(0);
-    for (const field of type.fields) writeDefault(writer, field.type);
-  } else {
-    writer.u8(0);
-    if ("enum" in type) for (const field of type.variants[0].fields) writeDefault(writer, field.type);
-  }
-}
-
-const word = (type: Word): string => type;
-
 /** An enum in a state, which is compared and sent as a unit. */
 export class EnumOf extends Shape {
   constructor(private readonly of: Type) {
@@ -238,11 +257,5 @@ export class EnumOf extends Shape {
 
   digest(value: unknown): void {
     hash.ofBytes(encodeValue(this.of, value, "the state"));
-  }
-
-  defaultDigest(): void {
-    const writer = new Writer();
-    writeDefault(writer, this.of);
-    hash.ofBytes(writer.done());
   }
 }

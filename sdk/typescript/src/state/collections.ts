@@ -17,7 +17,8 @@ export class Option extends Shape {
     const { at } = walk, kind = walk.kind(3, "an option's patch");
     if (kind === 0) return null;
     if (kind === 1) return this.of.whole(walk, part);
-    if (old === null || old === undefined) walk.refuse("an option was changed that is nothing here", at);
+    if (old === null || old === undefined)
+      walk.refuse("an option was changed that is nothing here", at);
     return this.of.patch(walk, old, part);
   }
 
@@ -29,10 +30,6 @@ export class Option extends Shape {
     hash.set(hash.THERE_HIGH, hash.THERE_LOW);
     sum.add();
     sum.done();
-  }
-
-  defaultDigest(): void {
-    hash.set(0, 0);
   }
 }
 
@@ -97,17 +94,6 @@ export class ArrayOf extends Shape {
     });
     sum.done();
   }
-
-  defaultDigest(): void {
-    const sum = new hash.Sum();
-    this.of.defaultDigest();
-    const { high, low } = hash;
-    for (let place = 0; place < this.length; place++) {
-      hash.set(high, low);
-      sum.addAt(place);
-    }
-    sum.done();
-  }
 }
 
 const LIST_OPS_MAX = 1024;
@@ -134,7 +120,8 @@ export class List extends Shape {
       const item = items[at];
       items[at] = item === INSERTED ? this.of.whole(walk, part) : this.of.patch(walk, item, part);
     }
-    if (kind === 2 && items.includes(INSERTED)) walk.refuse("an inserted list element was not sent");
+    if (kind === 2 && items.includes(INSERTED))
+      walk.refuse("an inserted list element was not sent");
     return items;
   }
 
@@ -148,10 +135,6 @@ export class List extends Shape {
     sum.add();
     sum.done();
   }
-
-  defaultDigest(): void {
-    hash.mix(hash.THERE_HIGH, hash.THERE_LOW);
-  }
 }
 
 /** Reads the operations of a list, and applies them. */
@@ -161,9 +144,12 @@ function reshaped(walk: Walk, before: unknown[]): unknown[] {
   for (let ops = 0; ; ops++) {
     const { at } = walk, word = walk.varint();
     if (word === 0) break;
-    if (ops === LIST_OPS_MAX) walk.refuse(`one list has more than ${LIST_OPS_MAX} changes of shape`, at);
-    const count = Math.floor(word / 4), { length } = items;
-    const refuse = (): never => walk.refuse(`a change of ${count} elements does not fit a list of ${length}`, at);
+    if (ops === LIST_OPS_MAX)
+      walk.refuse(`one list has more than ${LIST_OPS_MAX} changes of shape`, at);
+    const count = Math.floor(word / 4),
+      { length } = items;
+    const refuse = (): never =>
+      walk.refuse(`a change of ${count} elements does not fit a list of ${length}`, at);
     if (count === 0) refuse();
     switch (word % 4) {
       case 0: {
@@ -192,7 +178,8 @@ function reshaped(walk: Walk, before: unknown[]): unknown[] {
         items = [];
         for (let place = 0; place < count; place++) {
           const from = walk.varint();
-          if (from >= count || taken[from]) walk.refuse(`an order of ${count} elements names ${from} twice or past it`);
+          if (from >= count || taken[from])
+            walk.refuse(`an order of ${count} elements names ${from} twice or past it`);
           taken[from] = 1;
           items.push(old[from]);
         }
@@ -200,7 +187,10 @@ function reshaped(walk: Walk, before: unknown[]): unknown[] {
     }
   }
   if (inserted > items.length) {
-    walk.refuse(`${inserted} elements were inserted into a list that has ${items.length} at the end`, begin);
+    walk.refuse(
+      `${inserted} elements were inserted into a list that has ${items.length} at the end`,
+      begin,
+    );
   }
   return items;
 }

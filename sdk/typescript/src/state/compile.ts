@@ -1,8 +1,8 @@
 /** Compiles a schema's state for reading, and refuses what no state can be. */
 
 import { DecodeError } from "../error.js";
-import type { Field, Type } from "../schema.js";
-import { EnumOf, plain } from "./atomic.js";
+import type { Field, Type, Word } from "../schema.js";
+import { EnumOf, formed, plain } from "./atomic.js";
 import { ArrayOf, List, Option } from "./collections.js";
 import * as hash from "./hash.js";
 import { MapOf } from "./map.js";
@@ -39,7 +39,10 @@ function measure(type: Type, isWhole: boolean): void {
   const each = (fields: Field[], isWhole: boolean): number => {
     let places = 1;
     for (const { name, policy, type } of fields) {
-      if (policy && isWhole) refuse(`the field ${name} has a policy, but is sent with all around it`);
+      // An assignment to it makes no member.
+      if (name === "__proto__") refuse("a field is named __proto__, which this client can't hold");
+      if (policy && isWhole)
+        refuse(`the field ${name} has a policy, but is sent with all around it`);
       places += count(type, isWhole);
     }
     return places;
@@ -53,7 +56,8 @@ function measure(type: Type, isWhole: boolean): void {
       return places;
     }
     if ("struct" in type) {
-      if (!isWhole && type.fields.length > FIELDS_MAX) refuse(`${type.struct} has more than ${FIELDS_MAX} fields`);
+      if (!isWhole && type.fields.length > FIELDS_MAX)
+        refuse(`${type.struct} has more than ${FIELDS_MAX} fields`);
       return counted(each(type.fields, isWhole));
     }
     if ("enum" in type) {
@@ -61,7 +65,8 @@ function measure(type: Type, isWhole: boolean): void {
       for (const { fields } of rest) counted(each(fields, true));
       return counted(each(first.fields, true) + rest.length);
     }
-    const inner = "option" in type ? type.option : "list" in type ? type.list : "map" in type && type.map;
+    const inner =
+      "option" in type ? type.option : "list" in type ? type.list : "map" in type && type.map;
     if (inner) counted(count(inner, isWhole));
     else if (isWhole) refuse("a value that is sent as a whole has a set or a quantized number");
     return 1;
@@ -81,12 +86,36 @@ function shape(type: Type): Shape {
 }
 
 function struct(fields: Field[]): Struct {
-  return new Struct(fields.map((field): FieldShape => {
-    const of = shape(field.type), digest = field.default_digest;
-    of.defaultDigest();
-    if (digest !== undefined) hash.set(parseInt(digest.slice(0, 8), 16), parseInt(digest.slice(8), 16));
-    return { name: field.name, access: accessOf(field), of, default: [hash.high, hash.low] };
-  }));
+  return new Struct(
+    fields.map((field): FieldShape => {
+      const of = shape(field.type), { name, policy, default_digest: digest } = field;
+      if (digest !== undefined)
+        hash.set(parseInt(digest.slice(0, 8), 16), parseInt(digest.slice(8), 16));
+      else if (policy) of.digest(defaultOf(field.type));
+      return { name, access: accessOf(field), of, default: [hash.high, hash.low] };
+    }),
+  );
+}
+
+const DEFAULTS: Partial<Record<Word, unknown>> = { bool: false, text: "", bytes: "", unit: null };
+
+/** What follows from a type alone: 0, empty, nothing, the first variant. */
+function defaultOf(type: Type, isWhole = false): unknown {
+  const of = (fields: Field[]): unknown[] => fields.map(({ type }) => defaultOf(type, isWhole));
+  if (typeof type === "string") return type in DEFAULTS ? DEFAULTS[type] : 0;
+  if ("option" in type) return null;
+  if ("list" in type) return [];
+  if ("array" in type) return new Array(type.length).fill(defaultOf(type.array, isWhole));
+  if ("quantized" in type) return new Steps(type).zero();
+  if ("enum" in type) {
+    isWhole = true;
+    const [{ name, fields }] = type.variants;
+    return fields.length ? { [name]: formed(fields, of(fields)) } : name;
+  }
+  if (!("struct" in type)) return {};
+  if (isWhole) return formed(type.fields, of(type.fields));
+  const open = type.fields.filter(({ policy }) => !policy), values = of(open);
+  return Object.fromEntries(open.map(({ name }, place) => [name, values[place]]));
 }
 
 function accessOf({ policy, type }: Field): Access {

@@ -33,8 +33,10 @@ export class PackedCopy {
   }
 
   private read(body: Uint8Array, before: unknown): void {
-    const walk = new Walk(body, this.viewer), { shape } = this;
-    let state = before === undefined ? shape.whole(walk, SHARED) : shape.patch(walk, before, SHARED);
+    const walk = new Walk(body, this.viewer),
+      { shape } = this;
+    let state =
+      before === undefined ? shape.whole(walk, SHARED) : shape.patch(walk, before, SHARED);
     // What only the viewer sees follows if bytes are left.
     if (walk.left) state = shape.patch(walk, state, OWNED);
     walk.finish();

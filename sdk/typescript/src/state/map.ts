@@ -16,7 +16,13 @@ export type Members = Record<string, unknown>;
 /** Sets a member. An assignment to `__proto__` would not make one, and players choose keys. */
 export function put(members: Members, name: string, value: unknown): void {
   if (name !== "__proto__") members[name] = value;
-  else Object.defineProperty(members, name, { value, writable: true, enumerable: true, configurable: true });
+  else
+    Object.defineProperty(members, name, {
+      value,
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
 }
 
 /** A member; never an inherited property. */
@@ -48,7 +54,9 @@ class Slots {
 
   key(walk: Walk, slot: number, at: number): string {
     const key = this.keys[slot];
-    return key === undefined ? walk.refuse(`slot ${slot} was changed, but it is empty in this copy`, at) : key;
+    return key === undefined
+      ? walk.refuse(`slot ${slot} was changed, but it is empty in this copy`, at)
+      : key;
   }
 }
 
@@ -93,7 +101,8 @@ export class MapOf extends Shape {
     const slots = (old === undefined ? undefined : slotsOf.get(old as object)) ?? new Slots();
     slotsOf.set(members, slots);
     if (flags & REMOVED) {
-      for (let slot = -1; (slot = walk.next(slot, SLOTS_MAX, "slot")) >= 0; ) slots.displace(slot, members);
+      for (let slot = -1; (slot = walk.next(slot, SLOTS_MAX, "slot")) >= 0;)
+        slots.displace(slot, members);
     }
     if (flags & DEFINED) this.define(walk, members, slots, part);
     if (flags & CHANGED) {
@@ -124,8 +133,13 @@ export class MapOf extends Shape {
     }
   }
 
-  private each(walk: Walk, members: Members, slots: Slots, read: (value: unknown) => unknown): void {
-    for (let slot = -1; (slot = walk.next(slot, SLOTS_MAX, "slot")) >= 0; ) {
+  private each(
+    walk: Walk,
+    members: Members,
+    slots: Slots,
+    read: (value: unknown) => unknown,
+  ): void {
+    for (let slot = -1; (slot = walk.next(slot, SLOTS_MAX, "slot")) >= 0;) {
       const key = slots.key(walk, slot, walk.at);
       put(members, key, this.under(walk, key, () => read(members[key])));
     }
@@ -133,8 +147,10 @@ export class MapOf extends Shape {
 
   /** Reads groups of entries that changed in the same fields. */
   private groups(walk: Walk, members: Members, slots: Slots): void {
-    const { at } = walk, count = walk.u8();
-    if (count === 0 || count > GROUPS_MAX) walk.refuse(`a map's patch has 1 to ${GROUPS_MAX} groups, not ${count}`, at);
+    const { at } = walk,
+      count = walk.u8();
+    if (count === 0 || count > GROUPS_MAX)
+      walk.refuse(`a map's patch has 1 to ${GROUPS_MAX} groups, not ${count}`, at);
     for (let group = 0; group < count; group++) {
       const keys = readSlots(walk, slots), values: unknown[] = new Array(keys.length);
       for (let place = 0; place < keys.length; place++) values[place] = members[keys[place]];
@@ -149,14 +165,26 @@ export class MapOf extends Shape {
     const key = this.readKey(walk), members: Members = { ...(old as Members | undefined) };
     const before = member(members, key);
     if (kind === 0) delete members[key];
-    else if (kind === 1) put(members, key, this.under(walk, key, () => this.of.whole(walk, ALL)));
-    else if (before === undefined) walk.refuse("the player's own entry was changed, but this copy has none", at);
-    else put(members, key, this.under(walk, key, () => this.of.patch(walk, before, ALL)));
+    else if (kind === 1)
+      put(
+        members,
+        key,
+        this.under(walk, key, () => this.of.whole(walk, ALL)),
+      );
+    else if (before === undefined)
+      walk.refuse("the player's own entry was changed, but this copy has none", at);
+    else
+      put(
+        members,
+        key,
+        this.under(walk, key, () => this.of.patch(walk, before, ALL)),
+      );
     return members;
   }
 
   override columns(walk: Walk, values: unknown[]): void {
-    for (let place = 0; place < values.length; place++) values[place] = this.patch(walk, values[place], SHARED);
+    for (let place = 0; place < values.length; place++)
+      values[place] = this.patch(walk, values[place], SHARED);
   }
 
   override blank(walk: Walk): Members {
@@ -180,10 +208,6 @@ export class MapOf extends Shape {
     }
     sum.done();
   }
-
-  defaultDigest(): void {
-    hash.set(0, 0);
-  }
 }
 
 const INTS: { [word: string]: Int } = {};
@@ -203,7 +227,8 @@ function readSlots(walk: Walk, slots: Slots): string[] {
   if (word % 2) {
     const first = walk.varint(), bytes = walk.take((word - 1) / 2);
     for (let place = 0; place < bytes.length; place++) {
-      for (let byte = bytes[place], bit = 0; byte; byte >>= 1, bit++) if (byte & 1) add(first + 8 * place + bit);
+      for (let byte = bytes[place], bit = 0; byte; byte >>= 1, bit++)
+        if (byte & 1) add(first + 8 * place + bit);
     }
     return keys;
   }

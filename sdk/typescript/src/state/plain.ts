@@ -22,7 +22,8 @@ export function bits(walk: Walk, count: number, width: number): number[] {
     }
     return values;
   }
-  for (let place = 0; place < count; place++) values[place] = Number(wideBits(bytes, from, place * width, width));
+  for (let place = 0; place < count; place++)
+    values[place] = Number(wideBits(bytes, from, place * width, width));
   return values;
 }
 
@@ -37,13 +38,13 @@ function wideBits(bytes: Uint8Array, from: number, bit: number, width: number): 
 /** How wide the numbers of a column are; more than 64 if they follow one by one. */
 export function width(walk: Walk): number {
   const width = walk.u8();
-  if (width > ONE_BY_ONE) walk.refuse(`the width of a column is at most 65, not ${width}`, walk.at - 1);
+  if (width > ONE_BY_ONE)
+    walk.refuse(`the width of a column is at most 65, not ${width}`, walk.at - 1);
   return width;
 }
 
 abstract class Leaf extends Shape {
   abstract read(walk: Walk): unknown;
-  abstract zero: unknown;
 
   whole(walk: Walk): unknown {
     return this.read(walk);
@@ -52,23 +53,18 @@ abstract class Leaf extends Shape {
   override columns(walk: Walk, values: unknown[]): void {
     for (let place = 0; place < values.length; place++) values[place] = this.read(walk);
   }
-
-  defaultDigest(): void {
-    this.digest(this.zero);
-  }
 }
 
 /** An integer, a `bool` or a player. */
 export class Int extends Leaf {
-  zero: unknown = 0;
   private readonly least: number;
   private readonly most: number;
   constructor(readonly word: Word) {
     super();
-    const isSigned = word[0] === "i", bits = word === "player" ? 64 : word === "bool" ? 1 : Number(word.slice(1));
+    const isSigned = word[0] === "i",
+      bits = word === "player" ? 64 : word === "bool" ? 1 : Number(word.slice(1));
     this.least = isSigned ? -(2 ** (bits - 1)) : 0;
     this.most = 2 ** (isSigned ? bits - 1 : bits) - 1;
-    if (word === "bool") this.zero = false;
   }
 
   read(walk: Walk): unknown {
@@ -77,37 +73,33 @@ export class Int extends Leaf {
     if (word === "u8") return walk.u8();
     if (word === "i8") return (walk.u8() << 24) >> 24;
     const at = walk.at, value = this.least ? walk.signed64() : walk.unsigned64();
-    if (this.most < 2 ** 53) this.check(walk, value as number, at);
+    if (this.most < 2 ** 53 && !((value as number) >= this.least && (value as number) <= this.most))
+      this.refuse(walk, value, at);
     return value;
   }
 
-  private check(walk: Walk, value: number, at: number): void {
-    if (!(value >= this.least && value <= this.most)) walk.refuse(`${value} is not a ${this.word}`, at);
+  private refuse(walk: Walk, value: unknown, at: number): never {
+    return walk.refuse(`${value} is not a ${this.word}`, at);
   }
 
   override columns(walk: Walk, values: unknown[]): void {
     const { at } = walk, wide = width(walk), count = values.length;
     if (wide === ONE_BY_ONE) return super.columns(walk, values);
-    const least = Number(this.read(walk));
-    if (Math.abs(least) + 2 ** wide > Number.MAX_SAFE_INTEGER) {
-      return this.wideColumn(walk, values, at);
-    }
+    const first = this.read(walk) as Integer64, least = Number(first), from = walk.at;
     const above = bits(walk, count, wide);
-    for (let place = 0; place < count; place++) {
-      const value = least + above[place];
-      if (value > this.most) this.check(walk, value, at);
-      values[place] = this.word === "bool" ? value === 1 : value;
+    if (Math.abs(least) + 2 ** wide <= Number.MAX_SAFE_INTEGER) {
+      for (let place = 0; place < count; place++) {
+        const value = least + above[place];
+        if (value > this.most) this.refuse(walk, value, at);
+        values[place] = this.word === "bool" ? value === 1 : value;
+      }
+      return;
     }
-  }
-
-  private wideColumn(walk: Walk, values: unknown[], at: number): void {
-    walk.at = at;
-    const wide = width(walk), least = BigInt(this.read(walk) as Integer64);
-    const from = walk.skip(Math.ceil((values.length * wide) / 8));
+    // 2^63 − 1 and 2^64 − 1 are rounded up.
     const most = BigInt(this.most) - (this.most > 2 ** 60 ? 1n : 0n);
-    for (let place = 0; place < values.length; place++) {
-      const value = least + wideBits(walk.bytes, from, place * wide, wide);
-      if (value > most) walk.refuse(`${value} is not a ${this.word}`, at);
+    for (let place = 0; place < count; place++) {
+      const value = BigInt(first) + wideBits(walk.bytes, from, place * wide, wide);
+      if (value > most) this.refuse(walk, value, at);
       values[place] = integer(value);
     }
   }
@@ -118,7 +110,6 @@ export class Int extends Leaf {
 }
 
 export class Float extends Leaf {
-  zero = 0;
   constructor(readonly isShort: boolean) {
     super();
   }
@@ -142,7 +133,6 @@ export class Float extends Leaf {
 }
 
 export class Text extends Leaf {
-  zero = "";
   read(walk: Walk): string {
     return walk.text();
   }
@@ -152,7 +142,6 @@ export class Text extends Leaf {
 }
 
 export class Blob extends Leaf {
-  zero = "";
   read(walk: Walk): string {
     return walk.base64();
   }
@@ -163,7 +152,6 @@ export class Blob extends Leaf {
 
 /** The value of a set's element, which takes no bytes. */
 export class Present extends Leaf {
-  zero = true;
   read(): boolean {
     return true;
   }
@@ -174,7 +162,6 @@ export class Present extends Leaf {
 
 /** The type without values. */
 export class Unit extends Leaf {
-  zero = null;
   read(walk: Walk): null {
     if (walk.u8() !== 0) walk.refuse("nothing is one byte 0", walk.at - 1);
     return null;

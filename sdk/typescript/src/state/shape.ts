@@ -29,7 +29,4 @@ export abstract class Shape {
 
   /** Computes the digest of a value (hash.ts). */
   abstract digest(value: unknown): void;
-
-  /** Computes the digest of the default that follows from the type. */
-  abstract defaultDigest(): void;
 }

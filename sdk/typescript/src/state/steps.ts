@@ -16,7 +16,8 @@ export class Steps extends Shape {
   constructor(private readonly of: Quantized) {
     super();
     const { step, range, angle } = of;
-    if (angle && step > Math.PI) throw new DecodeError("the step of an angle is more than half a turn");
+    if (angle && step > Math.PI)
+      throw new DecodeError("the step of an angle is more than half a turn");
     this.isUnsigned = Boolean(range || angle);
     this.most = STEPS_MAX;
     if (angle) this.most = Math.round(TURN / step) - 1;
@@ -69,8 +70,8 @@ export class Steps extends Shape {
     hash.ofFloat(value as number, this.of.quantized === "f32");
   }
 
-  /** That of the value nearest to 0. */
-  defaultDigest(): void {
+  /** The value nearest to 0. */
+  zero(): number {
     const { range, step } = this.of;
     let steps = 0;
     if (range) {
@@ -78,6 +79,6 @@ export class Steps extends Shape {
       const up = rest > 0.5 || (rest === 0.5 && floor % 2 !== 0);
       steps = Math.min(Math.max(floor + (up ? 1 : 0), 0), this.most);
     }
-    this.digest(this.value(steps));
+    return this.value(steps);
   }
 }

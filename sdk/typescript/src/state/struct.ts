@@ -12,7 +12,7 @@ export interface FieldShape {
   name: string;
   access: Access;
   of: Shape;
-  /** The digest of its default, which counts as nothing if not everyone sees the field. */
+  /** If not everyone sees it: the digest of its default, which counts as nothing. */
   default: [number, number];
 }
 
@@ -32,8 +32,10 @@ export class Struct extends Shape {
     const value: Members = {};
     for (const { name, of } of this.open) value[name] = of.whole(walk, part);
     if (this.isPrivate) this.imply(walk, value);
-    if (!this.open.length && walk.u8() !== 0) walk.refuse("a struct without fields is one byte 0", walk.at - 1);
-    if (part === ALL && this.isPrivate) this.patchFields(walk, value, walk.marked(this.fields.length), ALL, false);
+    if (!this.open.length && walk.u8() !== 0)
+      walk.refuse("a struct without fields is one byte 0", walk.at - 1);
+    if (part === ALL && this.isPrivate)
+      this.patchFields(walk, value, walk.marked(this.fields.length), ALL, false);
     return value;
   }
 
@@ -45,7 +47,13 @@ export class Struct extends Shape {
   }
 
   /** Reads the marked fields: first open ones, then the others. */
-  private patchFields(walk: Walk, value: Members, marked: number[], part: Part, hasOpen: boolean): void {
+  private patchFields(
+    walk: Walk,
+    value: Members,
+    marked: number[],
+    part: Part,
+    hasOpen: boolean,
+  ): void {
     const { fields } = this;
     let hasPrivate = false;
     for (const place of marked) {
@@ -55,7 +63,8 @@ export class Struct extends Shape {
       else value[name] = of.patch(walk, value[name], part);
     }
     if (!hasPrivate) return;
-    if (part === SHARED) walk.refuse("a field that only its owner sees was sent in the shared part");
+    if (part === SHARED)
+      walk.refuse("a field that only its owner sees was sent in the shared part");
     for (const place of marked) {
       const field = fields[place];
       if (field.access === "open") continue;
@@ -125,15 +134,6 @@ export class Struct extends Shape {
       if (members[name] === undefined) return;
       of.digest(members[name]);
       if (access === "open" || hash.high !== high || hash.low !== low) sum.addAt(place);
-    });
-    sum.done();
-  }
-
-  defaultDigest(): void {
-    const sum = new hash.Sum();
-    this.fields.forEach(({ access, default: [high, low] }, place) => {
-      hash.set(high, low);
-      if (access === "open") sum.addAt(place);
     });
     sum.done();
   }

@@ -26,7 +26,8 @@ export class Walk extends Reader {
   /** Reads a byte that selects one of some ways. */
   kind(count: number, what: string): number {
     const kind = this.u8();
-    if (kind >= count) this.refuse(`${what} begins with a byte below ${count}, not ${kind}`, this.at - 1);
+    if (kind >= count)
+      this.refuse(`${what} begins with a byte below ${count}, not ${kind}`, this.at - 1);
     return kind;
   }
 

@@ -8,9 +8,18 @@ import type { Card, Duel } from "./duel.js";
 const client = new Client("wss://game.example", { name: "Ann" });
 const room: Room<Duel> = await client.joinOrCreate<Duel>("duel", { key: "a" });
 
+// In Node.js before 22, sockets come from the package `ws`.
+declare const { WebSocket }: typeof import("ws");
+new Client("wss://game.example", { WebSocket });
+new Client("wss://game.example", { WebSocket: globalThis.WebSocket });
+
 const round: number = room.state.round;
 const hand: readonly Card[] | undefined = room.state.hands[String(room.player)];
-const left: number = await room.request("Play", { cards: hand ?? [], face_down: false }, { timeoutMs: 100 });
+const left: number = await room.request(
+  "Play",
+  { cards: hand ?? [], face_down: false },
+  { timeoutMs: 100 },
+);
 const sent: boolean = room.send("Yield");
 const nothing: null = await room.request("Yield", null, { signal: AbortSignal.timeout(9) });
 room.onEvent("Dealt", ({ to, count }) => console.log(to, count + round + left, sent, nothing));
@@ -38,7 +47,10 @@ room.state.players["1"].notes.length;
 // Without types everything goes.
 const any = await client.join("duel", "a");
 any.send("Anything", { what: any.state.ever });
-connect("Ann", {}, { url: "ws://node" }).join<Duel>("duel", { change: ({ state }) => state.round, event: (name) => name });
+connect("Ann", {}, { url: "ws://node" }).join<Duel>("duel", {
+  change: ({ state }) => state.round,
+  event: (name) => name,
+});
 
 export const Round = (): number => {
   const { room } = useRoom<Duel>(client, "duel");

@@ -1,4 +1,4 @@
-//! Compresses and decompresses the chat messages of `playfield bench websocket` with plain flate2,
+//! Compresses and decompresses the chat messages of `playfield-bench bench websocket` with plain flate2,
 //! following RFC 7692: no frames, no text validation, no WebSocket library. None of the libraries
 //! that Playfield is compared with implements the extension.
 //!
@@ -18,7 +18,7 @@ const LIBRARY: &str = if cfg!(feature = "miniz_oxide") { "miniz_oxide" } else { 
 
 const ROUNDS: usize = 15;
 
-/// The same number of messages as in `playfield bench websocket`.
+/// The same number of messages as in `playfield-bench bench websocket`.
 const MESSAGES: usize = 1_024;
 
 /// The bytes that a sender omits and a receiver appends (RFC 7692, 7.2).

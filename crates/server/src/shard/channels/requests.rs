@@ -139,7 +139,13 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return Ok(()) };
         let creator = Arc::clone(connection.tally.address());
         let Some(session) = connection.session.as_deref_mut() else { return Ok(()) };
-        let wants_presence = presence && session.asks(|asker| rule.may_see_members(asker, name));
+        if presence && !session.asks(|asker| rule.may_see_members(asker, name)) {
+            let text = format!(
+                "this session may not see who subscribes to {:?}: subscribe without presence",
+                excerpt(name, 64)
+            );
+            return Err(Error::new(ErrorCode::Forbidden, text));
+        }
         let member = session.as_member();
         let own = session.extras_mut().channels.get_or_insert_default();
         let known = own.subscriptions.iter().position(|of| *of.name == *name);
@@ -173,7 +179,7 @@ impl Shard {
         let Some(own) = session.channels() else { return Ok(()) };
         own.serial = own.serial.wrapping_add(1);
         let serial = own.serial;
-        let stage = Stage::Pending { serial, request, wants_presence, member_of };
+        let stage = Stage::Pending { serial, request, wants_presence: presence, member_of };
         match known {
             Some(at) => own.subscriptions[at].stage = stage,
             None => own.subscriptions.push(Subscription { name: Arc::clone(&name), stage }),

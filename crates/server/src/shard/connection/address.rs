@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use playfield_room::Error;
-use playfield_wire::ErrorCode;
+use playfield_wire::{ErrorCode, excerpt};
 
 use crate::addresses::{Crowded, Pace, Tally};
 use crate::proxy::Client;
@@ -57,6 +57,18 @@ impl TurnedAway {
             log::warn!(
                 "{setting}: a connection from {ip} is refused. Further ones are only counted for a \
                  minute"
+            );
+        }
+    }
+
+    /// Logs that a page of this origin may not connect.
+    pub(crate) fn note_origin(&mut self, origin: &[u8], now: Duration) {
+        if self.logged.is_due("allowed_origins", now) {
+            let origin = String::from_utf8_lossy(origin);
+            log::warn!(
+                "allowed_origins: a page of the origin {:?} is refused. Further ones are only \
+                 counted for a minute",
+                excerpt(&origin, 128)
             );
         }
     }

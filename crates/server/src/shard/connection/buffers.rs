@@ -2,7 +2,8 @@
 
 /// How many buffers are kept, how large each may be, and how large all of them together.
 const BUFFERS_KEPT: usize = 256;
-const BUFFER_KEPT_BYTES_MAX: usize = 64 << 10;
+/// One that is filled by a read of many messages is larger than the read.
+const BUFFER_KEPT_BYTES_MAX: usize = 256 << 10;
 const KEPT_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes on their way to the socket. A connection has one only while there are any.

@@ -22,13 +22,16 @@ use crate::shard::session::Session;
 use crate::shard::{Shard, SocketChange};
 
 /// WebSocket close codes (RFC 6455, 7.4.1).
-const NORMAL: u16 = 1000;
-const GOING_AWAY: u16 = 1001;
-const PROTOCOL_ERROR: u16 = 1002;
+pub(in crate::shard) const NORMAL: u16 = 1000;
+pub(in crate::shard) const GOING_AWAY: u16 = 1001;
+pub(in crate::shard) const PROTOCOL_ERROR: u16 = 1002;
 const UNSUPPORTED_DATA: u16 = 1003;
-const POLICY: u16 = 1008;
-const TOO_BIG: u16 = 1009;
-const INTERNAL: u16 = 1011;
+pub(in crate::shard) const POLICY: u16 = 1008;
+pub(in crate::shard) const TOO_BIG: u16 = 1009;
+pub(in crate::shard) const INTERNAL: u16 = 1011;
+
+/// The code of a Close frame that has none (RFC 6455, 7.1.5); the answer has none either.
+pub(in crate::shard) const NO_CLOSE_CODE: u16 = 1005;
 
 /// How much is read of a connection that is being closed, beside a whole message.
 const SKIPPED_BYTES_MAX: usize = 256 << 10;
@@ -339,7 +342,7 @@ impl Shard {
         if matches!(connection.input, Input::Http(_)) {
             return self.examine_http(key);
         }
-        let is_service = matches!(connection.input, Input::Service(_));
+        let is_service = matches!(connection.input, Input::Service(..));
         if connection.session.is_none() && !is_service {
             let by = connection.heard.time() + config.hello_timeout();
             if now < by {
@@ -424,7 +427,10 @@ impl Shard {
 
     fn ask_for_life(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get(key) else { return };
-        if let Input::Service(service) = connection.input {
+        if let Input::Service(service, _) = connection.input {
+            if connection.is_websocket() {
+                self.delivery.connections.ping_transport(key, &[]);
+            }
             return self.ask_service_for_life(key, service);
         }
         match connection.dialect.framing {

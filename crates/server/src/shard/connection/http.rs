@@ -8,7 +8,6 @@ use std::time::Duration;
 use playfield_http::{Head, Limits, Parser, Request, Response, Sending, Step, write_continue};
 use playfield_websocket::handshake::{self, HeadLimits};
 use playfield_websocket::{Agreed, Decoder, Deflate, Role};
-use playfield_wire::excerpt;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::addresses::Crowded;
@@ -480,6 +479,7 @@ impl Shard {
         let limits =
             HeadLimits { head_bytes_max: config.http_head_bytes_max, ..HeadLimits::default() };
         let mut response = Vec::new();
+        let service = node.service_at(head.path());
         let client = client_of(&node, http.peer, head);
         if client != http.peer {
             self.unnamed.note(client, now);
@@ -489,13 +489,15 @@ impl Shard {
         if client != http.peer {
             tally = connection.tally.come_from(node.addresses.of(client, now));
         }
-        let tally = tally.and_then(|()| connection.tally.begin_handshake());
+        // A service's client need not say hello.
+        let tally = tally.and_then(|()| match service {
+            None => connection.tally.begin_handshake(),
+            Some(_) => Ok(()),
+        });
         let upgraded = match handshake::parse_request(head.bytes(), &limits) {
             Ok(handshake::Head::Complete(request)) => match &request.upgrade {
                 Some(upgrade) if !Origin::is_allowed(upgrade.origin(), &config.allowed_origins) => {
-                    let origin = upgrade.origin().unwrap_or_default();
-                    let origin = String::from_utf8_lossy(origin);
-                    log::debug!("a page of the origin {:?} is refused", excerpt(&origin, 128));
+                    self.turned_away.note_origin(upgrade.origin().unwrap_or_default(), now);
                     let text = "allowed_origins: pages of this origin may not connect\n";
                     handshake::reject(&mut response, 403, text);
                     self.delivery.counters.origins_refused += 1;
@@ -507,7 +509,8 @@ impl Shard {
                     None
                 }
                 Some(upgrade) => {
-                    let wishes = config.websocket_deflate.then(Deflate::default);
+                    let is_deflated = config.websocket_deflate && service.is_none();
+                    let wishes = is_deflated.then(Deflate::default);
                     let agreed = wishes.and_then(|wishes| upgrade.deflate(&wishes));
                     let accepted = handshake::accept(&mut response, upgrade, None, agreed.as_ref());
                     accepted.is_ok().then_some(agreed)
@@ -520,7 +523,9 @@ impl Shard {
                 None
             }
         };
+        let enters = service.filter(|_| upgraded.is_some());
         match upgraded {
+            Some(_) if enters.is_some() => {}
             Some(agreed) => {
                 let agreed = agreed.as_ref().map(Agreed::deflate);
                 let limits = websocket_limits(config, true);
@@ -548,7 +553,9 @@ impl Shard {
             out.extend_from_slice(&response);
             true
         });
-        if self.http_mut(key).is_some() {
+        if let Some(service) = enters {
+            self.enter_service(key, service, client.address);
+        } else if self.http_mut(key).is_some() {
             self.close(key, None);
         }
     }

@@ -10,6 +10,7 @@ use playfield_wire::framing::{Framing as NativeFraming, PREAMBLE};
 use crate::proxy::Client;
 use crate::shard::Shard;
 use crate::shard::connection::Phase;
+use crate::shard::connection::closing::NO_CLOSE_CODE;
 use crate::shard::connection::http::{Http, period};
 use crate::shard::connection::share::WORK_OF_NODE;
 use crate::shard::connection::transport::{Input, Opening, opening, websocket_decoder};
@@ -25,25 +26,51 @@ const PROGRESS_BYTES: u32 = 256;
 const SLACK: usize = 4;
 
 impl Shard {
-    /// Bytes came in on a connection. Whole messages are handled where they are; only the rest is
-    /// copied.
+    /// Bytes came in on a connection, without space before them.
     pub(crate) fn received(&mut self, key: ConnectionKey, bytes: &mut [u8]) {
+        self.received_behind(key, bytes, 0);
+    }
+
+    /// Bytes came in on a connection: those from `at`. Whole messages are handled where they are;
+    /// only the rest is copied. What is before `at` is space for the beginning of a message that
+    /// was kept, so that the end of the message can be read behind it.
+    pub(crate) fn received_behind(&mut self, key: ConnectionKey, buffer: &mut [u8], at: usize) {
+        let bytes = buffer.len() - at;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        self.delivery.counters.bytes_in += bytes.len() as u64;
+        self.delivery.counters.bytes_in += bytes as u64;
         if connection.is_closing() {
-            return self.skip(key, bytes);
+            return self.skip(key, &buffer[at..]);
         }
-        connection.unheard_bytes = connection.unheard_bytes.saturating_add(bytes.len() as u32);
-        let has_partial = !connection.partial.is_empty();
-        if !has_partial {
-            let handled = self.handle_input(key, bytes);
-            let rest = &bytes[handled..];
+        connection.unheard_bytes = connection.unheard_bytes.saturating_add(bytes as u32);
+        if matches!(connection.input, Input::Service(_, Some(_))) {
+            return self.received_in_messages(key, buffer, at);
+        }
+        self.feed(key, buffer, at);
+    }
+
+    /// Handles the input from `at`, after what was kept of it.
+    pub(in crate::shard) fn feed(&mut self, key: ConnectionKey, buffer: &mut [u8], at: usize) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let kept = connection.partial.len();
+        // The shorter part is copied to the longer one.
+        if kept == 0 || (kept < buffer.len() - at && kept <= at && connection.takes_input()) {
+            let mut partial = connection.partial.take();
+            let input = &mut buffer[at - kept..];
+            input[..kept].copy_from_slice(&partial);
+            let handled = self.handle_input(key, input);
+            let rest = &input[handled..];
+            // Without a rest, the bytes after an upgrade may have been kept already.
             if !rest.is_empty() {
-                self.keep(key, rest.to_vec());
+                if partial.capacity() > SLACK * rest.len() {
+                    partial = Vec::new();
+                }
+                partial.clear();
+                partial.extend_from_slice(rest);
+                self.keep(key, partial);
             }
-        } else if let Some(connection) = self.delivery.connections.get_mut(key) {
-            connection.partial.extend_from_slice(bytes);
-            self.handle_kept(key);
+        } else {
+            connection.partial.extend_from_slice(&buffer[at..]);
+            self.handle_partial(key);
         }
         self.note_unfinished(key);
     }
@@ -79,7 +106,7 @@ impl Shard {
     #[inline]
     pub(in crate::shard) fn note_life(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        if connection.session.is_none() && !matches!(connection.input, Input::Service(_)) {
+        if connection.session.is_none() && !matches!(connection.input, Input::Service(..)) {
             return; // It has to say hello in time, whatever else it says.
         }
         connection.lives(self.now);
@@ -90,6 +117,11 @@ impl Shard {
 
     /// Handles input that was kept aside.
     pub(crate) fn handle_kept(&mut self, key: ConnectionKey) {
+        self.handle_partial(key);
+        self.end_messages(key);
+    }
+
+    fn handle_partial(&mut self, key: ConnectionKey) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.partial.is_empty() || !connection.takes_input() {
             return;
@@ -132,6 +164,7 @@ impl Shard {
                 return handled;
             }
             let left = &mut input[handled..];
+            let may_upgrade = matches!(connection.input, Input::Unknown(_) | Input::Http(_));
             let more = match &mut connection.input {
                 Input::Unknown(peer) => {
                     let peer = **peer;
@@ -146,16 +179,25 @@ impl Shard {
                     self.handle_native(key, left, is_stranger)
                 }
                 Input::WebSocket(_) => self.handle_websocket(key, left),
-                &mut Input::Service(service) => {
+                &mut Input::Service(service, _) => {
                     self.visit.read(left.len());
-                    let handled = self.handle_service(key, service, left);
-                    if handled > 0 {
+                    let more = self.handle_service(key, service, left);
+                    if more > 0 {
                         self.note_whole_frames(key);
                     }
-                    handled
+                    if !self.is_served(key) {
+                        // Nobody wants the rest.
+                        return input.len();
+                    }
+                    more
                 }
                 Input::Closing(_) | Input::InUse => 0,
             };
+            if may_upgrade && self.is_in_messages(key) {
+                // What follows the request belongs to the WebSocket.
+                self.received_in_messages(key, &mut left[more..], 0);
+                return input.len();
+            }
             if more == 0 {
                 return handled;
             }
@@ -326,7 +368,7 @@ impl Shard {
 
     /// Stops reading from a client that does not read what it is sent.
     #[inline]
-    fn pause_if_behind(&mut self, key: ConnectionKey) {
+    pub(in crate::shard) fn pause_if_behind(&mut self, key: ConnectionKey) {
         if let Some(connection) = self.delivery.connections.get_mut(key)
             && connection.unsent() > self.delivery.node.config.outbox_high_bytes
         {
@@ -344,9 +386,6 @@ fn with_limit(is_stranger: bool, code: ErrorCode, error: &dyn Display) -> String
         error.to_string()
     }
 }
-
-/// The code of a Close frame that has none (RFC 6455, 7.1.5); the answer has none either.
-const NO_CLOSE_CODE: u16 = 1005;
 
 #[cfg(test)]
 mod tests {

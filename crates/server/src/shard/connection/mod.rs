@@ -3,7 +3,7 @@
 pub(crate) mod address;
 mod budget;
 pub(crate) mod buffers;
-mod closing;
+pub(crate) mod closing;
 pub(crate) mod deflated;
 pub(crate) mod half_closed;
 pub(crate) mod http;
@@ -24,7 +24,7 @@ use crate::addresses::Tally;
 use crate::shard::connection::buffers::{Buffers, Outbox};
 use crate::shard::connection::share::Taken;
 use crate::shard::connection::timeouts::NO_SLOT;
-use crate::shard::connection::transport::{Dialect, Input};
+use crate::shard::connection::transport::{Dialect, Framing, Input};
 use crate::shard::devices::OwnDevice;
 use crate::shard::keys::{ConnectionKey, OfConnection};
 use crate::shard::moment::Moment;
@@ -36,6 +36,9 @@ use crate::shard::slab::Slab;
 /// Of the connections that something is written to, one in this many is the one that has waited
 /// longest.
 const OLDEST_EVERY: u32 = 4;
+
+/// An outbox that is filled has at most this many times the capacity that it needs.
+const GROWTH: usize = 2;
 
 /// One connection. While it is idle it owns no buffer.
 pub(crate) struct Connection {
@@ -137,6 +140,10 @@ pub(crate) struct Partial(Option<Box<Vec<u8>>>);
 impl Partial {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.as_deref().is_none_or(Vec::is_empty)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_deref().map_or(0, Vec::len)
     }
 
     pub(crate) fn capacity(&self) -> usize {
@@ -256,7 +263,10 @@ impl Connection {
     /// Whether its client has yet to send the rest of a message.
     fn is_unfinished(&self) -> bool {
         let is_begun = match &self.input {
-            Input::Native | Input::Service(_) | Input::WebSocket(None) => !self.partial.is_empty(),
+            Input::Native | Input::Service(_, None) | Input::WebSocket(None) => {
+                !self.partial.is_empty()
+            }
+            Input::Service(_, Some(carrier)) => !self.partial.is_empty() || carrier.is_unfinished(),
             Input::WebSocket(Some(decoder)) => !self.partial.is_empty() || decoder.is_unfinished(),
             _ => false,
         };
@@ -265,7 +275,12 @@ impl Connection {
 
     /// Whether it is the connection of this service.
     pub(crate) fn is_served_by(&self, service: u16) -> bool {
-        matches!(self.input, Input::Service(number) if number == service)
+        matches!(self.input, Input::Service(number, _) if number == service)
+    }
+
+    /// Whether what is written to it has to be in messages of a WebSocket.
+    pub(crate) fn is_websocket(&self) -> bool {
+        matches!(self.dialect.framing, Framing::WebSocket(_))
     }
 
     /// How much memory its buffers take.
@@ -280,9 +295,15 @@ impl Connection {
         self.outbox.as_deref().map_or(0, |outbox| outbox.bytes.len() - outbox.written)
     }
 
-    /// How much memory its outbox takes.
+    /// How much memory its outbox takes. A buffer that is about to be written may be larger than
+    /// what is in it, since others have filled it before; that is not the client's doing, and ends
+    /// [as soon as the client is slow](Connections::wrote).
     fn outbox_capacity(&self) -> usize {
-        self.outbox.as_deref().map_or(0, |outbox| outbox.bytes.capacity())
+        let bytes = |outbox: &Outbox| match self.blocked {
+            true => outbox.bytes.capacity(),
+            false => outbox.bytes.len(),
+        };
+        self.outbox.as_deref().map_or(0, bytes)
     }
 }
 
@@ -607,8 +628,15 @@ impl Connections {
             connection.blocked = false;
             return true;
         };
-        // Where a client reads slowly but steadily, what it has read must not pile up.
-        if outbox.written > outbox.bytes.len() / 2 {
+        // Where a client reads slowly but steadily, what it has read must not pile up, nor keep a
+        // buffer that was once filled for others.
+        let is_half_read = outbox.written > outbox.bytes.len() / 2;
+        let dropped = if is_half_read { outbox.written } else { 0 };
+        if outbox.bytes.capacity() > GROWTH * (outbox.bytes.len() - dropped) {
+            let left = outbox.bytes[outbox.written..].to_vec();
+            self.buffers.give(std::mem::replace(&mut outbox.bytes, left));
+            outbox.written = 0;
+        } else if is_half_read {
             outbox.bytes.drain(..outbox.written);
             outbox.written = 0;
         }
@@ -726,6 +754,30 @@ mod tests {
             assert!(turn < 2);
         }
         assert!(newest >= 1, "the output of this turn mostly comes first");
+    }
+
+    #[test]
+    fn a_slow_client_does_not_keep_a_large_buffer() {
+        let mut connections = Connections::new(1000, 1 << 16);
+        let key = connections.insert(connection());
+        let large = connections.insert(connection());
+        append(&mut connections, large, &[1; 100_000], true);
+        assert!(connections.wrote(large, 100_000));
+        for written in [0, 900] {
+            append(&mut connections, key, &[1; 1000], true);
+            let connection = connections.get(key).unwrap();
+            assert!(connection.outbox.as_ref().unwrap().bytes.capacity() >= 100_000);
+            assert_eq!(connection.outbox_capacity(), 1000, "others have filled it");
+            assert!(!connections.wrote(key, written));
+            assert_eq!(connections.unsent(key), vec![1; 1000 - written]);
+            let connection = connections.get(key).unwrap();
+            assert!(connection.outbox.as_ref().unwrap().bytes.capacity() <= 1000);
+            assert!(connections.wrote(key, 1000 - written));
+            let (small, large) = (connections.buffer(), connections.buffer());
+            assert!(large.capacity() >= 100_000, "it waits for the next one");
+            connections.recycle(small);
+            connections.recycle(large);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::proxy::Client;
 use crate::shard::connection::deflated::Deflated;
 use crate::shard::connection::http::Http;
+use crate::shard::services::Carrier;
 
 /// How a connection's input is read.
 pub(crate) enum Input {
@@ -22,8 +23,8 @@ pub(crate) enum Input {
     WebSocket(Option<Box<Decoder>>),
     /// WebSocket frames; only a Close is of use.
     Closing(Box<CloseFinder>),
-    /// Whatever the service of this number speaks.
-    Service(u16),
+    /// Whatever the service of this number speaks, in messages of a WebSocket if there is one.
+    Service(u16, Option<Box<Carrier>>),
     /// The decoder is out, while a message that it lent is handled.
     InUse,
 }

@@ -196,7 +196,7 @@ impl Shard {
             self.delivery.counters.commands += 1;
             let Some(connection) = self.delivery.connections.get(key) else { continue };
             let ask = asks.map(|(ask, _)| ask);
-            if let Input::Service(service) = connection.input {
+            if let Input::Service(service, _) = connection.input {
                 let connection = ConnectionId { shard: self.delivery.shard, key };
                 let id = ask.map(|number| CommandId { connection, number });
                 let command = Command { id, payload: payload.as_slice() };

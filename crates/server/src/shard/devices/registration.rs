@@ -213,7 +213,7 @@ impl Shard {
 
     fn part(&mut self, key: ConnectionKey, code: ErrorCode, text: &str, why: &Closed) {
         let connection = self.delivery.connections.get(key);
-        if connection.is_some_and(|of| matches!(of.input, Input::Service(_))) {
+        if connection.is_some_and(|of| matches!(of.input, Input::Service(..))) {
             self.close_service(key, why);
         } else {
             self.goodbye(key, code, text, None);

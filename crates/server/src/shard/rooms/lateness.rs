@@ -55,6 +55,35 @@ impl fmt::Display for Cost {
     }
 }
 
+/// How late a room was run lately.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Late {
+    /// The second, by the node's clock, that it was last run in.
+    second: u32,
+    /// The most in that second, and in the one before, in microseconds.
+    most_us: u32,
+    before_us: u32,
+}
+
+impl Late {
+    /// The room is run this late.
+    #[inline]
+    pub(crate) fn note(&mut self, now: Duration, late: Duration) {
+        let second = now.as_secs() as u32;
+        if second != self.second {
+            self.before_us = if second == self.second + 1 { self.most_us } else { 0 };
+            (self.second, self.most_us) = (second, 0);
+        }
+        self.most_us = self.most_us.max(u32::try_from(late.as_micros()).unwrap_or(u32::MAX));
+    }
+
+    /// The most in the present second and the one before.
+    pub(crate) fn most(mut self, now: Duration) -> Duration {
+        self.note(now, Duration::ZERO);
+        Duration::from_micros(u64::from(self.most_us.max(self.before_us)))
+    }
+}
+
 /// The syncs that rooms of each type have missed.
 #[derive(Default)]
 pub(crate) struct Lateness {
@@ -100,7 +129,7 @@ impl Lateness {
 mod tests {
     use std::time::Duration;
 
-    use super::{Cost, Lateness};
+    use super::{Cost, Late, Lateness};
 
     #[test]
     fn each_room_type_is_reported_every_ten_seconds_at_most_with_all_that_was_missed() {
@@ -119,6 +148,18 @@ mod tests {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.missed(1, 100, 0, Duration::ZERO), None);
         assert_eq!(lateness.missed(1, 2, 3, Duration::ZERO), Some(102));
+    }
+
+    #[test]
+    fn a_room_is_as_late_as_the_most_of_this_second_and_the_one_before() {
+        let ms = Duration::from_millis;
+        let mut late = Late::default();
+        late.note(ms(1100), ms(30));
+        late.note(ms(1900), ms(2));
+        assert_eq!(late.most(ms(1950)), ms(30));
+        late.note(ms(2500), ms(4));
+        assert_eq!((late.most(ms(2600)), late.most(ms(3600))), (ms(30), ms(4)));
+        assert_eq!(late.most(ms(4000)), Duration::ZERO);
     }
 
     #[test]

@@ -5,10 +5,13 @@ mod founding;
 pub(crate) mod join;
 pub(crate) mod lateness;
 pub(crate) mod member;
+mod operating;
+pub(crate) mod record;
 pub(crate) mod schedule;
 mod snapshots;
 pub(crate) mod sync;
 mod ticket;
+pub(crate) mod traffic;
 mod turn;
 
 use std::time::Duration;
@@ -20,9 +23,12 @@ use crate::founding::Founding;
 use crate::room_id::RoomId;
 use crate::shard::keys::OfRoom;
 use crate::shard::slab::Slab;
-use lateness::Cost;
-use member::Members;
+use lateness::{Cost, Late};
+use member::{Member, Members, Standing};
+use record::Record;
 use schedule::Beat;
+use sync::has_passed;
+use traffic::Sample;
 
 pub(crate) type Rooms = Slab<OfRoom, Hosted>;
 
@@ -41,6 +47,12 @@ pub(crate) struct Hosted {
     pub(super) syncs: Option<Beat>,
     /// How many syncs the clock has called for, including those that were missed.
     pub(crate) regular_syncs: u64,
+    /// A sync changes nothing for those who have the room's version, until the room is called.
+    pub(super) is_quiet: bool,
+    /// How many regular syncs have only been counted since then.
+    pub(super) syncs_passed: u64,
+    /// When it next has to be called, by its own time.
+    pub(super) wake_at: Option<Duration>,
     /// What its last regular sync has cost.
     pub(crate) cost: Cost,
     /// What its ticks have cost since then.
@@ -61,6 +73,13 @@ pub(crate) struct Hosted {
     pub(crate) sync_awaited: bool,
     /// The turn of the last sync that it asked for.
     pub(super) synced_on_demand: u64,
+    /// Its messages, while an operator looks.
+    pub(super) record: Option<Box<Record>>,
+    /// How late it was lately, and how many syncs it has missed since it began.
+    pub(super) late: Late,
+    pub(super) syncs_missed: u64,
+    /// Its bytes, when an operator last looked.
+    pub(super) sample: Option<Box<Sample>>,
 }
 
 impl Hosted {
@@ -72,7 +91,44 @@ impl Hosted {
     pub(super) fn next_due(&self) -> Option<Duration> {
         let beats =
             [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
-        let wake = self.room.wake_at().map(|at| self.created.saturating_add(at));
+        let wake = self.wake_at.map(|at| self.created.saturating_add(at));
         beats.into_iter().chain([wake]).flatten().min()
+    }
+
+    /// Whether the sync that is due changes nothing for anyone, so that it is enough to count it.
+    /// `every` is how many syncs apart copies are checked.
+    pub(super) fn passes_sync(&mut self, now: Duration, every: u64) -> bool {
+        let sleeps = self.wake_at.is_none_or(|at| self.created.saturating_add(at) > now);
+        let version = self.room.version();
+        let has_all = |member: &Member| {
+            matches!(member.standing, Standing::Live)
+                && member.clean == version
+                && !member.lagging
+                && !member.wants_snapshot
+        };
+        self.is_quiet
+            && sleeps
+            && !has_passed(every, self.regular_syncs, self.regular_syncs + 1)
+            && self.members.iter_mut().all(|(_, member)| has_all(member))
+    }
+
+    /// Does what the syncs that were only counted would have done.
+    #[inline]
+    pub(super) fn make_up_for_syncs(&mut self) {
+        if self.syncs_passed > 0 {
+            self.pass_syncs();
+        }
+    }
+
+    #[cold]
+    fn pass_syncs(&mut self) {
+        let syncs = std::mem::take(&mut self.syncs_passed);
+        let before = self.room.version();
+        self.room.pass_syncs(syncs);
+        let clock = 1 + self.regular_syncs;
+        self.history.synced_in_a_row(clock + 1 - syncs, before + 1, syncs);
+        for (_, member) in self.members.iter_mut().filter(|(_, member)| member.clean == before) {
+            member.clean = before + syncs;
+        }
     }
 }

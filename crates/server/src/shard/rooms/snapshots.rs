@@ -65,6 +65,7 @@ impl Shard {
     fn send_snapshot(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
+        hosted.make_up_for_syncs();
         let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
         let is_behind =
@@ -88,6 +89,7 @@ impl Shard {
     fn enter_late(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
+        hosted.make_up_for_syncs();
         let clock = hosted.clock(self.now);
         let named = (hosted.id, hosted.room_type);
         let Some(member) = hosted.members.get_mut(key) else { return };
@@ -136,8 +138,9 @@ impl Shard {
         copy: Option<ResumeRoom>,
     ) -> Result<Vec<u8>, Duration> {
         let mut body = Vec::new();
-        let rate = snapshot_rate(&self.delivery);
+        let (rate, place) = (snapshot_rate(&self.delivery), room);
         let Some(hosted) = self.rooms.get_mut(room) else { return Ok(body) };
+        hosted.make_up_for_syncs();
         let clock = hosted.clock(self.now);
         let Hosted { room, members, epoch, history, .. } = hosted;
         let Some(member) = members.get_mut(key) else { return Ok(body) };
@@ -160,6 +163,7 @@ impl Shard {
                 member.has_again(base);
                 member.is_now_at(versions.version, synced, history);
                 self.delivery.counters.patches += 1;
+                self.delivery.traffic.sent(place, body.len());
                 return Ok(body);
             }
             body.clear();
@@ -177,6 +181,7 @@ impl Shard {
         let version = clock.max(latest);
         member.is_now_at(version, synced, history);
         write_snapshot(&mut **room, player, format, number, (*epoch, version), &mut body);
+        self.delivery.traffic.sent(place, body.len());
         Ok(body)
     }
 }

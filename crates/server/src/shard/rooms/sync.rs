@@ -60,7 +60,9 @@ impl Shard {
     /// Syncs a room, and gives every member what it lacks.
     pub(in crate::shard) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
         let began = self.stopwatch.read();
+        let mut version = 0;
         self.call(key, |room, at, out| {
+            version = room.version();
             if !room.is_closed() {
                 room.sync(at, out);
             }
@@ -77,6 +79,9 @@ impl Shard {
         let is_check_due = has_passed(every, regular_before, hosted.regular_syncs);
         let rate = snapshot_rate(&self.delivery);
         hosted.history.synced(clock, hosted.room.version());
+        hosted.is_quiet = matches!(cause, Cause::Clock { .. })
+            && hosted.room.version() == version + 1
+            && !hosted.room.may_leave_out();
         let Hosted { room, members, id, room_type, epoch, history, .. } = hosted;
         let named = (*id, *room_type);
         // Members whose snapshot has to wait, and until when.
@@ -164,6 +169,7 @@ impl Shard {
     /// the snapshot it asked for.
     pub(in crate::shard) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };
+        hosted.make_up_for_syncs();
         let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
         if member.wants_snapshot {
@@ -258,8 +264,9 @@ fn patch(
     let (format, number) = (member.format, member.number);
     let versions = Versions { base: member.sent, version };
     let (player, clean) = (member.player, member.clean);
+    let mut bytes = 0;
     let mut write = |out: &mut Vec<u8>| {
-        let mut changed = true;
+        let (mut changed, start) = (true, out.len());
         if reaches {
             server::write_patch(format, out, number, versions, |out| {
                 changed = room.patch(player, clean, format, out);
@@ -267,6 +274,7 @@ fn patch(
         } else {
             write_snapshot(room, player, format, number, (now.epoch, version), out);
         }
+        bytes = out.len() - start;
         changed
     };
     let force = force && delivery.has_space(&member.output, 0) && !delivery.is_held(member);
@@ -299,6 +307,7 @@ fn patch(
             member.remember(now.history);
             delivery.counters.patches += 1;
             delivery.connections.messages_out += 1;
+            delivery.traffic.sent(place.0, bytes);
         }
         // The client's copy equals this version of the room too.
         Some(false) => member.clean = synced,
@@ -340,7 +349,7 @@ fn is_changed(delivery: &mut Delivery, member: &Member, room: &mut dyn AnyRoom) 
 
 /// Whether a multiple of `every` lies past `before`, and not past `now`: with versions that follow
 /// the clock, that is so for all who are sent the same patch.
-fn has_passed(every: u64, before: u64, now: u64) -> bool {
+pub(super) fn has_passed(every: u64, before: u64, now: u64) -> bool {
     now / every.max(1) > before / every.max(1) && every > 0
 }
 

@@ -18,7 +18,7 @@ use crate::shard::delivery::HostedRoomOutput;
 use crate::shard::keys::{RoomKey, link};
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::join::RoomSpec;
-use crate::shard::rooms::lateness::Cost;
+use crate::shard::rooms::lateness::{Cost, Late};
 use crate::shard::rooms::schedule::Beat;
 use crate::shard::rooms::sync::Cause;
 use crate::shard::slab::Slab;
@@ -73,6 +73,9 @@ impl Shard {
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
             regular_syncs: 0,
+            is_quiet: false,
+            syncs_passed: 0,
+            wake_at: None,
             cost: Cost::default(),
             ticking: Duration::ZERO,
             due: None,
@@ -83,8 +86,13 @@ impl Shard {
             admitted: 0,
             sync_awaited: false,
             synced_on_demand: 0,
+            record: None,
+            late: Late::default(),
+            syncs_missed: 0,
+            sample: None,
             room,
         });
+        self.delivery.traffic.begin(key);
         self.by_id.insert(id, key);
         self.touch(key);
         Ok(key)
@@ -100,13 +108,17 @@ impl Shard {
         let hosted = self.rooms.get_mut(key)?;
         self.watch.enters(hosted.room_type);
         let at = self.now.saturating_sub(hosted.created);
-        let Hosted { room, members, id, admitted, .. } = hosted;
+        hosted.make_up_for_syncs();
+        hosted.is_quiet = false;
+        let Hosted { room, members, id, admitted, record, .. } = hosted;
         let mut output = HostedRoomOutput {
             delivery: &mut self.delivery,
             members,
             admitted,
             room: key,
             id: *id,
+            record: record.as_deref_mut(),
+            now: self.now,
         };
         let result = call(&mut **room, at, &mut output);
         if !hosted.touched {
@@ -134,6 +146,7 @@ impl Shard {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };
             hosted.due = None;
             let late = self.now - deadline;
+            hosted.late.note(self.now, late);
             self.delivery.counters.lateness_us_max =
                 self.delivery.counters.lateness_us_max.max(late.as_micros() as u64);
 
@@ -144,6 +157,16 @@ impl Shard {
                 let first = beat.number();
                 beat.take(self.now, 1).end - first
             });
+            let every = self.delivery.node.config.check_every_syncs;
+            if syncs_due == 1 && ticks.is_empty() && hosted.passes_sync(self.now, every) {
+                hosted.regular_syncs += 1;
+                hosted.syncs_passed += 1;
+                self.delivery.counters.syncs += 1;
+                let due = hosted.next_due();
+                hosted.due = due;
+                self.schedule.change(key, None, due);
+                continue;
+            }
             if syncs_due > 1 {
                 self.missed_syncs(key, syncs_due - 1, late);
             }
@@ -175,7 +198,8 @@ impl Shard {
     #[cold]
     fn missed_syncs(&mut self, key: RoomKey, syncs: u64, late: Duration) {
         self.delivery.counters.syncs_missed += syncs;
-        let Some(hosted) = self.rooms.get(key) else { return };
+        let Some(hosted) = self.rooms.get_mut(key) else { return };
+        hosted.syncs_missed += syncs;
         let players = hosted.members.len();
         if let Some(missed) = self.lateness.missed(hosted.room_type, syncs, players, self.now) {
             let name = &self.delivery.node.room_types[usize::from(hosted.room_type)].name;
@@ -291,6 +315,7 @@ impl Shard {
             hosted.published.clone_from(hosted.room.summary());
             self.delivery.node.directory.publish(hosted.id, &hosted.published);
         }
+        hosted.wake_at = hosted.room.wake_at();
         // Once a turn, or a room that always asks for one would block the shard.
         let wants_sync = hosted.sync_awaited || hosted.room.wants_sync();
         let sync_now = wants_sync && hosted.synced_on_demand != self.turn;
@@ -325,6 +350,7 @@ impl Shard {
             });
         }
         if let Some(hosted) = self.rooms.remove(key) {
+            self.delivery.traffic.end(self.rooms.places());
             self.schedule.change(key, hosted.due, None);
             self.by_id.remove(&hosted.id);
             shrink_map(&mut self.by_id);

@@ -11,6 +11,7 @@ use crate::shard::connection::Connection;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::services::HostedService;
+use crate::shard::services::websocket::close_of;
 
 impl Shard {
     /// Takes in a service. They are numbered in the order in which they come.
@@ -25,32 +26,32 @@ impl Shard {
         address: SocketAddr,
         tally: Tally,
     ) -> ConnectionKey {
-        let connection = Connection::new(self.now, Input::Service(service), tally);
+        let connection = Connection::new(self.now, Input::Service(service, None), tally);
         let key = self.delivery.connections.insert(connection);
         self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
         if self.is_shutting_down {
             self.close(key, None);
         } else {
-            self.serve(key, service, |service, reach| service.connected(key, address, reach));
+            self.serve_newcomer(key, service, address);
         }
         key
     }
 
-    /// How many bytes services have replied since the turn began, or since they were
-    /// [written](Self::replies_written).
-    pub(crate) fn replies_bytes(&self) -> usize {
-        self.replies_bytes
-    }
-
-    /// What services replied so far is written, as far as it goes.
-    pub(crate) fn replies_written(&mut self) {
-        self.replies_bytes = 0;
+    /// Tells a service of a new connection.
+    pub(super) fn serve_newcomer(&mut self, key: ConnectionKey, service: u16, address: SocketAddr) {
+        self.serve(key, service, |service, reach| service.connected(key, address, reach));
     }
 
     /// Whether the connection is a service's.
     pub(crate) fn is_served(&self, key: ConnectionKey) -> bool {
         let connection = self.delivery.connections.get(key);
-        connection.is_some_and(|connection| matches!(connection.input, Input::Service(_)))
+        connection.is_some_and(|connection| matches!(connection.input, Input::Service(..)))
+    }
+
+    /// Whether the connection is a service's, by WebSocket.
+    pub(in crate::shard) fn is_in_messages(&self, key: ConnectionKey) -> bool {
+        let connection = self.delivery.connections.get(key);
+        connection.is_some_and(|connection| matches!(connection.input, Input::Service(_, Some(_))))
     }
 
     /// Hands the whole frames at the front to the service, and says how many bytes are done with.
@@ -92,7 +93,6 @@ impl Shard {
         let Some(served) = self.call_service(service, call) else { return 0 };
         let Served { handled, frames, out, is_behind, ends } = served;
         self.delivery.counters.messages_in += frames;
-        self.replies_bytes += out.len();
         self.delivery.connections.put(key, out);
         if is_behind && let Some(connection) = self.delivery.connections.get_mut(key) {
             connection.pause.outbox = true;
@@ -137,14 +137,20 @@ impl Shard {
     /// Ends a connection of a service, as soon as what it is owed is written.
     pub(in crate::shard) fn close_service(&mut self, key: ConnectionKey, why: &Closed) {
         self.end_service(key, why);
-        self.close(key, None);
+        let (code, reason) = close_of(why);
+        self.close(key, Some((code, &reason)));
     }
 
     /// Takes a connection from its service, with the reason.
     pub(in crate::shard) fn end_service(&mut self, key: ConnectionKey, why: &Closed) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Input::Service(service) = connection.input else { return };
+        let Input::Service(service, carrier) = &mut connection.input else { return };
+        let (service, carrier) = (*service, carrier.take());
         connection.input = Input::InUse;
+        if let Some(carrier) = carrier {
+            self.leave_messages(key, *carrier);
+        }
+        let Some(connection) = self.delivery.connections.get(key) else { return };
         if connection.device.is_some() {
             self.end_device(key, Gone::ConnectionLost);
         }

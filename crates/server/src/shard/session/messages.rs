@@ -303,8 +303,11 @@ impl Shard {
             }
             sender.unanswered.push(request);
         }
-        let player = sender.player;
-        self.call(room, |any, at, out| any.message(at, player, message, payload, request, out));
+        let (player, format) = (sender.player, sender.format);
+        self.call(room, |any, at, out| {
+            out.note_message((player, format), message, payload, request);
+            any.message(at, player, message, payload, request, out);
+        });
     }
 
     /// Does what a member asks for, here or on its room's shard.

@@ -116,6 +116,8 @@ fn names_that_no_rule_matches_and_what_a_rule_forbids_are_refused() {
     assert_eq!(told(&mut ann, &mut world), refused(forbidden));
     ann.ask_members(&mut world, "inbox:ann");
     assert_eq!(told(&mut ann, &mut world), refused(forbidden));
+    ann.ask_to_subscribe(&mut world, "inbox:ann", None, true);
+    assert_eq!(told(&mut ann, &mut world), refused(forbidden));
     ann.ask_history(&mut world, "inbox:bob", 0, 0);
     assert_eq!(told(&mut ann, &mut world), refused(forbidden));
     guest.subscribe(&mut world, "users:a");

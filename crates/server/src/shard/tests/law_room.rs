@@ -342,6 +342,17 @@ impl AnyRoom for Witness {
         });
     }
 
+    fn pass_syncs(&mut self, syncs: u64) {
+        let before = self.room.version();
+        self.room.pass_syncs(syncs);
+        let live = LIVE.with_borrow(|live| live[&self.id].clone());
+        SYNCED.with_borrow_mut(|synced| {
+            let synced = synced.entry(self.id.clone()).or_default();
+            let versions = before + 1..=self.room.version();
+            synced.extend(versions.map(|version| (version, live.clone())));
+        });
+    }
+
     fn summary(&self) -> &RoomSummary {
         self.room.summary()
     }

@@ -225,11 +225,21 @@ impl Listener {
         since: Option<Position>,
     ) {
         self.wanted.insert(channel.into(), since);
+        // Only the rule of `chat:*` shows who subscribes.
+        self.ask_to_subscribe(world, channel, since, channel.starts_with("chat:"));
+    }
+
+    pub(super) fn ask_to_subscribe(
+        &mut self,
+        world: &mut World,
+        channel: &str,
+        since: Option<Position>,
+        presence: bool,
+    ) {
         let request = self.next_request();
         self.asked.insert(request, channel.into());
         let channel = channel.into();
-        let message = ClientMessage::Subscribe { request, channel, since, presence: true };
-        self.say(world, &message);
+        self.say(world, &ClientMessage::Subscribe { request, channel, since, presence });
     }
 
     /// Whether it has asked for a channel and has no answer.

@@ -36,6 +36,7 @@ mod remote;
 mod resume;
 mod rooms;
 mod round_trips;
+mod service_websockets;
 mod services;
 mod share;
 mod sizes;

@@ -232,6 +232,33 @@ fn a_patch_leads_from_the_version_last_sent_and_players_see_only_their_own() {
 }
 
 #[test]
+fn the_syncs_of_a_room_that_nobody_calls_are_only_counted_and_nothing_shows_it() {
+    let options = "tick=0";
+    let mut world = World::new(1, &[("check_every_syncs", "0")]);
+    let (one, other, room, _) = two(&mut world, options);
+    world.wait(60);
+    let passed = |world: &mut World| {
+        let rooms = world.shards[0].rooms.iter_mut();
+        rooms.map(|(_, hosted)| hosted.syncs_passed).sum::<u64>()
+    };
+    let (before, syncs) = (passed(&mut world), world.counters(0).syncs);
+    for _ in 0..20 {
+        world.wait(50);
+    }
+    assert_eq!(passed(&mut world), before + 20);
+    assert_eq!(world.counters(0).syncs, syncs + 20);
+    assert_eq!((world.heard(one), world.heard(other)), (vec![], vec![]));
+    world.ask(one, room, "add", "");
+    assert_eq!(passed(&mut world), 0);
+    world.wait(50);
+    let (heard, theirs) = (world.heard(one), world.heard(other));
+    let [(2, version, "c=1 ")] = patches(&heard)[..] else { panic!("{heard:?}") };
+    assert!(matches!(patches(&theirs)[..], [(3, same, "c=1 ")] if same == version), "{theirs:?}");
+    // As many versions as syncs, as if each had been made.
+    assert!((22..=25).contains(&version), "{version}");
+}
+
+#[test]
 fn a_slow_reader_gets_one_patch_to_now() {
     let mut world = World::new(1, &[]);
     let (fast, slow, room, _) = two(&mut world, "");

@@ -26,7 +26,7 @@ struct Puppet {
     log: Log,
 }
 
-type Log = Arc<Mutex<Vec<String>>>;
+pub(super) type Log = Arc<Mutex<Vec<String>>>;
 
 impl Service for Puppet {
     type Connection = usize;
@@ -112,7 +112,7 @@ impl Service for Puppet {
     }
 }
 
-fn world(settings: &[(&str, &str)]) -> (World, Log) {
+pub(super) fn world(settings: &[(&str, &str)]) -> (World, Log) {
     let mut world = World::new(1, settings);
     let log = Log::default();
     world.shards[0]
@@ -120,18 +120,18 @@ fn world(settings: &[(&str, &str)]) -> (World, Log) {
     (world, log)
 }
 
-fn frame(body: &str) -> Vec<u8> {
+pub(super) fn frame(body: &str) -> Vec<u8> {
     let mut out = Vec::new();
     CODEC.encode(&mut out, body.as_bytes()).unwrap();
     out
 }
 
-fn frames(bodies: &[&str]) -> Vec<u8> {
+pub(super) fn frames(bodies: &[&str]) -> Vec<u8> {
     bodies.iter().flat_map(|body| frame(body)).collect()
 }
 
 /// The frames that a client got since it was last asked.
-fn heard(world: &mut World, client: Client) -> Vec<String> {
+pub(super) fn heard(world: &mut World, client: Client) -> Vec<String> {
     let bytes = world.raw(client);
     let (mut at, mut bodies) = (0, Vec::new());
     while let Some(frame) = CODEC.decode(&bytes[at..], usize::MAX).unwrap() {
@@ -142,7 +142,7 @@ fn heard(world: &mut World, client: Client) -> Vec<String> {
     bodies
 }
 
-fn taken(log: &Log) -> Vec<String> {
+pub(super) fn taken(log: &Log) -> Vec<String> {
     std::mem::take(&mut log.lock().unwrap())
 }
 
@@ -163,12 +163,16 @@ fn wherever_the_stream_is_cut_the_same_is_said() {
         assert_eq!(heard(&mut world, client), expected, "cut at {cut}");
         assert_eq!(world.buffered(client), 0, "an idle connection owns no buffer");
     }
-    let (mut world, _) = world(&[]);
-    let client = world.connect_to(0, 0);
-    for byte in said {
-        world.bytes(client, &[byte]);
+    // Kept bytes are fewer or more than those that follow, and than the space before them.
+    for size in 1..said.len() {
+        let (mut world, _) = world(&[]);
+        let client = world.connect_to(0, 0);
+        for piece in said.chunks(size) {
+            world.bytes(client, piece);
+        }
+        assert_eq!(heard(&mut world, client), expected, "pieces of {size}");
+        assert_eq!(world.buffered(client), 0, "pieces of {size}");
     }
-    assert_eq!(heard(&mut world, client), expected);
 }
 
 #[test]

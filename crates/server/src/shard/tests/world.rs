@@ -178,6 +178,7 @@ impl World {
         let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
         let mut node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
         node.channel_rules = listener::rules();
+        node.service_paths = vec![("/service".to_owned(), 0)];
         let fleet_log = FleetLog::default();
         let fleet = TestFleet(Arc::clone(&fleet_log));
         let fleet = HostedFleet::new(
@@ -930,9 +931,10 @@ impl World {
         if let Some(client) = client
             && self.shards[shard].reads(key)
         {
-            let mut bytes = std::mem::take(&mut self.peers[client].unread);
+            let bytes = std::mem::take(&mut self.peers[client].unread);
             if !bytes.is_empty() {
-                self.shards[shard].received(key, &mut bytes);
+                let mut buffer = [&[0xFF; SPACE_BEFORE_INPUT], &bytes[..]].concat();
+                self.shards[shard].received_behind(key, &mut buffer, SPACE_BEFORE_INPUT);
             }
         }
         if self.shards[shard].visited(key) {
@@ -999,6 +1001,9 @@ struct Gate(Guests);
 
 /// The token at which the authenticator panics.
 pub(super) const PANIC_TOKEN: &[u8] = b"panic";
+
+/// How much of a message that was kept fits in before its end.
+const SPACE_BEFORE_INPUT: usize = 24;
 
 /// What comes before the name of a user in a token.
 const USER_TOKEN: &[u8] = b"user:";

@@ -1,5 +1,5 @@
 """``websockets.asyncio.client``'s names."""
 
-from .._async import ClientConnection, connect, process_exception, unix_connect
+from .._async import ClientConnection, backoff, connect, process_exception, unix_connect
 
-__all__ = ["ClientConnection", "connect", "process_exception", "unix_connect"]
+__all__ = ["ClientConnection", "backoff", "connect", "process_exception", "unix_connect"]

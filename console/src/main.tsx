@@ -1,0 +1,6 @@
+import { render } from "preact";
+
+import { App } from "./app.js";
+import "./style.css";
+
+render(<App />, document.body);

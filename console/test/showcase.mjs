@@ -1,0 +1,55 @@
+// The showcase with a console, for tests and benchmarks.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+
+import { root } from "../../sdk/typescript/test/browser/chromium.mjs";
+// As the SDK's own tests do: Node 20 has no WebSocket.
+import WebSocket from "../../sdk/typescript/node_modules/ws/wrapper.mjs";
+import { Client } from "../../sdk/typescript/dist/index.js";
+
+/** Starts it, with limits that one program with many rooms does not reach. */
+export async function showcase({ release = false } = {}) {
+  const node = spawn(
+    "cargo",
+    ["run", "--quiet", "--package", "playfield-showcase", ...(release ? ["--release"] : [])],
+    {
+      cwd: root,
+      stdio: ["ignore", "pipe", "inherit"],
+      env: {
+        ...process.env,
+        PLAYFIELD_LISTEN: "127.0.0.1:0",
+        PLAYFIELD_LOG: "error",
+        PLAYFIELD_ROOMS_CREATED_PER_MINUTE_MAX: "100000",
+        PLAYFIELD_ROOMS_CREATED_PER_ADDRESS_PER_MINUTE_MAX: "100000",
+        PLAYFIELD_JOINS_PER_ADDRESS_PER_MINUTE_MAX: "100000",
+        PLAYFIELD_ROOMS_PER_SESSION_MAX: "1000",
+      },
+    },
+  );
+  const urls = [],
+    clients = [];
+  for await (const line of createInterface(node.stdout)) {
+    const [url] = /http:\/\/\S+/.exec(line) ?? [];
+    if (url) urls.push(url);
+    if (urls.length === 2) break;
+  }
+  const [rooms, console] = urls;
+  return {
+    node,
+    console,
+    /** A client of its rooms. */
+    client(name, format = "json") {
+      const made = new Client(rooms, { name, format, WebSocket });
+      clients.push(made);
+      return made;
+    },
+    async stop() {
+      for (const client of clients) client.close();
+      if (node.exitCode !== null) return;
+      node.kill("SIGINT");
+      await once(node, "exit");
+    },
+  };
+}

@@ -1,0 +1,158 @@
+//! The interface of the console's page: JSON over HTTP.
+//!
+//! | request | answer, or effect |
+//! |---|---|
+//! | `GET node` | counters of each shard, room types, settings |
+//! | `GET rooms?type&find&order&skip&limit` | a page of the list of rooms |
+//! | `GET rooms/ID?as=PLAYER&messages` | one room: its players, its state, what a player sees, and what goes in and out |
+//! | `GET types/NAME` | the schema of a room type |
+//! | `POST rooms/ID/kick` | `{player, text}` |
+//! | `POST rooms/ID/lock` | `{locked}` |
+//! | `POST rooms/ID/close` | `{text}` |
+//! | `POST rooms/ID/emit` | `{event, value, player}`; to all without a player |
+
+use playfield_http::{Request, Response};
+use playfield_server::{NodeHandle, RoomOrder, ShardStats, settings};
+use playfield_state::PlayerId;
+use serde_json::{Map, Value, json};
+
+use crate::query::{Answered, Refusal, body, number, segment};
+use crate::shown;
+
+/// The longest page of the list of rooms.
+const ROOMS_MAX: usize = 500;
+/// The longest text for players, in bytes.
+const TEXT_BYTES_MAX: usize = 500;
+
+pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> Response {
+    let parts: Vec<&str> = path.split('/').collect();
+    let answered = match (request.method(), parts.as_slice()) {
+        ("GET", ["node"]) => Ok(overview(node)),
+        ("GET", ["rooms"]) => rooms(request, node).await,
+        ("GET", ["rooms", id]) => room(id, request, node).await,
+        ("GET", ["types", name]) => schema(name, node),
+        ("POST", ["rooms", id, action]) => act(id, action, request, node).await,
+        _ => Err(Refusal(404, format!("the console has no {} /api/{path}", request.method()))),
+    };
+    match answered {
+        Ok(value) => Response::json(value.to_string()),
+        Err(refusal) => refusal.into(),
+    }
+}
+
+fn overview(node: &NodeHandle) -> Value {
+    let stats = node.stats();
+    let operator = node.operator();
+    let config = operator.config();
+    let settings: Vec<Value> = settings()
+        .iter()
+        .map(|setting| {
+            json!({
+                "name": setting.name,
+                "help": setting.help,
+                "value": config.get(setting.name),
+                "default": setting.default(),
+            })
+        })
+        .collect();
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "healthy": stats.healthy,
+        "rooms_address": operator.address().map(|address| address.to_string()),
+        "tls": operator.has_tls(),
+        "total": counters(&stats.total()),
+        "shards": stats.shards.iter().map(counters).collect::<Vec<_>>(),
+        "types": operator.schemas().map(|(name, _)| name).collect::<Vec<_>>(),
+        "limits": operator.limits().iter().map(shown::limit).collect::<Vec<_>>(),
+        "settings": settings,
+    })
+}
+
+fn counters(of: &ShardStats) -> Value {
+    Value::Object(of.counters().map(|(name, value)| (name.to_owned(), value.into())).collect())
+}
+
+async fn rooms(request: &Request, node: &NodeHandle) -> Answered {
+    let order = match request.query_value("order").as_deref() {
+        None | Some("oldest") => RoomOrder::Oldest,
+        Some("newest") => RoomOrder::Newest,
+        Some("players") => RoomOrder::MostPlayers,
+        Some("slowest") => RoomOrder::Slowest,
+        Some("latest") => RoomOrder::Latest,
+        Some("bytes") => RoomOrder::MostBytes,
+        Some(other) => {
+            let text = format!(
+                "order = {other:?}: give oldest, newest, players, slowest, latest or bytes"
+            );
+            return Err(Refusal(400, text));
+        }
+    };
+    let skip = number(request, "skip", 0, usize::MAX)?;
+    let limit = number(request, "limit", 100, ROOMS_MAX)?;
+    let room_type = request.query_value("type").filter(|name| !name.is_empty());
+    let find = request.query_value("find").unwrap_or_default();
+    let (count, rooms) =
+        node.operator().rooms(room_type.as_deref(), &find, order, skip, limit).await;
+    Ok(json!({ "count": count, "rooms": rooms.iter().map(shown::listed).collect::<Vec<_>>() }))
+}
+
+async fn room(id: &str, request: &Request, node: &NodeHandle) -> Answered {
+    let id = segment(id)?;
+    let viewer = match request.query_value("as") {
+        Some(text) => {
+            let number = text.parse();
+            Some(
+                number
+                    .map_err(|_| Refusal(400, format!("as = {text:?}: give a player's number")))?,
+            )
+        }
+        None => None,
+    };
+    let records = request.query_value("messages").is_some();
+    let inspection = node.operator().inspect(&id, viewer.map(PlayerId), records).await?;
+    let schema = node.operator().schemas().find(|(name, _)| *name == inspection.room_type);
+    shown::inspected(&id, &inspection, schema.map_or("", |(_, schema)| schema))
+}
+
+fn schema(name: &str, node: &NodeHandle) -> Answered {
+    let name = segment(name)?;
+    let found = node.operator().schemas().find(|(known, _)| *known == name);
+    let unknown = || Refusal(404, format!("the node has no room type {name:?}"));
+    let (_, schema) = found.ok_or_else(unknown)?;
+    serde_json::from_str(schema).map_err(|error| Refusal(500, error.to_string()))
+}
+
+async fn act(id: &str, action: &str, request: &Request, node: &NodeHandle) -> Answered {
+    let (id, operator) = (segment(id)?, node.operator());
+    let body = body(request)?;
+    let wrong = |what: &str| Refusal(400, format!("the body needs {what}"));
+    let text = |default: &str| match body["text"].as_str() {
+        Some(text) if text.len() > TEXT_BYTES_MAX => {
+            let bytes = text.len();
+            Err(Refusal(400, format!("the text has {bytes} bytes; {TEXT_BYTES_MAX} is the limit")))
+        }
+        Some(text) if !text.is_empty() => Ok(text.to_owned()),
+        _ => Ok(default.to_owned()),
+    };
+    match action {
+        "kick" => {
+            let player = body["player"].as_u64().ok_or_else(|| wrong("player, a number"))?;
+            operator.kick(&id, PlayerId(player), &text("an operator removed you")?).await?;
+        }
+        "lock" => {
+            let locked = body["locked"].as_bool().ok_or_else(|| wrong("locked, true or false"))?;
+            operator.lock(&id, locked).await?;
+        }
+        "close" => node.close(&id, text("an operator closed the room")?)?,
+        "emit" => {
+            let event = body["event"].as_str().ok_or_else(|| wrong("event, a name"))?;
+            let player = match &body["player"] {
+                Value::Null => None,
+                player => Some(PlayerId(player.as_u64().ok_or_else(|| wrong("player, a number"))?)),
+            };
+            operator.emit(&id, event, &body["value"], player).await?;
+        }
+        other => return Err(Refusal(404, format!("a room can't {other:?}"))),
+    }
+    Ok(Value::Object(Map::new()))
+}

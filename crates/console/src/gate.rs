@@ -1,0 +1,131 @@
+//! Who may use the console.
+//!
+//! A page of another origin can make a browser send requests to a loopback address, and by DNS
+//! rebinding even read the answers. So, without a token, the `Host` must name the loopback
+//! interface, and what changes anything must carry a header that pages of other origins can't send
+//! unasked. A token does for both, since browsers do not send it by themselves.
+
+use std::net::IpAddr;
+
+use playfield_http::{Request, Response};
+use ring::digest::{SHA256, digest};
+
+/// The header that pages of other origins can't send without the console's permission.
+const OWN_HEADER: &str = "x-playfield-console";
+
+/// Decides who may use the console.
+pub(crate) struct Gate {
+    /// The digest of the token; without one, the console is for this machine.
+    token: Option<[u8; 32]>,
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").field("has_token", &self.token.is_some()).finish()
+    }
+}
+
+impl Gate {
+    pub(crate) fn new(token: &str) -> Self {
+        Self { token: (!token.is_empty()).then(|| hashed(token)) }
+    }
+
+    /// Why this request is refused, if it is.
+    pub(crate) fn refuses(&self, request: &Request) -> Option<Response> {
+        let refuse = |status, text: &str| Some(Response::error(status, format!("{text}\n")));
+        if self.token.is_none() && !request.header("host").is_some_and(is_loopback) {
+            return refuse(
+                403,
+                "the console serves 127.0.0.1, [::1] and localhost only; give it a token \
+                 (console_token) to serve others",
+            );
+        }
+        if let Some(origin) = request.header("origin")
+            && !is_own(origin, request.header("host"))
+        {
+            return refuse(403, "this page is not the console's");
+        }
+        if !request.path().starts_with("/api/") {
+            return None;
+        }
+        if let Some(token) = &self.token {
+            let sent =
+                request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+            // Digests are compared, so the time says nothing about the token.
+            return match sent.map(|sent| hashed(sent) == *token) {
+                Some(true) => None,
+                Some(false) => refuse(401, "the token is wrong"),
+                None => refuse(401, "the console needs its token (console_token)"),
+            };
+        }
+        if request.method() != "GET" && request.header(OWN_HEADER).is_none() {
+            return refuse(403, "the header X-Playfield-Console is missing");
+        }
+        None
+    }
+}
+
+fn hashed(token: &str) -> [u8; 32] {
+    let digest = digest(&SHA256, token.as_bytes());
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest.as_ref());
+    bytes
+}
+
+/// Whether a `Host` header names the loopback interface.
+fn is_loopback(host: &str) -> bool {
+    let behind_host = host.rfind(']').unwrap_or(0);
+    let name = match host[behind_host..].find(':') {
+        Some(colon) => &host[..behind_host + colon],
+        None => host,
+    };
+    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether an `Origin` is that of the page at this `Host`.
+fn is_own(origin: &str, host: Option<&str>) -> bool {
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.is_some() && authority == host
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_loopback, is_own};
+
+    #[test]
+    fn only_names_of_the_loopback_interface_are_local() {
+        for host in ["localhost", "LocalHost:80", "127.0.0.1", "127.0.0.1:9", "[::1]", "[::1]:80"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        let others = [
+            "",
+            ":80",
+            "example.com",
+            "localhost.example.com",
+            "127.0.0.1.example.com",
+            "10.0.0.1",
+            "[::2]:80",
+            "localhost@example.com",
+            "[localhost",
+            "0.0.0.0",
+        ];
+        for host in others {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_page_has_the_origin_of_its_host() {
+        assert!(is_own("http://127.0.0.1:80", Some("127.0.0.1:80")));
+        for (origin, host) in [
+            ("http://127.0.0.1:81", Some("127.0.0.1:80")),
+            ("http://example.com", Some("127.0.0.1:80")),
+            ("null", Some("null")),
+            ("http://a", None),
+        ] {
+            assert!(!is_own(origin, host), "{origin} {host:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The console of a node: its rooms, as operators and as players see them, in a browser.
+//!
+//! ```text
+//!  browser ──▶ listener ──▶ gate ──▶ pages, built in
+//!                            │
+//!                            └─────▶ api ──▶ the node's operator ──▶ shards
+//! ```
+//!
+//! It has a port of its own and a thread of its own, so it answers while shards are busy, and costs
+//! nothing while nobody looks.
+
+mod api;
+mod gate;
+mod listener;
+mod messages;
+mod pages;
+mod places;
+mod query;
+mod shown;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::thread;
+
+use playfield_server::NodeHandle;
+use tokio::runtime::Builder;
+
+use gate::Gate;
+use listener::Listener;
+
+/// A console that listens, and serves once the node runs.
+#[derive(Debug)]
+pub struct Console {
+    socket: TcpListener,
+    address: SocketAddr,
+    gate: Gate,
+}
+
+impl Console {
+    /// Listens at an address; port 0 picks a free one. With a token, all but the page itself is for
+    /// those who send it. Without one, the address must be of the loopback interface.
+    ///
+    /// # Errors
+    /// If the address can't be listened on, or is not of the loopback interface and there is no
+    /// token.
+    pub fn listen(address: SocketAddr, token: &str) -> io::Result<Self> {
+        if token.is_empty() && !address.ip().is_loopback() {
+            let text = format!(
+                "console = {address}: without a token, anyone who can reach this address can see and \
+                 change every room; set console_token, or listen on 127.0.0.1"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let named = |error: io::Error| {
+            io::Error::new(error.kind(), format!("console = {address}: {error}"))
+        };
+        let socket = TcpListener::bind(address).map_err(named)?;
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        Ok(Self { socket, address, gate: Gate::new(token) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves the console of this node, until the node ends.
+    ///
+    /// # Errors
+    /// If its thread can't be started.
+    pub fn serve(self, node: NodeHandle) -> io::Result<()> {
+        let Self { socket, address, gate } = self;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        thread::Builder::new().name("playfield-console".into()).spawn(move || {
+            let served = runtime.block_on(async {
+                let socket = tokio::net::TcpListener::from_std(socket)?;
+                Listener::new(socket, gate, node).run().await;
+                io::Result::Ok(())
+            });
+            if let Err(error) = served {
+                log::error!("the console ends: {error}");
+            }
+            runtime.shutdown_background();
+        })?;
+        log::info!("console at http://{address}");
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! The parts of a request to the console's interface.
+
+use playfield_http::{Request, Response, percent_decoded};
+use serde_json::Value;
+
+/// Why a request is refused: the status, and one sentence.
+#[derive(Debug)]
+pub(crate) struct Refusal(pub(crate) u16, pub(crate) String);
+
+pub(crate) type Answered = Result<Value, Refusal>;
+
+impl From<playfield_room::Error> for Refusal {
+    fn from(error: playfield_room::Error) -> Self {
+        use playfield_wire::ErrorCode;
+        let status = match error.code() {
+            ErrorCode::RoomNotFound => 404,
+            ErrorCode::BadPayload | ErrorCode::Refused => 400,
+            ErrorCode::RoomClosed => 409,
+            ErrorCode::Busy | ErrorCode::ShuttingDown => 503,
+            ErrorCode::Timeout => 504,
+            _ => 500,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+impl From<Refusal> for Response {
+    fn from(Refusal(status, text): Refusal) -> Self {
+        let body = serde_json::json!({ "error": text }).to_string();
+        Self::json(body).with_status(status)
+    }
+}
+
+/// A whole number of the query, or its default; at most `max`.
+pub(crate) fn number(
+    request: &Request,
+    name: &str,
+    default: usize,
+    max: usize,
+) -> Result<usize, Refusal> {
+    let Some(text) = request.query_value(name) else { return Ok(default) };
+    match text.parse() {
+        Ok(number) if number <= max => Ok(number),
+        _ => Err(Refusal(400, format!("{name} = {text:?}: give a whole number up to {max}"))),
+    }
+}
+
+/// The body as a JSON object.
+pub(crate) fn body(request: &Request) -> Result<Value, Refusal> {
+    let value: Value = serde_json::from_slice(request.body())
+        .map_err(|error| Refusal(400, format!("the body is not JSON: {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(Refusal(400, "the body is not a JSON object".into()))
+    }
+}
+
+/// A segment of the path, decoded.
+pub(crate) fn segment(text: &str) -> Result<String, Refusal> {
+    let decoded = percent_decoded(text).map(std::borrow::Cow::into_owned);
+    decoded.ok_or_else(|| Refusal(400, format!("the path has an invalid part: {text:?}")))
+}

@@ -1,0 +1,94 @@
+//! What the node says of its rooms, as JSON for the page.
+
+use playfield_room::{Player, RoomSummary};
+use playfield_server::{Inspection, Limit, OperatedRoom, RoomCost, RoomLoad};
+use playfield_state::{JsonMirror, saved_as_json};
+use serde_json::{Value, json};
+
+use crate::messages;
+use crate::query::Refusal;
+
+pub(crate) fn listed(room: &OperatedRoom) -> Value {
+    let mut shown = summary(&room.summary);
+    shown["id"] = json!(room.id);
+    shown["type"] = json!(room.room_type);
+    shown["shard"] = json!(room.shard);
+    shown["load"] = room.load.map_or(Value::Null, load);
+    shown
+}
+
+fn summary(of: &RoomSummary) -> Value {
+    json!({
+        "players": of.players,
+        "capacity": of.capacity,
+        "reserved": of.reserved,
+        "locked": of.locked,
+        "private": of.private,
+        "closing": of.closing,
+        "key": of.key.as_deref(),
+        "metadata": of.metadata,
+    })
+}
+
+pub(crate) fn inspected(id: &str, of: &Inspection, schema: &str) -> Result<Value, Refusal> {
+    let mut shown = summary(&of.summary);
+    shown["id"] = json!(id);
+    shown["type"] = json!(of.room_type);
+    shown["version"] = json!(of.version);
+    shown["age_ms"] = json!(of.age.as_millis() as u64);
+    shown["tick_hz"] = json!(of.rates.0);
+    shown["sync_hz"] = json!(of.rates.1);
+    shown["load"] = load(of.load);
+    shown["seats"] = of.players.iter().map(seat).collect();
+    shown["state"] = match &of.whole {
+        Some(save) => saved_as_json(save).map_err(|error| unreadable(&error))?,
+        None => Value::Null,
+    };
+    shown["view"] = match &of.view {
+        Some(body) => {
+            let mut mirror = JsonMirror::new();
+            mirror.snapshot(body).map_err(|error| unreadable(&error))?;
+            mirror.state().clone()
+        }
+        None => Value::Null,
+    };
+    shown["messages"] = messages::shown(&of.messages, schema);
+    Ok(shown)
+}
+
+fn load(of: RoomLoad) -> Value {
+    let RoomCost { ticks, sync, patches } = of.cost;
+    let [ticks, sync, patches, late] =
+        [ticks, sync, patches, of.late_max].map(|time| time.as_micros() as u64);
+    json!({
+        "ticks_us": ticks,
+        "sync_us": sync,
+        "patches_us": patches,
+        "late_us": late,
+        "syncs_missed": of.syncs_missed,
+        "bytes_in": of.bytes_in,
+        "bytes_out": of.bytes_out,
+        "bytes_in_per_s": of.bytes_in_per_s,
+        "bytes_out_per_s": of.bytes_out_per_s,
+    })
+}
+
+pub(crate) fn limit(of: &Limit) -> Value {
+    let Limit { name, max, now, reached } = *of;
+    let reached = reached.map(|(counter, times)| json!({ "counter": counter, "times": times }));
+    json!({ "name": name, "max": max, "now": now, "reached": reached })
+}
+
+fn seat(player: &Player) -> Value {
+    json!({
+        "id": player.id().0,
+        "name": player.name(),
+        "user": player.user(),
+        "seat": player.seat(),
+        "connected": player.is_connected(),
+    })
+}
+
+fn unreadable(error: &impl ToString) -> Refusal {
+    Refusal(500, format!("the state can't be shown: {}", error.to_string()))
+}

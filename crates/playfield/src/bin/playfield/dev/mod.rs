@@ -1,0 +1,432 @@
+//! `dev`: builds and serves the game in this folder, and again after each save.
+
+mod build;
+mod group;
+mod lines;
+mod node;
+mod program;
+mod types;
+mod watch;
+mod web;
+
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use lexopt::Arg::{Long, Short, Value};
+use playfield_cli::options::{Failure, Opt, describe, unknown};
+
+use build::{Build, Made, Target};
+use group::Group;
+use node::{How, Node};
+use program::Program;
+use types::{TYPES_MAX, Types};
+use watch::Watch;
+
+const OPTIONS: &[Opt] = &[
+    Opt { name: "bin", value: "NAME", help: "which program of the package is the server" },
+    Opt { name: "release", value: "", help: "build with optimizations" },
+    Opt {
+        name: "pages",
+        value: "DIR",
+        help: "the folder of pages, which are served as they are saved (default: web)",
+    },
+    Opt {
+        name: "types",
+        value: "DIR",
+        help: "write TypeScript types of the rooms here (default: web/src/types, in a Vite app)",
+    },
+    Opt {
+        name: "console",
+        value: "ADDRESS",
+        help: "where the console listens, or off (default: 127.0.0.1:7351, or a free port)",
+    },
+    Opt {
+        name: "watch",
+        value: "PATH",
+        help: "build after saves here, too, besides src, Cargo.toml and build.rs",
+    },
+];
+
+/// What a build depends on in a package without special needs.
+const SOURCES: [&str; 3] = ["src", "Cargo.toml", "build.rs"];
+
+/// Where the console listens by default.
+const CONSOLE: &str = "127.0.0.1:7351";
+
+/// How long a server may take to end; its rooms may save their states.
+const STOP_MAX: Duration = Duration::from_secs(20);
+
+/// How many events may wait. Threads that send more wait.
+const EVENTS_MAX: usize = 64;
+
+fn help() -> String {
+    format!(
+        "\
+Usage: playfield dev [OPTIONS] [-- ARGUMENTS OF THE SERVER]
+
+Builds the game in this folder and serves it, and again after each save. The old server runs until
+the new one is built. Pages come from the folder web, so that they need no build. If web has a
+package.json, its script `dev` runs, too: that of Vite.
+
+Options:
+{}",
+        describe(OPTIONS)
+    )
+}
+
+/// What happens.
+enum Event {
+    /// Ctrl-C, or another signal that ends this program.
+    Stop,
+    /// A build has ended.
+    Built { number: u64, made: Made },
+    /// A program has written its types, or has failed to.
+    Typed { number: u64 },
+    /// A server has printed a line.
+    Says { number: u64, line: String },
+    /// A server has ended.
+    Ended { number: u64 },
+}
+
+/// Builds and serves until it is interrupted.
+pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let (mut bin, mut is_release, mut pages, mut types) = (None, false, None, None);
+    let (mut watched, mut arguments, mut console) = (Vec::new(), Vec::new(), None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
+            Long("bin") => bin = Some(parser.value()?.to_string_lossy().into_owned()),
+            Long("release") => is_release = true,
+            Long("pages") => pages = Some(PathBuf::from(parser.value()?)),
+            Long("types") => types = Some(PathBuf::from(parser.value()?)),
+            Long("console") => console = Some(parser.value()?.to_string_lossy().into_owned()),
+            Long("watch") => watched.push(PathBuf::from(parser.value()?)),
+            // Only after two dashes.
+            Value(word) => arguments.push(word),
+            other => return Err(unknown(&other, OPTIONS)),
+        }
+    }
+    let folder = std::env::current_dir()?;
+    if !folder.join("Cargo.toml").is_file() {
+        let text = format!(
+            "{} has no Cargo.toml: run `playfield dev` in the folder of a game",
+            folder.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::NotFound, text).into());
+    }
+    let web = folder.join("web");
+    let is_app = web.join("package.json").is_file();
+    let pages = match pages {
+        Some(pages) => Some(folder.join(pages)),
+        None => Some(web.clone()).filter(|web| !is_app && web.is_dir()),
+    };
+    let types = match types {
+        Some(types) => Some(folder.join(types)),
+        None => is_app.then(|| web.join("src/types")),
+    };
+    watched = watched.iter().map(|path| folder.join(path)).collect();
+    watched.extend(SOURCES.map(|source| folder.join(source)));
+    let left_out = [pages.clone(), types.clone(), is_app.then(|| web.clone())];
+    let watch = Watch::new(watched, left_out.into_iter().flatten().collect())?;
+
+    let (sender, events) = sync_channel(EVENTS_MAX);
+    let stopper = sender.clone();
+    // It may wait: it has a thread of its own.
+    let stop = move || _ = stopper.send(Event::Stop);
+    ctrlc::set_handler(stop).map_err(io::Error::other)?;
+    let target = Target { folder: folder.clone(), bin, is_release };
+    // A server that has it in its environment already, or among its arguments, decides itself.
+    let console = match console {
+        Some(off) if off == "off" => None,
+        Some(address) => Some(address),
+        None if std::env::var_os("PLAYFIELD_CONSOLE").is_some() => None,
+        None => Some(free(CONSOLE)?),
+    };
+    let how = How { folder, arguments, pages, console };
+    let mut dev = Dev {
+        out,
+        events,
+        sender,
+        watch,
+        target,
+        how,
+        types,
+        app: is_app.then_some(web),
+        vite: None,
+        count: 0,
+        saved: Instant::now(),
+        build: None,
+        node: None,
+        program: None,
+        begins: None,
+        writes: None,
+        is_stopping: false,
+    };
+    Ok(dev.run()?)
+}
+
+/// The state of the command.
+struct Dev<'a> {
+    out: &'a mut dyn Write,
+    events: Receiver<Event>,
+    sender: SyncSender<Event>,
+    watch: Watch,
+    target: Target,
+    how: How,
+    /// Where types go.
+    types: Option<PathBuf>,
+    /// The Vite app, and Vite.
+    app: Option<PathBuf>,
+    vite: Option<Group>,
+    /// How many builds and servers were started.
+    count: u64,
+    /// When the last save was seen.
+    saved: Instant,
+    /// The build that runs, and its number.
+    build: Option<(u64, Build)>,
+    node: Option<Node>,
+    /// The program that the last server was started from.
+    program: Option<Program>,
+    /// The server that was started and does not listen yet.
+    begins: Option<Begins>,
+    /// The program that writes types, and is served then.
+    writes: Option<Writes>,
+    is_stopping: bool,
+}
+
+/// A program that was built and writes its types.
+struct Writes {
+    number: u64,
+    types: Types,
+    program: Program,
+    built_in: Duration,
+}
+
+/// What preceded the start of a server.
+struct Begins {
+    built_in: Duration,
+    stopped_in: Duration,
+    started: Instant,
+}
+
+impl Dev<'_> {
+    fn run(&mut self) -> io::Result<()> {
+        self.build()?;
+        if let Some(app) = &self.app {
+            self.vite = Some(web::start(app)?);
+        }
+        let mut look = Instant::now() + self.watch.pause();
+        while !self.is_stopping {
+            match self.events.recv_timeout(look.saturating_duration_since(Instant::now())) {
+                Ok(Event::Stop) => self.is_stopping = true,
+                Ok(Event::Built { number, made }) => self.built(number, &made)?,
+                Ok(Event::Typed { number }) => self.typed(number)?,
+                Ok(Event::Says { number, line }) => self.says(number, &line)?,
+                Ok(Event::Ended { number }) => self.ended(number)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if look <= Instant::now() {
+                if self.watch.has_changed()? {
+                    self.saved = Instant::now();
+                    self.build()?;
+                }
+                self.look_at_types()?;
+                look = Instant::now() + self.watch.pause();
+            }
+        }
+        self.writes = None;
+        self.build = None;
+        self.vite = None;
+        self.stop_node()
+    }
+
+    /// Starts a build, in place of one that runs.
+    fn build(&mut self) -> io::Result<()> {
+        // Its end is waited for: cargo locks the folder.
+        (self.build, self.writes) = (None, None);
+        self.count += 1;
+        self.build = Some((self.count, Build::start(&self.target, self.count, &self.sender)?));
+        Ok(())
+    }
+
+    /// A build has ended.
+    fn built(&mut self, number: u64, made: &Made) -> io::Result<()> {
+        let Some((_, build)) = self.build.take_if(|(running, _)| *running == number) else {
+            return Ok(());
+        };
+        let (built_in, is_built) = build.finish()?;
+        if !is_built {
+            let what = match self.node {
+                Some(_) => "the server that was built before runs on",
+                None => "save a file to build again",
+            };
+            return self.say(&format!("the build has failed; {what}"));
+        }
+        let [(_, program)] = &made.programs[..] else {
+            return Err(not_one(made));
+        };
+        let program = Program::at(program)?;
+        if self.node.is_some() && self.program.as_ref() == Some(&program) {
+            return Ok(());
+        }
+        let Some(types) = &self.types else { return self.serve(program, built_in) };
+        // A page that does not compile without them may be what the server waits for.
+        self.count += 1;
+        let types = Types::write(&program.path, types, self.count, &self.sender)?;
+        self.writes = Some(Writes { number: self.count, types, program, built_in });
+        Ok(())
+    }
+
+    /// The types have been written.
+    fn typed(&mut self, number: u64) -> io::Result<()> {
+        match self.writes.take_if(|writes| writes.number == number) {
+            Some(writes) => self.serve(writes.program, writes.built_in),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives up a program that writes types for too long.
+    fn look_at_types(&mut self) -> io::Result<()> {
+        let now = Instant::now();
+        let Some(writes) = self.writes.take_if(|writes| writes.types.is_late(now)) else {
+            return Ok(());
+        };
+        let text = format!(
+            "the program has not written types within {} s: its main must call `Server::run`, \
+             which knows the command `generate`",
+            TYPES_MAX.as_secs()
+        );
+        self.say(&text)?;
+        self.serve(writes.program, writes.built_in)
+    }
+
+    /// Starts the server in place of the one that runs.
+    fn serve(&mut self, program: Program, built_in: Duration) -> io::Result<()> {
+        let began = Instant::now();
+        self.stop_node()?;
+        if self.is_stopping {
+            return Ok(());
+        }
+        let (stopped_in, started) = (began.elapsed(), Instant::now());
+        self.count += 1;
+        self.node = Some(Node::start(&program.path, &self.how, self.count, &self.sender)?);
+        self.begins = Some(Begins { built_in, stopped_in, started });
+        self.program = Some(program);
+        Ok(())
+    }
+
+    /// A server has printed a line.
+    fn says(&mut self, number: u64, line: &str) -> io::Result<()> {
+        let address = line.strip_prefix("listening on ").filter(|_| self.is_node(number));
+        let (Some(address), Some(begins)) = (address, self.begins.take_if(|_| address.is_some()))
+        else {
+            return writeln!(self.out, "{line}");
+        };
+        let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
+        let text = format!(
+            "{}, {} after the save: build {}, stop {}, start {}",
+            url(address),
+            seconds(self.saved.elapsed()),
+            seconds(begins.built_in),
+            seconds(begins.stopped_in),
+            seconds(begins.started.elapsed()),
+        );
+        self.say(&text)?;
+        if let Some(console) = &self.how.console {
+            let text = format!("console at {}", url(console));
+            self.say(&text)?;
+        }
+        Ok(())
+    }
+
+    /// A server has ended by itself.
+    fn ended(&mut self, number: u64) -> io::Result<()> {
+        if !self.is_node(number) {
+            return Ok(());
+        }
+        self.node = None;
+        self.begins = None;
+        self.say("the server has ended; save a file to build and start it again")
+    }
+
+    fn is_node(&self, number: u64) -> bool {
+        self.node.as_ref().is_some_and(|node| node.number == number)
+    }
+
+    /// Stops the server, and waits for its end.
+    fn stop_node(&mut self) -> io::Result<()> {
+        let Some(mut node) = self.node.take() else { return Ok(()) };
+        node.stop();
+        let last = Instant::now() + STOP_MAX;
+        loop {
+            match self.events.recv_timeout(last.saturating_duration_since(Instant::now())) {
+                Ok(Event::Ended { number }) if number == node.number => return Ok(()),
+                Ok(Event::Says { line, .. }) => writeln!(self.out, "{line}")?,
+                Ok(Event::Stop) if !self.is_stopping => self.is_stopping = true,
+                // The second Ctrl-C. The server is killed when it is dropped.
+                Ok(Event::Stop) => return Ok(()),
+                Ok(_) => {}
+                Err(_) => return self.say("the server does not end; it is killed"),
+            }
+        }
+    }
+
+    fn say(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "playfield: {text}")?;
+        self.out.flush()
+    }
+}
+
+/// An address that nothing listens on: this one, or else one with another port.
+fn free(address: &str) -> io::Result<String> {
+    let listener = match TcpListener::bind(address) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => TcpListener::bind("127.0.0.1:0")?,
+        other => other?,
+    };
+    Ok(listener.local_addr()?.to_string())
+}
+
+/// Why a build that has made several programs, or none, makes no server.
+fn not_one(made: &Made) -> io::Error {
+    let names: Vec<&str> = made.programs.iter().map(|(name, _)| &**name).collect();
+    io::Error::other(match &names[..] {
+        [] => "the package has no program: it needs a src/main.rs".to_owned(),
+        names => format!("which program is the server? Say --bin with one of {}", names.join(", ")),
+    })
+}
+
+/// The URL of a node that listens on an address, for a browser on this machine.
+fn url(address: &str) -> String {
+    match address.rsplit_once(':') {
+        Some(("0.0.0.0", port)) => format!("http://127.0.0.1:{port}/"),
+        Some(("[::]", port)) => format!("http://[::1]:{port}/"),
+        _ => format!("http://{address}/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::{free, url};
+
+    #[test]
+    fn a_port_that_is_taken_is_replaced() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = taken.local_addr().unwrap().to_string();
+        let other = free(&taken).unwrap();
+        assert_ne!(other, taken);
+        assert_eq!(free(&other).unwrap(), other);
+    }
+
+    #[test]
+    fn a_url_leads_to_this_machine() {
+        assert_eq!(url("127.0.0.1:7350"), "http://127.0.0.1:7350/");
+        assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80/");
+        assert_eq!(url("[::]:80"), "http://[::1]:80/");
+    }
+}

@@ -1,0 +1,77 @@
+//! The game's server while it runs.
+
+use std::ffi::OsString;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::SyncSender;
+use std::thread;
+
+use super::Event;
+use super::group::Group;
+use super::lines::lines;
+
+/// The setting of how long a node waits for connections that are closing, and its value here: the page
+/// is to reach the next server soon.
+const CLOSE_TIMEOUT: &str = "PLAYFIELD_CLOSE_TIMEOUT_MS";
+const CLOSE_TIMEOUT_MS: u32 = 100;
+
+/// How it is started.
+pub(super) struct How {
+    pub(super) folder: PathBuf,
+    pub(super) arguments: Vec<OsString>,
+    /// The folder that its pages come from.
+    pub(super) pages: Option<PathBuf>,
+    /// Where its console listens.
+    pub(super) console: Option<String>,
+}
+
+/// A running server.
+pub(super) struct Node {
+    group: Group,
+    /// Which of the servers that were started it is.
+    pub(super) number: u64,
+}
+
+impl Node {
+    /// Starts it. It sends [`Event::Says`] for each line that it prints, and [`Event::Ended`], with
+    /// `number`.
+    pub(super) fn start(
+        program: &Path,
+        how: &How,
+        number: u64,
+        events: &SyncSender<Event>,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(&how.arguments).current_dir(&how.folder);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        // A browser keeps connections that it does not use, for whose end a node waits at its own. Here
+        // there is nothing left for them.
+        if std::env::var_os(CLOSE_TIMEOUT).is_none() {
+            command.env(CLOSE_TIMEOUT, CLOSE_TIMEOUT_MS.to_string());
+        }
+        if let Some(pages) = &how.pages {
+            command.env("PLAYFIELD_PAGES", pages);
+        }
+        if let Some(console) = &how.console {
+            command.env("PLAYFIELD_CONSOLE", console);
+        }
+        let mut group = Group::start(&mut command)?;
+        let stdout = group.stdout().expect("standard output is a pipe");
+        let events = events.clone();
+        thread::spawn(move || {
+            for line in lines(BufReader::new(stdout)) {
+                if events.send(Event::Says { number, line }).is_err() {
+                    return;
+                }
+            }
+            let _ = events.send(Event::Ended { number });
+        });
+        Ok(Self { group, number })
+    }
+
+    /// Asks it to end.
+    pub(super) fn stop(&mut self) {
+        self.group.stop();
+    }
+}

@@ -1,0 +1,429 @@
+//! The console of a real node, by its HTTP interface.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use playfield::client::{Connection, Dynamic, Room as Joined};
+use playfield::prelude::*;
+use playfield::{Config, Running, Server};
+use serde_json::{Value, json};
+
+/// Cards: everyone sees the round, a hand is its owner's, the deck nobody's.
+#[derive(State, Default)]
+struct Table {
+    round: u32,
+    seats: Map<PlayerId, Seat>,
+    #[sync(hidden)]
+    deck: List<u8>,
+}
+
+#[derive(State, Default)]
+struct Seat {
+    name: String,
+    #[sync(owner)]
+    hand: List<u8>,
+}
+
+#[derive(Message)]
+struct Shout {
+    text: String,
+    times: u8,
+}
+
+#[derive(Message)]
+#[reply(u8)]
+struct Deal {
+    cards: u8,
+}
+
+impl Handle<Deal> for Table {
+    fn handle(&mut self, deal: Deal, _: &Player, cx: &mut Context<Self>) -> Result<u8> {
+        if deal.cards > 5 {
+            return Err("too many".into());
+        }
+        cx.emit(&Shout { text: "dealt".into(), times: deal.cards });
+        Ok(deal.cards)
+    }
+}
+
+#[room(sync_hz = 60, messages(Deal), events(Shout))]
+impl Room for Table {
+    type Options = ();
+
+    fn create(_: (), _: &mut Context<Self>) -> Result<Self> {
+        Ok(Self { deck: (1..=3).collect(), ..Self::default() })
+    }
+
+    fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+        let hand = [7, player.id().0 as u8].into_iter().collect();
+        self.seats.insert(player.id(), Seat { name: player.name().into(), hand });
+        Ok(())
+    }
+
+    fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
+        self.seats.remove(&player.id());
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A free port of the loopback interface.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+fn start(settings: &[(&str, &str)]) -> (Running, SocketAddr) {
+    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
+    for (name, value) in settings {
+        config.set(name, value).unwrap();
+    }
+    // Someone else may take the port meanwhile.
+    (0..100)
+        .find_map(|_| {
+            let console = free();
+            config.set("console", &console.to_string()).unwrap();
+            let running = Server::new().room::<Table>("table").start(config.clone()).ok()?;
+            Some((running, console))
+        })
+        .unwrap()
+}
+
+/// Sends a request with these lines behind the first, and returns the status and the body.
+fn ask(at: SocketAddr, first: &str, lines: &[&str], body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    let mut text = format!("{first} HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n");
+    for line in lines {
+        text += &format!("{line}\r\n");
+    }
+    stream.write_all(format!("{text}\r\n{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("content-security-policy: default-src 'none'"), "{head}");
+    (head[9..12].parse().unwrap(), body.to_owned())
+}
+
+/// As the page asks.
+fn api(at: SocketAddr, request: &str, body: &Value) -> (u16, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let host = format!("Host: {at}");
+    let (status, text) = ask(at, request, &[&host, "X-Playfield-Console: 1"], &body);
+    (status, serde_json::from_str(&text).unwrap())
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn join(running: &Running, name: &str) -> (Connection, Joined<Dynamic>) {
+    let url = format!("tcp://{}", running.local_addr());
+    let connection = playfield::client::connect(&url).name(name).await.unwrap();
+    let room = connection.join_or_create_dynamic("table", None).await.unwrap();
+    (connection, room)
+}
+
+/// Why a player is in the room no longer.
+async fn left(room: &Joined<Dynamic>) -> String {
+    loop {
+        if let Err(error) = room.changed().await {
+            return error.to_string();
+        }
+    }
+}
+
+/// Who opens connections and sends nothing whole needs no token.
+#[test]
+fn connections_that_wait_keep_nobody_out() {
+    let (_running, console) = start(&[]);
+    let mut waiting: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = TcpStream::connect(console).unwrap();
+            stream.write_all(b"GET /api/node HTTP/1.1\r\nX-A: ").unwrap();
+            stream
+        })
+        .collect();
+    let (status, _) = api(console, "GET /api/node", &Value::Null);
+    assert_eq!(status, 200);
+    // The one that had waited longest made room.
+    let first = &mut waiting[0];
+    first.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(!first.read(&mut [0]).is_ok_and(|read| read > 0));
+}
+
+#[test]
+fn a_room_is_shown_whole_and_as_a_player_sees_it() {
+    let (running, console) = start(&[]);
+    runtime().block_on(async {
+        let (_ann, room) = join(&running, "ann").await;
+        let (_bob, _room) = join(&running, "<script>").await;
+        let (status, list) = api(console, "GET /api/rooms?order=players&limit=10", &Value::Null);
+        assert_eq!((status, &list["count"]), (200, &json!(1)));
+        assert!(list["rooms"][0]["load"]["sync_us"].is_u64(), "{list}");
+        let id = list["rooms"][0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(id, room.id());
+        let path = format!("GET /api/rooms/{id}");
+        // Both sit once the room's next sync is over, which their joins waited for.
+        let (_, shown) = api(console, &format!("{path}?as=1"), &Value::Null);
+        let seat = |name: &str, hand: Option<Value>| match hand {
+            Some(hand) => json!({ "name": name, "hand": hand }),
+            None => json!({ "name": name }),
+        };
+        let state = json!({
+            "round": 0,
+            "seats": {
+                "1": seat("ann", Some(json!([7, 1]))),
+                "2": seat("<script>", Some(json!([7, 2]))),
+            },
+            "deck": [1, 2, 3],
+        });
+        let view = json!({
+            "round": 0,
+            "seats": { "1": seat("ann", Some(json!([7, 1]))), "2": seat("<script>", None) },
+        });
+        assert_eq!((&shown["state"], &shown["view"]), (&state, &view));
+        let names: Vec<_> =
+            shown["seats"].as_array().unwrap().iter().map(|of| &of["name"]).collect();
+        assert_eq!(names, ["ann", "<script>"]);
+        // Without a viewer, and for one who is not there, there is no view.
+        for query in ["", "?as=9"] {
+            let (status, shown) = api(console, &format!("{path}{query}"), &Value::Null);
+            assert_eq!((status, &shown["view"]), (200, &Value::Null));
+        }
+    });
+    running.shutdown();
+}
+
+#[test]
+fn operators_kick_lock_emit_and_close() {
+    let (running, console) = start(&[]);
+    runtime().block_on(async {
+        let (ann, room) = join(&running, "ann").await;
+        let (_bob, bobs) = join(&running, "bob").await;
+        let id = room.id().to_owned();
+        let act = |action: &str, body: Value| {
+            api(console, &format!("POST /api/rooms/{id}/{action}"), &body)
+        };
+
+        let shout = json!({ "text": "tea \u{202e}", "times": 2 });
+        assert_eq!(act("emit", json!({ "event": "Shout", "value": shout })).0, 200);
+        let heard = room.next_event().await.unwrap();
+        assert_eq!((heard.name(), heard.value().unwrap()), ("Shout", shout));
+        for (event, value) in [("Shout", json!({ "text": 1 })), ("Whisper", json!({}))] {
+            let (status, refusal) = act("emit", json!({ "event": event, "value": value }));
+            assert_eq!(status, 400, "{refusal}");
+        }
+
+        assert_eq!(act("lock", json!({ "locked": true })).0, 200);
+        let url = format!("tcp://{}", running.local_addr());
+        let eve = playfield::client::connect(&url).await.unwrap();
+        let refused = eve.join_dynamic(&id).await.unwrap_err();
+        assert_eq!(refused.code(), Some(playfield::ErrorCode::RoomLocked));
+
+        assert_eq!(act("kick", json!({ "player": 2, "text": "be kind" })).0, 200);
+        let kicked = left(&bobs).await;
+        assert!(kicked.contains("be kind"), "{kicked}");
+        assert_eq!(act("kick", json!({ "player": 2 })).0, 400);
+
+        assert_eq!(act("close", json!({})).0, 200);
+        assert!(left(&room).await.contains("an operator closed the room"));
+        drop(ann);
+    });
+    running.shutdown();
+}
+
+#[test]
+fn messages_are_shown_from_the_first_look_on() {
+    let (running, console) = start(&[]);
+    runtime().block_on(async {
+        let (_ann, room) = join(&running, "ann").await;
+        let path = format!("GET /api/rooms/{}?messages", room.id());
+        let deal = async |cards: u8| room.request("Deal", &json!({ "cards": cards })).await;
+        deal(1).await.unwrap();
+        assert_eq!(api(console, &path, &Value::Null).1["messages"], json!([]));
+        deal(2).await.unwrap();
+        deal(9).await.unwrap_err();
+        let (_, shown) = api(console, &path, &Value::Null);
+        let told = |message: &Value| {
+            let of = |name: &str| message[name].clone();
+            (of("direction"), of("kind"), of("name"), of("value"))
+        };
+        let told: Vec<_> = shown["messages"].as_array().unwrap().iter().map(told).collect();
+        let row = |direction: &str, kind: &str, name: Value, value: Value| {
+            (json!(direction), json!(kind), name, value)
+        };
+        assert_eq!(
+            told,
+            [
+                row("in", "request", json!("Deal"), json!({ "cards": 2 })),
+                row("out", "event", json!("Shout"), json!({ "text": "dealt", "times": 2 })),
+                row("out", "reply", Value::Null, json!(2)),
+                row("in", "request", json!("Deal"), json!({ "cards": 9 })),
+                row("out", "error", json!("refused"), json!("too many")),
+            ]
+        );
+    });
+    running.shutdown();
+}
+
+#[test]
+fn rooms_are_listed_by_what_they_take() {
+    let (running, console) = start(&[]);
+    runtime().block_on(async {
+        let (_ann, quiet) = join(&running, "ann").await;
+        let url = format!("tcp://{}", running.local_addr());
+        let bob = playfield::client::connect(&url).name("bob").await.unwrap();
+        let busy = bob.create_dynamic("table", false, None).await.unwrap();
+        for _ in 0..50 {
+            busy.request("Deal", &json!({ "cards": 1 })).await.unwrap();
+        }
+        let listed = |order: &str| {
+            let (status, list) =
+                api(console, &format!("GET /api/rooms?order={order}"), &Value::Null);
+            assert_eq!((status, &list["count"]), (200, &json!(2)), "{list}");
+            list["rooms"].as_array().unwrap().clone()
+        };
+        // The rates that are compared are those of a second at least, which the first look begins.
+        let rooms = loop {
+            let rooms = listed("bytes");
+            if rooms[0]["load"]["bytes_in_per_s"].as_u64() > Some(0) {
+                break rooms;
+            }
+        };
+        assert_eq!(rooms[0]["id"], busy.id());
+        assert_eq!(rooms[1]["id"], quiet.id());
+        let (load, other) = (&rooms[0]["load"], &rooms[1]["load"]);
+        // A payload of `Deal` is `{"cards":1}` or one byte; what is written for it is longer.
+        let sum =
+            |of: &Value| (of["bytes_in"].as_u64().unwrap(), of["bytes_out"].as_u64().unwrap());
+        assert!(sum(load).0 >= 50 && sum(load).1 > sum(load).0, "{load}");
+        assert!(sum(other).0 == 0 && sum(other).1 > 0, "{other}");
+        for order in ["slowest", "latest"] {
+            assert_eq!(listed(order).len(), 2);
+        }
+        let (_, shown) = api(console, &format!("GET /api/rooms/{}", busy.id()), &Value::Null);
+        assert!(shown["load"]["bytes_in"].as_u64() >= Some(50), "{shown}");
+    });
+    running.shutdown();
+}
+
+#[test]
+fn limits_say_how_near_they_are_and_how_often_they_were_reached() {
+    let (running, console) = start(&[("rooms_per_session_max", "1")]);
+    runtime().block_on(async {
+        let (ann, _room) = join(&running, "ann").await;
+        ann.create_dynamic("table", false, None).await.unwrap_err();
+        let limit = |name: &str| {
+            let (_, node) = api(console, "GET /api/node", &Value::Null);
+            let limits = node["limits"].as_array().unwrap();
+            limits.iter().find(|limit| limit["name"] == name).unwrap().clone()
+        };
+        // Shards publish their counters at the end of a turn.
+        let until = |name: &str, is_so: &dyn Fn(&Value) -> bool| {
+            while !is_so(&limit(name)) {
+                std::thread::yield_now();
+            }
+        };
+        until("rooms_max", &|limit| limit["now"] == 1);
+        until("connections_max", &|limit| limit["now"] == 1);
+        until("rooms_per_session_max", &|limit| {
+            let reached = json!({ "counter": "joins_refused", "times": 1 });
+            (&limit["max"], &limit["now"], &limit["reached"]) == (&json!(1), &Value::Null, &reached)
+        });
+        assert_eq!(limit("mailbox_max")["max"], 16_384);
+    });
+    running.shutdown();
+}
+
+#[test]
+fn what_the_console_does_not_know_is_refused_in_one_sentence() {
+    let (running, console) = start(&[]);
+    for (request, status) in [
+        ("GET /api/nothing", 404),
+        ("GET /api/rooms/none", 404),
+        ("GET /api/rooms/%FF", 400),
+        ("GET /api/rooms/none?as=me", 400),
+        ("GET /api/rooms?limit=501", 400),
+        ("GET /api/rooms?order=best", 400),
+        ("GET /api/types/none", 404),
+        ("POST /api/rooms/none/kick", 400),
+        ("DELETE /api/rooms/none", 404),
+    ] {
+        let (got, answer) = api(console, request, &Value::Null);
+        assert_eq!(got, status, "{request}: {answer}");
+        assert!(answer["error"].is_string(), "{request}: {answer}");
+    }
+    let (status, _) = ask(console, "GET /nothing", &[&format!("Host: {console}")], "");
+    assert_eq!(status, 404);
+    running.shutdown();
+}
+
+#[test]
+fn other_hosts_other_origins_and_plain_forms_are_refused() {
+    let (running, console) = start(&[]);
+    let own = format!("Host: {console}");
+    let get = |lines: &[&str]| ask(console, "GET /api/node", lines, "").0;
+    assert_eq!(get(&[&own]), 200);
+    assert_eq!(get(&[&own, &format!("Origin: http://{console}")]), 200);
+    // By DNS rebinding, a page of example.com reaches this address under its own name.
+    let rebound = format!("Host: example.com:{}", console.port());
+    assert_eq!(get(&[&rebound]), 403);
+    assert_eq!(get(&[]), 400, "HTTP wants a host");
+    for origin in ["http://example.com", "null", "http://127.0.0.1:1"] {
+        assert_eq!(get(&[&own, &format!("Origin: {origin}")]), 403, "{origin}");
+    }
+    assert_eq!(ask(console, "GET /", &[&rebound], "").0, 403);
+    assert_eq!(ask(console, "POST /api/rooms/x/close", &[&own], "{}").0, 403);
+    running.shutdown();
+}
+
+#[test]
+fn a_console_with_a_token_serves_those_who_have_it() {
+    let token = "correct-horse-battery";
+    let (running, console) = start(&[("console_token", token)]);
+    let get = |lines: &[&str]| ask(console, "GET /api/node", lines, "");
+    assert_eq!(get(&["Host: console.example.com"]).0, 401);
+    assert_eq!(get(&["Host: x", "Authorization: Bearer wrong-horse-battery"]).0, 401);
+    let (status, body) = get(&["Host: x", &format!("Authorization: Bearer {token}")]);
+    assert_eq!(status, 200);
+    assert!(!body.contains(token), "settings are shown without the token");
+    assert_eq!(ask(console, "GET /", &["Host: x"], "").0, 200, "the page asks for the token");
+    running.shutdown();
+}
+
+#[test]
+fn a_console_for_all_needs_a_token_and_a_good_one() {
+    let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
+    config.set("console", "0.0.0.0:0").unwrap();
+    let error = Server::new().room::<Table>("table").start(config.clone()).err().unwrap();
+    assert!(error.to_string().contains("set console_token"), "{error}");
+    let error = config.set("console_token", "short").unwrap_err();
+    assert!(error.to_string().contains("16 is the least"), "{error}");
+    assert!(config.set("console_token", "sixteen letters!").is_err(), "a header can't have it");
+}
+
+#[test]
+fn a_silent_or_broken_client_delays_nobody_and_the_console_ends_with_its_node() {
+    let (running, console) = start(&[]);
+    let silent: Vec<_> = (0..10).map(|_| TcpStream::connect(console).unwrap()).collect();
+    let mut broken = TcpStream::connect(console).unwrap();
+    broken.write_all(b"GET / HTTP/9.9\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    broken.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
+    assert_eq!(api(console, "GET /api/node", &Value::Null).0, 200);
+    running.shutdown();
+    drop(silent);
+    // Its port is free again once its thread has ended.
+    let (done, ended) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        while TcpStream::connect(console).is_ok() {
+            std::thread::yield_now();
+        }
+        let _ = done.send(());
+    });
+    ended.recv_timeout(PATIENCE).expect("the console ends with its node");
+}

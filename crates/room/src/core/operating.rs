@@ -1,0 +1,72 @@
+//! What an operator sees of a room, and does to it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use playfield_wire::ErrorCode;
+
+use super::RoomCore;
+use super::guard::guard;
+use crate::{Error, EventHeader, Operation, Player, Result, Room, RoomOutput};
+
+impl<R: Room> RoomCore<R> {
+    /// Appends all of the state as a save; `false` if it has none now.
+    pub(super) fn write_whole(&self, out: &mut Vec<u8>) -> bool {
+        // A panic in the code of a type must not take the shard with it.
+        let Some(state) = self.state() else { return false };
+        guard(|| playfield_state::save_to(state, out)).is_ok()
+    }
+
+    pub(super) fn operate_now(
+        &mut self,
+        at: Duration,
+        operation: Operation,
+        out: &mut dyn RoomOutput,
+    ) -> Result<()> {
+        let over = || Error::new(ErrorCode::RoomClosed, "the room has ended, or is about to");
+        if !self.begin(at, out) || !self.is_open() {
+            return Err(over());
+        }
+        match operation {
+            Operation::Kick { player, text } => {
+                self.seated(player)?;
+                self.act(out, |_, cx| cx.kick(player, text)).ok_or_else(over)?;
+            }
+            Operation::Lock(locked) => self.context.summary.locked = locked,
+            Operation::Emit { event, payloads, to } => {
+                if let Some(player) = to {
+                    self.seated(player)?;
+                }
+                let header = self.header_of(event)?;
+                let is_for = |player: &&Player| to.is_none_or(|to| player.id == to);
+                for player in self.seats.values().filter(is_for) {
+                    let payload = &payloads[usize::from(player.format.number())];
+                    out.event(player.link, header, payload);
+                }
+            }
+        }
+        self.settle(out);
+        Ok(())
+    }
+
+    fn seated(&self, player: playfield_state::PlayerId) -> Result<()> {
+        if self.seats.contains_key(&player) {
+            return Ok(());
+        }
+        let text = format!("the room has no player {}", player.0);
+        Err(Error::new(ErrorCode::Refused, text))
+    }
+
+    fn header_of(&self, index: u32) -> Result<EventHeader> {
+        let events = crate::schema::<R>().events;
+        match events.into_iter().nth(index as usize).map(|event| event.name) {
+            Some(Cow::Borrowed(name)) => {
+                Ok(EventHeader { index, name, version: self.context.version })
+            }
+            _ => {
+                let text = format!("the room has no event with the number {index}");
+                Err(Error::new(ErrorCode::BadPayload, text))
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What an operator does to a room.
+
+use playfield_state::{Format, PlayerId};
+
+/// What someone who runs the node does to a room, such as from the console.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Removes a player, as [`Context::kick`](crate::Context::kick) does, with this text.
+    Kick {
+        /// The player.
+        player: PlayerId,
+        /// What they receive.
+        text: String,
+    },
+    /// Refuses further players, or lets them join again.
+    Lock(bool),
+    /// Sends an event.
+    Emit {
+        /// The event's position in the room type's declaration.
+        event: u32,
+        /// The event in each format, by [`Format::number`].
+        payloads: [Vec<u8>; Format::ALL.len()],
+        /// One player, or all.
+        to: Option<PlayerId>,
+    },
+}

@@ -1,0 +1,101 @@
+//! What operators see of a shard's rooms, and do to them.
+
+use std::time::Duration;
+
+use playfield_room::{Error, Result};
+use playfield_state::Format;
+use playfield_wire::ErrorCode;
+
+use crate::handle::operator::{Inspect, Inspection, Operate, RoomCost, RoomLoad, Survey};
+use crate::room_id::RoomId;
+use crate::shard::Shard;
+use crate::shard::keys::RoomKey;
+use crate::shard::rooms::Hosted;
+use crate::shard::rooms::lateness::Cost;
+use crate::shard::rooms::traffic::{Bytes, Sample};
+
+impl Shard {
+    pub(in crate::shard) fn inspect(&mut self, inspect: Inspect) {
+        let Inspect { room, viewer, records, answer } = inspect;
+        let now = self.now;
+        let inspection = self.room_to_operate(room).map(|key| {
+            let hosted = self.rooms.get_mut(key).expect("the room was just found");
+            self.watch.enters(hosted.room_type);
+            let any = &mut hosted.room;
+            let mut whole = Vec::new();
+            let has_state = any.whole(&mut whole);
+            let players = any.players();
+            let seen = viewer.filter(|viewer| players.iter().any(|seat| seat.id() == *viewer));
+            let view = seen.map(|viewer| {
+                let mut view = Vec::new();
+                any.snapshot(viewer, Format::Json, &mut view);
+                view
+            });
+            let load = load(hosted, self.delivery.traffic.of(key), now);
+            let any = &mut hosted.room;
+            // One that was begun long ago has a gap.
+            hosted.record.take_if(|record| record.is_over(now));
+            let messages = match records {
+                true => hosted.record.get_or_insert_default().look(now),
+                false => Vec::new(),
+            };
+            Inspection {
+                room_type: self.delivery.node.room_types[usize::from(hosted.room_type)]
+                    .name
+                    .clone(),
+                players,
+                summary: any.summary().clone(),
+                version: any.version(),
+                age: now.saturating_sub(hosted.created),
+                rates: (any.tick_hz(), any.sync_hz()),
+                load,
+                whole: has_state.then_some(whole),
+                view,
+                messages,
+            }
+        });
+        answer.answer(inspection);
+    }
+
+    pub(in crate::shard) fn survey(&mut self, survey: Survey) {
+        let Survey { rooms, answer } = survey;
+        let mut load_of = |id: &RoomId| {
+            let key = *self.by_id.get(id)?;
+            Some(load(self.rooms.get_mut(key)?, self.delivery.traffic.of(key), self.now))
+        };
+        answer.answer(Ok(rooms.iter().map(&mut load_of).collect()));
+    }
+
+    pub(in crate::shard) fn operate(&mut self, operate: Operate) {
+        let Operate { room, operation, answer } = operate;
+        let done = self.room_to_operate(room).and_then(|key| {
+            let done = self.call(key, |room, at: Duration, out| room.operate(at, operation, out));
+            done.unwrap_or_else(|| Err(not_found(room)))
+        });
+        answer.answer(done);
+    }
+
+    fn room_to_operate(&self, id: RoomId) -> Result<RoomKey> {
+        self.by_id.get(&id).copied().ok_or_else(|| not_found(id))
+    }
+}
+
+fn load(hosted: &mut Hosted, bytes: Bytes, now: Duration) -> RoomLoad {
+    let Cost { ticks, sync, patches } = hosted.cost;
+    let began = hosted.created;
+    let sample = hosted.sample.get_or_insert_with(|| Box::new(Sample::first(began)));
+    let per_s = sample.look(now, bytes);
+    RoomLoad {
+        cost: RoomCost { ticks, sync, patches },
+        late_max: hosted.late.most(now),
+        syncs_missed: hosted.syncs_missed,
+        bytes_in: bytes.received,
+        bytes_out: bytes.sent,
+        bytes_in_per_s: per_s.received,
+        bytes_out_per_s: per_s.sent,
+    }
+}
+
+fn not_found(id: RoomId) -> Error {
+    Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))
+}

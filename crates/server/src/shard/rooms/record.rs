@@ -1,0 +1,114 @@
+//! What goes in and out of a room, recorded while an operator looks.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use playfield_state::{Format, PlayerId};
+use playfield_wire::message::MessageRef;
+use playfield_wire::{ErrorCode, RequestNumber};
+
+/// How long messages are recorded after the last look.
+const RECORDED_FOR: Duration = Duration::from_secs(10);
+/// How many messages are kept.
+const RECORDED_MAX: usize = 200;
+/// The longest payload that is kept, in bytes.
+const PAYLOAD_BYTES_MAX: usize = 4096;
+
+/// A message that went in or out of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Counts from 1 while the room is recorded.
+    pub number: u64,
+    /// When it was, by the node's clock.
+    pub at: Duration,
+    /// Who sent it, or whom it is for.
+    pub player: PlayerId,
+    /// What it is.
+    pub kind: RecordedKind,
+    /// The format of the payload.
+    pub format: Format,
+    /// The payload; `None` if it is longer than 4 KiB.
+    pub payload: Option<Vec<u8>>,
+}
+
+/// What a recorded message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordedKind {
+    /// A client's message; with the number of a request, if it wants a reply.
+    Message(MessageRef<'static>, Option<RequestNumber>),
+    /// The reply to a request.
+    Reply(RequestNumber),
+    /// An event, by its number in the room type's declaration.
+    Event(u32),
+    /// A refusal, whose text is the payload.
+    Error(ErrorCode, Option<RequestNumber>),
+}
+
+/// The last messages of a room.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    messages: VecDeque<Recorded>,
+    count: u64,
+    until: Duration,
+}
+
+impl Record {
+    /// What was recorded. It goes on for a while.
+    pub(crate) fn look(&mut self, now: Duration) -> Vec<Recorded> {
+        self.until = now.saturating_add(RECORDED_FOR);
+        self.messages.iter().cloned().collect()
+    }
+
+    /// Whether nobody has looked for long, so that there is no use for it.
+    pub(crate) fn is_over(&self, now: Duration) -> bool {
+        now > self.until
+    }
+
+    #[cold]
+    pub(crate) fn add(
+        &mut self,
+        at: Duration,
+        player: PlayerId,
+        format: Format,
+        kind: RecordedKind,
+        payload: &[u8],
+    ) {
+        if self.messages.len() == RECORDED_MAX {
+            self.messages.pop_front();
+        }
+        self.count += 1;
+        let payload = (payload.len() <= PAYLOAD_BYTES_MAX).then(|| payload.to_vec());
+        let number = self.count;
+        self.messages.push_back(Recorded { number, at, player, kind, format, payload });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_keeps_the_last_messages_and_leaves_out_long_payloads() {
+        let mut record = Record::default();
+        let mut add = |payload: &[u8]| {
+            let kind = RecordedKind::Event(0);
+            record.add(Duration::ZERO, PlayerId(1), Format::Packed, kind, payload);
+        };
+        (0..RECORDED_MAX).for_each(|_| add(&[]));
+        add(&[0; PAYLOAD_BYTES_MAX]);
+        add(&[0; PAYLOAD_BYTES_MAX + 1]);
+        let messages = record.look(Duration::ZERO);
+        let (first, last) = (&messages[0], &messages[RECORDED_MAX - 1]);
+        assert_eq!((messages.len(), first.number), (RECORDED_MAX, 3));
+        assert_eq!(last.payload, None);
+        assert_eq!(messages[RECORDED_MAX - 2].payload.as_ref().unwrap().len(), PAYLOAD_BYTES_MAX);
+    }
+
+    #[test]
+    fn it_ends_when_nobody_looks() {
+        let mut record = Record::default();
+        record.look(Duration::from_secs(1));
+        assert!(!record.is_over(Duration::from_secs(11)));
+        assert!(record.is_over(Duration::from_millis(11_001)));
+    }
+}

@@ -1,0 +1,148 @@
+//! Services by WebSocket: the clients' messages are pieces of the stream that the service's codec
+//! cuts into frames.
+
+use std::mem;
+use std::net::SocketAddr;
+
+use playfield_websocket::{Control, Error, Opcode, Role, StreamDecoder, Streamed};
+use playfield_wire::framing::FrameError;
+
+use crate::service::Closed;
+use crate::shard::Shard;
+use crate::shard::connection::Partial;
+use crate::shard::connection::closing::{
+    GOING_AWAY, INTERNAL, NO_CLOSE_CODE, NORMAL, POLICY, PROTOCOL_ERROR, TOO_BIG,
+};
+use crate::shard::connection::transport::{Framing, Input};
+use crate::shard::keys::ConnectionKey;
+
+/// The WebSocket of a service's connection.
+pub(crate) struct Carrier {
+    decoder: StreamDecoder,
+    /// Nothing follows what was received: the client's Close with its code, or an error.
+    end: Option<Result<Option<u16>, Error>>,
+}
+
+impl Carrier {
+    fn new() -> Self {
+        Self { decoder: StreamDecoder::new(Role::Server), end: None }
+    }
+
+    /// Whether the client has yet to send the rest of a frame of the WebSocket.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.end.is_none() && self.decoder.is_unfinished()
+    }
+
+    /// What its connection reads once it is being closed.
+    pub(super) fn into_closing(self) -> Input {
+        match self.end {
+            None => Input::Closing(Box::new(self.decoder.into_close_finder())),
+            Some(_) => Input::InUse,
+        }
+    }
+}
+
+impl Shard {
+    /// Hands a connection that has become a WebSocket to a service.
+    pub(in crate::shard) fn enter_service(
+        &mut self,
+        key: ConnectionKey,
+        service: u16,
+        address: SocketAddr,
+    ) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        connection.input = Input::Service(service, Some(Box::new(Carrier::new())));
+        connection.dialect.framing = Framing::WebSocket(None);
+        connection.tally.settle();
+        connection.lives(self.now);
+        let mut kept = mem::take(&mut connection.partial).take();
+        self.look_at(key, self.now + self.delivery.node.config.heartbeat() / 2);
+        if self.is_shutting_down {
+            return self.close_service(key, &Closed::ShuttingDown);
+        }
+        self.serve_newcomer(key, service, address);
+        if !kept.is_empty() {
+            self.received_in_messages(key, &mut kept, 0);
+        }
+    }
+
+    /// Bytes came on a connection of a service by WebSocket: those from `at`.
+    pub(in crate::shard) fn received_in_messages(
+        &mut self,
+        key: ConnectionKey,
+        buffer: &mut [u8],
+        at: usize,
+    ) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Input::Service(_, Some(carrier)) = &mut connection.input else { return };
+        if carrier.end.is_some() {
+            return; // Nothing counts after a Close.
+        }
+        let (mut pongs, mut lives) = (Vec::new(), false);
+        let Streamed { bytes: count, end } = carrier.decoder.decode(&mut buffer[at..], |control| {
+            lives = true;
+            if let Control::Ping(payload) = control {
+                playfield_websocket::encode(&mut pongs, Opcode::Pong, payload, None);
+            }
+        });
+        carrier.end = end;
+        if lives {
+            self.note_life(key);
+        }
+        if !pongs.is_empty() {
+            self.delivery.connections.append(key, |out| {
+                out.extend_from_slice(&pongs);
+                true
+            });
+            self.pause_if_behind(key);
+        }
+        self.feed(key, &mut buffer[..at + count], at);
+        self.end_messages(key);
+    }
+
+    /// Closes a connection whose client has sent its last frame, once the service was given all
+    /// that came before.
+    pub(in crate::shard) fn end_messages(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get(key) else { return };
+        let Input::Service(_, Some(carrier)) = &connection.input else { return };
+        if !connection.partial.is_empty() && !connection.takes_input() {
+            return;
+        }
+        match carrier.end {
+            None => {}
+            Some(Ok(code)) => {
+                self.end_service(key, &Closed::HungUp);
+                self.close(key, Some((code.unwrap_or(NO_CLOSE_CODE), "")));
+            }
+            Some(Err(error)) => self.close_service(key, &Closed::WebSocket(error)),
+        }
+    }
+
+    /// A connection of a service by WebSocket ends: what it reads from now on.
+    pub(super) fn leave_messages(&mut self, key: ConnectionKey, carrier: Carrier) {
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            // Not the WebSocket's bytes, but the stream's.
+            connection.partial = Partial::default();
+            connection.input = carrier.into_closing();
+        }
+    }
+}
+
+/// What a WebSocket client of a service is told: the code, and the reason if it concerns the client.
+pub(super) fn close_of(why: &Closed) -> (u16, String) {
+    let code = match why {
+        Closed::HungUp | Closed::ByService => return (NORMAL, String::new()),
+        Closed::Failed(_) => return (POLICY, String::new()),
+        Closed::Panicked => return (INTERNAL, String::new()),
+        Closed::WebSocket(error) => error.close_code(),
+        Closed::Frame(FrameError::TooLarge { .. } | FrameError::Endless { .. }) => TOO_BIG,
+        Closed::Frame(_) => PROTOCOL_ERROR,
+        Closed::ShuttingDown => GOING_AWAY,
+        Closed::TooSlow
+        | Closed::Silent
+        | Closed::Unfinished
+        | Closed::TakenOver
+        | Closed::Disconnected => POLICY,
+    };
+    (code, why.to_string())
+}

@@ -1,0 +1,1 @@
+"""``websockets.extensions``: the one extension that there is, permessage-deflate."""

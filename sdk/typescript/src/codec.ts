@@ -1,0 +1,13 @@
+/**
+ * Where the decoder of `packed` comes from: here it is in the package. In the file that nodes
+ * serve, `served.ts` takes the place of this module.
+ */
+
+import * as packed from "./packed.js";
+
+export type Packed = Pick<typeof packed, "readSchema" | "roomCodec">;
+
+/** Calls `then` with the decoder, now or once it is loaded; `fail` if it can't be. */
+export function withPacked(then: (packed: Packed) => void, fail: (error: Error) => void): void {
+  then(packed);
+}
