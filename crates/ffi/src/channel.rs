@@ -174,7 +174,7 @@ fn begin(client: u64, shared: &Arc<Shared>, channel: Channel) -> Outcome<u64> {
     shared.begins(move |tasks| {
         // It may have been freed meanwhile.
         if lock(&channels.channels).contains_key(&handle) {
-            let task = tasks.spawn(follow(Arc::clone(&cell), channel));
+            let task = tasks.spawn_after(follow(Arc::clone(&cell), channel));
             *lock(&cell.task) = task;
         }
     });

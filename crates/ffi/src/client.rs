@@ -144,7 +144,8 @@ impl Shared {
         self.ready.nudge();
     }
 
-    /// Adds tasks, from within a task.
+    /// Adds tasks, from within a task: by `spawn_after`, so that its answer comes before what they
+    /// report.
     pub(crate) fn begins(&self, begin: impl FnOnce(&mut Tasks) + Send + 'static) {
         lock(&self.begun).push(Box::new(begin));
     }
@@ -709,20 +710,47 @@ mod tests {
         assert_eq!(pf_client_free(client), PfCode::Ok);
     }
 
-    /// A subscription whose answer came within the command itself was held until the next poll,
-    /// also when it was freed: the node counted a member that was gone.
+    /// A program met `PF_EVENT_KIND_SUBSCRIBED` of a channel that it did not know yet.
     #[test]
-    fn what_an_answer_begins_has_begun_when_the_command_returns() {
+    fn an_answer_that_comes_at_once_is_reported_before_what_it_begins() {
         let (client, cell) = unconnected();
-        let (shared, held) = (Arc::clone(&cell.shared), Arc::new(()));
-        let holds = Arc::clone(&held);
+        let shared = Arc::clone(&cell.shared);
         let asked = cell.ask(move |request| async move {
+            let reports = Arc::clone(&shared);
             shared.begins(move |tasks| {
-                tasks.spawn(async move { drop(holds) });
+                tasks.spawn_after(async move {
+                    reports.happens(Happening::new(PfEventKind::Subscribed));
+                });
             });
             Happening::answer(PfEventKind::Subscribing, request)
         });
         assert!(asked.is_ok());
+        for kind in [PfEventKind::Subscribing, PfEventKind::Subscribed] {
+            assert_eq!(cell.next(Duration::ZERO).expect("an event").kind, kind);
+        }
+        assert_eq!(pf_client_free(client), PfCode::Ok);
+    }
+
+    /// A subscription whose answer came within the command itself was held until the next poll,
+    /// also when it was freed: the node counted a member that was gone.
+    #[test]
+    fn what_an_answer_begins_can_be_ended_when_the_command_returns() {
+        let (client, cell) = unconnected();
+        let (shared, held) = (Arc::clone(&cell.shared), Arc::new(()));
+        let (holds, begun) = (Arc::clone(&held), Arc::new(AtomicU64::new(0)));
+        let task = Arc::clone(&begun);
+        let asked = cell.ask(move |request| async move {
+            shared.begins(move |tasks| {
+                let follow = async move {
+                    std::future::pending::<()>().await;
+                    drop(holds);
+                };
+                task.store(tasks.spawn_after(follow), Ordering::Relaxed);
+            });
+            Happening::answer(PfEventKind::Subscribing, request)
+        });
+        assert!(asked.is_ok());
+        cell.cancel(|| begun.load(Ordering::Relaxed));
         assert_eq!(Arc::strong_count(&held), 1, "it waits for a poll");
         assert_eq!(pf_client_free(client), PfCode::Ok);
     }

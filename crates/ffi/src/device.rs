@@ -178,7 +178,7 @@ fn begin(client: u64, shared: &Arc<Shared>, device: Device) -> Outcome<u64> {
     shared.begins(move |tasks| {
         // It may have been freed meanwhile.
         if lock(&devices.devices).contains_key(&handle) {
-            let task = tasks.spawn(follow(Arc::clone(&cell), device));
+            let task = tasks.spawn_after(follow(Arc::clone(&cell), device));
             *lock(&cell.task) = task;
         }
     });

@@ -248,7 +248,7 @@ impl ClientCell {
                     shared.begins(move |tasks| {
                         // It may have been freed meanwhile.
                         if let Some(cell) = lock(&rooms.rooms).get(&room) {
-                            *lock(&cell.task) = tasks.spawn(task);
+                            *lock(&cell.task) = tasks.spawn_after(task);
                         }
                     });
                     Happening { room, number, name, ..answer }

@@ -94,22 +94,38 @@ impl Tasks {
         self.add(false, future)
     }
 
+    /// Adds a future, and polls it after those that can make progress already. Returns its number.
+    pub(crate) fn spawn_after(&mut self, future: impl Future<Output = ()> + Send + 'static) -> u64 {
+        let (task, waker) = self.insert(false, future);
+        waker.wake_by_ref();
+        task
+    }
+
     /// Adds a future that carries out a command, and polls it once.
     pub(crate) fn command(&mut self, future: impl Future<Output = ()> + Send + 'static) {
         self.add(true, future);
     }
 
     fn add(&mut self, is_command: bool, future: impl Future<Output = ()> + Send + 'static) -> u64 {
+        let (task, _) = self.insert(is_command, future);
+        self.poll(task);
+        task
+    }
+
+    fn insert(
+        &mut self,
+        is_command: bool,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> (u64, Arc<TaskWaker>) {
         self.commands += usize::from(is_command);
         self.last += 1;
         let task = self.last;
         let is_queued = AtomicBool::new(false);
         let waker =
             Arc::new(TaskWaker { task, is_command, is_queued, ready: Arc::clone(&self.ready) });
-        let entry = (Arc::clone(&waker), Waker::from(waker), Box::pin(future) as Task);
-        self.all.insert(task, entry);
-        self.poll(task);
-        task
+        let std_waker = Waker::from(Arc::clone(&waker));
+        self.all.insert(task, (Arc::clone(&waker), std_waker, Box::pin(future) as Task));
+        (task, waker)
     }
 
     /// Polls the futures that can make progress.
