@@ -22,7 +22,6 @@ import type {
   How,
   ListedRoom,
   Patience,
-  Room,
   RoomCallbacks,
   RoomTypes,
   Socket,

@@ -2,7 +2,7 @@
 
 import { withPacked } from "./codec.js";
 import type { Code } from "./codes.js";
-import { type Links, PASSING, RETRY_MS, type RoomCodec, type Schemas } from "./links.js";
+import { type Links, PASSING, RETRY_MS, type RoomCodec, type Schemas, TOO_MUCH } from "./links.js";
 
 interface Waiting {
   all: { use(codec: RoomCodec): void; fail(code: Code, text: string): void }[];
@@ -48,7 +48,9 @@ export function makeSchemas(ask: Links["ask"], own?: RoomCodec): Schemas & {
         ({ message }) => refuse("internal", message),
       );
     const reject = (code: Code, text: string, retryMs = RETRY_MS): void => {
-      if (PASSING.includes(code)) wanted.timer = setTimeout(() => request(roomType), retryMs);
+      // What this client holds back is refused at once, as any request.
+      const isPassing = PASSING.includes(code) && text !== TOO_MUCH;
+      if (isPassing) wanted.timer = setTimeout(() => request(roomType), retryMs);
       else refuse(code, text);
     };
     ask({ type: "schema", room_type: roomType }, { resolve, reject });

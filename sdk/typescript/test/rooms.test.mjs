@@ -59,3 +59,14 @@ test("it has no channels and no devices, and ends if a node speaks of them", asy
   node.hears(bytes("5101010100"));
   assert.equal(client.status, "lost");
 });
+
+test("a join that needs a schema fails at once where too much waits to be sent", async (t) => {
+  const client = new Client("ws://node", { WebSocket: PackedSocket });
+  t.after(() => client.close());
+  const waits = client.list({ filter: { all: "x".repeat(2 ** 20) } });
+  waits.catch(() => {});
+  await assert.rejects(client.create("lab", { options: { pace: 1 } }), { code: "limit" });
+  await assert.rejects(client.create("lab"), { code: "limit" });
+  client.close();
+  await assert.rejects(client.list(), { code: "connection_lost" });
+});
