@@ -774,8 +774,8 @@ pub unsafe extern "C" fn pf_client_statistics(client: PfClient, out: *mut PfStat
 }
 
 /// Stops the library's thread, and waits for it: before the library is unloaded, or so that a leak
-/// checker finds nothing. The goodbyes of clients that were freed have 100 ms. The next `pf_client_connect` starts the thread
-/// again.
+/// checker finds nothing. The goodbyes of clients that were freed have 100 ms. The next
+/// `pf_client_connect` starts the thread again.
 ///
 /// # Errors
 /// `PF_CODE_USAGE` if there are clients that have connected, also those whose connection has ended:

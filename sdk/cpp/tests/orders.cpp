@@ -17,9 +17,10 @@ namespace {
 /// What a client has reported, and what must follow.
 class Model {
 public:
-    explicit Model(const std::string &url, const char *name) {
+    Model(const std::string &url, const char *name, std::uint64_t commands_max = 1024) {
         CHECK_EQUAL(pf_client_new(pf_str(url.c_str()), &client), PF_CODE_OK);
         CHECK_EQUAL(pf_client_set_text(client, PF_OPTION_NAME, pf_str(name)), PF_CODE_OK);
+        CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_COMMANDS_MAX, commands_max), PF_CODE_OK);
         CHECK_EQUAL(pf_client_connect(client), PF_CODE_OK);
         while (!is_connected) (void)next(60'000);
     }
@@ -246,11 +247,12 @@ void share_a_core() {
 }
 
 void answers_that_come_at_once(const test::Node &node) {
-    Model model(node.tcp(), "Ann");
+    constexpr int commands_max = 16;
+    Model model(node.tcp(), "Ann", commands_max);
     // The library's thread, which has begun, does not.
     (void)yields_to_all_others();
     pf_client client = model.client;
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < 2; ++round) {
         std::uint64_t request = 0;
         model.asked(pf_client_subscribe(client, pf_str("chat:z"), true, 0, 0, &request), request,
                     PF_EVENT_KIND_SUBSCRIBING);
@@ -280,7 +282,7 @@ void answers_that_come_at_once(const test::Node &node) {
     pf_room room{model.rooms.begin()->first};
     model.are_replies_in_order = true;
     CHECK_EQUAL(pf_client_cork(client, true), PF_CODE_OK);
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < 3 * commands_max; ++i) {
         model.asked(pf_room_request(room, pf_str("Add"), pf_str("1"), &request), request,
                     PF_EVENT_KIND_REPLY);
     }
