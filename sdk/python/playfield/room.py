@@ -113,8 +113,8 @@ class Room:
     def on(self, event: str | type[Any] | None, function: Callable[..., Any]) -> Callable[..., Any]:
         """Call ``function(payload)`` for each event of this name, or ``function(name, payload)``
         for each event if the name is ``None``. A dataclass stands for the event of its name, and is
-        made of the payload. Events that nobody listened for yet are kept, the last 1,024 of a room
-        and 1 MiB: whoever listens first gets them.
+        made of the payload. Events that nobody listened for yet are kept for the first function
+        that does: the last 1,024 of a room, and 1 MiB.
 
         Raises :class:`SchemaError` if the room has no such event, as far as the schema is known, and
         ``TypeError`` for an ``async`` function. :meth:`off` removes the function."""

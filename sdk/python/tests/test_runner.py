@@ -36,8 +36,8 @@ def test_options_are_passed_on():
 def test_a_run_that_is_ended(tmp_path, whole):
     """Nothing that it has started is left."""
     if whole:
-        # Some tests of both processes.
-        process = begin(PYTEST_ADDOPTS="-k 'bot_plays or scenarios'")
+        # Some tests of each process.
+        process = begin(PYTEST_ADDOPTS="-k 'bot_plays or scenarios or test_long'")
         # The first test has passed.
         assert process.stdout.read(1) == b"."
     else:
