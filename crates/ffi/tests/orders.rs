@@ -211,7 +211,8 @@ fn state(room: PfRoom) -> PfValue {
 fn send(room: PfRoom, name: &str, json: &str) {
     // SAFETY: the texts outlive the call.
     let sent = unsafe { pf_room_send(room, text(name), text(json)) };
-    assert_eq!(sent, PfCode::Ok, "{}", read(pf_error_message()));
+    // The node may have heard it, and ended the connection, before the call returns.
+    assert!([PfCode::Ok, PfCode::Closed].contains(&sent), "{}", read(pf_error_message()));
 }
 
 /// Events past the 64 that a task reports at once, and the end of the room, came after the end of
@@ -236,6 +237,8 @@ fn the_end_of_the_connection_is_the_last_event() {
         next(client, PfEventKind::Joined).room
     });
     rest(client);
+    // SAFETY: the text outlives the call, and the watch is a place.
+    assert_eq!(unsafe { pf_room_watch(rooms[0], text("n"), &mut 0) }, PfCode::Ok);
     send(rooms[0], "go", "1");
     wait_for_the_end(client);
     let mut events = rest(client);
@@ -245,7 +248,8 @@ fn the_end_of_the_connection_is_the_last_event() {
         let all: Vec<PfEvent> = events.iter().copied().filter(|event| event.room == room).collect();
         all
     };
-    assert_eq!(kinds(&of(rooms[0])), [PfEventKind::State, PfEventKind::Left]);
+    let kinds_of_first = [PfEventKind::State, PfEventKind::Change, PfEventKind::Left];
+    assert_eq!(kinds(&of(rooms[0])), kinds_of_first);
     let mut second = of(rooms[1]);
     assert_eq!(second.pop().expect("an end").kind, PfEventKind::Left);
     let numbers: Vec<u64> = second.iter().map(|event| event.number).collect();
@@ -341,14 +345,11 @@ fn closing_before_the_connection_is_reported_closes_it() {
     let client = connecting(&url, &[]);
     there.recv().expect("the node runs");
     assert_eq!(pf_client_close(client), PfCode::Ok);
-    let mut event = PfEvent::default();
-    // SAFETY: it is a place.
-    assert_eq!(unsafe { pf_client_next(client, 30_000, &raw mut event) }, PfCode::Ok);
-    assert_eq!((event.kind, event.code), (PfEventKind::Ended, PfCode::Closed));
+    // Unless it came at once, within the call that connects.
+    assert_eq!(next(client, PfEventKind::Ended).code, PfCode::Closed);
     // The client has hung up.
     node.join().expect("a node that heard what it expects");
     assert_eq!(pf_client_connect(client), PfCode::Usage);
-    assert_eq!(read(pf_error_message()), "the client was closed; make another");
     assert_eq!(pf_client_free(client), PfCode::Ok);
 }
 
@@ -422,11 +423,10 @@ fn sends_arrive_in_order_however_many_are_made_at_once() {
             let heard = node.hear();
             let payload = number.to_string().into_bytes();
             assert!(heard.contains(&format!("payload: {payload:?}")), "{number}: {heard}");
-            if number % (QUEUED + 4) == QUEUED {
+            if [0, QUEUED].contains(&(number % (QUEUED + 4))) {
                 is_there.send(()).expect("the test waits");
             }
         }
-        node.bye();
     });
     let client = connecting(&url, &[(PfOption::CommandsMax, QUEUED)]);
     next(client, PfEventKind::Connected);
@@ -440,16 +440,18 @@ fn sends_arrive_in_order_however_many_are_made_at_once() {
     };
     for _ in 0..TURNS {
         assert_eq!(pf_client_cork(client, true), PfCode::Ok);
-        // One more than has a place, for which all go.
-        say(QUEUED as usize + 1);
+        // More than have a place. The library may have taken one before it saw that it is to wait.
+        say(QUEUED as usize + 2);
+        assert_eq!(pf_client_cork(client, false), PfCode::Ok);
         there.recv().expect("the node runs");
-        // There are places, and one that waits for one.
-        say(3);
-        rest(client);
+        // There are places, and some that wait for one.
+        say(2);
+        while there.try_recv().is_err() {
+            rest(client);
+        }
     }
-    next(client, PfEventKind::Ended);
-    node.join().expect("a node that heard them in order");
     assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard them in order");
 }
 
 #[test]

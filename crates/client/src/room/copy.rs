@@ -81,6 +81,11 @@ impl<M: Mirror> Copy<M> {
         self.arrivals
     }
 
+    /// Whether updates wait.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// Keeps updates until [`translate`](Self::translate) is called.
     pub(super) fn hold(&mut self) {
         self.is_held = true;

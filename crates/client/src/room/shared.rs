@@ -41,6 +41,18 @@ struct Inner<M> {
     ended: Option<Error>,
 }
 
+impl<M: Mirror> Inner<M> {
+    /// After the end of the room nothing changes, but by what waits for readers.
+    fn end_listeners(&mut self) {
+        if let Some(error) = &self.ended
+            && !self.copy.is_behind()
+            && let Some(mut listeners) = self.copy.listeners.take()
+        {
+            listeners.end(error);
+        }
+    }
+}
+
 /// An event as the node sent it.
 #[derive(Debug)]
 pub(super) struct RawEvent {
@@ -70,6 +82,7 @@ impl<M: Mirror> Shared<M> {
         let before = (inner.copy.changes(), inner.copy.arrivals());
         let result = work(&mut inner.copy);
         let is_changed = (inner.copy.changes(), inner.copy.arrivals()) != before;
+        inner.end_listeners();
         drop(inner);
         if is_changed {
             self.changed.notify_waiters();
@@ -264,10 +277,8 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
 
     fn end(&self, error: Error) {
         let mut inner = self.lock();
-        let error = inner.ended.get_or_insert(error).clone();
-        if let Some(mut listeners) = inner.copy.listeners.take() {
-            listeners.end(&error);
-        }
+        inner.ended.get_or_insert(error);
+        inner.end_listeners();
         drop(inner);
         self.changed.notify_waiters();
         self.arrived.notify_waiters();

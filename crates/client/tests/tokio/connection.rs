@@ -612,6 +612,21 @@ async fn a_client_leaves_a_room_whose_state_it_cant_read() {
     }
 }
 
+/// The last changes of a room were not reported if its state was held when it ended.
+#[tokio::test]
+async fn what_waits_for_a_reader_is_reported_as_changed_after_the_room_s_end() {
+    let (connection, room, mut server) = in_room().await;
+    let mut changes = room.changes().await.unwrap();
+    let reader = room.state();
+    server.say(&counts(5, 6, br#"[[["n"],2]]"#)).await;
+    server.say(&left(ErrorCode::Kicked)).await;
+    settle(&connection, &mut server).await;
+    assert!(poll_once(changes.next()).is_pending(), "the state is still the old one");
+    drop(reader);
+    assert_eq!(changes.next().await.unwrap().new, Some(json!(2)));
+    assert!(changes.next().await.unwrap_err().is_left());
+}
+
 /// In a client for C, a send that waited until it was polled was overtaken by later ones.
 #[tokio::test]
 async fn commands_that_wait_for_a_place_keep_their_order() {
