@@ -1,95 +1,149 @@
 //! `load`: drives a running node with many clients.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lexopt::Arg::{Long, Short, Value as Word};
 use playfield_client::Format;
 use playfield_load::{
     Action, CONNECTIONS_MAX, Enter, LoadError, MessageKind, PROCESSES_MAX, Progress, Script,
     Settings, Step, Worker,
 };
 
-use crate::options::{Failure, Opt, Usage, describe, one_of, unknown, value, within};
+use crate::options::{self, Failure, Given, Setter, Usage, describe, set};
 
 /// The longest time that an option takes, in seconds: a month.
 const SECONDS_MAX: f64 = 30.0 * 24.0 * 3600.0;
 
-/// The most messages a second.
-const RATE_MAX: f64 = 1e9;
+/// The shortest time, where none makes no sense.
+const SECONDS_MIN: f64 = 0.001;
 
-const OPTIONS: &[Opt] = &[
-    Opt { name: "connections", value: "N", help: "how many connections (default 1)" },
-    Opt {
-        name: "ramp",
-        value: "SECONDS",
-        help: "open them over this time (default: as fast as the node answers)",
-    },
-    Opt {
-        name: "duration",
-        value: "SECONDS",
-        help: "how long it lasts once all are connected (default 10, or until scripts end)",
-    },
-    Opt { name: "room", value: "TYPE", help: "join any room of this type, or create one" },
-    Opt { name: "options", value: "JSON", help: "options for creating the room" },
-    Opt { name: "key", value: "KEY", help: "join or create the room with this key" },
-    Opt { name: "id", value: "ID", help: "join the room with this id" },
-    Opt { name: "per-room", value: "N", help: "every N connections share a room of their own" },
-    Opt { name: "create", value: "", help: "each connection creates a room" },
-    Opt {
-        name: "rate",
-        value: "N",
-        help: "requests a second of each connection, with random valid values",
-    },
-    Opt { name: "total-rate", value: "N", help: "requests a second of all connections together" },
-    Opt { name: "message", value: "NAME", help: "send only this message (default: any)" },
-    Opt { name: "value", value: "JSON", help: "its value; what it leaves out is random" },
-    Opt { name: "send", value: "", help: "send messages without asking for a reply" },
-    Opt { name: "script", value: "FILE", help: "run the steps in this file (TOML)" },
-    Opt { name: "ping", value: "SECONDS", help: "time a ping this often on each connection" },
-    Opt { name: "format", value: "NAME", help: "packed (default), msgpack or json" },
-    Opt { name: "name", value: "NAME", help: "the players' display name" },
-    Opt {
-        name: "token",
-        value: "TOKEN",
-        help: "the token for the node's authenticator; {n} in it is the connection's number",
-    },
-    Opt {
-        name: "root-certificate",
-        value: "FILE",
-        help: "trust the certificates in this file (PEM)",
-    },
-    Opt { name: "deflate", value: "", help: "offer compression over WebSocket" },
-    Opt {
-        name: "resumable",
-        value: "on|off",
-        help: "whether the node keeps lost sessions (default on)",
-    },
-    Opt {
-        name: "copies",
-        value: "N",
-        help: "connections that keep a copy of the state and compare digests (default 1000)",
-    },
-    Opt {
-        name: "processes",
-        value: "N",
-        help: "share the connections among N processes (default: as few as descriptors allow)",
-    },
-    Opt {
-        name: "source",
-        value: "ADDRESSES",
-        help: "connect from these, as 10.0.0.1,10.0.0.2 or 127.0.0.1..127.0.0.9",
-    },
-    Opt { name: "timeout", value: "SECONDS", help: "how long to wait for answers (default 10)" },
-    Opt { name: "seed", value: "N", help: "seed of all random values (default 1)" },
-    Opt { name: "json", value: "", help: "print one JSON object instead of tables" },
-    Opt { name: "quiet", value: "", help: "print no progress" },
-    Opt { name: "worker", value: "", help: "" },
+/// Messages a second: at least one an hour.
+const RATES: RangeInclusive<f64> = 1.0 / 3600.0..=1e9;
+
+const OPTIONS: &[Setter<Command>] = &[
+    Setter::new("connections", "N", "how many connections (default 1)", |c, given| {
+        set(&mut c.settings.connections, given.within(1..=CONNECTIONS_MAX))
+    }),
+    Setter::new(
+        "ramp",
+        "SECONDS",
+        "open them over this time (default: as fast as the node answers)",
+        |c, given| set(&mut c.settings.ramp, seconds(given, 0.0)),
+    ),
+    Setter::new(
+        "duration",
+        "SECONDS",
+        "how long it lasts once all are connected (default 10, or until scripts end)",
+        |c, given| set(&mut c.duration, seconds(given, 0.0).map(Some)),
+    ),
+    Setter::new("room", "TYPE", "join any room of this type, or create one", |c, given| {
+        set(&mut c.plan.room, given.value().map(Some))
+    }),
+    Setter::new("options", "JSON", "options for creating the room", |c, given| {
+        set(&mut c.plan.options, given.value().map(Some))
+    }),
+    Setter::new("key", "KEY", "join or create the room with this key", |c, given| {
+        c.plan.enter(given.name, Enter::Key(given.value()?))
+    }),
+    Setter::new("id", "ID", "join the room with this id", |c, given| {
+        c.plan.enter(given.name, Enter::Id(given.value()?))
+    }),
+    Setter::new("per-room", "N", "every N connections share a room of their own", |c, given| {
+        let connections = given.within(1..=CONNECTIONS_MAX)?;
+        c.plan.enter(given.name, Enter::Shared { key: String::new(), connections })
+    }),
+    Setter::new("create", "", "each connection creates a room", |c, given| {
+        c.plan.enter(given.name, Enter::Create)
+    }),
+    Setter::new(
+        "rate",
+        "N",
+        "requests a second of each connection, with random valid values",
+        |c, given| set(&mut c.plan.rate, given.within(RATES).map(Some)),
+    ),
+    Setter::new("total-rate", "N", "requests a second of all connections together", |c, given| {
+        set(&mut c.plan.total_rate, given.within(RATES).map(Some))
+    }),
+    Setter::new("message", "NAME", "send only this message (default: any)", |c, given| {
+        set(&mut c.plan.message, given.value().map(Some))
+    }),
+    Setter::new("value", "JSON", "its value; what it leaves out is random", |c, given| {
+        set(&mut c.plan.value, given.value().map(Some))
+    }),
+    Setter::new("send", "", "send messages without asking for a reply", |c, _| {
+        set(&mut c.plan.send, Ok(true))
+    }),
+    Setter::new("script", "FILE", "run the steps in this file (TOML)", |c, given| {
+        set(&mut c.script, given.value().map(Some))
+    }),
+    Setter::new("ping", "SECONDS", "time a ping this often on each connection", |c, given| {
+        set(&mut c.settings.ping, seconds(given, SECONDS_MIN).map(Some))
+    }),
+    Setter::new("format", "NAME", "packed (default), msgpack or json", |c, given| {
+        let formats = Format::ALL.map(|format| (format.name(), format));
+        set(&mut c.settings.format, given.one_of(&formats))
+    }),
+    Setter::new("name", "NAME", "the players' display name", |c, given| {
+        set(&mut c.settings.name, given.value())
+    }),
+    Setter::new(
+        "token",
+        "TOKEN",
+        "the token for the node's authenticator; {n} in it is the connection's number",
+        |c, given| set(&mut c.settings.token, given.value().map(String::into_bytes)),
+    ),
+    Setter::new(
+        "root-certificate",
+        "FILE",
+        "trust the certificates in this file (PEM)",
+        |c, given| set(&mut c.settings.root, given.value().map(Some)),
+    ),
+    Setter::new("deflate", "", "offer compression over WebSocket", |c, _| {
+        set(&mut c.settings.deflate, Ok(true))
+    }),
+    Setter::new(
+        "resumable",
+        "on|off",
+        "whether the node keeps lost sessions (default on)",
+        |c, given| set(&mut c.settings.resumable, given.on_or_off()),
+    ),
+    Setter::new(
+        "copies",
+        "N",
+        "connections that keep a copy of the state and compare digests (default 1000)",
+        |c, given| set(&mut c.settings.copies, given.within(0..=CONNECTIONS_MAX)),
+    ),
+    Setter::new(
+        "processes",
+        "N",
+        "share the connections among N processes (default: as few as descriptors allow)",
+        |c, given| set(&mut c.settings.processes, given.within(1..=PROCESSES_MAX)),
+    ),
+    Setter::new(
+        "source",
+        "ADDRESSES",
+        "connect from these, as 10.0.0.1,10.0.0.2 or 127.0.0.1..127.0.0.9",
+        |c, given| set(&mut c.settings.sources, sources(&given.value::<String>()?)),
+    ),
+    Setter::new("timeout", "SECONDS", "how long to wait for answers (default 10)", |c, given| {
+        set(&mut c.settings.timeout, seconds(given, SECONDS_MIN))
+    }),
+    Setter::new("seed", "N", "seed of all random values (default 1)", |c, given| {
+        set(&mut c.settings.seed, given.value())
+    }),
+    Setter::new("json", "", "print one JSON object instead of tables", |c, _| {
+        set(&mut c.is_json, Ok(true))
+    }),
+    Setter::new("quiet", "", "print no progress", |c, _| set(&mut c.is_quiet, Ok(true))),
+    Setter::internal("worker", |c, given| {
+        set(&mut c.settings.worker, worker(&given.value::<String>()?).map(Some))
+    }),
 ];
 
 pub(crate) fn help(program: &str) -> String {
@@ -102,7 +156,7 @@ wss://host:port. Latencies count from the moment when a message was due. The exi
 connection failed or was lost, a request was not answered, or a copy of a state was wrong.
 
 {}",
-        describe(OPTIONS)
+        describe(OPTIONS.iter().map(|option| &option.opt))
     )
 }
 
@@ -156,6 +210,10 @@ pub fn run(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> R
 /// The command line.
 struct Command {
     settings: Settings,
+    plan: Plan,
+    script: Option<PathBuf>,
+    duration: Option<Duration>,
+    has_url: bool,
     is_json: bool,
     is_quiet: bool,
 }
@@ -176,87 +234,59 @@ struct Plan {
 impl Command {
     /// `None` if help was asked for.
     fn read(parser: &mut lexopt::Parser) -> Result<Option<Self>, Failure> {
-        let mut url = None;
-        let mut plan = Plan::default();
-        let (mut is_json, mut is_quiet, mut script, mut duration) = (false, false, None, None);
-        let mut s = Settings::new("tcp://127.0.0.1".parse().map_err(usage)?);
-        while let Some(argument) = parser.next()? {
-            match argument {
-                Short('h') | Long("help") => return Ok(None),
-                Word(word) if url.is_none() => {
-                    url = Some(word.to_string_lossy().parse().map_err(usage)?);
-                }
-                Long("connections") => {
-                    s.connections = within(parser, "connections", 1..=CONNECTIONS_MAX)?;
-                }
-                Long("ramp") => s.ramp = seconds(parser, "ramp")?,
-                Long("duration") => duration = Some(seconds(parser, "duration")?),
-                Long("room") => plan.room = Some(value(parser, "room")?),
-                Long("options") => plan.options = Some(value(parser, "options")?),
-                Long("key") => plan.enter.push(("key", Enter::Key(value(parser, "key")?))),
-                Long("id") => plan.enter.push(("id", Enter::Id(value(parser, "id")?))),
-                Long("per-room") => {
-                    let connections = within(parser, "per-room", 1..=CONNECTIONS_MAX)?;
-                    plan.enter
-                        .push(("per-room", Enter::Shared { key: String::new(), connections }));
-                }
-                Long("create") => plan.enter.push(("create", Enter::Create)),
-                Long("rate") => plan.rate = Some(rate(parser, "rate")?),
-                Long("total-rate") => plan.total_rate = Some(rate(parser, "total-rate")?),
-                Long("message") => plan.message = Some(value(parser, "message")?),
-                Long("value") => plan.value = Some(value(parser, "value")?),
-                Long("send") => plan.send = true,
-                Long("script") => script = Some(value::<PathBuf>(parser, "script")?),
-                Long("ping") => {
-                    let every = within(parser, "ping", 0.001..=SECONDS_MAX)?;
-                    s.ping = Some(Duration::from_secs_f64(every));
-                }
-                Long("format") => {
-                    let formats = Format::ALL.map(|format| (format.name(), format));
-                    s.format = one_of(parser, "format", &formats)?;
-                }
-                Long("name") => s.name = value(parser, "name")?,
-                Long("token") => s.token = value::<String>(parser, "token")?.into_bytes(),
-                Long("root-certificate") => {
-                    s.root = Some(value::<PathBuf>(parser, "root-certificate")?);
-                }
-                Long("deflate") => s.deflate = true,
-                Long("resumable") => {
-                    s.resumable = one_of(parser, "resumable", &[("on", true), ("off", false)])?;
-                }
-                Long("copies") => s.copies = within(parser, "copies", 0..=CONNECTIONS_MAX)?,
-                Long("timeout") => {
-                    let timeout = within(parser, "timeout", 0.001..=SECONDS_MAX)?;
-                    s.timeout = Duration::from_secs_f64(timeout);
-                }
-                Long("processes") => s.processes = within(parser, "processes", 1..=PROCESSES_MAX)?,
-                Long("source") => s.sources = sources(&value::<String>(parser, "source")?)?,
-                Long("worker") => s.worker = Some(worker(&value::<String>(parser, "worker")?)?),
-                Long("seed") => s.seed = value(parser, "seed")?,
-                Long("json") => is_json = true,
-                Long("quiet") => is_quiet = true,
-                other => return Err(unknown(&other, OPTIONS)),
+        let mut command = Self {
+            settings: Settings::new("tcp://127.0.0.1".parse().map_err(usage)?),
+            plan: Plan::default(),
+            script: None,
+            duration: None,
+            has_url: false,
+            is_json: false,
+            is_quiet: false,
+        };
+        let url = |command: &mut Self, word: &OsStr| {
+            if std::mem::replace(&mut command.has_url, true) {
+                return Ok(false);
             }
+            command.settings.url = word.to_string_lossy().parse().map_err(usage)?;
+            Ok(true)
+        };
+        if !options::read(parser, OPTIONS, &mut command, url)? {
+            return Ok(None);
         }
-        let example = "load needs the URL of a node: load tcp://127.0.0.1:7350";
-        s.url = url.ok_or_else(|| usage(example))?;
-        s.scripts = match script {
+        if !command.has_url {
+            return Err(usage("load needs the URL of a node: load tcp://127.0.0.1:7350"));
+        }
+        command.plan()?;
+        Ok(Some(command))
+    }
+
+    /// Makes the scripts of what the options ask for.
+    fn plan(&mut self) -> Result<(), Failure> {
+        let plan = std::mem::take(&mut self.plan);
+        let settings = &mut self.settings;
+        settings.scripts = match &self.script {
             // Scripts end by themselves, or after the default duration.
             Some(path) => {
-                s.duration = duration;
+                settings.duration = self.duration;
                 plan.refuse_beside_a_script()?;
-                playfield_load::script::read(&path)?
+                playfield_load::script::read(path)?
             }
             None => {
-                s.duration = duration.or(s.duration);
-                vec![plan.script(&s)?]
+                settings.duration = self.duration.or(settings.duration);
+                vec![plan.script(settings)?]
             }
         };
-        Ok(Some(Self { settings: s, is_json, is_quiet }))
+        Ok(())
     }
 }
 
 impl Plan {
+    /// The option with this name says how to enter the room.
+    fn enter(&mut self, option: &'static str, enter: Enter) -> Result<(), Failure> {
+        self.enter.push((option, enter));
+        Ok(())
+    }
+
     /// A script says itself what its connections do.
     fn refuse_beside_a_script(&self) -> Result<(), Failure> {
         let given = [
@@ -335,13 +365,9 @@ impl Plan {
     }
 }
 
-fn seconds(parser: &mut lexopt::Parser, name: &str) -> Result<Duration, Failure> {
-    within(parser, name, 0.0..=SECONDS_MAX).map(Duration::from_secs_f64)
-}
-
-fn rate(parser: &mut lexopt::Parser, name: &str) -> Result<f64, Failure> {
-    // At least one message an hour.
-    within(parser, name, 1.0 / 3600.0..=RATE_MAX)
+/// A number of seconds, of `min` or more.
+fn seconds(given: &mut Given<'_>, min: f64) -> Result<Duration, Failure> {
+    given.within(min..=SECONDS_MAX).map(Duration::from_secs_f64)
 }
 
 /// The most source addresses.

@@ -1,10 +1,13 @@
 //! The options of a command: their help, their values, and errors about them.
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::io;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
+use lexopt::Arg::{Long, Short, Value};
 use playfield_server::closest;
 
 /// More options are not listed in an error.
@@ -35,11 +38,119 @@ pub struct Opt {
     pub help: &'static str,
 }
 
+/// An option, and what it changes in the settings `S` of a command.
+pub struct Setter<S> {
+    /// What people read about it.
+    pub opt: Opt,
+    /// Takes its value.
+    pub set: fn(&mut S, &mut Given<'_>) -> Result<(), Failure>,
+}
+
+impl<S> Setter<S> {
+    /// An option with its name, the placeholder for its value, and its help.
+    pub const fn new(
+        name: &'static str,
+        value: &'static str,
+        help: &'static str,
+        set: fn(&mut S, &mut Given<'_>) -> Result<(), Failure>,
+    ) -> Self {
+        Self { opt: Opt { name, value, help }, set }
+    }
+
+    /// An option that programs give to themselves: it is not in the help.
+    pub const fn internal(
+        name: &'static str,
+        set: fn(&mut S, &mut Given<'_>) -> Result<(), Failure>,
+    ) -> Self {
+        Self::new(name, "", "", set)
+    }
+}
+
+/// An option on the command line, whose value is still to be read.
+pub struct Given<'a> {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    parser: &'a mut lexopt::Parser,
+}
+
+impl Given<'_> {
+    /// Its value.
+    pub fn value<T: FromStr>(&mut self) -> Result<T, Failure>
+    where
+        T::Err: std::fmt::Display,
+    {
+        value(self.parser, self.name)
+    }
+
+    /// Its value, which must be in a range.
+    pub fn within<T>(&mut self, range: RangeInclusive<T>) -> Result<T, Failure>
+    where
+        T: FromStr + PartialOrd + std::fmt::Display,
+        T::Err: std::fmt::Display,
+    {
+        within(self.parser, self.name, range)
+    }
+
+    /// Its value, which must be one of a few words.
+    pub fn one_of<T: Copy>(&mut self, words: &[(&str, T)]) -> Result<T, Failure> {
+        one_of(self.parser, self.name, words)
+    }
+
+    /// Its value: a number of milliseconds in a range.
+    pub fn milliseconds(&mut self, range: RangeInclusive<u64>) -> Result<Duration, Failure> {
+        self.within(range).map(Duration::from_millis)
+    }
+
+    /// Its value: a whole number of seconds in a range.
+    pub fn seconds(&mut self, range: RangeInclusive<u64>) -> Result<Duration, Failure> {
+        self.within(range).map(Duration::from_secs)
+    }
+
+    /// Its value: `on` or `off`.
+    pub fn on_or_off(&mut self) -> Result<bool, Failure> {
+        self.one_of(&[("on", true), ("off", false)])
+    }
+}
+
+/// Sets a place to a value, unless that is wrong.
+pub fn set<T>(place: &mut T, value: Result<T, Failure>) -> Result<(), Failure> {
+    *place = value?;
+    Ok(())
+}
+
+/// Reads all arguments. `word` takes those that are not options, or returns whether it does not
+/// expect one. Returns whether the command is to run: not if help is asked for.
+pub fn read<S>(
+    parser: &mut lexopt::Parser,
+    setters: &'static [Setter<S>],
+    settings: &mut S,
+    mut word: impl FnMut(&mut S, &OsStr) -> Result<bool, Failure>,
+) -> Result<bool, Failure> {
+    while let Some(argument) = parser.next()? {
+        match &argument {
+            Short('h') | Long("help") => return Ok(false),
+            Value(text) if word(settings, text)? => continue,
+            Long(name) => {
+                if let Some(setter) = setters.iter().find(|setter| setter.opt.name == *name) {
+                    (setter.set)(settings, &mut Given { name: setter.opt.name, parser })?;
+                    continue;
+                }
+            }
+            Short(_) | Value(_) => {}
+        }
+        return Err(unknown(&argument, setters.iter().map(|setter| &setter.opt)));
+    }
+    Ok(true)
+}
+
 /// The lines of help for options.
 #[must_use]
-pub fn describe(options: &[Opt]) -> String {
+pub fn describe<'a>(options: impl IntoIterator<Item = &'a Opt>) -> String {
     let mut text = String::new();
-    for Opt { name, value, help } in options.iter().filter(|option| !option.help.is_empty()) {
+    for Opt { name, value, help } in options {
+        if help.is_empty() {
+            continue;
+        }
         let shown =
             if value.is_empty() { format!("--{name}") } else { format!("--{name} {value}") };
         let _ = writeln!(text, "  {shown:<24} {help}");
@@ -48,8 +159,11 @@ pub fn describe(options: &[Opt]) -> String {
 }
 
 /// The error for an argument that the command does not know.
-pub fn unknown(argument: &lexopt::Arg<'_>, options: &[Opt]) -> Failure {
-    let people = options.iter().filter(|option| !option.help.is_empty());
+pub fn unknown<'a>(
+    argument: &lexopt::Arg<'_>,
+    options: impl IntoIterator<Item = &'a Opt>,
+) -> Failure {
+    let people = options.into_iter().filter(|option| !option.help.is_empty());
     unknown_among(argument, people.map(|option| option.name.to_owned()))
 }
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::channel::{Next, Queue};
 use crate::connection::{Command, Connection, Line, Obligation, Register};
+use crate::queue::{Next, Queue};
 use crate::{Error, Payload};
 
 impl Connection {

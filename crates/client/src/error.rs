@@ -158,8 +158,7 @@ impl Error {
 
     /// The TLS handshake failed.
     #[cfg(feature = "tls")]
-    pub(crate) fn insecure(address: &str, error: &io::Error) -> Self {
-        let (why, is_untrusted) = crate::connection::explain(error);
+    pub(crate) fn insecure(address: &str, why: String, is_untrusted: bool) -> Self {
         Self { kind: Kind::Insecure { address: address.to_owned(), why, is_untrusted } }
     }
 

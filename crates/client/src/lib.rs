@@ -55,6 +55,8 @@ mod mirror;
 #[cfg(feature = "tokio")]
 mod payload;
 #[cfg(feature = "tokio")]
+mod queue;
+#[cfg(feature = "tokio")]
 mod room;
 
 pub use crate::core::{Creation, MemberInfo, Position};

@@ -62,8 +62,12 @@ impl Dev {
         Self { folder, child, out, errors }
     }
 
+    /// Saves as editors do, at once: half of a script would be a server, too.
     fn save(&self, source: &str) {
-        fs::write(self.folder.join("src/main.rs"), source).unwrap();
+        let new = self.folder.join("new");
+        fs::write(&new, source).unwrap();
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(new, self.folder.join("src/main.rs")).unwrap();
     }
 
     /// The next line that it prints.

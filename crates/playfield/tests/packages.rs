@@ -36,7 +36,7 @@ fn every_published_crate_says_what_it_is() {
         let readme = read(&format!("crates/{folder}/README.md"));
         let begins = if folder == "playfield" { "# Playfield\n" } else { &format!("# {name}\n") };
         assert!(readme.starts_with(begins), "the README of {name} does not begin with {begins:?}");
-        // They are links to those of the repository, so that the package has the texts too.
+        // Copies, since a package has only what is in its folder, and not every checkout keeps links.
         for license in ["LICENSE-APACHE", "LICENSE-MIT"] {
             assert_eq!(read(&format!("crates/{folder}/{license}")), read(license), "{name}");
         }

@@ -1,7 +1,5 @@
 //! Channels: subscriptions, publications, members and histories.
 
-mod queue;
-
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -12,8 +10,8 @@ use playfield_wire::server::MemberInfo;
 
 use crate::connection::{Command, Connection, Line, Subscribe, Subscriber, Subscription};
 use crate::core::{Position, Presence, Publication as Raw, Subscribed};
+use crate::queue::{Next, Queue};
 use crate::{Error, Payload};
-pub(crate) use queue::{Next, Queue};
 
 /// What happens in a channel. Returned by [`Channel::next`].
 #[derive(Clone, Debug)]

@@ -16,10 +16,11 @@ use super::schemas::Build;
 use super::sink::{Sink, Subscriber, Translation};
 use super::status::Status;
 use crate::Error;
-use crate::channel::{History, Members, Queue};
+use crate::channel::{History, Members};
 use crate::core::{Creation, Joined, Position, SubscriptionNumber};
 use crate::device::Incoming;
 use crate::error::Ending;
+use crate::queue::Queue;
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 

@@ -20,7 +20,7 @@ use super::task::Task;
 use super::token::Token;
 use crate::Error;
 use crate::core::{Client, ClientConfig, Patience};
-use crate::room::Kept;
+use crate::queue::Kept;
 
 /// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default
 /// port 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path`

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 use super::stream::Stream;
 #[cfg(feature = "tls")]
-use super::tls::Tls;
+use super::tls::{Tls, explain};
 use crate::Error;
 use crate::core::{Masks, Transport, Url, UrlError};
 
@@ -72,7 +72,10 @@ impl Dialer {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
             let stream = tls.connect(stream).await;
-            let stream = stream.map_err(|error| Error::insecure(&self.authority, &error))?;
+            let stream = stream.map_err(|error| {
+                let (why, is_untrusted) = explain(&error);
+                Error::insecure(&self.authority, why, is_untrusted)
+            })?;
             return Ok(Stream::Tls(Box::new(stream)));
         }
         Ok(Stream::Plain(stream))

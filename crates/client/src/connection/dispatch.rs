@@ -18,10 +18,11 @@ use super::schemas::{Build, Schemas};
 use super::sink::{Sink, Subscriber, Translation};
 use super::status::Status;
 use crate::Error;
-use crate::channel::{History, Members, Queue};
+use crate::channel::{History, Members};
 use crate::core::{Joined, NumberMap, SubscriptionNumber};
 use crate::device::Incoming;
 use crate::error::Ending;
+use crate::queue::Queue;
 
 /// Who waits for what.
 pub(super) struct Dispatch {

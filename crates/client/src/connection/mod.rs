@@ -31,16 +31,14 @@ pub use connect::{Connect, connect};
 pub use status::{ConnectionEvent, ConnectionEvents};
 
 use crate::Error;
-use crate::room::Kept;
+use crate::queue::Kept;
 pub(crate) use command::{
     Command, Door, Enter, Entered, Line, Obligation, Register, Subscribe, Subscription,
 };
+#[cfg(feature = "tls")]
+use command::{Query, Signal};
 pub(crate) use schemas::Build;
 pub(crate) use sink::{Learned, Sink, Subscriber, Translation};
-#[cfg(feature = "tls")]
-pub(crate) use tls::explain;
-
-use command::{Query, Signal};
 
 /// A connection to a node, made by [`connect`].
 ///

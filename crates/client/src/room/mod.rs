@@ -25,7 +25,6 @@ use crate::connection::{
 };
 use crate::core::Joined;
 use crate::{Error, Mirror};
-pub(crate) use shared::{EVENT_BYTES, Kept};
 use shared::{RawEvent, Shared};
 
 /// The kind of a [`Room`]: a type of state, or [`Dynamic`].

@@ -1,6 +1,8 @@
 //! `playfield-bench`: the benchmarks, and load and queries for any running node.
 
 mod bench;
+mod suite;
+mod suites;
 
 use std::alloc::System;
 use std::ffi::OsString;

@@ -1,11 +1,32 @@
-//! What the connection's task and a handle share: a bounded queue.
+//! What waits for a handle, and how much of it is kept.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::room::{EVENT_BYTES, Kept};
+/// What an event counts for beside its payload and its texts. The message of an event has at least 6
+/// bytes beside these, so four times the bytes of all messages is always enough.
+pub(crate) const EVENT_BYTES: usize = 24;
+
+/// How much a room, a channel, a device or a listener keeps until it is taken out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// The most events or changes.
+    pub(crate) events_max: usize,
+    /// More events are kept while they have no more bytes than this.
+    pub(crate) event_bytes_max: usize,
+    /// The most bytes of events or commands, however few they are, if that is more than
+    /// `event_bytes_max`.
+    pub(crate) queue_bytes_max: usize,
+}
+
+impl Kept {
+    /// The most bytes that are kept, but for the newest event alone.
+    pub(crate) fn bytes_max(self) -> usize {
+        self.queue_bytes_max.max(self.event_bytes_max)
+    }
+}
 
 /// What arrives for a handle, oldest first, until the end.
 #[derive(Debug)]

@@ -1,0 +1,212 @@
+//! A node that runs: what it tells about itself, and how it stops.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::control::ControlThreads;
+use crate::event_loop::SharedRuntime;
+use crate::handle::NodeHandle;
+use crate::kept_store::STORE_CLOSE_MAX;
+use crate::node::Node;
+use crate::stats::{Published, Pulse, Stats};
+use crate::tls::TlsContext;
+use crate::watchdog::Leash;
+
+/// What a shard may need for the turn it is in when a shutdown ends, beyond the time for the
+/// shutdown.
+const LAST_TURN: Duration = Duration::from_secs(1);
+
+/// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
+pub struct Running {
+    pub(super) handle: NodeHandle,
+    /// The thread of HTTP handlers.
+    pub(super) http: Option<JoinHandle<()>>,
+    pub(super) stopper: Stopper,
+    pub(super) local_addr: SocketAddr,
+    pub(super) service_addrs: Vec<SocketAddr>,
+    pub(super) published: Vec<Arc<Published>>,
+    pub(super) node: Arc<Node>,
+    pub(super) leash: Arc<Leash>,
+    pub(super) watchdog: Option<JoinHandle<()>>,
+    /// The thread that looks for new certificates.
+    pub(super) reloader: Option<JoinHandle<()>>,
+    pub(super) shards: Vec<JoinHandle<()>>,
+    pub(super) words: Receiver<Word>,
+    pub(super) control_threads: Option<ControlThreads>,
+    pub(super) shutdown_timeout: Duration,
+}
+
+/// Stops a node from anywhere, such as from a handler of signals.
+#[derive(Clone)]
+pub struct Stopper {
+    pub(super) shared: Arc<SharedRuntime>,
+    pub(super) tells: SyncSender<Word>,
+}
+
+/// What a thread that waits for the node's end receives.
+pub(crate) enum Word {
+    /// Someone stopped the node.
+    Stop,
+    /// A shard's thread has ended.
+    Ended,
+}
+
+impl Stopper {
+    /// Begins the shutdown: the node stops accepting connections, closes its rooms, waits for their
+    /// end, and says goodbye to its clients. Does not wait itself.
+    pub fn stop(&self) {
+        self.shared.stops.store(true, Ordering::Release);
+        // The thread that waits need not learn it twice.
+        let _ = self.tells.try_send(Word::Stop);
+        self.shared.wake_all();
+    }
+}
+
+impl Running {
+    /// The address that it listens on for rooms, with the actual port. If it has neither room types
+    /// nor anything to serve over HTTP, the address of its first service.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The addresses of its services, in the order in which they were added.
+    #[must_use]
+    pub fn service_addrs(&self) -> &[SocketAddr] {
+        &self.service_addrs
+    }
+
+    /// The certificate that new TLS connections get, in DER; `None` without TLS. Clients have to be
+    /// given a self-signed one to trust it.
+    #[must_use]
+    pub fn tls_certificate(&self) -> Option<Vec<u8>> {
+        self.stopper.shared.tls.as_deref().map(TlsContext::certificate)
+    }
+
+    /// The node's counters, as of each shard's last turn.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.handle.stats()
+    }
+
+    /// A handle that reaches the node's rooms from anywhere.
+    #[must_use]
+    pub fn handle(&self) -> NodeHandle {
+        self.handle.clone()
+    }
+
+    /// A handle that stops the node from elsewhere.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Waits until the node is [stopped](Stopper::stop) or a shard fails, then shuts down as
+    /// [`shutdown`](Self::shutdown) does.
+    ///
+    /// # Errors
+    ///
+    /// If a shard failed: it could not wait for its sockets, or it panicked. If the shutdown did
+    /// not finish: rooms were dropped before they had ended or were saved, a thread is left behind,
+    /// or the store has not written what it accepted.
+    pub fn wait(mut self) -> io::Result<()> {
+        let ended = usize::from(matches!(self.words.recv(), Ok(Word::Ended)));
+        self.stopper.stop();
+        let unfinished = self.join(ended);
+        let failed = |published: &Arc<Published>| published.pulse.failed.load(Ordering::Relaxed);
+        match self.published.iter().position(failed) {
+            Some(index) => Err(io::Error::other(format!("shard {index} failed; see the log"))),
+            None if unfinished.is_empty() => Ok(()),
+            None => {
+                let text = unfinished.join("; ");
+                Err(io::Error::other(format!("the shutdown did not finish: {text}; see the log")))
+            }
+        }
+    }
+
+    /// Stops the node gracefully: it stops accepting connections, closes its rooms, waits for
+    /// background work that they begin at their end, and then sends every client what is queued and
+    /// `shutting_down`, for no longer than `shutdown_timeout_ms`.
+    ///
+    /// Returns when all threads have ended and the store is closed, so that its file can be opened
+    /// again. It waits for the store up to 10 s more. If a room or its background work does not
+    /// return in time, its thread is left behind. What was not finished is logged;
+    /// [`stop`](Stopper::stop) and [`wait`](Self::wait) return it.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+
+    /// Waits for all threads, `ended` of which are known to have ended; gives up on those that take
+    /// too long. Returns what was not finished.
+    fn join(&mut self, ended: usize) -> Vec<String> {
+        let mut unfinished = Vec::new();
+        let deadline = Instant::now() + self.shutdown_timeout + LAST_TURN;
+        let mut missing = self.shards.len() - ended;
+        while missing > 0 {
+            match self.words.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Word::Ended) => missing -= 1,
+                Ok(Word::Stop) => {}
+                // No thread is left that could report.
+                Err(RecvTimeoutError::Disconnected) => missing = 0,
+                Err(RecvTimeoutError::Timeout) => break,
+            }
+        }
+        self.leash.end();
+        self.node.asks.end();
+        // As with a computation, a handler that never returns keeps its thread.
+        self.node.desk.stop();
+        drop(self.http.take());
+        // A computation may take for ever; its thread ends after it, or with the process.
+        drop(self.control_threads.take().map(ControlThreads::stop));
+        // Both end with the leash, whatever the shards do.
+        for thread in [self.watchdog.take(), self.reloader.take()].into_iter().flatten() {
+            let _ = thread.join();
+        }
+        for thread in self.shards.drain(..) {
+            if missing == 0 || thread.is_finished() {
+                // A panic was reported where it happened.
+                let _ = thread.join();
+            } else {
+                let name = thread.thread().name().unwrap_or_default();
+                let text = format!("the thread {name:?} does not end, and is left behind");
+                log::error!("{text}");
+                unfinished.push(text);
+            }
+        }
+        let sum = |of: fn(&Pulse) -> &AtomicU64| {
+            let all = self.published.iter();
+            all.map(|published| of(&published.pulse).load(Ordering::Relaxed)).sum::<u64>()
+        };
+        let (undone, unsaved) =
+            (sum(|pulse| &pulse.rooms_undone), sum(|pulse| &pulse.rooms_unsaved));
+        if undone > 0 {
+            let ms = self.shutdown_timeout.as_millis();
+            unfinished.push(format!(
+                "rooms dropped before they had ended: {undone} (not saved: {unsaved}); raise \
+                 shutdown_timeout_ms = {ms} or their closing_ms"
+            ));
+        }
+        // Its rooms are gone, so this releases the file: the process may open it again.
+        if !self.node.store.close(STORE_CLOSE_MAX) {
+            let wait = STORE_CLOSE_MAX.as_secs();
+            let text = format!("the store has not written what it accepted within {wait} s");
+            log::error!("{text}; it goes on while the process runs");
+            unfinished.push(text);
+        }
+        unfinished
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.shards.is_empty() {
+            self.stopper.stop();
+            self.join(0);
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! How a node starts: everything is checked, then opened, then run.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::Instant;
+
+use mio::Poll;
+use playfield_room::RoomType;
+use playfield_session::TokenKey;
+
+use super::running::{Running, Stopper, Word};
+use super::{OnStart, Server, ServiceAt, named};
+use crate::auth::Guests;
+use crate::config::{Config, Descriptors};
+use crate::control::Control;
+use crate::entropy::Entropy;
+use crate::event_loop::{SharedRuntime, Work};
+use crate::fleet::HostedFleet;
+use crate::handle::NodeHandle;
+use crate::http::{Desk, Worker};
+use crate::node::Node;
+use crate::shard::{Shard, Stopwatch};
+use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
+use crate::stats::{Published, Watch};
+use crate::sys;
+use crate::tls::TlsContext;
+use crate::watchdog::Watchdog;
+
+/// How many services a node may have.
+const SERVICES_MAX: usize = 64;
+
+/// How many open files a node needs beside its connections, roughly.
+const DESCRIPTORS_RESERVED: u64 = 64;
+
+/// What to say if the system allows fewer open files than `connections_max` needs; `None` stands
+/// for no limit.
+fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Option<String> {
+    let descriptors = descriptors?;
+    let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_mul(tables);
+    (connections < connections_max as u64).then(|| {
+        let whom = if tables > 1 { "each shard" } else { "this process" };
+        format!(
+            "connections_max = {connections_max}: the system allows {whom} {descriptors} open \
+             files, which is enough for {connections} connections; raise the hard limit (ulimit \
+             -Hn, LimitNOFILE in systemd), give each shard its own table (descriptors = \
+             per_shard), or lower connections_max"
+        )
+    })
+}
+
+pub(super) fn start(mut server: Server) -> io::Result<Running> {
+    server.check()?;
+    let config = &server.config;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let shards = if config.shards == 0 { cores } else { config.shards };
+    let compute_threads =
+        if config.compute_threads == 0 { (cores - 1).max(1) } else { config.compute_threads };
+    let tls = TlsContext::new(config).map_err(io::Error::other)?.map(Arc::new);
+    raise_descriptors(config, shards);
+    server.warn();
+
+    let mut open = Open::new(&server, shards)?;
+    let is_per_shard = config.descriptors == Descriptors::PerShard;
+    let Edges { polls, mailboxes, tables } = Edges::new(shards, is_per_shard, config.mailbox_max)
+        .map_err(|error| named("descriptors", &error))?;
+    let shared = Arc::new(SharedRuntime {
+        mailboxes,
+        began: Instant::now(),
+        stops: AtomicBool::new(false),
+        closed: (0..shards).map(|_| AtomicBool::new(false)).collect(),
+        connections: AtomicUsize::new(0),
+        connections_max: config.connections_max,
+        shutdown_timeout: config.shutdown_timeout(),
+        rooms_addr: open.rooms_addr,
+        tls,
+        tls_only: config.tls_only,
+        tables,
+        work: Work::default(),
+    });
+    let (control, control_threads) = Control::start(
+        Arc::clone(&shared),
+        compute_threads,
+        config.compute_queue_max,
+        config.tasks_max,
+        config.authentications_max,
+    )?;
+    // What shards wake is opened before their descriptor tables part, and the rest after.
+    let http_runtime = server.site.has_work().then(Worker::runtime).transpose()?;
+    let threads = shard_threads(&shared, shards)?;
+    let (desk, orders) = Desk::new(config);
+    let (node, mut services, on_start) = server.into_node(shards, desk)?;
+    let node = Arc::new(node);
+
+    let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
+    let (tells, words) = sync_channel(shards + 1);
+    let handle = NodeHandle::new(Arc::clone(&shared), Arc::clone(&node), &published);
+    // Dropped by an error from here on, it ends what was started.
+    let mut running = Running {
+        handle: handle.clone(),
+        http: None,
+        stopper: Stopper { shared: Arc::clone(&shared), tells: tells.clone() },
+        local_addr: open.local_addr,
+        service_addrs: std::mem::take(&mut open.service_addrs),
+        published,
+        node: Arc::clone(&node),
+        leash: Arc::default(),
+        watchdog: None,
+        reloader: None,
+        shards: Vec::new(),
+        words,
+        control_threads: Some(control_threads),
+        shutdown_timeout: node.config.shutdown_timeout(),
+    };
+    if let Some(runtime) = http_runtime {
+        running.http = Some(Worker { shared, node, handle }.start(runtime, orders)?);
+    }
+    let threads = threads.into_iter().zip(polls).collect();
+    running.start_shards(threads, open.listeners, &mut services, &Arc::new(control), &tells)?;
+    running.start_watchdog()?;
+    running.start_reloader()?;
+    running.log_addresses(open.rooms_addr, &services);
+    if let Some(fleet) = &running.node.fleet {
+        fleet.call(|fleet| fleet.started(&running.handle));
+    }
+    for call in on_start {
+        call(running.handle());
+    }
+    Ok(running)
+}
+
+impl Server {
+    /// Refuses what can't be served, before anything is opened.
+    fn check(&mut self) -> io::Result<()> {
+        let invalid = |text| Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        let persistent = self.room_types.iter().find(|of| of.settings.persist_s > 0);
+        if let (Some(RoomType { name, .. }), None) = (persistent, &self.store) {
+            return invalid(format!(
+                "rooms of the type {name:?} are persistent (persist), but the node has no store: \
+                 give it one with Server::store"
+            ));
+        }
+        let pages = &self.config.pages;
+        if self.wrong.is_none() && !pages.as_os_str().is_empty() {
+            let set = self.site.take_pages_from(pages);
+            self.wrong = set.err().map(|text| format!("pages = {pages:?}: {text}"));
+        }
+        if let Some(text) = self.wrong.take().or(self.site.check().err()) {
+            return invalid(text);
+        }
+        let (room_types, services) = (self.room_types.len(), self.services.len());
+        if room_types >= usize::from(u16::MAX) {
+            return Err(io::Error::other(format!("{room_types} room types are too many")));
+        }
+        if services > SERVICES_MAX {
+            let text = format!("{services} services are too many; there may be {SERVICES_MAX}");
+            return Err(io::Error::other(text));
+        }
+        getrandom::fill(&mut [0; 1])
+            .map_err(|error| io::Error::other(format!("no random numbers: {error}")))?;
+        self.config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        for &core in &self.config.pin_cores {
+            sys::check_core(core).map_err(|error| named("pin_cores", &error))?;
+        }
+        Ok(())
+    }
+
+    /// Logs settings that are allowed but hardly meant.
+    fn warn(&self) {
+        for RoomType { name, settings, .. } in &self.room_types {
+            let (closing_ms, shutdown_ms) = (settings.closing_ms, self.config.shutdown_timeout_ms);
+            if closing_ms > shutdown_ms {
+                log::warn!(
+                    "closing_ms = {closing_ms} of the room type {name:?} is longer than \
+                     shutdown_timeout_ms = {shutdown_ms}: a shutdown may drop its rooms before \
+                     they have ended; raise shutdown_timeout_ms or lower closing_ms"
+                );
+            }
+        }
+        for doubt in self.channel_rules.doubts(self.config.publication_bytes_max) {
+            log::warn!("{doubt}");
+        }
+    }
+
+    /// Whether it listens for clients, browsers or both, and not for services alone.
+    fn serves_rooms(&self) -> bool {
+        let has_paths = self.services.iter().any(|service| service.path.is_some());
+        self.services.is_empty()
+            || !self.room_types.is_empty()
+            || !self.channel_rules.is_empty()
+            || self.fleet.is_some()
+            || has_paths
+            || !self.site.is_empty()
+    }
+
+    /// The node that its shards share, and what is left to be started: services, and calls at the
+    /// end.
+    fn into_node(
+        self,
+        shards: usize,
+        desk: Desk,
+    ) -> io::Result<(Node, Vec<ServiceAt>, Vec<OnStart>)> {
+        let Self { config, room_types, site, services, .. } = self;
+        let name_bytes_max = config.name_bytes_max;
+        let authenticator =
+            self.authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
+        let store = self.store.map(|open| open()).transpose().map_err(io::Error::other)?;
+        let tokens = TokenKey::new(&Entropy::System.bytes());
+        let mut node =
+            Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
+        node.tickets = self.tickets;
+        node.channel_rules = self.channel_rules;
+        let paths = services.iter().enumerate();
+        node.service_paths = paths
+            .filter_map(|(number, service)| Some((service.path.clone()?, number as u16)))
+            .collect();
+        if let Some((fleet, settings)) = self.fleet {
+            let fleet = HostedFleet::new(fleet, settings, &node.config, &mut Entropy::System);
+            node.fleet = Some(fleet.map_err(|error| {
+                let text = format!("FleetSettings::ids: {error}");
+                io::Error::new(io::ErrorKind::InvalidInput, text)
+            })?);
+        }
+        Ok((node, services, self.on_start))
+    }
+}
+
+/// Raises the limit of open files, and says so if that is still too few.
+fn raise_descriptors(config: &Config, shards: usize) {
+    let descriptors = match sys::raise_descriptors() {
+        Ok(descriptors) => descriptors,
+        Err(error) => return log::warn!("the limit of open files can't be raised: {error}"),
+    };
+    let tables = match config.descriptors {
+        Descriptors::Shared => 1,
+        Descriptors::PerShard => shards as u64,
+    };
+    if let Some(text) = too_few(descriptors, tables, config.connections_max) {
+        // Few who did not set it need as many connections.
+        let is_default = config.connections_max == Config::default().connections_max;
+        let level = if is_default { log::Level::Info } else { log::Level::Warn };
+        log::log!(level, "{text}");
+    }
+}
+
+/// Where the node listens.
+struct Open {
+    listeners: Listeners,
+    rooms_addr: Option<SocketAddr>,
+    service_addrs: Vec<SocketAddr>,
+    /// That for rooms, or else the first of a service.
+    local_addr: SocketAddr,
+}
+
+impl Open {
+    fn new(server: &Server, shards: usize) -> io::Result<Self> {
+        let config = &server.config;
+        let mut listeners = Listeners::new(shards, config.descriptors == Descriptors::PerShard);
+        let rooms_addr = match server.serves_rooms() {
+            true => Some(listeners.listen(
+                config.listen,
+                None,
+                &format!("listen = {}", config.listen),
+            )?),
+            false => None,
+        };
+        let mut service_addrs = Vec::new();
+        for (number, service) in server.services.iter().enumerate() {
+            if let Some(address) = service.address {
+                let name = format!("service {number} at {address}");
+                service_addrs.push(listeners.listen(address, Some(number as u16), &name)?);
+            }
+        }
+        match rooms_addr.or(service_addrs.first().copied()) {
+            Some(local_addr) => Ok(Self { listeners, rooms_addr, service_addrs, local_addr }),
+            None => Err(io::Error::other("nothing listens")),
+        }
+    }
+}
+
+/// Starts the threads of the shards, each of which opens its descriptor table.
+fn shard_threads(shared: &Arc<SharedRuntime>, shards: usize) -> io::Result<Vec<ShardThread>> {
+    let threads: Vec<ShardThread> = (0..shards)
+        .map(|index| ShardThread::start(index, Arc::clone(shared)))
+        .collect::<io::Result<_>>()?;
+    threads
+        .into_iter()
+        .map(ShardThread::ready)
+        .collect::<io::Result<_>>()
+        .map_err(|error| named("descriptors", &error))
+}
+
+impl Running {
+    /// Runs the shards on their threads. When this returns, each listens.
+    fn start_shards(
+        &mut self,
+        threads: Vec<(ShardThread, Option<Poll>)>,
+        mut listeners: Listeners,
+        services: &mut [ServiceAt],
+        control: &Arc<Control>,
+        tells: &SyncSender<Word>,
+    ) -> io::Result<()> {
+        let mut begun = Vec::new();
+        for (index, (thread, poll)) in threads.into_iter().enumerate() {
+            let published = Arc::clone(&self.published[index]);
+            let mut shard = Shard::new(
+                index as u16,
+                Arc::clone(&self.node),
+                Arc::clone(control) as _,
+                Entropy::System,
+                Watch(Arc::clone(&published)),
+                Stopwatch::start(),
+            );
+            shard.reach_by(self.handle());
+            for service in &mut *services {
+                shard.host((service.make)(index));
+            }
+            let guard = EndGuard {
+                index,
+                node: Arc::clone(&self.node),
+                shared: Arc::clone(&self.stopper.shared),
+                published,
+                ends: tells.clone(),
+                has_failed: true,
+            };
+            let (thread, starts) = thread.run(shard, poll, listeners.of(index), guard);
+            self.shards.push(thread);
+            begun.push(starts);
+        }
+        for starts in begun {
+            let failed = || io::Error::other("a shard failed at its start; see the log");
+            starts.recv().map_err(|_| failed())??;
+        }
+        Ok(())
+    }
+
+    fn start_watchdog(&mut self) -> io::Result<()> {
+        let watchdog = Watchdog {
+            node: Arc::clone(&self.node),
+            published: self.published.clone(),
+            began: self.stopper.shared.began,
+        };
+        let leash = Arc::clone(&self.leash);
+        let thread = thread::Builder::new().name("playfield-watchdog".into());
+        self.watchdog = Some(thread.spawn(move || watchdog.run(&leash))?);
+        Ok(())
+    }
+
+    /// Looks for new certificates, if they come from files.
+    fn start_reloader(&mut self) -> io::Result<()> {
+        let tls = self.stopper.shared.tls.as_deref();
+        if let Some(reloader) = tls.and_then(TlsContext::reloader) {
+            let (period, leash) = (self.node.config.tls_reload(), Arc::clone(&self.leash));
+            let thread = thread::Builder::new().name("playfield-tls".into());
+            self.reloader = Some(thread.spawn(move || reloader.run(period, &leash))?);
+        }
+        Ok(())
+    }
+
+    fn log_addresses(&self, rooms_addr: Option<SocketAddr>, services: &[ServiceAt]) {
+        let shards = self.shards.len();
+        if let Some(address) = rooms_addr {
+            let with_tls = if self.stopper.shared.tls.is_some() { ", with TLS" } else { "" };
+            log::info!("listening on {address} with {shards} shards{with_tls}");
+        }
+        let listening = services.iter().enumerate().filter(|(_, of)| of.address.is_some());
+        for ((number, _), address) in listening.zip(&self.service_addrs) {
+            log::info!("service {number} listens on {address} with {shards} shards");
+        }
+        for (path, number) in &self.node.service_paths {
+            log::info!("service {number} is reached by WebSocket under {path}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_few;
+
+    #[test]
+    fn a_limit_of_descriptors_below_connections_max_is_said() {
+        assert_eq!(too_few(None, 1, 100_000), None);
+        assert_eq!(too_few(Some(100_064), 1, 100_000), None);
+        assert_eq!(too_few(Some(10_064), 10, 100_000), None);
+        assert!(too_few(Some(10_064), 9, 100_000).is_some());
+        let text = too_few(Some(1024), 1, 1000).unwrap();
+        assert!(
+            text.starts_with("connections_max = 1000: ") && text.contains(" 960 conn"),
+            "{text}"
+        );
+    }
+}
