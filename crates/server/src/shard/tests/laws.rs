@@ -312,6 +312,11 @@ impl Play {
         }
     }
 
+    /// How many bytes came to a seat.
+    fn came_bytes(&self, seat: usize) -> usize {
+        self.seats[seat].clients.iter().map(|&client| self.world.came(client).len()).sum()
+    }
+
     /// Every byte that came to a seat.
     fn came(&self, seat: usize) -> Vec<u8> {
         self.seats[seat]
@@ -394,15 +399,15 @@ fn account(steps: &[Step], forgets: bool, rests: bool) -> Account {
     }
     let mut lengths = Vec::new();
     for step in steps {
-        let (step, times) = match *step {
-            Step::Wait { ms } => (&Step::Wait { ms: 5 }, ms),
-            _ => (step, 1),
-        };
-        for _ in 0..times {
+        let mut step_by = |play: &mut Play, step: &Step| {
             play.step(step);
-            play.check();
-            lengths.push(std::array::from_fn(|seat| play.came(seat).len()));
+            lengths.push(std::array::from_fn(|seat| play.came_bytes(seat)));
+        };
+        match *step {
+            Step::Wait { ms } => (0..ms).for_each(|_| step_by(&mut play, &Step::Wait { ms: 5 })),
+            _ => step_by(&mut play, step),
         }
+        play.check();
     }
     let came = std::array::from_fn(|seat| play.came(seat));
     let (mut rooms, mut counters) = (Vec::new(), Vec::new());
