@@ -26,8 +26,7 @@ pub(crate) struct Schedule {
     awake_until: Duration,
     /// Everything that was due until then is over.
     passed: Duration,
-    /// Rooms are here for each sync.
-    #[cfg(test)]
+    /// All rooms are here for each sync. Only tests want that.
     pub(crate) is_restless: bool,
 }
 
@@ -54,15 +53,6 @@ impl Schedule {
     /// Until when the syncs of a room at rest are over that is here for `due`.
     pub(super) fn passed(&self, due: Option<Duration>) -> Duration {
         due.map_or(self.passed, |due| self.passed.min(before(due)))
-    }
-
-    /// Whether rooms may rest.
-    pub(super) fn lets_rest(&self) -> bool {
-        #[cfg(test)]
-        if self.is_restless {
-            return false;
-        }
-        true
     }
 
     /// A place in the period for the next room, as a fraction of 2^32. Multiples of the golden

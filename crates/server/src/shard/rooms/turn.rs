@@ -184,7 +184,7 @@ impl Shard {
                 self.delivery.counters.syncs += 1;
                 // One that is called more often stays, so that it need not be found here again.
                 hosted.rests =
-                    hosted.syncs_passed >= PASSED_BEFORE_REST && self.schedule.lets_rest();
+                    hosted.syncs_passed >= PASSED_BEFORE_REST && !self.schedule.is_restless;
                 let due = hosted.next_due(every);
                 hosted.due = due;
                 self.schedule.change(key, None, due);
