@@ -43,6 +43,8 @@ enum Kind {
         code: ErrorCode,
         text: String,
     },
+    /// This client had to leave the room.
+    Unusable(Box<Error>),
     Closed(Ending),
     Unreachable {
         address: String,
@@ -130,6 +132,11 @@ impl Error {
         Self { kind: Kind::Left { code, text: text.into() } }
     }
 
+    /// This client leaves the room because of this error.
+    pub(crate) fn unusable(why: Self) -> Self {
+        Self { kind: Kind::Unusable(Box::new(why)) }
+    }
+
     /// The session could not be resumed.
     pub(crate) fn new_session() -> Self {
         let text = "the node no longer had the session when the connection was restored; \
@@ -212,10 +219,13 @@ impl Error {
     }
 
     /// Whether this client is not in the room: it left, was removed, or the room ended.
-    /// [`code`](Self::code) says which.
+    /// [`code`](Self::code) says which. A client also leaves a room whose state it can't read.
     #[must_use]
     pub fn is_left(&self) -> bool {
-        matches!(self.kind, Kind::Left { .. } | Kind::Command(CommandError::NotJoined { .. }))
+        matches!(
+            self.kind,
+            Kind::Left { .. } | Kind::Unusable(_) | Kind::Command(CommandError::NotJoined { .. })
+        )
     }
 
     /// Whether the connection has ended.
@@ -329,6 +339,7 @@ impl fmt::Display for Error {
         match &self.kind {
             Kind::Refused { code, text, .. } => with_text(f, "refused", *code, text),
             Kind::Left { code, text } => with_text(f, "no longer in the room", *code, text),
+            Kind::Unusable(why) => write!(f, "this client has left the room: {why}"),
             Kind::Closed(Ending::Here) => f.write_str("this client closed the connection"),
             Kind::Closed(Ending::Goodbye { code, text, .. }) => {
                 with_text(f, "the node ended the connection", *code, text)
@@ -414,6 +425,7 @@ impl std::error::Error for Error {
                 _ => None,
             },
             Kind::Closed(Ending::GaveUp { last, .. }) => last.source(),
+            Kind::Unusable(why) => why.source(),
             Kind::Handshake(source) => Some(source),
             Kind::Payload { source, .. } => Some(source),
             Kind::Schema(source) => Some(source),

@@ -10,6 +10,8 @@ use std::net::IpAddr;
 use playfield_http::{Request, Response};
 use ring::digest::{SHA256, digest};
 
+use crate::query::Refusal;
+
 /// The header that pages of other origins can't send without the console's permission.
 const OWN_HEADER: &str = "x-playfield-console";
 
@@ -32,7 +34,14 @@ impl Gate {
 
     /// Why this request is refused, if it is.
     pub(crate) fn refuses(&self, request: &Request) -> Option<Response> {
-        let refuse = |status, text: &str| Some(Response::error(status, format!("{text}\n")));
+        let is_api = request.path().starts_with("/api/");
+        let refuse = |status, text: &str| {
+            Some(if is_api {
+                Refusal(status, text.to_owned()).into()
+            } else {
+                Response::error(status, format!("{text}\n"))
+            })
+        };
         if self.token.is_none() && !request.header("host").is_some_and(is_loopback) {
             return refuse(
                 403,
@@ -45,7 +54,7 @@ impl Gate {
         {
             return refuse(403, "this page is not the console's");
         }
-        if !request.path().starts_with("/api/") {
+        if !is_api {
             return None;
         }
         if let Some(token) = &self.token {

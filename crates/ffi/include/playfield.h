@@ -107,8 +107,8 @@ typedef enum pf_event_kind {
     // The connection is restored, but the node no longer had the session: all rooms have ended.
     // `number` is how many sends the node has not confirmed.
     PF_EVENT_KIND_NEW_SESSION = 5,
-    // The connection has ended, or could not be made: `code` and `text` say why. The last event
-    // but for answers to requests, which all fail.
+    // The connection has ended, or could not be made: `code` and `text` say why. The last event:
+    // requests are answered before it, and rooms have ended. Requests that are made later fail.
     PF_EVENT_KIND_ENDED = 6,
     // The node is to be sent a token: answer with `pf_client_give_token`, and `request`.
     PF_EVENT_KIND_TOKEN_WANTED = 7,
@@ -220,6 +220,9 @@ typedef enum pf_option {
     PF_OPTION_BACKOFF_MOST_MS = 18,
     // The most commands in the queue to the connection. Default: 1024.
     PF_OPTION_COMMANDS_MAX = 19,
+    // The most bytes of events of a room, of a channel, or of commands to a device that wait,
+    // however few they are, if that is more than `PF_OPTION_EVENT_BYTES_MAX`. Default: 64 MiB.
+    PF_OPTION_QUEUE_BYTES_MAX = 20,
 } pf_option;
 
 // A client. Any thread may use it; `pf_client_next` is for one at a time.
@@ -444,7 +447,7 @@ enum pf_code pf_client_history(struct pf_client client,
 // `epoch` and `offset` point to places.
 enum pf_code pf_channel_position(struct pf_channel channel, uint64_t *epoch, uint64_t *offset);
 
-// Frees a channel, and ends the subscription.
+// Frees a channel, and ends the subscription. Nothing more is reported of it.
 enum pf_code pf_channel_free(struct pf_channel channel);
 
 // Makes a client for the node at a URL: `tcp://host:port`, `tls://host:port`, `ws://host:port/path`
@@ -497,8 +500,12 @@ enum pf_code pf_client_free(struct pf_client client);
 enum pf_code pf_client_statistics(struct pf_client client, struct pf_statistics *out);
 
 // Stops the library's thread, and waits for it: before the library is unloaded, or so that a leak
-// checker finds nothing. Free all clients first; the goodbyes have 100 ms. The next
+// checker finds nothing. The goodbyes of clients that were freed have 100 ms. The next
 // `pf_client_connect` starts the thread again.
+//
+// # Errors
+// `PF_CODE_USAGE` if there are clients that have connected, also those whose connection has ended:
+// free them first. Nothing is done then.
 enum pf_code pf_shut_down(void);
 
 // Enters an existing room, by its id, or with a reservation or a ticket for it. Like all that enter
@@ -621,7 +628,7 @@ enum pf_code pf_device_answer(struct pf_device device,
 enum pf_code pf_device_refuse(struct pf_device device, uint64_t number, struct pf_text why);
 
 // Frees a device. The node refuses requests to it from then on; the registration ends with the
-// session.
+// session. Nothing more is reported of it but answers to requests.
 enum pf_code pf_device_free(struct pf_device device);
 
 // The message of the last call on this thread that failed: what was wrong, with which value, and
@@ -664,7 +671,7 @@ enum pf_code pf_room_request(struct pf_room room,
 // `pattern` points to text, `watch` to a place.
 enum pf_code pf_room_watch(struct pf_room room, struct pf_text pattern, uint64_t *watch);
 
-// Ends a watch.
+// Ends a watch: nothing more is reported of it.
 enum pf_code pf_room_unwatch(struct pf_room room, uint64_t watch);
 
 // Leaves a room; `PF_EVENT_KIND_REPLY` confirms it. Free the handle too.
@@ -673,7 +680,8 @@ enum pf_code pf_room_unwatch(struct pf_room room, uint64_t watch);
 // `request` points to a place.
 enum pf_code pf_room_leave(struct pf_room room, uint64_t *request);
 
-// Frees a room, and leaves it if this client is still in it.
+// Frees a room, and leaves it if this client is still in it. Nothing more is reported of it but
+// answers to requests.
 enum pf_code pf_room_free(struct pf_room room);
 
 // Makes a setting that is text: a `pf_option` up to 9.

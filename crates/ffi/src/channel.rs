@@ -315,16 +315,17 @@ pub unsafe extern "C" fn pf_channel_position(
     })
 }
 
-/// Frees a channel, and ends the subscription.
+/// Frees a channel, and ends the subscription. Nothing more is reported of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_channel_free(channel: PfChannel) -> PfCode {
     call(|| {
         let cell = handle::remove::<ChannelCell>(channel.id)?;
         if let Ok(client) = handle::find::<ClientCell>(cell.client) {
-            client.cancel(|| {
+            let forget = || {
                 lock(&cell.shared.channels).remove(&channel.id);
                 *lock(&cell.task)
-            });
+            };
+            client.cancel(forget, |happening| happening.channel == channel.id);
         }
         cell.forget();
         Ok(())

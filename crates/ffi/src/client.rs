@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use playfield_client::{Connection, ConnectionEvent, Error};
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::channel::ChannelCell;
 use crate::device::DeviceCell;
@@ -18,7 +18,7 @@ use crate::event::{Happening, PfEvent, PfEventKind};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle::{self, Object};
 use crate::room::RoomCell;
-use crate::runtime;
+use crate::runtime::{self, Use};
 use crate::settings::Settings;
 use crate::tasks::{Ready, Tasks};
 use crate::text::{PfText, milliseconds, place};
@@ -110,6 +110,10 @@ pub(crate) struct Shared {
     /// What is to be added to the tasks, which are locked while one of them runs.
     begun: Mutex<Vec<Begin>>,
     tokens: Mutex<HashMap<u64, oneshot::Sender<Vec<u8>>>>,
+    /// The end of the connection, until all else is reported.
+    ending: Mutex<Option<Happening>>,
+    /// From `pf_client_connect` until the client is freed.
+    use_of_runtime: Mutex<Option<Use>>,
     pub(crate) rooms: Mutex<HashMap<u64, Arc<RoomCell>>>,
     pub(crate) channels: Mutex<HashMap<u64, Arc<ChannelCell>>>,
     pub(crate) devices: Mutex<HashMap<u64, Arc<DeviceCell>>>,
@@ -142,6 +146,34 @@ impl Shared {
     pub(crate) fn happens(&self, happening: Happening) {
         lock(&self.happened).push_back(happening);
         self.ready.nudge();
+    }
+
+    /// Keeps events for `pf_client_next`, in this order, before all that wait.
+    pub(crate) fn happen_next(&self, happenings: Vec<Happening>) {
+        let mut happened = lock(&self.happened);
+        happenings.into_iter().rev().for_each(|happening| happened.push_front(happening));
+    }
+
+    /// Keeps the last event, which is reported after everything else.
+    fn ends(&self, failure: impl Into<Failure>, unconfirmed: u64) {
+        let number = unconfirmed;
+        let happening = Happening { number, ..Happening::new(PfEventKind::Ended) };
+        *lock(&self.ending) = Some(happening.because(failure));
+    }
+
+    /// Drops events that the program has not taken. Answers stay.
+    pub(crate) fn drop_events(&self, is_dropped: impl Fn(&Happening) -> bool) {
+        lock(&self.happened)
+            .retain(|happening| happening.kind.is_answer() || !is_dropped(happening));
+    }
+
+    /// Reports that a command without an answer failed, unless what it was for was freed.
+    fn command_failed(&self, happening: Happening) {
+        let is_freed = happening.room != 0 && !lock(&self.rooms).contains_key(&happening.room)
+            || happening.device != 0 && !lock(&self.devices).contains_key(&happening.device);
+        if !is_freed {
+            self.happens(happening);
+        }
     }
 
     /// Adds tasks, from within a task: by `spawn_after`, so that its answer comes before what they
@@ -229,7 +261,7 @@ impl ClientCell {
     where
         F: Future<Output = Happening> + Send + 'static,
     {
-        let mut tasks = lock(&self.tasks);
+        let mut tasks = self.tasks()?;
         self.check_waiting(&tasks)?;
         let request = self.shared.next_request();
         self.shared.count(|counts| counts.requests += 1);
@@ -243,6 +275,16 @@ impl ClientCell {
         // The answer may have come already, if this thread was interrupted.
         self.begin(&mut tasks);
         Ok(request)
+    }
+
+    /// The tasks, unless another thread has freed the client meanwhile: what was added to them then
+    /// would never end.
+    fn tasks(&self) -> Outcome<MutexGuard<'_, Tasks>> {
+        let tasks = lock(&self.tasks);
+        if self.shared.is_freed.load(Ordering::Acquire) {
+            return Err(Failure::new(PfCode::Freed, "the client was freed meanwhile"));
+        }
+        Ok(tasks)
     }
 
     /// Adds what tasks have begun. Call it after polling tasks, before they are unlocked: what is
@@ -262,7 +304,10 @@ impl ClientCell {
     where
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        let mut tasks = lock(&self.tasks);
+        let mut tasks = self.tasks()?;
+        // What waits for its place may find it now, and is first.
+        tasks.run_commands();
+        self.begin(&mut tasks);
         let mut future = Box::pin(future);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         if let Poll::Ready(sent) = future.as_mut().poll(&mut context) {
@@ -272,7 +317,7 @@ impl ClientCell {
             let shared = Arc::clone(&self.shared);
             tasks.command(async move {
                 if let Err(error) = future.await {
-                    shared.happens(failed(error));
+                    shared.command_failed(failed(error));
                 }
             });
         }
@@ -290,33 +335,58 @@ impl ClientCell {
     }
 
     /// Ends what a handle waits for: `forget` takes the handle out of its table, and returns the
-    /// number of its task. Meanwhile no task begins, so it is the handle's last.
-    pub(crate) fn cancel(&self, forget: impl FnOnce() -> u64) {
+    /// number of its task. Meanwhile no task begins, so it is the handle's last. Events of the handle
+    /// that wait are dropped.
+    pub(crate) fn cancel(
+        &self,
+        forget: impl FnOnce() -> u64,
+        is_of_handle: impl Fn(&Happening) -> bool,
+    ) {
         let mut tasks = lock(&self.tasks);
         let task = forget();
         tasks.cancel(task);
+        self.shared.drop_events(is_of_handle);
     }
 
     fn next(&self, timeout: Duration) -> Outcome<PfEvent> {
         let until = Instant::now().checked_add(timeout);
         let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(1 << 30));
         self.forget_current();
+        let mut turns = 0;
         loop {
             if self.shared.is_freed.load(Ordering::Acquire) {
                 return Err(Failure::new(PfCode::Freed, "the client was freed meanwhile"));
             }
             let happening = lock(&self.shared.happened).pop_front();
             if let Some(happening) = happening {
-                return self.publish(happening);
+                match self.arrive(happening) {
+                    Some(happening) => return self.publish(happening),
+                    None => continue,
+                }
             }
             let mut tasks = lock(&self.tasks);
+            let commands = tasks.commands();
             tasks.run();
             self.begin(&mut tasks);
+            if tasks.is_empty()
+                && let Some(ending) = lock(&self.shared.ending).take()
+            {
+                self.shared.happens(ending);
+            }
             drop(tasks);
             if !lock(&self.shared.happened).is_empty() {
                 continue;
             }
-            if self.shared.ready.take_interrupt() || Instant::now() >= until {
+            if self.shared.ready.take_interrupt() {
+                return Ok(PfEvent::default());
+            }
+            // Commands that wait for a place in the queue wait for one another: all that can go now
+            // do so, also without time to wait.
+            turns += 1;
+            if turns <= commands && self.shared.ready.is_ready() {
+                continue;
+            }
+            if Instant::now() >= until {
                 return Ok(PfEvent::default());
             }
             self.shared.cork(false);
@@ -324,11 +394,20 @@ impl ClientCell {
         }
     }
 
+    /// What the program finds changed with an event changes now. `None` if that is too late.
+    fn arrive(&self, happening: Happening) -> Option<Happening> {
+        if happening.kind != PfEventKind::State {
+            return Some(happening);
+        }
+        let room = lock(&self.shared.rooms).get(&happening.room).map(Arc::clone);
+        let (number, changes) = room?.refresh()?;
+        self.shared.happen_next(changes);
+        Some(Happening { number, ..happening })
+    }
+
     /// Makes the event that points to a happening, which is kept until the next.
     fn publish(&self, mut happening: Happening) -> Outcome<PfEvent> {
-        let (joined, subscribing) = (PfEventKind::Joined, PfEventKind::Subscribing);
-        let registered = PfEventKind::Registered;
-        if [PfEventKind::Reply, joined, subscribing, registered].contains(&happening.kind) {
+        if happening.kind.is_answer() {
             self.shared.answers.fetch_sub(1, Ordering::Relaxed);
         }
         let mut trees = [0; 2];
@@ -379,6 +458,10 @@ impl ClientCell {
     /// Ends everything. What other threads wait for returns.
     fn end(&self) {
         self.shared.is_freed.store(true, Ordering::Release);
+        // While they are locked, no task enters or begins anything.
+        let mut tasks = lock(&self.tasks);
+        tasks.clear();
+        lock(&self.shared.begun).clear();
         for (handle, room) in std::mem::take(&mut *lock(&self.shared.rooms)) {
             let _ = handle::remove::<RoomCell>(handle);
             room.forget();
@@ -391,8 +474,7 @@ impl ClientCell {
             let _ = handle::remove::<DeviceCell>(handle);
             device.forget();
         }
-        lock(&self.tasks).clear();
-        lock(&self.shared.begun).clear();
+        drop(tasks);
         if let Link::Connecting(task) = std::mem::replace(&mut *lock(&self.shared.link), Link::Over)
         {
             task.abort();
@@ -400,6 +482,8 @@ impl ClientCell {
         lock(&self.shared.tokens).clear();
         self.forget_current();
         self.shared.ready.interrupt();
+        // Last: what was dropped before has said goodbye.
+        *lock(&self.shared.use_of_runtime) = None;
     }
 }
 
@@ -424,6 +508,8 @@ pub unsafe extern "C" fn pf_client_new(url: PfText, out: *mut PfClient) -> PfCod
             answers: AtomicUsize::new(0),
             begun: Mutex::default(),
             tokens: Mutex::default(),
+            ending: Mutex::default(),
+            use_of_runtime: Mutex::default(),
             rooms: Mutex::default(),
             channels: Mutex::default(),
             devices: Mutex::default(),
@@ -447,55 +533,75 @@ pub unsafe extern "C" fn pf_client_new(url: PfText, out: *mut PfClient) -> PfCod
 pub extern "C" fn pf_client_connect(client: PfClient) -> PfCode {
     call(|| {
         let cell = handle::find::<ClientCell>(client.id)?;
-        let runtime = runtime::handle()?;
+        // Meanwhile no other thread frees the client.
+        let mut tasks = cell.tasks()?;
         let mut link = lock(&cell.shared.link);
-        let settings = match std::mem::replace(&mut *link, Link::Over) {
-            Link::Setup(settings) => settings,
-            other => {
-                *link = other;
+        match &*link {
+            Link::Setup(_) => {}
+            Link::Over => {
+                let text = "the client was closed; make another";
+                return Err(Failure::new(PfCode::Usage, text));
+            }
+            Link::Connecting(_) | Link::Open(_) => {
                 return Err(Failure::new(PfCode::Usage, "pf_client_connect was called before"));
             }
+        }
+        let used = runtime::begin()?;
+        let Link::Setup(settings) = std::mem::replace(&mut *link, Link::Over) else {
+            return Ok(());
         };
         let connect = settings.connect(&cell.shared);
-        let connecting = runtime.spawn(async move { connect.await });
+        let connecting = used.handle().spawn(async move { connect.await });
+        *lock(&cell.shared.use_of_runtime) = Some(used);
         *link = Link::Connecting(connecting.abort_handle());
         drop(link);
-        let shared = Arc::clone(&cell.shared);
-        lock(&cell.tasks).spawn(async move {
-            let connected = connecting.await;
-            let ended = |failure: Failure| Happening::new(PfEventKind::Ended).because(failure);
-            let connection = match connected {
-                Ok(Ok(connection)) => connection,
-                Ok(Err(error)) => {
-                    *lock(&shared.link) = Link::Over;
-                    return shared.happens(ended(error.into()));
-                }
-                Err(_) => {
-                    *lock(&shared.link) = Link::Over;
-                    let text = "this client closed the connection while it was connecting";
-                    return shared.happens(ended(Failure::new(PfCode::Closed, text)));
-                }
-            };
-            let mut events = connection.events();
-            *lock(&shared.link) = Link::Open(connection);
-            shared.happens(Happening::new(PfEventKind::Connected));
-            let mut turn = Turn::default();
-            while let Some(event) = events.next().await {
-                let is_last = matches!(event, ConnectionEvent::Ended { .. });
-                if let Some(happening) = connection_event(&shared, event) {
-                    shared.happens(happening);
-                }
-                if is_last {
-                    return;
-                }
-                turn.report(0);
-                turn.pause().await;
-            }
-            let text = "the connection has ended";
-            shared.happens(ended(Failure::new(PfCode::Closed, text)));
-        });
+        tasks.spawn(follow(Arc::clone(&cell.shared), connecting));
         Ok(())
     })
+}
+
+/// Waits for the connection, and reports what happens to it until its end.
+async fn follow(shared: Arc<Shared>, connecting: JoinHandle<Result<Connection, Error>>) {
+    let connected = connecting.await;
+    let connection = match connected {
+        Ok(Ok(connection)) => Some(connection),
+        Ok(Err(error)) => {
+            *lock(&shared.link) = Link::Over;
+            return shared.ends(error, 0);
+        }
+        Err(_) => None,
+    };
+    let connection = connection.and_then(|connection| {
+        let mut link = lock(&shared.link);
+        // It may have been closed when the connection was there already.
+        let is_wanted = matches!(*link, Link::Connecting(_));
+        is_wanted.then(|| {
+            *link = Link::Open(connection.clone());
+            connection
+        })
+    });
+    let Some(connection) = connection else {
+        let text = "this client closed the connection while it was connecting";
+        return shared.ends(Failure::new(PfCode::Closed, text), 0);
+    };
+    let mut events = connection.events();
+    shared.happens(Happening::new(PfEventKind::Connected));
+    let mut turn = Turn::default();
+    while let Some(event) = events.next().await {
+        if let ConnectionEvent::Ended { error, unconfirmed } = event {
+            return shared.ends(error, unconfirmed);
+        }
+        if let Some(happening) = connection_event(&shared, event) {
+            shared.happens(happening);
+        }
+        turn.report(0);
+        turn.pause().await;
+    }
+    // It had ended before the first poll. Whatever it is asked, it answers why.
+    match connection.ping().await {
+        Err(error) => shared.ends(error, 0),
+        Ok(_) => shared.ends(Failure::new(PfCode::Closed, "the connection has ended"), 0),
+    }
 }
 
 /// An event of the connection; none if it is of a kind that the C ABI does not have.
@@ -511,9 +617,6 @@ fn connection_event(shared: &Shared, event: ConnectionEvent) -> Option<Happening
         ConnectionEvent::NewSession { unconfirmed, .. } => {
             shared.count(|counts| counts.reconnects += 1);
             Happening { number: unconfirmed, ..Happening::new(PfEventKind::NewSession) }
-        }
-        ConnectionEvent::Ended { error, unconfirmed } => {
-            Happening { number: unconfirmed, ..of(PfEventKind::Ended, error) }
         }
         ConnectionEvent::Refused { code, text } => {
             let (reason, said) = (code.name().into_owned(), text.clone());
@@ -617,11 +720,16 @@ pub extern "C" fn pf_client_close(client: PfClient) -> PfCode {
                 let failure = Failure::new(PfCode::Closed, text);
                 cell.shared.happens(Happening::new(PfEventKind::Ended).because(failure));
             }
-            Link::Connecting(task) => task.abort(),
+            Link::Connecting(task) => {
+                task.abort();
+                *link = Link::Over;
+            }
             Link::Open(connection) => {
                 let connection = connection.clone();
-                drop(link);
-                lock(&cell.tasks).spawn(connection.close());
+                // Not a task, which would go on only in pf_client_next.
+                if let Some(used) = &*lock(&cell.shared.use_of_runtime) {
+                    used.handle().spawn(connection.close());
+                }
             }
             Link::Over => {}
         }
@@ -666,14 +774,15 @@ pub unsafe extern "C" fn pf_client_statistics(client: PfClient, out: *mut PfStat
 }
 
 /// Stops the library's thread, and waits for it: before the library is unloaded, or so that a leak
-/// checker finds nothing. Free all clients first; the goodbyes have 100 ms. The next
+/// checker finds nothing. The goodbyes of clients that were freed have 100 ms. The next
 /// `pf_client_connect` starts the thread again.
+///
+/// # Errors
+/// `PF_CODE_USAGE` if there are clients that have connected, also those whose connection has ended:
+/// free them first. Nothing is done then.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_shut_down() -> PfCode {
-    call(|| {
-        runtime::shut_down();
-        Ok(())
-    })
+    call(runtime::shut_down)
 }
 
 #[cfg(test)]
@@ -731,6 +840,57 @@ mod tests {
         assert_eq!(pf_client_free(client), PfCode::Ok);
     }
 
+    /// A program met events of rooms that it had freed.
+    #[test]
+    fn what_waits_to_be_reported_of_a_freed_handle_is_dropped_but_for_answers() {
+        let (client, cell) = unconnected();
+        let (event, reply) = (PfEventKind::Event, PfEventKind::Reply);
+        for (kind, room) in [(event, 1), (event, 2), (reply, 1), (event, 1)] {
+            cell.shared.happens(Happening { room, ..Happening::new(kind) });
+        }
+        cell.cancel(|| 0, |happening| happening.room == 1);
+        for (kind, room) in [(event, 2), (reply, 1), (PfEventKind::None, 0)] {
+            let next = cell.next(Duration::ZERO).expect("an event");
+            assert_eq!((next.kind, next.room.id), (kind, room));
+        }
+        // A send that waited for its place has found none.
+        let failed = Happening { room: 1, ..Happening::new(PfEventKind::Error) };
+        cell.shared.command_failed(failed);
+        assert_eq!(cell.next(Duration::ZERO).expect("no event").kind, PfEventKind::None);
+        assert_eq!(pf_client_free(client), PfCode::Ok);
+    }
+
+    /// A thread that was in a command when another freed the client left it a handle and a
+    /// connection for ever.
+    #[test]
+    fn nothing_begins_once_the_client_is_freed() {
+        let (client, cell) = unconnected();
+        assert_eq!(pf_client_free(client), PfCode::Ok);
+        let asked = cell.ask(|_| async { panic!("it is polled") });
+        assert_eq!(asked.unwrap_err().code, PfCode::Freed);
+        let told = cell.tell(async { panic!("it is polled") }, |_| Happening::default());
+        assert_eq!(told.unwrap_err().code, PfCode::Freed);
+    }
+
+    /// The end of the connection was reported before what had happened until then.
+    #[test]
+    fn the_end_is_reported_after_everything_else() {
+        let (client, cell) = unconnected();
+        cell.shared.ends(Failure::new(PfCode::Closed, "over"), 0);
+        let (give, given) = oneshot::channel();
+        let asked = cell.ask(|request| async move {
+            given.await.expect("it is given");
+            Happening::answer(PfEventKind::Reply, request)
+        });
+        assert!(asked.is_ok());
+        assert_eq!(cell.next(Duration::ZERO).expect("no event").kind, PfEventKind::None);
+        give.send(()).expect("it is awaited");
+        for kind in [PfEventKind::Reply, PfEventKind::Ended, PfEventKind::None] {
+            assert_eq!(cell.next(Duration::ZERO).expect("an event").kind, kind);
+        }
+        assert_eq!(pf_client_free(client), PfCode::Ok);
+    }
+
     /// A subscription whose answer came within the command itself was held until the next poll,
     /// also when it was freed: the node counted a member that was gone.
     #[test]
@@ -750,7 +910,7 @@ mod tests {
             Happening::answer(PfEventKind::Subscribing, request)
         });
         assert!(asked.is_ok());
-        cell.cancel(|| begun.load(Ordering::Relaxed));
+        cell.cancel(|| begun.load(Ordering::Relaxed), |_| false);
         assert_eq!(Arc::strong_count(&held), 1, "it waits for a poll");
         assert_eq!(pf_client_free(client), PfCode::Ok);
     }

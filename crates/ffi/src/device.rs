@@ -319,16 +319,17 @@ fn found(device: PfDevice) -> Outcome<Found> {
 }
 
 /// Frees a device. The node refuses requests to it from then on; the registration ends with the
-/// session.
+/// session. Nothing more is reported of it but answers to requests.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_device_free(device: PfDevice) -> PfCode {
     call(|| {
         let cell = handle::remove::<DeviceCell>(device.id)?;
         if let Ok(client) = handle::find::<ClientCell>(cell.client) {
-            client.cancel(|| {
+            let forget = || {
                 lock(&cell.shared.devices).remove(&device.id);
                 *lock(&cell.task)
-            });
+            };
+            client.cancel(forget, |happening| happening.device == device.id);
         }
         cell.forget();
         Ok(())

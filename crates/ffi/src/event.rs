@@ -26,8 +26,8 @@ pub enum PfEventKind {
     /// The connection is restored, but the node no longer had the session: all rooms have ended.
     /// `number` is how many sends the node has not confirmed.
     NewSession = 5,
-    /// The connection has ended, or could not be made: `code` and `text` say why. The last event
-    /// but for answers to requests, which all fail.
+    /// The connection has ended, or could not be made: `code` and `text` say why. The last event:
+    /// requests are answered before it, and rooms have ended. Requests that are made later fail.
     Ended = 6,
     /// The node is to be sent a token: answer with `pf_client_give_token`, and `request`.
     TokenWanted = 7,
@@ -73,6 +73,13 @@ pub enum PfEventKind {
     /// The registration of `device` has ended: with the connection, because another call has taken
     /// its place, or because the node has refused it in a new session.
     Unregistered = 24,
+}
+
+impl PfEventKind {
+    /// Whether it answers a request.
+    pub(crate) fn is_answer(self) -> bool {
+        matches!(self, Self::Joined | Self::Reply | Self::Subscribing | Self::Registered)
+    }
 }
 
 /// What happened at a place of a state.

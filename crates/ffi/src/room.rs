@@ -1,5 +1,6 @@
 //! A room: its state, what is watched in it, and its messages.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
@@ -30,6 +31,8 @@ pub(crate) struct RoomCell {
     view: Mutex<View>,
     watches: Mutex<Watches>,
     task: Mutex<u64>,
+    /// The program will hear that there is a newer state.
+    is_moving: AtomicBool,
 }
 
 /// The state as the program sees it, which moves only in `pf_client_next`.
@@ -67,6 +70,7 @@ impl RoomCell {
             view: Mutex::default(),
             watches: Mutex::default(),
             task: Mutex::new(0),
+            is_moving: AtomicBool::new(false),
         });
         lock(&cell.view).held = Some(Arc::new(room.hold()));
         let handle = handle::insert(Arc::clone(&cell))?;
@@ -92,8 +96,18 @@ impl RoomCell {
         room.ok_or_else(|| Failure::new(PfCode::Freed, "the room was freed"))
     }
 
-    /// Moves the state to the newest, and reports what is watched.
-    fn refresh(&self, room: &Arc<Room<Dynamic>>) {
+    /// There is a newer state: `refresh` moves to it when the program comes to this event.
+    fn moves(&self) {
+        if !self.is_moving.swap(true, Ordering::AcqRel) {
+            self.happens(Happening::new(PfEventKind::State));
+        }
+    }
+
+    /// Moves the state to the newest. Returns its version, and the changes that are watched. `None`
+    /// if the room was freed.
+    pub(crate) fn refresh(&self) -> Option<(u64, Vec<Happening>)> {
+        let room = self.room().ok()?;
+        self.is_moving.store(false, Ordering::Release);
         let mut view = lock(&self.view);
         if let Some(root) = view.root.take() {
             let _ = handle::remove::<Tree>(root.tree);
@@ -103,27 +117,32 @@ impl RoomCell {
         view.held = Some(Arc::new(room.hold()));
         drop(view);
         self.shared.count(|counts| counts.updates += 1);
-        let number = room.version();
-        self.happens(Happening { number, ..Happening::new(PfEventKind::State) });
+        Some((room.version(), self.changes()))
+    }
 
+    /// What is watched and has changed.
+    fn changes(&self) -> Vec<Happening> {
+        let mut happenings = Vec::new();
         let mut watches = lock(&self.watches);
         let Watches { all, changes } = &mut *watches;
-        let Some(changes) = changes else { return };
+        let Some(changes) = changes else { return happenings };
+        let room = *lock(&self.handle);
         while let Some(change) = now(changes.next()) {
             match change {
                 Ok(change) => {
                     for (watch, _) in
                         all.iter().filter(|(_, pattern)| pattern.matches(&change.path))
                     {
-                        self.happens(changed(*watch, &change));
+                        happenings.push(Happening { room, ..changed(*watch, &change) });
                     }
                 }
                 Err(error) if error.is_missed() => {
-                    self.happens(missed(error));
+                    happenings.push(Happening { room, ..missed(error) });
                 }
                 Err(_) => break,
             }
         }
+        happenings
     }
 
     /// Reports an event. Returns whether this client is still in the room.
@@ -132,7 +151,7 @@ impl RoomCell {
             Ok(event) => {
                 // What was synced before the event is seen before it.
                 if event.version() > room.version() {
-                    self.refresh(room);
+                    self.moves();
                 }
                 self.shared.count(|counts| counts.events += 1);
                 let (number, version) = (event.sequence(), event.version());
@@ -151,6 +170,10 @@ impl RoomCell {
                 });
             }
             Err(error) if error.is_left() || error.is_closed() => {
+                // What came before, since this was looked at last.
+                if let Some(Ok(())) = now(room.updated()) {
+                    self.moves();
+                }
                 self.happens(Happening::new(PfEventKind::Left).because(error));
                 return false;
             }
@@ -205,7 +228,7 @@ async fn follow(cell: Arc<RoomCell>, room: Arc<Room<Dynamic>>) {
         let mut next = tokio::select! {
             biased;
             Ok(()) = room.updated() => {
-                cell.refresh(&room);
+                cell.moves();
                 turn.report(0);
                 None
             }
@@ -445,7 +468,7 @@ pub unsafe extern "C" fn pf_room_watch(room: PfRoom, pattern: PfText, watch: *mu
     })
 }
 
-/// Ends a watch.
+/// Ends a watch: nothing more is reported of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_room_unwatch(room: PfRoom, watch: u64) -> PfCode {
     call(|| {
@@ -460,6 +483,7 @@ pub extern "C" fn pf_room_unwatch(room: PfRoom, watch: u64) -> PfCode {
         if watches.all.is_empty() {
             watches.changes = None;
         }
+        cell.shared.drop_events(|happening| happening.watch == watch);
         Ok(())
     })
 }
@@ -487,16 +511,18 @@ pub unsafe extern "C" fn pf_room_leave(room: PfRoom, request: *mut u64) -> PfCod
     })
 }
 
-/// Frees a room, and leaves it if this client is still in it.
+/// Frees a room, and leaves it if this client is still in it. Nothing more is reported of it but
+/// answers to requests.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_room_free(room: PfRoom) -> PfCode {
     call(|| {
         let cell = handle::remove::<RoomCell>(room.id)?;
         if let Ok(client) = handle::find::<ClientCell>(cell.client) {
-            client.cancel(|| {
+            let forget = || {
                 lock(&cell.shared.rooms).remove(&room.id);
                 *lock(&cell.task)
-            });
+            };
+            client.cancel(forget, |happening| happening.room == room.id);
         }
         cell.forget();
         Ok(())

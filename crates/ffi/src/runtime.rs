@@ -1,6 +1,6 @@
 //! The thread on which all connections of the process live.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -15,6 +15,33 @@ struct Running {
     handle: Handle,
     stop: Arc<Notify>,
     thread: JoinHandle<()>,
+    /// How many clients use it.
+    used: Arc<AtomicUsize>,
+}
+
+/// A client uses the thread until this is dropped.
+pub(crate) struct Use {
+    handle: Handle,
+    used: Arc<AtomicUsize>,
+}
+
+impl Use {
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Running {
+    fn used(&self) -> Use {
+        self.used.fetch_add(1, Ordering::Relaxed);
+        Use { handle: self.handle.clone(), used: Arc::clone(&self.used) }
+    }
+}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.used.fetch_sub(1, Ordering::Release);
+    }
 }
 
 static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
@@ -58,11 +85,11 @@ fn watch_forks() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The runtime of the thread, which is started if there is none.
-pub(crate) fn handle() -> Outcome<Handle> {
+/// Has a client use the thread, which is started if there is none.
+pub(crate) fn begin() -> Outcome<Use> {
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(running) = &*running {
-        return Ok(running.handle.clone());
+        return Ok(running.used());
     }
     let failed = |error: std::io::Error| {
         Failure::new(PfCode::Failed, format!("the library's thread can't be started: {error}"))
@@ -85,18 +112,29 @@ pub(crate) fn handle() -> Outcome<Handle> {
             later::flush();
         })
         .map_err(failed)?;
-    *running = Some(Running { handle: handle.clone(), stop, thread });
+    let begun = running.insert(Running { handle, stop, thread, used: Arc::default() });
     IS_RUNNING.store(true, Ordering::Relaxed);
-    Ok(handle)
+    Ok(begun.used())
 }
 
-/// Stops the thread, and waits for its end.
-pub(crate) fn shut_down() {
-    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Running { stop, thread, .. }) = running {
+/// Stops the thread, and waits for its end, unless clients use it.
+pub(crate) fn shut_down() -> Outcome {
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    let clients = running.as_ref().map_or(0, |running| running.used.load(Ordering::Acquire));
+    if clients > 0 {
+        let text = match clients {
+            1 => "1 client that has connected is not freed: free it first".to_owned(),
+            _ => format!("{clients} clients that have connected are not freed: free them first"),
+        };
+        return Err(Failure::new(PfCode::Usage, text));
+    }
+    let taken = running.take();
+    drop(running);
+    if let Some(Running { stop, thread, .. }) = taken {
         stop.notify_one();
         // An error means that it panicked: it has ended in any case.
         let _ = thread.join();
         IS_RUNNING.store(false, Ordering::Relaxed);
     }
+    Ok(())
 }

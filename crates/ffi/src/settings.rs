@@ -44,6 +44,9 @@ pub enum PfOption {
     BackoffMostMs = 18,
     /// The most commands in the queue to the connection. Default: 1024.
     CommandsMax = 19,
+    /// The most bytes of events of a room, of a channel, or of commands to a device that wait,
+    /// however few they are, if that is more than `PF_OPTION_EVENT_BYTES_MAX`. Default: 64 MiB.
+    QueueBytesMax = 20,
 }
 
 /// What a client will connect with.
@@ -56,7 +59,7 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn new(url: &str) -> Self {
         Self {
-            connect: connect(url).events_max(1 << 14),
+            connect: connect(url).events_max(1 << 14).keeps_order(true),
             is_token_wanted: false,
             backoff: (Duration::from_millis(100), Duration::from_secs(5)),
         }
@@ -161,6 +164,7 @@ pub extern "C" fn pf_client_set_number(client: PfClient, option: u32, value: u64
                 }
                 option if option == PfOption::EventsMax as u32 => connect.events_max(size),
                 option if option == PfOption::EventBytesMax as u32 => connect.event_bytes_max(size),
+                option if option == PfOption::QueueBytesMax as u32 => connect.queue_bytes_max(size),
                 option if option == PfOption::TimeoutMs as u32 => connect.timeout(time),
                 option if option == PfOption::ReconnectForMs as u32 => connect.reconnect_for(time),
                 option if option == PfOption::CommandsMax as u32 => {

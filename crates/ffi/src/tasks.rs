@@ -89,6 +89,10 @@ impl Tasks {
         self.commands
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Adds a future that lasts as long as what it follows, and polls it once. Returns its number.
     pub(crate) fn spawn(&mut self, future: impl Future<Output = ()> + Send + 'static) -> u64 {
         self.add(false, future)
@@ -137,6 +141,24 @@ impl Tasks {
         }
     }
 
+    /// Polls the commands that can make progress: those that wait for a place in the queue wait for
+    /// one another.
+    pub(crate) fn run_commands(&mut self) {
+        while self.commands > 0 {
+            let mut ready = self.ready.lock();
+            let is_command =
+                |task: &u64| self.all.get(task).is_some_and(|(own, ..)| own.is_command);
+            let (commands, others) = ready.tasks.drain(..).partition(is_command);
+            ready.tasks = others;
+            drop(ready);
+            let commands: VecDeque<u64> = commands;
+            if commands.is_empty() {
+                return;
+            }
+            commands.into_iter().for_each(|task| self.poll(task));
+        }
+    }
+
     /// Drops all.
     pub(crate) fn clear(&mut self) {
         self.all.clear();
@@ -182,6 +204,11 @@ impl Ready {
                 .0;
             state.waiting -= 1;
         }
+    }
+
+    /// Whether a future can make progress.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.lock().tasks.is_empty()
     }
 
     /// Makes waiters look again.

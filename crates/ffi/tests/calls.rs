@@ -48,18 +48,18 @@ fn node() -> Running {
         .expect("a free port")
 }
 
-fn text(text: &str) -> PfText {
+pub(crate) fn text(text: &str) -> PfText {
     PfText { data: text.as_ptr(), length: text.len() }
 }
 
-fn read(text: PfText) -> String {
+pub(crate) fn read(text: PfText) -> String {
     // SAFETY: it comes from the library, and the value or event that it belongs to is current.
     let bytes = unsafe { std::slice::from_raw_parts(text.data, text.length) };
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
 /// The next event of a kind; others are passed over.
-fn next(client: PfClient, kind: PfEventKind) -> PfEvent {
+pub(crate) fn next(client: PfClient, kind: PfEventKind) -> PfEvent {
     loop {
         let mut event = PfEvent::default();
         // SAFETY: it is a place.

@@ -376,7 +376,15 @@ fn other_hosts_other_origins_and_plain_forms_are_refused() {
         assert_eq!(get(&[&own, &format!("Origin: {origin}")]), 403, "{origin}");
     }
     assert_eq!(ask(console, "GET /", &[&rebound], "").0, 403);
-    assert_eq!(ask(console, "POST /api/rooms/x/close", &[&own], "{}").0, 403);
+    // A refusal of the interface is JSON, whoever refuses: scripts read one form.
+    let refused = |first: &str, line: &str| {
+        let (status, body) = ask(console, first, &[line], "{}");
+        (status, serde_json::from_str::<Value>(&body).unwrap()["error"].as_str().map(str::to_owned))
+    };
+    let missing = "the header X-Playfield-Console is missing".to_owned();
+    assert_eq!(refused("POST /api/rooms/x/close", &own), (403, Some(missing)));
+    let (status, said) = refused("GET /api/node", &rebound);
+    assert!(status == 403 && said.unwrap().contains("localhost only"));
     running.shutdown();
 }
 
@@ -385,7 +393,8 @@ fn a_console_with_a_token_serves_those_who_have_it() {
     let token = "correct-horse-battery";
     let (running, console) = start(&[("console_token", token)]);
     let get = |lines: &[&str]| ask(console, "GET /api/node", lines, "");
-    assert_eq!(get(&["Host: console.example.com"]).0, 401);
+    let asks = json!({ "error": "the console needs its token (console_token)" }).to_string();
+    assert_eq!(get(&["Host: console.example.com"]), (401, asks));
     assert_eq!(get(&["Host: x", "Authorization: Bearer wrong-horse-battery"]).0, 401);
     let (status, body) = get(&["Host: x", &format!("Authorization: Bearer {token}")]);
     assert_eq!(status, 200);

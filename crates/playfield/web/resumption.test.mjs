@@ -286,7 +286,7 @@ test("a page may name the node, and bring the WebSocket", () => {
   const { location, WebSocket } = globalThis;
   delete globalThis.location;
   delete globalThis.WebSocket;
-  assert.throws(() => connect("Ann", {}, how), /names no host/);
+  assert.throws(() => connect("Ann", {}, how), /in a page a path/);
   assert.throws(() => connect("Ann", {}, { url: "ws://node" }), /no WebSocket/);
   Object.assign(globalThis, { location, WebSocket });
 });

@@ -237,3 +237,23 @@ fn a_room_knows_who_had_it_created() {
     );
     assert_eq!(Sim::<Den>::new(1).room().host, "nobody");
 }
+
+#[derive(State, Default)]
+struct Lot {
+    name: String,
+}
+
+#[room]
+impl Room for Lot {
+    fn create(_: (), cx: &mut Context<Self>) -> Result<Self> {
+        let name = cx.key().ok_or("a lot needs a key")?.to_owned();
+        Ok(Self { name })
+    }
+}
+
+#[test]
+fn a_room_has_the_key_that_it_is_made_with() {
+    assert_eq!(Sim::<Lot>::with_key(1, &(), "sword").unwrap().room().name, "sword");
+    let Err(error) = Sim::<Lot>::with_options(1, &()) else { panic!("it has a key") };
+    assert_eq!(error.text(), "a lot needs a key");
+}

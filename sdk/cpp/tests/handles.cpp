@@ -71,10 +71,36 @@ static void past_the_limits(const test::Node &node) {
     CHECK(made > PF_WAITING_MAX - 100 && made <= PF_WAITING_MAX);
 }
 
+/// It stopped the thread under clients that were connected: what they waited for never came.
+static void the_thread_is_not_stopped_under_clients(const test::Node &node) {
+    CHECK_EQUAL(pf_shut_down(), PF_CODE_OK);
+    auto refused = [](std::string_view why) {
+        CHECK_EQUAL(pf_shut_down(), PF_CODE_USAGE);
+        CHECK_EQUAL(playfield::detail::view(pf_error_message()), why);
+    };
+    auto unconnected = VALUE(playfield::Client::create({.url = node.tcp()}));
+    CHECK_EQUAL(pf_shut_down(), PF_CODE_OK);
+    auto first = test::open(node.tcp());
+    {
+        auto second = test::open(node.ws());
+        refused("2 clients that have connected are not freed: free them first");
+        VALUE(second.close().wait());
+        refused("2 clients that have connected are not freed: free them first");
+    }
+    refused("1 client that has connected is not freed: free it first");
+    // Nothing was done.
+    CHECK(first.ping().wait());
+    first.free();
+    CHECK_EQUAL(pf_shut_down(), PF_CODE_OK);
+    CHECK(test::open(node.tcp()).ping().wait());
+    CHECK_EQUAL(pf_shut_down(), PF_CODE_OK);
+}
+
 int main() {
     test::Node node;
     null_pointers_and_bad_text();
     past_the_limits(node);
+    the_thread_is_not_stopped_under_clients(node);
     CHECK_EQUAL(pf_shut_down(), PF_CODE_OK);
     CHECK_EQUAL(pf_shut_down(), PF_CODE_OK);
 }

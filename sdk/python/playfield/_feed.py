@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -52,6 +53,11 @@ class Feed:
         return self
 
     async def __anext__(self) -> Any:
+        await self.ready()
+        return self.take()
+
+    async def ready(self) -> None:
+        """Waits until there is something to take."""
         while not self._items and not self._is_over:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
@@ -62,12 +68,28 @@ class Feed:
                 if waiter.done() and not waiter.cancelled() and self._items:
                     self._wake()
                 raise
-        return self.take()
 
-    def take(self) -> Any:
-        """What has come, without waiting for it, or the end."""
-        if self._items:
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self._is_over
+
+    def take_all(self) -> list[Any]:
+        """What has come, for who takes it in another way from now on."""
+        items = []
+        while self._items:
+            items.append(self._items.popleft())
+        return items
+
+    def take(self, is_over: bool = True) -> Any:
+        """What has come, without waiting for it, or the end; raises ``queue.Empty`` if it is not over.
+        Any thread may take."""
+        try:
             return self._items.popleft()
+        except IndexError:
+            pass
+        if not is_over:
+            raise queue.Empty
         if self._error is None:
             raise StopAsyncIteration
         # It is raised for each that waits: its traceback must not grow.

@@ -74,7 +74,7 @@ def _shape(of: Any, is_whole: bool) -> Shape:
 def _struct(word: str, fields: list[Any], is_whole: bool) -> Shape:
     members = {field["name"]: _shape(field["type"], is_whole) for field in fields}
     for field in fields:
-        members[field["name"]].enters |= "policy" in field
+        members[field["name"]].enters |= "policy" in field and not _is_by_entry(field)
     if is_whole and "0" in members:
         # Without names: the field itself, or an array.
         if len(members) == 1:
@@ -85,6 +85,13 @@ def _struct(word: str, fields: list[Any], is_whole: bool) -> Shape:
     found = Shape("struct", word)
     found.members, found.attributes = members, attributes(members)
     return found
+
+
+def _is_by_entry(field: dict[str, Any]) -> bool:
+    """Whether the field's policy decides entry by entry: such a map is always there."""
+    of = field["type"]
+    is_map = isinstance(of, dict) and "map" in of
+    return is_map and (field["policy"] == "view" or of.get("key") == "player")
 
 
 def check_pattern(root: Shape, pattern: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ._callbacks import plain_function, without
+from ._early import Early
 from ._errors import Refused
 from ._feed import Feed
 from ._values import call
@@ -157,12 +158,11 @@ class Subscription:
         self._number = number
         self._feed = Feed()
         self._begun: asyncio.Future[Any] = client._loop.create_future()
-        self._functions: list[Callable[..., Any]] = []
-        self._presence: list[Callable[..., Any]] = []
-        self._subscribes: list[Callable[..., Any]] = []
-        self._misses: list[Callable[..., Any]] = []
+        kinds = (Publication, Presence, Subscribed, Missed)
+        self._functions: dict[type[Any], list[Callable[..., Any]]] = {kind: [] for kind in kinds}
         self._ends: list[Callable[..., Any]] = []
         self._feeds: list[Feed] = []
+        self._early = Early(client._loop, self._deliver)
         self.channel = channel
         self.recovered = False
         self.missed = 0
@@ -186,57 +186,58 @@ class Subscription:
 
     def on(self, function: Callable[[Publication], R]) -> Callable[[Publication], R]:
         """Call ``function(publication)`` for each publication. Then none waits to be iterated,
-        and the same holds for :meth:`events`."""
-        plain_function(function, "the function given to on")
-        self._functions.append(function)
+        and the same holds for :meth:`events`. This and the other functions are called with what came
+        before, too, if nobody listened for it yet: the last 1,024 events."""
+        self._listen(Publication, plain_function(function, "the function given to on"))
         return function
 
     def on_presence(self, function: Callable[[Presence], R]) -> Callable[[Presence], R]:
         """Call ``function(presence)`` whenever another session subscribes, or does no longer. It
         takes ``presence=True`` at :meth:`Client.subscribe`."""
-        plain_function(function, "the function given to on_presence")
-        self._presence.append(function)
+        self._listen(Presence, plain_function(function, "the function given to on_presence"))
         return function
 
     def on_subscribed(self, function: Callable[[Subscribed], R]) -> Callable[[Subscribed], R]:
         """Call ``function(subscribed)`` whenever the subscription goes on over a new connection, with
         what was lost meanwhile."""
-        plain_function(function, "the function given to on_subscribed")
-        self._subscribes.append(function)
+        self._listen(Subscribed, plain_function(function, "the function given to on_subscribed"))
         return function
 
     def on_missed(self, function: Callable[[int], R]) -> Callable[[int], R]:
         """Call ``function(publications)``, before the next publication, if so many were missed
         because this client was too slow."""
-        plain_function(function, "the function given to on_missed")
-        self._misses.append(function)
+        self._listen(Missed, plain_function(function, "the function given to on_missed"))
         return function
 
     def on_unsubscribed(self, function: Callable[[Exception], R]) -> Callable[[Exception], R]:
-        """Call ``function(why)`` if the node ends the subscription, or the session ends."""
+        """Call ``function(why)`` if the node ends the subscription, or the session ends. If this has
+        happened already, it is called soon."""
         plain_function(function, "the function given to on_unsubscribed")
         self._ends.append(function)
+        if self.ended is not None:
+            self._client._loop.call_soon(self._tell_end)
         return function
 
     def off(self, function: Callable[..., Any]) -> None:
         """Call this function no more, whatever of this subscription it was given to. Does nothing if
         it was given to nothing."""
-        self._functions = without(self._functions, function)
-        self._presence = without(self._presence, function)
-        self._subscribes = without(self._subscribes, function)
-        self._misses = without(self._misses, function)
+        for kind, functions in self._functions.items():
+            self._functions[kind] = without(functions, function)
         self._ends = without(self._ends, function)
 
     def events(self) -> Feed:
         """Everything that happens from now on, in its order: ``async for event in
         subscription.events()``, where an event is a :class:`Publication`, a :class:`Presence`, or
-        tells of a loss: :class:`Subscribed` after a lost connection, or :class:`Missed`. It ends as
-        the iteration of publications does; 1,024 events wait at most."""
+        tells of a loss: :class:`Subscribed` after a lost connection, or :class:`Missed`. What nobody
+        listened for yet comes first. It ends as the iteration of publications does; 1,024 events
+        wait at most."""
         feed = Feed()
+        self._feeds.append(feed)
+        self._takes_publications()
+        self._early.listen(None)
         if self.ended is not None or self._number not in self._client._subscriptions:
+            self._early.release()
             feed.end(self.ended)
-        else:
-            self._feeds.append(feed)
         return feed
 
     async def publish(self, payload: Any) -> int:
@@ -256,11 +257,13 @@ class Subscription:
         if self._client._subscriptions.pop(self._number, None) is not None:
             self.position  # It stays.
             self._client._core.unsubscribe(self._number)
+            self._early.release()
             for feed in [self._feed, *self._feeds]:
                 feed.end()
             await self._client._flush()
 
     def __aiter__(self) -> Feed:
+        self._early.skip(Publication)
         return self._feed
 
     async def __aenter__(self) -> Subscription:
@@ -279,35 +282,51 @@ class Subscription:
         if not self._begun.done():
             self._begun.set_result(None)
             return
-        self._tell(self._subscribes, subscribed, subscribed)
+        self._early.put(Subscribed, subscribed)
 
     def _published(self, publication: Publication) -> None:
-        self._tell(self._functions, publication, publication)
-        if not self._functions and not self._feeds:
+        if not self._functions[Publication] and not self._feeds:
             self._feed.put(publication)
+        self._early.put(Publication, publication)
 
     def _missed(self, publications: int) -> None:
         self.missed += publications
-        self._tell(self._misses, publications, Missed(publications))
+        self._early.put(Missed, Missed(publications))
 
     def _present(self, presence: Presence) -> None:
-        self._tell(self._presence, presence, presence)
+        self._early.put(Presence, presence)
 
-    def _tell(self, functions: list[Callable[..., Any]], value: Any, event: Any) -> None:
-        for function in functions:
-            call(function, value)
+    def _listen(self, kind: type[Any], function: Callable[..., Any]) -> None:
+        self._functions[kind].append(function)
+        if kind is Publication:
+            self._takes_publications()
+        self._early.listen(kind)
+
+    def _takes_publications(self) -> None:
+        """What came before nobody iterates: it is passed on."""
+        if self._early.keeps(Publication):
+            self._feed.take_all()
+
+    def _deliver(self, kind: type[Any], event: Any) -> None:
+        for function in self._functions[kind]:
+            call(function, event.publications if kind is Missed else event)
         for feed in self._feeds:
             feed.put(event)
 
     def _end(self, why: Exception) -> None:
         self.ended = why
+        self._early.release()
         for feed in [self._feed, *self._feeds]:
             feed.end(why)
         if not self._begun.done():
             self._begun.set_exception(why)
             self._begun.exception()
-        for function in self._ends:
-            call(function, why)
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        functions, self._ends = self._ends, []
+        for function in functions:
+            call(function, self.ended)
 
     def __repr__(self) -> str:
         return f"<Subscription {self.channel} at {self.position}>"

@@ -205,12 +205,13 @@ class Client:
         number = self._live().subscribe(channel, since, presence)
         subscription = Subscription(self, number, channel, since)
         self._subscriptions[number] = subscription
-        await self._flush()
         try:
+            await self._flush()
             await subscription._begun
         except asyncio.CancelledError:
             if self._subscriptions.pop(number, None) is not None:
                 self._core.unsubscribe(number)
+                self._write()
             raise
         return subscription
 
@@ -335,12 +336,28 @@ class Client:
         await self.close()
 
     async def _enter(self, request: int) -> Room:
-        room: Room = await self._ask(request)
-        await room._has_state
-        await self._learn(room.type)
+        answer = self._expect(request)
+        try:
+            await self._flush()
+            room: Room = await answer
+            await room._has_state
+            await self._learn(room.type)
+        except asyncio.CancelledError:
+            if not answer.cancel() and not answer.cancelled() and answer.exception() is None:
+                self._abandon(answer.result())
+            raise
         # A copy that was read without the schema is read again.
         room._schema, room._read_version = self._core.schema_of(room._number), -1
         return room
+
+    def _abandon(self, room: Room) -> None:
+        """Leaves a room that the program never gets."""
+        if room.left is None and self.ended is None:
+            try:
+                self._core.leave(room._number)
+            except PlayfieldError as error:
+                log.debug("could not leave %s: %s", room.id, error)
+            self._write()
 
     async def _options(self, room_type: str, options: Any) -> bytes:
         if options is not None:
@@ -391,11 +408,17 @@ class Client:
         task.add_done_callback(self._spawned.discard)
 
     async def _ask(self, request: int | None, read: Callable[[bytes], Any] | None = None) -> Any:
-        future = self._asked[request] = self._loop.create_future()
+        answer = self._expect(request, read)
+        await self._flush()
+        return await answer
+
+    def _expect(
+        self, request: int | None, read: Callable[[bytes], Any] | None = None
+    ) -> asyncio.Future[Any]:
+        answer = self._asked[request] = self._loop.create_future()
         if read is not None:
             self._reads[request] = read
-        await self._flush()
-        return await future
+        return answer
 
     def __repr__(self) -> str:
         return f"<Client session {self.session}, {self.status}>"
@@ -569,11 +592,11 @@ class Client:
         away = time.monotonic() - self._lost_at
         self._status("resumed", status.Resumed(away, forgotten))
 
-    def _on_new_session(self, session: int) -> None:
+    def _on_new_session(self, session: int, last: dict[int, Any]) -> None:
         self.session = session
         why = "the node no longer had the session; join the room again"
-        for room in self._rooms.values():
-            room._end(Refused("connection_lost", why))
+        for number, room in self._rooms.items():
+            room._end(Refused("connection_lost", why), last.get(number))
         self._rooms.clear()
         self._kinds.clear()
         unconfirmed, self._unconfirmed = self._unconfirmed, 0
@@ -601,10 +624,12 @@ class Client:
             return
         self._answer(request, room)
 
-    def _on_left(self, number: int, request: int | None, code: str, text: str) -> None:
+    def _on_left(
+        self, number: int, request: int | None, code: str, text: str, last: Any
+    ) -> None:
         room = self._rooms.pop(number, None)
         if room is not None:
-            room._end(Refused(code, text or "this client is no longer in the room"))
+            room._end(Refused(code, text or "this client is no longer in the room"), last)
         if request is not None:
             self._answer(request, None)
 

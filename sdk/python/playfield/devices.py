@@ -76,11 +76,12 @@ class Device:
         self.is_new = False
 
     def on_command(self, function: Callable[[Any], R]) -> Callable[[Any], R]:
-        """Answer each command by what ``function(payload)`` returns; a coroutine is awaited. An
-        exception refuses the command with its text."""
+        """Answer each command by what ``function(payload)`` returns, also those that wait already; a
+        coroutine is awaited. An exception refuses the command with its text."""
         if not callable(function):
             raise TypeError(f"on_command takes a function, not {function!r}")
         self._function = function
+        self._client._loop.call_soon(self._carry_out_waiting)
         return function
 
     async def report(self, report: Any) -> Any:
@@ -104,6 +105,17 @@ class Device:
         if self._function is None:
             self._feed.put(command)
             return
+        for earlier in self._feed.take_all():
+            self._carry_out(earlier)
+        self._carry_out(command)
+
+    def _carry_out_waiting(self) -> None:
+        for earlier in self._feed.take_all():
+            self._carry_out(earlier)
+        self._client._write()
+
+    def _carry_out(self, command: Command) -> None:
+        assert self._function is not None
         try:
             value = self._function(command.payload)
             if inspect.isawaitable(value):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from ._callbacks import plain_function, plain_result, without
+from ._early import Early
 from ._errors import Refused, SchemaError
-from ._feed import WAITING_MAX, Feed
+from ._feed import Feed
 from ._names import class_name, is_dataclass
 from ._shape import check_pattern, known
 from ._values import call, load, made, matches
@@ -85,8 +85,7 @@ class Room:
         self._refused: list[Callable[..., Any]] = []
         self._lefts: list[Callable[..., Any]] = []
         self._feeds: list[Feed] = []
-        # What came before anyone listened; ``None`` once someone does.
-        self._early: deque[Any] | None = deque(maxlen=WAITING_MAX)
+        self._early = Early(client._loop, self._deliver)
         self._changes: list[tuple[list[str], Callable[..., Any]]] = []
         self._waiters: list[asyncio.Future[Any]] = []
         self._has_state = client._loop.create_future()
@@ -114,7 +113,8 @@ class Room:
     def on(self, event: str | type[Any] | None, function: Callable[..., Any]) -> Callable[..., Any]:
         """Call ``function(payload)`` for each event of this name, or ``function(name, payload)``
         for each event if the name is ``None``. A dataclass stands for the event of its name, and is
-        made of the payload. Whoever listens first gets what came before, the last 1,024 events.
+        made of the payload. Events that nobody listened for yet are kept for the first function
+        that does: the last 1,024 of a room, and 1 MiB.
 
         Raises :class:`SchemaError` if the room has no such event, as far as the schema is known, and
         ``TypeError`` for an ``async`` function. :meth:`off` removes the function."""
@@ -129,22 +129,21 @@ class Room:
             heard = function
         self._check_event(event)
         self._events.setdefault(event, []).append((function, heard))
-        self._listen()
+        self._early.listen(event)
         return function
 
     def events(self) -> Feed:
         """The events from now on: ``async for name, payload in room.events()``. It raises
-        :class:`Refused` once this client is no longer in the room. Whoever listens first gets what
-        came before.
+        :class:`Refused` once this client is no longer in the room. Events that nobody listened for
+        yet come first.
 
         1,024 events wait at most; past that the oldest is dropped, and counted in ``dropped``.
         """
         feed = Feed()
         self._feeds.append(feed)
-        if self.left is None:
-            self._listen()
-        else:
-            self._release()
+        self._early.listen(None)
+        if self.left is not None:
+            self._early.release()
             feed.end(self.left)
         return feed
 
@@ -282,21 +281,8 @@ class Room:
                 if matches(pattern, path):
                     call(function, tuple(path), old, new)
 
-    def _listen(self) -> None:
-        """Someone listens: what came before follows, when others have had time to begin, too."""
-        if self._early is not None:
-            self._client._loop.call_soon(self._release)
-
-    def _release(self) -> None:
-        early, self._early = self._early, None
-        for name, payload in early or ():
-            self._deliver(name, payload)
-
     def _event(self, name: str, payload: bytes) -> None:
-        if self._early is None:
-            self._deliver(name, payload)
-        else:
-            self._early.append((name, payload))
+        self._early.put(name, payload, len(payload))
 
     def _deliver(self, name: str, payload: bytes) -> None:
         value = load(payload) if self._schema is None else self._schema.event(name, payload)
@@ -307,11 +293,14 @@ class Room:
         for feed in self._feeds:
             feed.put((name, value))
 
-    def _end(self, why: Refused) -> None:
-        self.state  # The last copy stays.
+    def _end(self, why: Refused, last: Any = None) -> None:
+        # The last copy stays. The core has it, unless it has given it away.
+        if last is None:
+            self.state
+        elif self._read_version != self.version:
+            self._state = last.state()
         self.left = why
-        if self._feeds or self._events:
-            self._release()
+        self._early.release()
         for future in [*self._waiters, self._has_state]:
             if not future.done():
                 future.set_exception(why)

@@ -19,8 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
+import queue
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from ssl import SSLContext
 from typing import Any, List, Type, TypeVar, overload
@@ -93,10 +96,9 @@ class _Thread:
         try:
             return future.result(timeout)
         except concurrent.futures.TimeoutError:
-            # Or the coroutine has raised it.
-            if future.done() and not future.cancelled():
-                raise
-            future.cancel()
+            # Or the coroutine has raised it, or has ended just now.
+            if not future.cancel() and not future.cancelled():
+                return future.result()
             raise TimeoutError(f"it took longer than {timeout} s") from None
         except concurrent.futures.CancelledError:
             raise self._closed() from None
@@ -148,13 +150,22 @@ class _Iterator:
     def next(self, timeout: float | None = None) -> Any:
         """Wait for the next one, for at most ``timeout`` seconds. Raises ``TimeoutError``, and
         ``StopIteration`` at the end."""
-        if self._thread.is_stopped:
-            item = _taken(self._feed)
-        else:
-            item = self._thread.call(_next(self._feed), timeout)
-        if item is _END:
-            raise StopIteration
-        return self._wrap(item)
+        feed = self._feed
+        by = None if timeout is None else time.monotonic() + timeout
+        while True:
+            is_over = feed.is_over or self._thread.is_stopped
+            # It is taken here: what was on its way to a thread that waits no longer would be lost.
+            try:
+                return self._wrap(feed.take(is_over))
+            except StopAsyncIteration:
+                raise StopIteration from None
+            except queue.Empty:
+                pass
+            left = None if by is None else by - time.monotonic()
+            if left is not None and left < 0.0:
+                raise TimeoutError(f"it took longer than {timeout} s")
+            with contextlib.suppress(TimeoutError, PlayfieldError):
+                self._thread.call(feed.ready(), left)
 
     def _wrap(self, item: Any) -> Any:
         return item
@@ -169,22 +180,6 @@ class _Iterator:
     def dropped(self) -> int:
         """``int``: how many were dropped because too many waited."""
         return self._feed.dropped
-
-
-_END = object()
-
-
-def _taken(feed: Feed) -> Any:
-    try:
-        return feed.take()
-    except StopAsyncIteration:
-        return _END
-
-
-async def _next(feed: Feed) -> Any:
-    async for item in feed:
-        return item
-    return _END
 
 
 class Events(_Iterator):
@@ -354,6 +349,14 @@ class Subscription(_Iterator):
     def __init__(self, thread: _Thread, of: channels.Subscription) -> None:
         super().__init__(thread, of._feed)
         self._subscription = of
+
+    def next(self, timeout: float | None = None) -> Any:
+        """Wait for the next publication, for at most ``timeout`` seconds. Raises ``TimeoutError``, and
+        ``StopIteration`` at the end."""
+        if self._subscription._early.keeps(Publication):
+            with contextlib.suppress(PlayfieldError):
+                self._thread.run(self._subscription.__aiter__)
+        return super().next(timeout)
 
     @property
     def channel(self) -> str:

@@ -18,6 +18,10 @@ from websockets.asyncio.server import serve
 
 ROOT = pathlib.Path(__file__).parents[3]
 
+# Both end a run with all that it has started, also in the background, where a shell has SIGINT ignored.
+for _number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(_number, signal.default_int_handler)
+
 
 @pytest.fixture(scope="session")
 def example():
@@ -250,6 +254,65 @@ def proxy():
             stack.callback(lambda: loop.call(close()))
             scheme = "https" if context else "http"
             return f"{scheme}://localhost:{server.sockets[0].getsockname()[1]}"
+
+        yield start
+
+
+@pytest.fixture
+def socks_proxy():
+    """Starts SOCKS5 proxies (RFC 1928), with a user and a password (RFC 1929) if they are given:
+    ``socks_proxy(asked)`` is a URL. Where it was asked to connect to is added to ``asked``."""
+    with contextlib.ExitStack() as stack:
+
+        def start(asked, user=None):
+            async def connect(reader, writer):
+                with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                    await serve_one(reader, writer)
+                writer.close()
+
+            async def serve_one(reader, writer):
+                methods = await reader.readexactly((await reader.readexactly(2))[1])
+                method = 2 if user else 0
+                if method not in methods:
+                    writer.write(b"\x05\xff")
+                    return
+                writer.write(bytes([5, method]))
+                if user:
+                    given = []
+                    await reader.readexactly(1)
+                    for _ in range(2):
+                        size = (await reader.readexactly(1))[0]
+                        given.append((await reader.readexactly(size)).decode())
+                    writer.write(b"\x01\x00" if tuple(given) == user else b"\x01\x01")
+                kind = (await reader.readexactly(4))[3]
+                if kind == 3:
+                    host = (await reader.readexactly((await reader.readexactly(1))[0])).decode()
+                else:
+                    family, size = {1: (socket.AF_INET, 4), 4: (socket.AF_INET6, 16)}[kind]
+                    host = socket.inet_ntop(family, await reader.readexactly(size))
+                port = int.from_bytes(await reader.readexactly(2), "big")
+                asked.append((host, port))
+                try:
+                    ahead, to = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    # The connection was refused.
+                    writer.write(b"\x05\x05\x00\x01" + bytes(6))
+                    return
+                writer.write(b"\x05\x00\x00\x01" + bytes(6))
+                await asyncio.gather(Gate._pump(reader, to), Gate._pump(ahead, writer))
+
+            async def open_():
+                return await asyncio.start_server(connect, "127.0.0.1", 0)
+
+            async def close():
+                server.close()
+                await server.wait_closed()
+
+            loop = _Loop()
+            stack.callback(loop.stop)
+            server = loop.call(open_())
+            stack.callback(lambda: loop.call(close()))
+            return f"socks5://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
         yield start
 

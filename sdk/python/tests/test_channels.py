@@ -1,6 +1,7 @@
 """Channels, against the example `talk`."""
 
 import asyncio
+import queue
 
 import pytest
 
@@ -145,9 +146,9 @@ def test_too_many_that_wait_are_dropped(run):
 
 def test_blocking(node):
     with playfield.sync.connect(node, name="ann", token="apple") as one:
-        seen = []
+        seen = queue.Queue()
         with one.subscribe("talk:sync", presence=True) as here:
-            here.on_presence(seen.append)
+            here.on_presence(seen.put)
             assert here.publish({"n": 1}) == 1
             assert here.next(timeout=10).payload == {"n": 1}
             one.publish_unconfirmed("talk:sync", 2)
@@ -159,5 +160,5 @@ def test_blocking(node):
             with playfield.sync.connect(node, name="bob", token="banana") as two:
                 got = two.subscribe("talk:sync", since=playfield.Position(here.position.epoch, 0))
                 assert got.recovered and [next(got).payload for _ in range(2)] == [{"n": 1}, 2]
-            assert seen[0].member.user == "bob"
+            assert seen.get(timeout=10).member.user == "bob"
         assert list(here) == [] and here.dropped == 0

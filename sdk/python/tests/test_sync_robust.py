@@ -201,6 +201,8 @@ import faulthandler, os, signal, sys, threading, time
 from playfield.websocket.sync import connect
 
 faulthandler.dump_traceback_later(30, exit=True)
+# A shell that starts the tests in the background has them ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 url = sys.argv[1]
 
 def interrupted(what, call, inside, **options):

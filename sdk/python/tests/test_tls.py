@@ -20,10 +20,12 @@ from playfield.websocket import (
     ConnectionClosedError,
     ConnectionClosedOK,
     InvalidMessage,
+    ProxyError,
     _sync,
     connect,
     sync,
 )
+from playfield._playfield import TlsClient
 
 MESSAGES = ["a", b"b" * 70_000, "c" * 300_000, ""]
 
@@ -615,6 +617,217 @@ def test_tls_through_a_proxy(run, server, proxy, served, trusting, around):
 
     each(run, server(ssl=served), options, use, ConnectionClosedOK)
     assert got == MESSAGES * 2
+
+
+@pytest.mark.parametrize("secured", [False, True], ids=["ws", "wss"])
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+def test_through_a_socks_proxy(run, server, socks_proxy, served, trusting, secured, scheme):
+    asked = []
+    proxy = socks_proxy(asked, ("ann", "an apple"))
+    options = {"proxy": proxy.replace("socks5://", f"{scheme}://ann:an%20apple@")}
+    if secured:
+        options |= trusting
+    got = []
+
+    async def use(connection):
+        for message in MESSAGES:
+            await connection.send(message)
+            got.append(await connection.recv())
+        await connection.close()
+        await connection.recv()
+
+    url = server(ssl=served) if secured else server()
+    each(run, url, options, use, ConnectionClosedOK)
+    assert got == MESSAGES * 2
+    # Who resolves the name.
+    port = int(url.rstrip("/").rpartition(":")[2])
+    hosts = {"localhost"} if scheme == "socks5h" else {"127.0.0.1", "::1"}
+    assert len(asked) == 2 and {host for host, _ in asked} <= hosts
+    assert {port for _, port in asked} == {port}
+
+
+def test_a_socks_proxy_that_refuses(run, server, socks_proxy, served, trusting):
+    proxy, url = socks_proxy([], ("ann", "apple")), server(ssl=served)
+    for error in each(run, url, {**trusting, "proxy": proxy}, receive_all, ProxyError):
+        assert error.__cause__ is not None
+    options = {**trusting, "proxy": socks_proxy([])}
+    # Nothing listens there any more.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        gone = f"wss://127.0.0.1:{listener.getsockname()[1]}/"
+    each(run, gone, options, receive_all, ProxyError)
+
+
+# Errors that do not depend on how TCP cuts what the server sends.
+
+
+class Wire:
+    """A handshake of a ``TlsClient`` with a server in memory."""
+
+    def __init__(self, context, authority):
+        self.client = TlsClient("localhost", str(authority.certificate), None)
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.server = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+
+    def answer(self):
+        """What the server sends to what the client has sent."""
+        self.incoming.write(self.client.outgoing())
+        with contextlib.suppress(ssl.SSLError):
+            self.server.do_handshake()
+        return self.outgoing.read()
+
+    def complete(self):
+        while not self.client.handshake():
+            self.client.feed(self.answer())
+        return self.answer()
+
+    def taken(self, chunks):
+        """What a program sees of these chunks, and then of the end."""
+        plain = b""
+        try:
+            for chunk in chunks:
+                self.client.feed(chunk)
+                while (part := self.client.read()) is not None:
+                    if not part:
+                        return plain, "the end"
+                    plain += part
+        except ssl.SSLError as error:
+            return plain, type(error), error.reason, str(error)
+        return plain, "more"
+
+
+def spoiled(wire):
+    """The alert of a server that can't decrypt."""
+    wire.incoming.write(b"\x17\x03\x03\x00\x20" + bytes(32))
+    with contextlib.suppress(ssl.SSLError):
+        wire.server.read()
+    return wire.outgoing.read()
+
+
+def half_a_response_and_an_alert(wire):
+    # What comes first are tickets to resume the TLS session.
+    wire.client.feed(wire.complete())
+    wire.server.write(b"HTTP/1.1 101 Swit")
+    return wire.outgoing.read() + spoiled(wire)
+
+
+def half_a_response_and_the_end(wire):
+    # What comes first are tickets to resume the TLS session.
+    wire.client.feed(wire.complete())
+    wire.server.write(b"HTTP/1.1 101 Swit")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        wire.server.unwrap()
+    return wire.outgoing.read()
+
+
+def half_a_response_and_plaintext(wire):
+    # What comes first are tickets to resume the TLS session.
+    wire.client.feed(wire.complete())
+    wire.server.write(b"HTTP/1.1 101 Swit")
+    return wire.outgoing.read() + b"HTTP/1.1 400 Bad Request\r\n\r\n"
+
+
+def no_tls(wire):
+    wire.client.outgoing()
+    return b"HTTP/1.1 400 Bad Request\r\n\r\n"
+
+
+ENDS = {
+    "refused": ("older", Wire.answer, (b"", ssl.SSLError, "ALERT")),
+    "no certificate": ("asks", Wire.complete, (b"", ssl.SSLError, "ALERT")),
+    "no certificate, 1.2": ("asks, 1.2", None, (b"", ssl.SSLError, "ALERT")),
+    "alert": ("served", half_a_response_and_an_alert, (b"HTTP/1.1 101 Swit", ssl.SSLError, "ALERT")),
+    "end": ("served", half_a_response_and_the_end, (b"HTTP/1.1 101 Swit", "the end")),
+    "no longer TLS": (
+        "served",
+        half_a_response_and_plaintext,
+        (b"HTTP/1.1 101 Swit", ssl.SSLError, "WRONG_VERSION_NUMBER"),
+    ),
+    "no TLS": ("served", no_tls, (b"", ssl.SSLError, "WRONG_VERSION_NUMBER")),
+}
+
+
+@pytest.fixture(scope="module")
+def contexts(authority):
+    """Servers, by what they want."""
+    contexts = {name: served_with(authority.issue("wire")) for name in ("served", "asks")}
+    contexts["asks, 1.2"] = served_with(authority.issue("wire"))
+    for name in ("asks", "asks, 1.2"):
+        contexts[name].verify_mode = ssl.CERT_REQUIRED
+        contexts[name].load_verify_locations(authority.certificate)
+    contexts["asks, 1.2"].maximum_version = ssl.TLSVersion.TLSv1_2
+    contexts["older"] = served_with(authority.issue("wire"))
+    contexts["older"].maximum_version = ssl.TLSVersion.TLSv1_2
+    contexts["older"].set_ciphers("ECDHE-ECDSA-AES128-SHA256")
+    return contexts
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_an_end_is_the_same_wherever_it_is_cut(contexts, authority, kind):
+    context, prepare, expected = ENDS[kind]
+
+    def last(wire):
+        if prepare is not None:
+            return prepare(wire)
+        wire.client.feed(wire.answer())
+        return wire.answer()
+
+    outcomes, place, length = set(), 0, 1
+    while place <= length:
+        wire = Wire(contexts[context], authority)
+        data = last(wire)
+        outcomes.add(wire.taken([data[:place], data[place:]]))
+        place, length = place + 1, len(data)
+    wire = Wire(contexts[context], authority)
+    outcomes.add(wire.taken([bytes([byte]) for byte in last(wire)]))
+    assert len(outcomes) == 1 and length > 6, outcomes
+    (outcome,) = outcomes
+    assert outcome[: len(expected)] == expected
+    if kind == "no longer TLS":
+        assert "does not answer in TLS" not in outcome[3] and "it was before" in outcome[3]
+    if kind == "no TLS":
+        assert "the server does not answer in TLS" in outcome[3]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_an_alert_within_the_response(run, secure, contexts, authority, trusting, parts):
+    def answer(sock):
+        wire = Wire(contexts["served"], authority)
+        while True:
+            try:
+                wire.server.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                sock.sendall(wire.outgoing.read())
+                wire.incoming.write(sock.recv(65536))
+        sock.sendall(wire.outgoing.read())
+        wire.server.write(b"HTTP/1.1 101 Swit")
+        data = wire.outgoing.read()
+        # The request.
+        while True:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                wire.server.read()
+                break
+            wire.incoming.write(sock.recv(65536))
+        sent = [data + spoiled(wire)] if parts == 1 else [data, spoiled(wire)]
+        for part in sent:
+            sock.sendall(part)
+        read_all(sock)
+
+    for error in each(run, secure(answer), trusting, receive_all, ssl.SSLError):
+        assert "ALERT" in error.reason
+
+
+@pytest.mark.parametrize("version", ["asks", "asks, 1.2"])
+def test_a_server_that_wants_a_certificate(run, secure, contexts, trusting, version):
+    """It ends the connection after its alert, also while the client still sends."""
+
+    def refuse(sock):
+        with contextlib.suppress(OSError):
+            contexts[version].wrap_socket(sock, server_side=True)
+
+    for _ in range(20):
+        for error in each(run, secure(refuse), trusting, receive_all, OSError):
+            assert isinstance(error, ssl.SSLError) and "ALERT" in error.reason, repr(error)
 
 
 # Keys that the server renews.

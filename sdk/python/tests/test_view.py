@@ -221,6 +221,24 @@ def test_a_pattern_that_matches_nothing_is_refused(pattern, why):
         check_pattern(SHAPE, 7)
 
 
+def test_a_map_that_is_decided_by_entry_is_always_there():
+    def field(name, policy, key):
+        return {"name": name, "policy": policy, "type": {"map": "u8", "key": key}}
+
+    fields = [
+        field("hands", "owner", "player"),
+        field("tiles", "view", "u32"),
+        field("bag", "owner", "u32"),
+    ]
+    shape = state_shape({"state": {"struct": "Cave", "fields": fields}})
+    for name in ["hands", "tiles"]:
+        with pytest.raises(SchemaError, match=f"the entries of {name}"):
+            check_pattern(shape, name)
+        check_pattern(shape, f"{name}.*")
+    # This one comes and goes as a whole.
+    check_pattern(shape, "bag")
+
+
 def test_a_node_tells_what_a_pattern_may_be(run, example):
     async def main():
         async with playfield.connect(f"tcp://{example('cards')}") as client:

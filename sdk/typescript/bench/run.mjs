@@ -146,6 +146,7 @@ const size = async (source) => {
 };
 const sizes = {
   playfield: await size('export * from "../dist/index.js"'),
+  "playfield/rooms": await size('export * from "../dist/rooms.js"'),
   "@colyseus/sdk": await size('export * from "@colyseus/sdk"'),
 };
 const middle = (list) => list.sort((a, b) => a - b)[list.length >> 1];
@@ -161,5 +162,6 @@ for (const [name, [, own]] of Object.entries(rows)) {
     [name.padEnd(16), took.padEnd(30), mean.toFixed(1).padEnd(15), sizes[name]].join(" "),
   );
 }
+console.log(`playfield/rooms, the same for rooms alone, takes ${sizes["playfield/rooms"]} gzipped`);
 const ratio = middle(times["@colyseus/sdk"]) / middle(times.playfield);
 console.log(`playfield is ${ratio.toFixed(2)} times as fast`);

@@ -2,17 +2,12 @@
 export function address(url = "/"): string {
   const { protocol, host, href = protocol && `${protocol}//${host}/` } =
     (globalThis.location ?? {}) as Partial<Location>;
-  let at;
   try {
-    at = new URL(url, href);
+    const at = new URL(url, href), scheme = at.protocol.replace("http", "ws");
+    if (/^wss?:$/.test(scheme)) return `${scheme}//${at.host}${at.pathname}${at.search}`;
   } catch {
-    throw new Error(`url is ${JSON.stringify(url)}, which names no host, and no page does`);
+    // Refused below.
   }
-  const schemes: Record<string, string> = { "http:": "ws:", "https:": "wss:" };
-  const scheme = schemes[at.protocol] ?? at.protocol;
-  if (!["ws:", "wss:"].includes(scheme)) {
-    const uses = "use wss://, ws://, https://, http:// or a path";
-    throw new Error(`url is ${JSON.stringify(url)}; ${uses}`);
-  }
-  return `${scheme}//${at.host}${at.pathname}${at.search}`;
+  const uses = "use wss://, ws://, https:// or http://, or in a page a path";
+  throw new Error(`url is ${JSON.stringify(url)}; ${uses}`);
 }

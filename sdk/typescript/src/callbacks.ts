@@ -1,16 +1,13 @@
 /** Calls a callback. What it throws is reported as uncaught, and stops nothing here. */
-export function guarded(work: () => unknown): void {
+export function guarded<Value>(work: (value: Value) => unknown, value?: Value): void {
   try {
-    work();
+    work(value!);
   } catch (error) {
-    uncaught(error);
+    queueMicrotask(() => {
+      throw error;
+    });
   }
 }
-
-const uncaught = (error: unknown): void =>
-  queueMicrotask(() => {
-    throw error;
-  });
 
 // Callbacks have many types; each caller passes what its own takes.
 export function call(on: any, name: string, ...values: unknown[]): void {
@@ -29,33 +26,24 @@ export function tell(on: object, text: string): void {
 
 /** Functions to call, until they are removed. */
 export class Listeners<Values extends unknown[]> {
-  // Never changed, so that a function that adds or removes one disturbs no call.
-  private all: readonly { listener: (...values: Values) => void; isOn: boolean }[] = [];
+  // One function may be added twice.
+  private readonly all = new Set<{ listener(...values: Values): void }>();
 
   /** Adds a function. Returns one that removes it. */
   add(listener: (...values: Values) => void): () => void {
-    // One function may be added twice.
-    const own = { listener, isOn: true };
-    this.all = [...this.all, own];
-    return () => {
-      own.isOn = false;
-      this.all = this.all.filter((other) => other !== own);
-    };
+    const own = { listener };
+    this.all.add(own);
+    return () => void this.all.delete(own);
   }
 
   /** Removes all, even those that a call has not come to. */
   clear(): void {
-    for (const own of this.all) own.isOn = false;
-    this.all = [];
+    this.all.clear();
   }
 
   call(...values: Values): void {
-    for (const own of this.all) {
-      try {
-        if (own.isOn) own.listener(...values);
-      } catch (error) {
-        uncaught(error);
-      }
-    }
+    // One that is added in a call waits for the next; one that is removed is not called.
+    for (const own of [...this.all])
+      if (this.all.has(own)) guarded(() => own.listener(...values));
   }
 }

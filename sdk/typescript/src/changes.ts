@@ -3,7 +3,7 @@
  * the change, and one look at each neighbor.
  */
 
-import { Listeners } from "./callbacks.js";
+import { guarded } from "./callbacks.js";
 
 /** A value that came, went or became another. */
 export interface Change<T = unknown> {
@@ -79,23 +79,18 @@ function compare(
 
 /** Listeners to changes, by path. */
 export class Changes {
-  private readonly all = new Map<readonly string[], Listeners<[Change]>>();
+  private readonly all = new Set<{ steps: string[]; listener(change: Change): void }>();
 
   /** Calls a function for each change at a path, and returns one that removes it. */
   on(path: Path, listener: (change: Change) => void): () => void {
     const steps = typeof path === "string" ? (path ? path.split(".") : []) : path.slice();
-    const listeners = new Listeners<[Change]>();
-    listeners.add(listener);
-    this.all.set(steps, listeners);
-    return () => {
-      listeners.clear();
-      this.all.delete(steps);
-    };
+    const own = { steps, listener };
+    this.all.add(own);
+    return () => void this.all.delete(own);
   }
 
   /** Removes all functions. */
   clear(): void {
-    for (const listeners of this.all.values()) listeners.clear();
     this.all.clear();
   }
 
@@ -104,8 +99,11 @@ export class Changes {
    */
   report(old: unknown, value: unknown): void {
     if (old === null) return;
-    for (const [steps, listeners] of [...this.all]) {
-      compare(old, value, steps, [], (change) => listeners.call(change));
+    for (const own of [...this.all]) {
+      // One that is removed in a call is not called any more.
+      compare(old, value, own.steps, [], (change) => {
+        if (this.all.has(own)) guarded(own.listener, change);
+      });
     }
   }
 }

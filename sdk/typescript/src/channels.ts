@@ -2,9 +2,10 @@
 
 import { call } from "./callbacks.js";
 import type { Code } from "./codes.js";
-import { type Links, type Mutable, PASSING, RETRY_MS } from "./links.js";
+import { type MakePart, type Mutable, PASSING, RETRY_MS } from "./links.js";
 import type { Message } from "./messages.js";
-import type { ChannelCallbacks, ChannelHow, Connection, Subscription } from "./types.js";
+import { free, freed } from "./payloads.js";
+import type { ChannelCallbacks, Subscription } from "./types.js";
 
 /** The most channels that one connection may subscribe to. */
 export const SUBSCRIPTIONS_MAX = 1024;
@@ -21,27 +22,8 @@ interface Inside {
   timer?: ReturnType<typeof setTimeout>;
 }
 
-export interface Channels {
-  add(channel: string, on?: ChannelCallbacks, how?: ChannelHow): Subscription;
-  /** Whether the payloads of a channel are known to be bytes. */
-  isBytes(channel: string): boolean;
-  /** Subscribes on a new connection. */
-  subscribe(): void;
-  end(code: Code, text: string): void;
-  /** The node refused a request. Returns whether it was a subscription. */
-  refused(request: number, code: Code, text: string, retryMs?: number): boolean;
-  handlers: Record<string, (message: Message) => void>;
-}
-
-export function makeChannels(
-  connection: Connection,
-  {
-    format,
-    put,
-    next,
-    isReady,
-  }: Pick<Links, "format" | "put"> & { next(): number; isReady(): boolean },
-): Channels {
+export const makeChannels: MakePart = (connection, links) => {
+  const { format, put, post, request, answer, next, isReady } = links;
   const all = new Map<string, Inside>();
   // Of the present connection: by the channel's number; those that wait for an answer, and the
   // names of those that were ended before it, by request.
@@ -69,35 +51,46 @@ export function makeChannels(
     if (remove(inside)) call(inside.on, "unsubscribed", code, text);
   };
 
-  return {
-    isBytes: (channel) => all.get(channel)?.isBytes ?? false,
-    add: (channel, on = {}, { since = null } = {}) => {
-      if (all.has(channel)) throw new Error(`this connection subscribes to ${channel} already`);
-      const position = since && { ...since };
-      const subscription = { connection, channel, position, ended: false } as Mutable<Subscription>;
-      const inside: Inside = { subscription, on, isBegun: false, isBytes: false };
-      subscription.unsubscribe = () => {
-        if (!remove(inside) || !isReady()) return;
-        const { number } = inside;
-        if (number !== undefined) return put({ type: "unsubscribe", channel: number });
-        for (const [request, of] of asked) {
-          if (of === inside && asked.delete(request)) dropped.set(request, channel);
-        }
-      };
-      const isOver = connection.status === "ended";
-      const isFull = all.size + dropped.size >= SUBSCRIPTIONS_MAX;
-      if (isOver || isFull) {
-        const most = `this connection subscribes to ${all.size} channels, which is the most`;
-        const why = isOver ? ["connection_lost", "the connection has ended"] : ["limit", most];
-        subscription.ended = true;
-        queueMicrotask(() => call(on, "unsubscribed", ...why));
-        return subscription;
+  connection.subscribe = (channel, on = {}, { since = null } = {}) => {
+    if (all.has(channel)) throw new Error(`this connection subscribes to ${channel} already`);
+    const position = since && { ...since };
+    const subscription = { connection, channel, position, ended: false } as Mutable<Subscription>;
+    const inside: Inside = { subscription, on, isBegun: false, isBytes: false };
+    subscription.unsubscribe = () => {
+      if (!remove(inside) || !isReady()) return;
+      const { number } = inside;
+      if (number !== undefined) return put({ type: "unsubscribe", channel: number });
+      for (const [request, of] of asked) {
+        if (of === inside && asked.delete(request)) dropped.set(request, channel);
       }
-      all.set(channel, inside);
-      if (isReady()) ask(inside);
+    };
+    const isOver = connection.status === "ended";
+    const isFull = all.size + dropped.size >= SUBSCRIPTIONS_MAX;
+    if (isOver || isFull) {
+      const most = `this connection subscribes to ${all.size} channels, which is the most`;
+      const why = isOver ? ["connection_lost", "the connection has ended"] : ["limit", most];
+      subscription.ended = true;
+      queueMicrotask(() => call(on, "unsubscribed", ...why));
       return subscription;
-    },
-    subscribe: () => {
+    }
+    all.set(channel, inside);
+    if (isReady()) ask(inside);
+    return subscription;
+  };
+
+  const publication = (channel: string, payload: unknown): Message => ({
+    type: "publish",
+    channel,
+    payload: free(format, payload, all.get(channel)?.isBytes ?? false),
+  });
+  connection.publish = async (channel, payload, how) => request(publication(channel, payload), how);
+  connection.publishUnconfirmed = (channel, payload) => post(publication(channel, payload)) > 0;
+  connection.members = (channel, how) => request({ type: "members", channel }, how);
+  connection.history = (channel, { since, limit, ...how } = {}) =>
+    request({ type: "history", channel, since, limit }, how);
+
+  return {
+    begin: () => {
       for (const map of [numbers, asked, dropped]) map.clear();
       for (const inside of all.values()) {
         clearTimeout(inside.timer);
@@ -151,7 +144,7 @@ export function makeChannels(
         const inside = numbers.get(channel), position = inside?.subscription.position;
         // It was unsubscribed from, or is known.
         if (!inside || !position || !(offset > position.offset)) return;
-        const { subscription, on } = inside, value = format.freed(payload, inside.isBytes);
+        const { subscription, on } = inside, value = freed(format, payload, inside.isBytes);
         const missed = offset - position.offset - 1;
         subscription.position = { ...position, offset };
         if (missed > 0) call(on, "missed", missed);
@@ -161,10 +154,18 @@ export function makeChannels(
         const inside = numbers.get(channel);
         if (inside) end(inside, code, text);
       },
+      published: (message) => answer(message, message.offset),
+      members: ({ type, request, ...members }) => answer({ type, request }, members),
+      history: ({ type, request, bytes = false, publications = [], ...place }) => {
+        const read = publications.map((publication: Message) => ({
+          ...publication, payload: freed(format, publication.payload, bytes),
+        }));
+        answer({ type, request }, { ...place, bytes, publications: read });
+      },
       presence: ({ channel, type, ...member }) => {
         const inside = numbers.get(channel);
         if (inside) call(inside.on, "presence", member);
       },
     },
   };
-}
+};

@@ -3,11 +3,11 @@
  * serve, `served.ts` takes the place of this module.
  */
 
-import * as packed from "./packed.js";
+import { roomCodec } from "./packed.js";
 
-export type Packed = Pick<typeof packed, "readSchema" | "roomCodec">;
+export type Packed = { roomCodec: typeof roomCodec };
 
 /** Calls `then` with the decoder, now or once it is loaded; `fail` if it can't be. */
 export function withPacked(then: (packed: Packed) => void, fail: (error: Error) => void): void {
-  then(packed);
+  then({ roomCodec });
 }

@@ -1,7 +1,5 @@
-import { DecodeError } from "./error.js";
-
 /** The names of the protocol's codes, from 1 on (docs/protocol.md, "Errors"). */
-const NAMES = (
+export const NAMES = (
   "bad_preamble hello_expected unsupported_protocol wrong_format bad_message too_large " +
   "bad_payload unknown_message not_joined room_not_found unknown_room_type room_full " +
   "room_locked refused already_joined busy limit room_closed room_failed kicked timeout " +
@@ -15,16 +13,9 @@ const ROOM_MIN = 1000, ROOM_MAX = 65_535;
 /** The name of a code, or a room's own number. */
 export type Code = string | number;
 
-export function codeOf(number: number): Code {
-  if (number >= ROOM_MIN && number <= ROOM_MAX) return number;
-  const name = NAMES[number - 1];
-  if (name === undefined) throw new DecodeError(`there is no code ${number}`);
-  return name;
-}
-
-export function numberOf(code: Code): number {
-  return typeof code === "number" ? code : NAMES.indexOf(code) + 1;
-}
+/** The code with a number, if there is one. */
+export const codeOf = (number: number): Code | undefined =>
+  number >= ROOM_MIN && number <= ROOM_MAX ? number : NAMES[number - 1];
 
 /** Whether it is a code as `json` has it. */
 export function isCode(code: unknown): code is Code {

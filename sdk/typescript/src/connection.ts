@@ -3,15 +3,12 @@
 import { address } from "./address.js";
 import { toBase64, utf8 } from "./base64.js";
 import { call, Listeners, tell } from "./callbacks.js";
-import { makeChannels } from "./channels.js";
 import { withPacked } from "./codec.js";
 import type { Code } from "./codes.js";
-import { makeDevices } from "./device.js";
-import { DecodeError, PlayfieldError } from "./error.js";
-import { isLonger, json, packed } from "./format.js";
+import { type Format, isLonger } from "./format.js";
 import {
-  duration, type Entry, type Inside, type Mutable, patient, type RoomCodec, TOO_LARGE, TOO_MUCH,
-  UNCONFIRMED_LENGTH_MAX,
+  duration, type Entry, type Inside, type MakePart, type Mutable, patient, type RoomCodec,
+  TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
 import { Outbox } from "./outbox.js";
@@ -19,14 +16,12 @@ import { DOUBT_MS, now, Pulse } from "./pulse.js";
 import { makeRoom } from "./room.js";
 import { makeSchemas } from "./schemas.js";
 import type {
-  AnyRoom,
   ConnectHow,
   Connection,
   ConnectionCallbacks,
   How,
   ListedRoom,
   Patience,
-  Room,
   RoomCallbacks,
   RoomTypes,
   Socket,
@@ -87,35 +82,13 @@ function entrance(roomType: string, how: How, options: unknown): Message {
   return { type: "join_or_create", ...made };
 }
 
-/**
- * Connects to a node, and joins a room: `connect`, and its `join`, in one.
- *
- * @param roomType The room type's name at the node.
- * @param name The player's display name; may be empty.
- */
-export function join<T extends RoomTypes = AnyRoom>(
-  roomType: string, name: string,
-  on: RoomCallbacks<T> & ConnectionCallbacks = {}, how: How<T> & ConnectHow = {},
-): Room<T> {
-  return connect(name, on, how).join(roomType, on, how);
-}
-
-/**
- * Connects to the host that served the page, or to `how.url`, for several rooms. If that fails, or
- * the connection is lost, the client connects again by itself. After a loss the session goes on: no
- * event is missed, and nothing is done twice.
- *
- * @param name The player's display name; may be empty.
- */
-export function connect(
-  name: string,
-  on: ConnectionCallbacks = {},
-  how: ConnectHow = {},
+/** A connection in a format, with what it does beside rooms. */
+export function makeConnection(
+  name: string, on: ConnectionCallbacks, how: ConnectHow, format: Format, makeParts: MakePart[],
 ): Connection {
   const url = address(how.url),
     WebSocket = how.WebSocket ?? globalThis.WebSocket;
   if (!WebSocket) throw new Error("no WebSocket here: pass a class of them as how.WebSocket");
-  const format = how.format === "packed" ? packed : json;
   const begun = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 };
   const connection = begun as unknown as Mutable<Connection>;
   const statuses = new Listeners<[Status, string]>();
@@ -147,12 +120,10 @@ export function connect(
     openTimer: ReturnType<typeof setTimeout> | undefined;
   const wakes = new AbortController();
 
-  /** How things stand, for callbacks and listeners. */
-  const says = (status: Status, text: string): void => {
-    const isNews = connection.status !== status;
-    connection.status = status;
+  /** Says how things stand; listeners, if the status is another. */
+  const says = (text: string, isNews = true): void => {
     tell(on, text);
-    if (isNews) statuses.call(status, text);
+    if (isNews) statuses.call(connection.status, text);
   };
 
   const write = (frame: string | Uint8Array): void => socket!.send(frame as string);
@@ -177,16 +148,19 @@ export function connect(
     ackTimer = undefined;
     if (token) put({ type: "ack", received });
   };
-  /**
-   * Sends a request, whose answer `entry` waits for. Returns its number, or 0 if too much waits.
-   */
+  /** Sends a request, whose answer `entry` waits for. Returns its number. */
   const ask = (message: Message, entry: Omit<Entry, "count">): number => {
     const request = ++requests;
     const count = post({ ...message, request });
+    const why: [Code, string] =
+      count < 0
+        ? ["too_large", `the message is larger than the server takes, ${bytesMax} bytes`]
+        : connection.status === "ended"
+          ? ["connection_lost", "the connection has ended"]
+          : ["limit", TOO_MUCH];
     if (count > 0) waiting.set(request, { ...entry, count });
-    else if (count < 0)
-      queueMicrotask(() => entry.reject("too_large", `${TOO_LARGE}, ${bytesMax} bytes`));
-    return count && request;
+    else queueMicrotask(() => entry.reject(...why));
+    return request;
   };
   /** Fails the requests that `which` selects. */
   const fail = (which: (entry: Entry) => boolean, code: Code, text: string): void => {
@@ -203,7 +177,7 @@ export function connect(
     waiting.clear();
     received = behind = behindLength = 0;
     token = "";
-    devices.forget();
+    for (const part of parts) part.forget?.();
     schemas.forget();
     // From here on the callbacks may join again.
     for (const inside of over) inside.end(code, text);
@@ -236,10 +210,8 @@ export function connect(
     connection.status = "ended";
     forget(code, text);
     schemas.end(code, text);
-    channels.end(code, text);
-    devices.end(code, text);
-    tell(on, text);
-    statuses.call("ended", text);
+    for (const part of parts) part.end?.(code, text);
+    says(text);
     call(on, "ended", code, text, { unconfirmed });
   };
   /** How long the node keeps the session or the next seat, as it said; 0 after all of them. */
@@ -271,13 +243,13 @@ export function connect(
     retryAfter = 0;
     if (!isHidden()) tried += wait;
     openTimer = setTimeout(open, wait);
-    if (!wasConnected) return says(wasWelcome ? "lost" : "connecting", `${text}; trying again`);
-    connection.status = "lost";
+    const { status } = connection;
+    connection.status = wasWelcome ? "lost" : "connecting";
+    if (!wasConnected) return says(`${text}; trying again`, connection.status !== status);
     if (!token) forget("connection_lost", text);
     // A callback may have closed it.
     if ((connection.status as Status) === "ended") return;
-    tell(on, `${text}; reconnecting`);
-    statuses.call("lost", `${text}; reconnecting`);
+    says(`${text}; reconnecting`);
     call(on, "lost", text);
   };
   /** The device woke up, the page is shown again, or the network has changed. */
@@ -295,25 +267,20 @@ export function connect(
 
   /** A request that concerns no room. */
   const request = (message: Message, how: Patience = {}): Promise<any> =>
-    patient(how, (resolve, reject) => {
-      const refuse = (code: Code, text: string): void => reject(new PlayfieldError(code, text));
-      let number = 0;
-      if (connection.status === "ended") refuse("connection_lost", "the connection has ended");
-      else if (!(number = ask(message, { resolve, reject: refuse }))) refuse("limit", TOO_MUCH);
+    patient(how, (resolve, _, reject) => {
+      const number = ask(message, { resolve, reject });
       return () => void waiting.delete(number);
     });
 
   const isReady = (): boolean => isWelcome;
-  const channels = makeChannels(connection, { format, put, next: () => ++requests, isReady });
-  const devices = makeDevices(connection, { format, post, ask, end, request, isReady });
-  const schemas = makeSchemas(ask);
+  const schemas = makeSchemas(ask, format.codec);
 
   const answer = (message: Message, value: unknown): void =>
     waiting.get(message.request)?.resolve?.(value);
+  const next = (): number => ++requests;
+  const partLinks = { format, put, post, ask, end, request, answer, next, isReady };
+  const parts = makeParts.map((make) => make(connection, partLinks));
   const handlers: Record<string, (message: Message) => void> = {
-    ...channels.handlers,
-    ...devices.handlers,
-    registered: (message) => answer(message, message),
     welcome: ({ resume = "", grace_ms: grace, heartbeat_ms, max_message_bytes, resumed }) => {
       const wasLost = lostAt !== null, away = lostAt === null ? 0 : now() - lostAt;
       if (resumed) {
@@ -349,10 +316,8 @@ export function connect(
         else if (number) leave(number);
         return { room: inside?.room ?? null, messages };
       });
-      if (!resumed) devices.renew();
-      channels.subscribe();
-      tell(on, "connected");
-      statuses.call("connected", "connected");
+      for (const part of parts) part.begin?.(!resumed);
+      says("connected");
       if (resumed) call(on, "resumed", { away, lost });
       else if (wasLost) call(on, "newSession", { away, unconfirmed });
       unconfirmed = 0;
@@ -371,19 +336,11 @@ export function connect(
     reply: (message) => answer(message, message.payload),
     listed: (message) => answer(message, message.rooms ?? []),
     schema: (message) => answer(message, message.schema),
-    published: (message) => answer(message, message.offset),
-    members: ({ type, request, ...members }) => answer({ type, request }, members),
-    history: ({ type, request, bytes = false, publications = [], ...place }) => {
-      const freed = publications.map((publication: Message) => ({
-        ...publication, payload: format.freed(publication.payload, bytes),
-      }));
-      answer({ type, request }, { ...place, bytes, publications: freed });
-    },
     error: ({ request, room, code, text, retry_after_ms: wait }) => {
       const retryMs = duration(wait);
       // A goodbye follows.
       if (!isWelcome) return void (retryAfter = retryMs ?? 0);
-      if (channels.refused(request, code, text, retryMs)) return;
+      if (parts.some((part) => part.refused?.(request, code, text, retryMs))) return;
       const entry = waiting.get(request);
       // The request no longer waits: the answer came too late.
       if (request !== undefined && !entry) return;
@@ -413,6 +370,7 @@ export function connect(
       lose(text, code);
     },
   };
+  for (const part of parts) Object.assign(handlers, part.handlers);
   for (const type of ["snapshot", "patch", "check", "event", "left"]) {
     handlers[type] = (message) => rooms.get(message.room)?.hears(message);
   }
@@ -506,65 +464,32 @@ export function connect(
     const links = { format, put, post, ask, forgo, fail, end, leave, progress, rooms, schemas };
     const inside = makeRoom(connection, onRoom as RoomCallbacks, links);
     const begin = (options: unknown): void => {
-      const entry = { isJoin: true, inside, reject: inside.end };
-      if (connection.status !== "ended" && ask(entrance(roomType, howRoom, options), entry)) return;
-      const isEnded = connection.status === "ended";
-      const why: [Code, string] = isEnded
-        ? ["connection_lost", "the connection has ended"]
-        : ["limit", TOO_MUCH];
-      queueMicrotask(() => inside.end(...why));
+      const message = entrance(roomType, howRoom, options);
+      ask(message, { isJoin: true, inside, reject: inside.end });
     };
     const { id, create, options } = howRoom,
       isByType = id === undefined && connection.status !== "ended";
-    if (!format.isPacked || !isByType) begin(options);
+    if (!isByType) begin(options);
     else if (options === undefined || create === false) {
       // It will be needed: so it is there before the snapshot.
-      if (!schemas.known(roomType)) schemas.want(roomType, () => {}, () => {});
+      schemas.want(roomType, () => {}, () => {});
       begin(undefined);
     } else {
       const use = (codec: RoomCodec): void => {
-        let bytes;
+        let written;
         try {
-          bytes = codec.options(options);
+          written = codec.options(options);
         } catch (error) {
           return inside.end("bad_payload", (error as Error).message);
         }
-        begin(bytes);
+        begin(written);
       };
-      const codec = schemas.known(roomType);
-      if (codec) use(codec);
-      else schemas.want(roomType, use, inside.end);
+      schemas.want(roomType, use, inside.end);
     }
     return inside.room;
   }) as Connection["join"];
-  connection.schema = async (roomType, how) => {
-    const body = await request({ type: "schema", room_type: roomType }, how);
-    const source = body instanceof Uint8Array ? new TextDecoder().decode(body) : body;
-    return new Promise((resolve, reject) => {
-      withPacked(({ readSchema }) => {
-        try {
-          resolve(readSchema(source));
-        } catch (error) {
-          reject(error);
-        }
-      }, reject);
-    });
-  };
   connection.list = async ({ roomType, filter, limit, ...how } = {}): Promise<ListedRoom[]> =>
     request({ type: "list", room_type: roomType, filter, limit }, how);
-  connection.subscribe = channels.add;
-  connection.publish = async (channel, payload, how) =>
-    request(
-      { type: "publish", channel, payload: format.free(payload, channels.isBytes(channel)) },
-      how,
-    );
-  connection.publishUnconfirmed = (channel, payload) =>
-    post({ type: "publish", channel, payload: format.free(payload, channels.isBytes(channel)) }) >
-    0;
-  connection.members = (channel, how) => request({ type: "members", channel }, how);
-  connection.history = (channel, { since, limit, ...how } = {}) =>
-    request({ type: "history", channel, since, limit }, how);
-  connection.register = devices.register;
   connection.onStatus = (listener) => statuses.add(listener);
   connection.ping = () => {
     if (isWelcome) pulse.ping();
@@ -583,7 +508,7 @@ export function connect(
   };
   globalThis.addEventListener?.("pagehide", gone, { signal });
   // It will be needed: so it is loaded while the socket opens.
-  if (format.isPacked) withPacked(() => {}, () => {});
+  if (!format.codec) withPacked(() => {}, () => {});
   open();
   return connection;
 }

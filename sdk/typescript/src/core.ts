@@ -2,9 +2,10 @@
 
 export { type Change, type Path } from "./changes.js";
 export { SUBSCRIPTIONS_MAX } from "./channels.js";
-export { Client, type ClientHow } from "./client.js";
+export { Client } from "./client.js";
 export type { Code } from "./codes.js";
-export { connect, join, UNREADABLE_IN_A_ROW_MAX } from "./connection.js";
+export { connect, join } from "./connect.js";
+export { UNREADABLE_IN_A_ROW_MAX } from "./connection.js";
 export {
   DecodeError,
   EncodeError,
@@ -17,5 +18,6 @@ export { apply, digest, patched, whole } from "./json.js";
 export { UNCONFIRMED_LENGTH_MAX } from "./links.js";
 export type { Integer64 } from "./reader.js";
 export { UNUSABLE_IN_A_ROW_MAX } from "./room.js";
+export { type ClientHow, RoomsClient } from "./joining.js";
 export type { Schema } from "./schema.js";
 export type * from "./types.js";

@@ -2,9 +2,10 @@
 
 import { call } from "./callbacks.js";
 import type { Code } from "./codes.js";
-import { type Links, type Mutable, PASSING, RETRY_MS } from "./links.js";
+import { type MakePart, type Mutable, PASSING, RETRY_MS } from "./links.js";
 import type { Message } from "./messages.js";
-import type { Connection, Device, DeviceCallbacks, DeviceHow, Patience } from "./types.js";
+import { free, freed } from "./payloads.js";
+import type { Device, DeviceCallbacks } from "./types.js";
 
 interface Inside {
   on: DeviceCallbacks;
@@ -14,23 +15,8 @@ interface Inside {
 
 type Registered = { isNew: boolean; bytes: boolean };
 
-export interface Devices {
-  register(id: string, on?: DeviceCallbacks, how?: DeviceHow): Device;
-  /** Registers again in a new session. */
-  renew(): void;
-  /** The session is over: its commands are not answered any more. */
-  forget(): void;
-  end(code: Code, text: string): void;
-  handlers: Record<string, (message: Message) => void>;
-}
-
-export function makeDevices(
-  connection: Connection,
-  { format, post, ask, end, request, isReady }: Pick<Links, "format" | "post" | "ask" | "end"> & {
-    request(message: Message, how?: Patience): Promise<any>;
-    isReady(): boolean;
-  },
-): Devices {
+export const makeDevices: MakePart = (connection, links) => {
+  const { format, post, ask, end, request, answer, isReady } = links;
   let device: Inside | null = null, session = 0, isBytes = false;
   // What an answer says, by the request's number: the connection resolves it when it is read.
   const registered = ({ is_new: isNew, bytes = false }: Message): Registered => {
@@ -48,7 +34,7 @@ export function makeDevices(
       call(inside.on, "unregistered", code, text);
     };
     const resolve = (answer: Message): void => call(inside.on, "registered", registered(answer));
-    if (!ask(inside.message, { resolve, reject })) inside.timer = setTimeout(renew, RETRY_MS);
+    ask(inside.message, { resolve, reject });
   };
 
   const obey = async ({ command, payload }: Message): Promise<void> => {
@@ -57,14 +43,14 @@ export function makeDevices(
     await null;
     let value, answer;
     try {
-      value = format.freed(payload, isBytes);
+      value = freed(format, payload, isBytes);
     } catch (error) {
       return end("bad_message", `a command can't be read: ${(error as Error).message}`);
     }
     if (command === undefined && !device?.on.command) return;
     try {
       if (!device?.on.command) throw new Error("the device takes no commands");
-      answer = { payload: format.free(await device.on.command(value), isBytes) };
+      answer = { payload: free(format, await device.on.command(value), isBytes) };
     } catch (error: any) {
       if (command === undefined) throw error; // It is reported as uncaught.
       answer = { error: String(error?.message ?? error) };
@@ -72,39 +58,45 @@ export function makeDevices(
     if (command !== undefined && session === now) post({ type: "answer", command, ...answer });
   };
 
+  connection.register = (id, on = {}, { metadata, tags } = {}) => {
+    const handle = { connection, id } as Mutable<Device>;
+    const inside: Inside = { on, message: { type: "register", device: id, metadata, tags } };
+    const report = (payload: unknown): Message => ({
+      type: "report",
+      payload: free(format, payload, isBytes),
+    });
+    handle.report = async (payload, how) =>
+      freed(format, await request(report(payload), how), isBytes);
+    handle.reportUnconfirmed = (payload) => post(report(payload)) > 0;
+    handle.registered = request(inside.message).then(
+      (answer) => {
+        clearTimeout(device?.timer);
+        device = inside;
+        call(on, "registered", registered(answer));
+        return handle;
+      },
+      (error) => {
+        call(on, "unregistered", error.code, error.message);
+        throw error;
+      },
+    );
+    // `unregistered` says so too.
+    handle.registered.catch(() => {});
+    return handle;
+  };
+
   return {
-    register: (id, on = {}, { metadata, tags } = {}) => {
-      const handle = { connection, id } as Mutable<Device>;
-      const inside: Inside = { on, message: { type: "register", device: id, metadata, tags } };
-      const report = (payload: unknown): Message => ({
-        type: "report",
-        payload: format.free(payload, isBytes),
-      });
-      handle.report = async (payload, how) =>
-        format.freed(await request(report(payload), how), isBytes);
-      handle.reportUnconfirmed = (payload) => post(report(payload)) > 0;
-      handle.registered = request(inside.message).then(
-        (answer) => {
-          clearTimeout(device?.timer);
-          device = inside;
-          call(on, "registered", registered(answer));
-          return handle;
-        },
-        (error) => {
-          call(on, "unregistered", error.code, error.message);
-          throw error;
-        },
-      );
-      // `unregistered` says so too.
-      handle.registered.catch(() => {});
-      return handle;
+    begin: (isNew) => {
+      if (isNew) renew();
     },
-    renew,
     forget: () => void (session += 1),
     end: (code, text) => {
       clearTimeout(device?.timer);
       if (device) call(device.on, "unregistered", code, text);
     },
-    handlers: { command: (message) => void obey(message) },
+    handlers: {
+      registered: (message) => answer(message, message),
+      command: (message) => void obey(message),
+    },
   };
-}
+};

@@ -6,7 +6,7 @@ import type { Message } from "./messages.js";
 import type { Format } from "./format.js";
 import type { Integer64 } from "./reader.js";
 import type { Schema } from "./schema.js";
-import type { Patience, Room, RoomCallbacks } from "./types.js";
+import type { Connection, Patience, Room, RoomCallbacks } from "./types.js";
 
 /** Frees the types of the SDK from `readonly`, for those who make the values. */
 export type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
@@ -51,9 +51,7 @@ export interface Links {
   put(message: Message): void;
   /** Sends a message that counts, now or when it can. Returns its count, or 0 if too much waits. */
   post(message: Message): number;
-  /**
-   * Sends a request, whose answer `entry` waits for. Returns its number, or 0 if too much waits.
-   */
+  /** Sends a request, whose answer `entry` waits for. Returns its number. */
   ask(message: Message, entry: Omit<Entry, "count">): number;
   /** No longer waits for the answer to a request. */
   forgo(request: number): void;
@@ -67,6 +65,33 @@ export interface Links {
   rooms: Map<number, Inside>;
   schemas: Schemas;
 }
+
+/** What a connection gives its parts. */
+export interface PartLinks extends Pick<Links, "format" | "put" | "post" | "ask" | "end"> {
+  /** Sends a request that concerns no room. */
+  request(message: Message, how?: Patience): Promise<any>;
+  /** Resolves a request with what its answer says. */
+  answer(message: Message, value: unknown): void;
+  /** The number of the next request. */
+  next(): number;
+  isReady(): boolean;
+}
+
+/** What a connection does beside rooms, like channels. An entry point may leave it out. */
+export interface Part {
+  /** What is done with a message, by its type. */
+  handlers?: Record<string, (message: Message) => void>;
+  /** The node has welcomed the client, to a new session or to the one that it had. */
+  begin?(isNew: boolean): void;
+  /** The session is over. */
+  forget?(): void;
+  /** The node refused a request. Returns whether it was one of this part. */
+  refused?(request: number, code: Code, text: string, retryMs?: number): boolean;
+  end?(code: Code, text: string): void;
+}
+
+/** Adds a part to a connection. */
+export type MakePart = (connection: Mutable<Connection>, links: PartLinks) => Part;
 
 /** The copy of a state, kept up to date by bodies. */
 export interface Copy {
@@ -83,28 +108,29 @@ export interface Exchange {
   event(message: unknown, payload: unknown): [name: string, payload: unknown];
 }
 
-/** What a client in `packed` does by the schema of a room. */
+/** How a client reads and writes what is of a room: in `packed` by its schema. */
 export interface RoomCodec {
-  schema: Schema;
+  schema?: Schema;
   /** Writes the options of a room. */
-  options(value: unknown): Uint8Array;
+  options(value: unknown): unknown;
   copy(viewer: Integer64): Copy;
   exchange: Exchange;
 }
 
-/** The schemas of room types, which a client in `packed` needs. */
+/** What is done by the schemas of room types. */
 export interface Schemas {
-  /** What is done by the schema, if it is known and has this fingerprint. */
-  known(roomType: string, fingerprint?: unknown): RoomCodec | undefined;
-  /** Asks for it. Calls one of both when it is there, or will not be. */
+  /**
+   * Calls `use` at once if the schema is known, and has this fingerprint. Otherwise asks for it,
+   * and calls one of both when it is there, or will not be.
+   */
   want(
     roomType: string,
     use: (codec: RoomCodec) => void,
     fail: (code: Code, text: string) => void,
+    fingerprint?: unknown,
   ): void;
 }
 
-export const TOO_LARGE = "the message is larger than the server takes";
 export const TOO_MUCH =
   "too much was sent that the server has not confirmed; try again when it has";
 
@@ -129,7 +155,11 @@ export const duration = (ms: unknown): number | undefined =>
  */
 export function patient<T>(
   { timeoutMs, signal }: Patience,
-  start: (resolve: (value: T) => void, reject: (error: Error) => void) => () => void,
+  start: (
+    resolve: (value: T) => void,
+    reject: (error: Error) => void,
+    refuse: (code: Code, text: string) => void,
+  ) => () => void,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -149,9 +179,11 @@ export function patient<T>(
       reject(reason);
     };
     const abort = (): void => stop(signal!.reason);
+    const fail = (error: Error): void => (over(), reject(error));
     giveUp = start(
       (value) => (over(), resolve(value)),
-      (error) => (over(), reject(error)),
+      fail,
+      (code, text) => fail(new PlayfieldError(code, text)),
     );
     if (isOver) return;
     signal?.addEventListener("abort", abort);

@@ -2,11 +2,11 @@
  * The protocol's messages in `packed` (docs/protocol.md, "Messages"), as a table: kind, name, and
  * fields. A field is `name:type`. Types: `v` a varint of 64 bits, `u` of 32, `t` text, `b` bytes
  * (base64 in a message), `o` bool, `c` code, `d` digest, `m` pairs of texts, `x` raw bytes, `r` the
- * rest, `{name}` a struct; `?` before it is an option, and `*` a list.
+ * rest, `{name}` a struct of a line above; `?` before it is an option, and `*` a list.
  */
 
 import { fromBase64 } from "./base64.js";
-import { type Code, codeOf, numberOf } from "./codes.js";
+import { codeOf } from "./codes.js";
 import { DecodeError } from "./error.js";
 import { Reader } from "./reader.js";
 import { Writer } from "./writer.js";
@@ -14,41 +14,39 @@ import { Writer } from "./writer.js";
 /** A message: the object that it is in `json`, in which payloads and bodies are bytes. */
 export type Message = { type: string; [member: string]: any };
 
-type Field = { name: string; of: string; isOption: boolean; isList: boolean };
-type Table = { byKind: Map<number, [string, Field[]]>; byName: Map<string, [number, Field[]]> };
+type Field = { name: string; of: string | Field[]; isOption: boolean; isList: boolean };
+export interface Table {
+  byKind: Map<number, [name: string, Field[]]>;
+  byName: Map<string, [kind: number, Field[]]>;
+}
 
-const fieldsOf = (text: string): Field[] =>
-  text.split(" ").filter(Boolean).map((field) => {
-    const [, name, mark, of] = /^(\w+):([?*]?)(.+)$/.exec(field)!;
-    return { name, of, isOption: mark === "?", isList: mark === "*" };
-  });
-
-const table = (text: string): Table => {
+/** Reads tables. */
+export function table(...texts: string[]): Table {
   const byKind: Table["byKind"] = new Map(), byName: Table["byName"] = new Map();
+  const structs: Record<string, Field[]> = {};
+  const field = (text: string): Field => {
+    const [, name, mark, of] = /^(\w+):([?*]?)(.+)$/.exec(text)!;
+    return { name, of: structs[of] ?? of, isOption: mark === "?", isList: mark === "*" };
+  };
   // A line that is indented further continues the one before.
-  for (const line of text.trim().split(/\n {2}(?! )/)) {
-    const [kind, name, ...rest] = line.split(/\s+/), fields = fieldsOf(rest.join(" "));
-    byKind.set(parseInt(kind, 16), [name, fields]);
-    byName.set(name, [parseInt(kind, 16), fields]);
+  for (const line of texts.join("").trim().split(/\n+ {2}(?! )/)) {
+    const [first, second, ...rest] = line.split(/\s+/), fields = rest.map(field);
+    if (first[0] === "{") {
+      structs[first] = [field(second), ...fields];
+      continue;
+    }
+    const kind = parseInt(first, 16);
+    byKind.set(kind, [second, fields]);
+    byName.set(second, [kind, fields]);
   }
   return { byKind, byName };
-};
+}
 
-const STRUCTS = Object.fromEntries(
-  Object.entries({
-    resume: "token:b received:v rooms:*{copy}",
-    copy: "room:u epoch:v version:v",
-    schema: "room_type:t fingerprint:v",
-    position: "epoch:v offset:v",
-    resumed: "received:v lost:*{lost}",
-    lost: "room:?u messages:v",
-    listed: "id:t room_type:t key:?t players:v capacity:v locked:o metadata:m",
-    member: "session:v user:?t name:t",
-    publication: "offset:v user:?t payload:x",
-  }).map(([name, fields]) => [`{${name}}`, fieldsOf(fields)]),
-);
-
-export const CLIENT = table(`
+/** What a client sends about connections and rooms. */
+export const ROOMS_CLIENT = `
+  {copy} room:u epoch:v version:v
+  {resume} token:b received:v rooms:*{copy}
+  {schema} room_type:t fingerprint:v
   01 hello protocol:v format:8 name:t token:b resumable:o resume:?{resume} schemas:*{schema}
   02 join request:u room:t
   0F join_by_key request:u room_type:t key:t
@@ -64,17 +62,13 @@ export const CLIENT = table(`
   0C pong nonce:v
   0D goodbye
   0E schema request:u room_type:t
-  10 subscribe request:u channel:t since:?{position} presence:o
-  11 unsubscribe channel:v
-  12 publish request:?u channel:t payload:r
-  13 members request:u channel:t
-  14 history request:u channel:t since:?{position} limit:u
-  15 register request:u device:t metadata:m tags:*t
-  16 report request:?u payload:r
-  17 answer command:v error:?t payload:r
-`);
+`;
 
-export const SERVER = table(`
+/** What a node says of them. */
+export const ROOMS_SERVER = `
+  {lost} room:?u messages:v
+  {resumed} received:v lost:*{lost}
+  {listed} id:t room_type:t key:?t players:v capacity:v locked:o metadata:m
   41 welcome protocol:v session:v resume:b heartbeat_ms:v max_message_bytes:v grace_ms:v
      resumed:?{resumed}
   42 joined request:u room:u id:t room_type:t key:?t player:v epoch:v
@@ -92,6 +86,23 @@ export const SERVER = table(`
   4F ack received:v
   4B error request:?u room:?u code:c text:t retry_after_ms:?v
   4C goodbye code:c text:t
+`;
+
+const MORE_CLIENT = `
+  {position} epoch:v offset:v
+  10 subscribe request:u channel:t since:?{position} presence:o
+  11 unsubscribe channel:v
+  12 publish request:?u channel:t payload:r
+  13 members request:u channel:t
+  14 history request:u channel:t since:?{position} limit:u
+  15 register request:u device:t metadata:m tags:*t
+  16 report request:?u payload:r
+  17 answer command:v error:?t payload:r
+`;
+
+const MORE_SERVER = `
+  {member} session:v user:?t name:t
+  {publication} offset:v user:?t payload:x
   50 subscribed request:u channel:v epoch:v offset:v recovered:o bytes:o members:v
   51 publication channel:v offset:v user:?t payload:r
   52 unsubscribed channel:v code:c text:t
@@ -101,7 +112,11 @@ export const SERVER = table(`
   56 history request:u epoch:v offset:v bytes:o publications:*{publication}
   57 registered request:u is_new:o bytes:o
   58 command command:?v payload:r
-`);
+`;
+
+/** All messages, those of channels and devices too. */
+export const CLIENT = /* @__PURE__ */ table(ROOMS_CLIENT, MORE_CLIENT);
+export const SERVER = /* @__PURE__ */ table(ROOMS_SERVER, MORE_SERVER);
 
 /** Reads a message. Absent options are absent members. */
 export function decode(table: Table, bytes: Uint8Array): Message {
@@ -132,45 +147,34 @@ function readFields(reader: Reader, fields: Field[]): Record<string, unknown> {
   const object: Record<string, unknown> = {};
   for (const { name, of, isOption, isList } of fields) {
     if (isOption && !reader.bool()) continue;
-    object[name] = isList ? each(reader, () => read(reader, of)) : read(reader, of);
+    const one = (): unknown => read(reader, of);
+    object[name] = isList ? reader.many(reader.count(), one) : one();
   }
   return object;
 }
 
-function each<T>(reader: Reader, one: () => T): T[] {
-  return Array.from({ length: reader.count() }, one);
+function read(reader: Reader, of: Field["of"]): unknown {
+  return typeof of === "string" ? READ[of](reader) : readFields(reader, of);
 }
 
-function read(reader: Reader, of: string): unknown {
-  const { at } = reader;
-  switch (of) {
-    case "v": return reader.unsigned64();
-    case "u": return reader.varint32();
-    case "t": return reader.text();
-    case "b": return reader.base64();
-    case "o": return reader.bool();
-    case "8": return format(reader.u8(), at);
-    case "x": return reader.blob();
-    case "r": return reader.rest();
-    case "m": return Object.fromEntries(each(reader, () => [reader.text(), reader.text()]));
-    case "d": return reader.view.getBigUint64(reader.skip(8), true);
-    case "c": return code(reader.varint(), at);
-    default: return readFields(reader, STRUCTS[of]);
-  }
-}
-
-function format(number: number, at: number): number {
-  if (number > 2) throw new DecodeError(`there is no format ${number}`, at);
-  return number;
-}
-
-function code(number: number, at: number): Code {
-  try {
-    return codeOf(number);
-  } catch {
-    throw new DecodeError(`there is no code ${number}`, at);
-  }
-}
+/** How each type is read. */
+const READ: Record<string, (reader: Reader) => unknown> = {
+  v: (reader) => reader.unsigned64(),
+  u: (reader) => reader.varint32(),
+  t: (reader) => reader.text(),
+  b: (reader) => reader.base64(),
+  o: (reader) => reader.bool(),
+  8: (reader) => reader.u8(),
+  x: (reader) => reader.blob(),
+  r: (reader) => reader.rest(),
+  m: (reader) =>
+    Object.fromEntries(reader.many(reader.count(), () => [reader.text(), reader.text()])),
+  d: (reader) => reader.view.getBigUint64(reader.skip(8), true),
+  c: (reader) => {
+    const { at } = reader, number = reader.varint();
+    return codeOf(number) ?? reader.refuse(`there is no code ${number}`, at);
+  },
+};
 
 function writeFields(writer: Writer, fields: Field[], object: any): void {
   for (const { name, of, isOption, isList } of fields) {
@@ -185,33 +189,23 @@ function writeFields(writer: Writer, fields: Field[], object: any): void {
   }
 }
 
-function write(writer: Writer, of: string, value: any): void {
-  switch (of) {
-    case "v":
-    case "u":
-      return writer.varint(typeof value === "string" ? BigInt(value) : (value ?? 0));
-    case "t":
-      return writer.text(value ?? "");
-    case "b":
-      return writer.blob(fromBase64(value ?? ""));
-    case "o":
-    case "8":
-      return writer.u8(Number(value ?? 0));
-    case "x":
-      return writer.blob(value);
-    case "r":
-      return writer.raw(value ?? new Uint8Array());
-    case "d":
-      return writer.u64(BigInt(value));
-    case "c":
-      return writer.varint(numberOf(value));
-    case "m": {
-      const pairs = Object.entries(value ?? {});
-      writer.varint(pairs.length);
-      for (const pair of pairs) for (const text of pair) writer.text(text as string);
-      return;
-    }
-    default: return writeFields(writer, STRUCTS[of], value);
-  }
+function write(writer: Writer, of: Field["of"], value: any): void {
+  if (typeof of === "string") WRITE[of](writer, value);
+  else writeFields(writer, of, value);
 }
 
+/** How each type is written that is in a client's messages. */
+export const WRITE: Record<string, (writer: Writer, value: any) => void> = {
+  v: (writer, value) => writer.varint(typeof value === "string" ? BigInt(value) : (value ?? 0)),
+  u: (writer, value) => writer.varint(value ?? 0),
+  t: (writer, value) => writer.text(value ?? ""),
+  b: (writer, value) => writer.blob(fromBase64(value ?? "")),
+  o: (writer, value) => writer.u8(Number(value ?? 0)),
+  8: (writer, value) => writer.u8(value ?? 0),
+  r: (writer, value) => writer.raw(value ?? new Uint8Array()),
+  m: (writer, value) => {
+    const pairs = Object.entries<string>(value ?? {});
+    writer.varint(pairs.length);
+    for (const pair of pairs) for (const text of pair) writer.text(text);
+  },
+};

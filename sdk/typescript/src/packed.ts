@@ -10,8 +10,6 @@ import { decodeValue, encodeValue } from "./state/atomic.js";
 import { checkWhole } from "./state/compile.js";
 import { PackedCopy } from "./state/copy.js";
 
-export { readSchema } from "./schema.js";
-
 /** @throws {DecodeError} If it is not the schema of a room. */
 export function roomCodec(source: string): RoomCodec {
   const schema = readSchema(source), { options, messages, events } = schema;

@@ -5,10 +5,13 @@
  */
 
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
-import type { Client } from "./client.js";
 import { PlayfieldError } from "./error.js";
 import { toJson } from "./format.js";
-import type { AnyRoom, How, Room, RoomTypes, Status } from "./types.js";
+import type { RoomsClient } from "./joining.js";
+import type { AnyRoom, How, Room, RoomsConnection, RoomTypes, Status } from "./types.js";
+
+/** A client of `playfield`, or of `playfield/rooms`. */
+type Client = RoomsClient<RoomsConnection>;
 
 export interface RoomHandle<T extends RoomTypes> {
   /** The room, once it is joined and its state is there; `null` after it has ended. */
@@ -63,7 +66,7 @@ export function useRoom<T extends RoomTypes = AnyRoom>(
     let isOver = false, unwatch = (): void => {};
     const again = takeBack(client, key);
     const isKept = again !== undefined && !again.left;
-    const room = isKept ? again : client.connection.join<T>(roomType, {}, how);
+    const room = isKept ? again : (client.connection.join<T>(roomType, {}, how) as Room<T>);
     if (isKept && room.state !== null) setHandle({ room, error: null });
     // A room that has ended says so twice.
     const over = (error: PlayfieldError): void => {
@@ -112,7 +115,7 @@ const isShallowEqual = (one: unknown, two: unknown): boolean => {
  * @param isEqual Whether two selected parts are the same.
  */
 export function useRoomState<T extends RoomTypes, Selected>(
-  room: Room<T> | null, selector: (state: T["state"]) => Selected,
+  room: Room<T, RoomsConnection> | null, selector: (state: T["state"]) => Selected,
   isEqual: (one: Selected, two: Selected) => boolean = isShallowEqual,
 ): Selected | undefined {
   const last = useRef<{ state: unknown; selector: unknown; selected: Selected } | null>(null);

@@ -111,10 +111,15 @@ export class Reader {
     return count;
   }
 
+  /** Reads this many things. */
+  many<T>(count: number, one: () => T): T[] {
+    const all: T[] = [];
+    for (; count > 0; count--) all.push(one());
+    return all;
+  }
+
   blob(): Uint8Array {
-    const { at } = this, count = this.varint();
-    if (count > this.left) this.refuse(`a text or bytes of ${count} in ${this.left} bytes`, at);
-    return this.take(count);
+    return this.take(this.varint());
   }
 
   text(): string {

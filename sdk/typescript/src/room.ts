@@ -5,7 +5,6 @@ import { type Change, Changes, type Path } from "./changes.js";
 import type { Code } from "./codes.js";
 import { OutOfStep, type OutOfStepReason, PlayfieldError } from "./error.js";
 import { toJson } from "./format.js";
-import { JsonCopy } from "./json.js";
 import {
   type Copy,
   duration,
@@ -19,6 +18,7 @@ import {
   UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
+import { isOf } from "./schemas.js";
 import type { Connection, EntryCallbacks, Patience, Room, RoomCallbacks } from "./types.js";
 
 /**
@@ -31,15 +31,8 @@ export const UNUSABLE_IN_A_ROW_MAX = 16;
 const isVersion = (version: unknown): boolean =>
   Number.isSafeInteger(version) && (version as number) >= 0;
 
-/** Payloads are JSON, as the rest of the message. */
-const bySelf: Exchange = {
-  message: (message, payload) => ({ message, payload }),
-  reply: (_, payload) => payload,
-  event: (message, payload) => [message as string, payload],
-};
-
 export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links): Inside {
-  const { format, put, post, ask, forgo, fail, end, leave, progress, rooms, schemas } = links;
+  const { put, post, ask, forgo, fail, end, leave, progress, rooms, schemas } = links;
   const room = {
     connection,
     state: null,
@@ -67,8 +60,7 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
 
   /** Asks the room. `make` writes the message once that is possible. */
   const asks = (name: string, payload: unknown, how: Patience = {}): Promise<any> =>
-    patient(how, (resolve, reject) => {
-      const refuse = (code: Code, text: string): void => reject(new PlayfieldError(code, text));
+    patient(how, (resolve, reject, refuse) => {
       let request = 0, isGivenUp = false;
       const start = (payload: unknown): void => {
         if (isGivenUp) return;
@@ -88,7 +80,6 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
             { ...message, room: room.number },
             { inside, resolve: answer, reject: refuse },
           );
-          if (!request) refuse("limit", TOO_MUCH);
         } catch (error) {
           reject(error as Error);
         }
@@ -175,11 +166,9 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
       if (message.epoch !== epoch) {
         return fellOut("epoch", `a snapshot is of epoch ${message.epoch}, the room of ${epoch}`);
       }
-      const text = `a snapshot is of version ${message.version}`;
+      const text = `a snapshot is of version ${message.version}, but the copy is at ${newest}`;
       if (!isVersion(message.version)) return fellOut("snapshot", text);
-      if (message.version < newest) {
-        return fellOut("older", `${text}, but the copy is at ${newest}`);
-      }
+      if (message.version < newest) return fellOut("older", text);
       try {
         copy.snapshot(message.ops ?? message.body);
       } catch (error) {
@@ -195,17 +184,9 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
     },
     patch: ({ base, version, ops, body }) => {
       if (room.version === null) return; // a snapshot is on its way
-      if (base !== room.version) {
-        return fellOut(
-          "base",
-          `a patch starts at version ${base}, but the copy is at ${room.version}`,
-        );
-      }
-      if (!isVersion(version) || version <= base) {
-        return fellOut(
-          "base",
-          `a patch from version ${base} to ${version} does not advance the copy`,
-        );
+      if (base !== room.version || !isVersion(version) || version <= base) {
+        const text = `a patch from version ${base} to ${version} does not advance the copy`;
+        return fellOut("base", `${text} at version ${room.version}`);
       }
       try {
         copy.patch(ops ?? body);
@@ -236,14 +217,17 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
   };
 
   /** The room is joined, and its schema is known if it is needed. */
-  const enter = ({ room: number, player, id, key = null }: Message, codec?: RoomCodec): void => {
+  const enter = (
+    { room: number, player, id, key = null }: Message,
+    codec: RoomCodec,
+  ): void => {
     try {
-      copy = codec?.copy(player) ?? new JsonCopy();
+      copy = codec.copy(player);
     } catch (error) {
       leave(number);
       return inside.end("bad_message", (error as Error).message);
     }
-    exchange = codec?.exchange ?? bySelf;
+    ({ exchange } = codec);
     Object.assign(room, { number, player, id, key, version: null });
     const messages = held ?? [];
     held = null;
@@ -258,11 +242,7 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
     silence: Infinity,
     grace: Infinity,
     missing: 0,
-    copy: () => ({
-      room: inside.number!,
-      epoch,
-      version: room.number === null ? 0 : (room.version ?? 0),
-    }),
+    copy: () => ({ room: inside.number!, epoch, version: room.version ?? 0 }),
     lost: () => {
       // The node sends a snapshot again to a copy without a version.
       held &&= held.filter(({ type }) => type === "event" || type === "left");
@@ -291,14 +271,11 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
       inside.silence = duration(message.silence_ms) || Infinity;
       inside.grace = duration(message.grace_ms) ?? Infinity;
       rooms.set(message.room, inside);
-      if (!format.isPacked) return enter(message);
       const { room_type: roomType, fingerprint, room: number } = message;
-      const codec = schemas.known(roomType, fingerprint);
-      if (codec) return enter(message, codec);
       held = [];
       const use = (codec: RoomCodec): void => {
         if (room.left || inside.number !== number) return;
-        if (String(codec.schema.fingerprint) !== String(fingerprint))
+        if (!isOf(codec, fingerprint))
           return end("bad_message", `the schema of ${roomType} is not the one of the room`);
         try {
           enter(message, codec);
@@ -306,10 +283,11 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
           end("bad_message", `a message can't be used: ${(error as Error).message}`);
         }
       };
-      schemas.want(roomType, use, (code, text) => {
+      const refuse = (code: Code, text: string): void => {
         if (inside.number === number) leave(number);
         inside.end(code, `the room's schema is not to be had: ${text}`);
-      });
+      };
+      schemas.want(roomType, use, refuse, fingerprint);
     },
     hears: (message) => {
       if (!held) return handlers[message.type](message);

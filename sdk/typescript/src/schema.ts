@@ -17,8 +17,9 @@ export type Type =
   | { set: Word }
   | Quantized
   | { struct: string; fields: Field[] }
-  | { enum: string; variants: Variant[] };
+  | EnumType;
 
+export type EnumType = { enum: string; variants: Variant[] };
 export type Quantized = {
   quantized: "f32" | "f64";
   step: number;
@@ -43,8 +44,8 @@ export interface Schema {
 
 const SCHEMA_BYTES_MAX = 2 ** 20, TYPE_DEPTH_MAX = 24;
 const INTEGERS = ["u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64"];
-const WORDS = [...INTEGERS, "bool", "f32", "f64", "text", "bytes", "player", "unit"];
 const KEYS = [...INTEGERS, "text", "player"];
+const WORDS = [...KEYS, "bool", "f32", "f64", "bytes", "unit"];
 
 type Json = Record<string, unknown>;
 
@@ -168,15 +169,13 @@ function typeText(type: unknown, place: string, indent = "", depth = 0): string 
   return `one of {\n${variants.join("")}${indent}}`;
 }
 
-function stepsText({ quantized, step, range, angle }: Quantized, place: string): string {
-  const { isFinite } = Number;
-  if (quantized !== "f32" && quantized !== "f64") refuse(place, "quantizes what is not a float");
-  if (!(isFinite(step) && step > 0)) refuse(place, "has a step that is not greater than 0");
-  if (range !== undefined) {
-    const isPair = Array.isArray(range) && range.length === 2 && range.every(isFinite);
-    if (!isPair || !(range[0] < range[1])) refuse(place, "has an invalid range");
-  }
-  if (angle !== undefined && (angle !== true || range)) refuse(place, "has an invalid angle");
+function stepsText(of: Quantized, place: string): string {
+  const { quantized, step, range, angle } = of, { isFinite } = Number;
+  const isRange = Array.isArray(range) && range.length === 2 && range.every(isFinite) &&
+    range[0] < range[1];
+  const isValid = (quantized === "f32" || quantized === "f64") && isFinite(step) && step > 0 &&
+    (range === undefined || isRange) && (angle === undefined || (angle === true && !range));
+  if (!isValid) refuse(place, `has the invalid quantized number ${JSON.stringify(of)}`);
   const ends = range ? ` from ${decimal(range[0])} to ${decimal(range[1])}` : "";
   return `${quantized}${angle ? " angle" : ends} by ${decimal(step)}`;
 }

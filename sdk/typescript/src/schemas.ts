@@ -9,7 +9,12 @@ interface Waiting {
   timer?: ReturnType<typeof setTimeout>;
 }
 
-export function makeSchemas(ask: Links["ask"]): Schemas & {
+/** Whether a room with this fingerprint can be read; any can if it is not known. */
+export const isOf = ({ schema }: RoomCodec, fingerprint: unknown): boolean =>
+  !schema || fingerprint === undefined || String(schema.fingerprint) === String(fingerprint);
+
+/** `own` is of a format that needs no schemas. */
+export function makeSchemas(ask: Links["ask"], own?: RoomCodec): Schemas & {
   /** The session is over: the next one may be of a node with other schemas. */
   forget(): void;
   end(code: Code, text: string): void;
@@ -43,20 +48,17 @@ export function makeSchemas(ask: Links["ask"]): Schemas & {
         ({ message }) => refuse("internal", message),
       );
     const reject = (code: Code, text: string, retryMs = RETRY_MS): void => {
-      if (PASSING.includes(code)) wanted.timer = setTimeout(() => request(roomType), retryMs);
+      // What this client holds back is refused at once, as any request.
+      const isPassing = PASSING.includes(code) && text !== TOO_MUCH;
+      if (isPassing) wanted.timer = setTimeout(() => request(roomType), retryMs);
       else refuse(code, text);
     };
-    if (!ask({ type: "schema", room_type: roomType }, { resolve, reject }))
-      refuse("limit", TOO_MUCH);
+    ask({ type: "schema", room_type: roomType }, { resolve, reject });
   };
   return {
-    known: (roomType, fingerprint) => {
-      const codec = all.get(roomType);
-      const isCurrent =
-        fingerprint === undefined || String(codec?.schema.fingerprint) === String(fingerprint);
-      return isCurrent ? codec : undefined;
-    },
-    want: (roomType, use, fail) => {
+    want: (roomType, use, fail, fingerprint) => {
+      const codec = own ?? all.get(roomType);
+      if (codec && isOf(codec, fingerprint)) return use(codec);
       const wanted = waiting.get(roomType);
       if (wanted) return void wanted.all.push({ use, fail });
       waiting.set(roomType, { all: [{ use, fail }] });

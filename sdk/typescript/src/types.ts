@@ -94,8 +94,8 @@ export interface How<T extends RoomTypes = AnyRoom> {
 }
 
 /** A room. All fields are read-only. */
-export interface Room<T extends RoomTypes = AnyRoom> {
-  readonly connection: Connection;
+export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
+  readonly connection: C;
   /**
    * The copy of the room's state: plain objects that never change. What did not change from one
    * state to the next is the same object. `null` before the first snapshot.
@@ -115,7 +115,7 @@ export interface Room<T extends RoomTypes = AnyRoom> {
    * Resolves to the room once it is joined and its state is there. Rejects with the node's reason
    * if it is not joined; the error has its `code`.
    */
-  readonly joined: Promise<Room<T>>;
+  readonly joined: Promise<Room<T, C>>;
   /** The stay in the room has ended: nothing more comes. */
   readonly left: boolean;
   /** The number of patches applied. */
@@ -376,8 +376,8 @@ export interface ListHow {
   limit?: number;
 }
 
-/** A connection. All fields are read-only. */
-export interface Connection {
+/** A connection, for rooms alone. All fields are read-only. */
+export interface RoomsConnection {
   readonly status: Status;
   /**
    * The shortest round trip of the last eight pings, in milliseconds; `null` until the first answer
@@ -396,11 +396,21 @@ export interface Connection {
     roomType: string,
     on?: RoomCallbacks<T>,
     how?: How<T>,
-  ): Room<T>;
-  /** The schema of a room type. */
-  schema(roomType: string, how?: Patience): Promise<Schema>;
+  ): Room<T, this>;
   /** The rooms that a node lists. */
   list(how?: ListHow & Patience): Promise<ListedRoom[]>;
+  /** Calls a function when `status` has changed. Returns one that removes it. */
+  onStatus(listener: (status: Status, text: string) => void): () => void;
+  /** Measures the round trip now. The client does so from time to time. */
+  ping(): void;
+  /** Says goodbye, and so leaves all rooms. */
+  close(): void;
+}
+
+/** A connection, for rooms, channels and devices. All fields are read-only. */
+export interface Connection extends RoomsConnection {
+  /** The schema of a room type. */
+  schema(roomType: string, how?: Patience): Promise<Schema>;
   /**
    * Subscribes to a channel, and again on each new connection, with the position it has reached.
    * Throws if this connection subscribes to it already.
@@ -426,10 +436,4 @@ export interface Connection {
   ): Promise<History>;
   /** Registers as a device, and again in each new session. */
   register(id: string, on?: DeviceCallbacks, how?: DeviceHow): Device;
-  /** Calls a function when `status` has changed. Returns one that removes it. */
-  onStatus(listener: (status: Status, text: string) => void): () => void;
-  /** Measures the round trip now. The client does so from time to time. */
-  ping(): void;
-  /** Says goodbye, and so leaves all rooms. */
-  close(): void;
 }

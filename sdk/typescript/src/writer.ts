@@ -46,11 +46,6 @@ export class Writer {
     this.view.setFloat64(at, value, true);
   }
 
-  u64(value: bigint): void {
-    const at = this.room(8);
-    this.view.setBigUint64(at, value, true);
-  }
-
   varint(value: number | bigint): void {
     if (typeof value === "bigint" || value > Number.MAX_SAFE_INTEGER) {
       let rest = BigInt(value);

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client, PlayfieldError } from "../dist/index.js";
-import { readSchema } from "../dist/packed.js";
+import { readSchema } from "../dist/schema.js";
 import { PackedSocket, Socket } from "./node.mjs";
 import { bytes, protocol, stories } from "./vectors.mjs";
 

@@ -1,6 +1,19 @@
 // The node's end of a client's WebSocket, played by a test.
 
-import { CLIENT, decode, encode, SERVER } from "../dist/messages.js";
+import { NAMES } from "../dist/codes.js";
+import { CLIENT, decode, encode, SERVER, WRITE } from "../dist/messages.js";
+
+// What only a node writes.
+Object.assign(WRITE, {
+  c: (writer, code) =>
+    writer.varint(typeof code === "number" ? code : NAMES.indexOf(code) + 1),
+  d: (writer, digest) => {
+    const bytes = new Uint8Array(8);
+    new DataView(bytes.buffer).setBigUint64(0, BigInt(digest), true);
+    writer.raw(bytes);
+  },
+  x: (writer, bytes) => writer.blob(bytes),
+});
 
 /** In `json`. */
 export class Socket {

@@ -57,11 +57,12 @@ const each = async (t, work) => {
 test("the lists here have all methods", async (t) => {
   const world = await start(t);
   const methods = (object) => {
-    const prototype = Object.getPrototypeOf(object);
-    const names =
-      prototype === Object.prototype ? Object.keys(object) : Object.getOwnPropertyNames(prototype);
+    const names = new Set(Object.keys(object));
+    let at = Object.getPrototypeOf(object);
+    for (; at !== Object.prototype; at = Object.getPrototypeOf(at))
+      for (const name of Object.getOwnPropertyNames(at)) names.add(name);
     const isMethod = (name) => name !== "constructor" && typeof object[name] === "function";
-    return names.filter(isMethod).sort();
+    return [...names].filter(isMethod).sort();
   };
   for (const owner of Object.keys(WAITING)) {
     const known = [...Object.keys(WAITING[owner]), ...AT_ONCE[owner]].sort();

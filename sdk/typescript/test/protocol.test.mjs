@@ -3,8 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DecodeError } from "../dist/error.js";
-import { json, packed } from "../dist/format.js";
+import { json } from "../dist/formats/json.js";
 import { CLIENT, decode, encode, SERVER } from "../dist/messages.js";
+import { packedBy } from "../dist/formats/packed.js";
+import "./node.mjs"; // what only a node writes
 import { bytes, hex, protocol } from "./vectors.mjs";
 
 /** What packed messages have in their own form. */
@@ -42,7 +44,9 @@ for (const [name, table] of [["client", CLIENT], ["server", SERVER]]) {
   });
 
   test(`${name}: invalid messages are refused`, () => {
-    for (const { bytes: text, why, at } of refused.filter(({ format }) => format === "packed")) {
+    // Which formats there are is for the node to say.
+    const isKnown = ({ format, why }) => format === "packed" && !why.includes("not spoken");
+    for (const { bytes: text, why } of refused.filter(isKnown)) {
       assert.throws(() => decode(table, bytes(text)), DecodeError, why);
     }
   });
@@ -60,8 +64,8 @@ test("a node's messages in JSON are read, and invalid messages are refused", () 
 });
 
 test("a message of the other kind is refused, but for what a node says before any message", () => {
-  assert.throws(() => packed.read("{}"), DecodeError);
+  assert.throws(() => packedBy(CLIENT, SERVER).read("{}"), DecodeError);
   assert.throws(() => json.read(7), DecodeError);
-  const goodbye = bytes("4c1700");
+  const goodbye = bytes("4c1700").buffer;
   assert.deepEqual(json.read(goodbye), { type: "goodbye", code: "shutting_down", text: "" });
 });

@@ -3,13 +3,17 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{Format, RoomNumber};
+use tokio::sync::mpsc::error::{SendError, TrySendError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::schemas::Build;
@@ -361,8 +365,50 @@ pub(crate) struct Line {
     /// How the connection ended, once it has.
     pub(super) ending: Arc<OnceLock<Ending>>,
     pub(super) handles: Arc<Handles>,
+    /// Who waits for a place in the queue, if commands keep their order then too.
+    pub(super) turns: Option<Arc<Turns>>,
     pub(super) status: Arc<Status>,
     pub(crate) format: Format,
+}
+
+/// The commands that wait for a place in the queue, in the order in which they came. The queue gives
+/// a place to one that waits, which may be polled later than another that finds a second place.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    waiting: AtomicUsize,
+    /// First come, first served.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// A command waits until this is dropped.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl Turns {
+    /// Queues a command after those that came before it.
+    async fn put(
+        &self,
+        queue: &mpsc::Sender<Command>,
+        command: Command,
+    ) -> Result<(), SendError<Command>> {
+        let mut command = command;
+        if self.waiting.load(Ordering::Acquire) == 0 {
+            match queue.try_send(command) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Closed(command)) => return Err(SendError(command)),
+                Err(TrySendError::Full(unsent)) => command = unsent,
+            }
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waits = Waits(&self.waiting);
+        let _turn = self.turn.lock().await;
+        queue.send(command).await
+    }
 }
 
 /// All handles of a connection. Dropping the last wakes the task, even while it takes no
@@ -389,7 +435,11 @@ impl Drop for Handles {
 impl Line {
     /// Queues a command without an answer. Waits while the queue is full.
     pub(crate) async fn put(&self, command: Command) -> Result<(), Error> {
-        self.commands.send(command).await.map_err(|_| self.closed())
+        let sent = match &self.turns {
+            None => self.commands.send(command).await,
+            Some(turns) => turns.put(&self.commands, command).await,
+        };
+        sent.map_err(|_| self.closed())
     }
 
     /// Queues a command without an answer, unless the connection has ended.
@@ -405,8 +455,20 @@ impl Line {
         command: impl FnOnce(Answer<T>) -> Command,
     ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
-        self.put(command(answer)).await?;
-        answered.await.unwrap_or_else(|_| Err(self.closed()))
+        let (mut answered, mut put) = (pin!(answered), pin!(self.put(command(answer))));
+        let mut is_put = false;
+        poll_fn(|cx| {
+            // Also before it is put: an answer that comes at once wakes, and this is polled again after
+            // those whose answers came before.
+            let polled = answered.as_mut().poll(cx);
+            if is_put {
+                return polled.map(|answer| answer.unwrap_or_else(|_| Err(self.closed())));
+            }
+            ready!(put.as_mut().poll(cx))?;
+            is_put = true;
+            Poll::Pending
+        })
+        .await
     }
 
     /// Waits until the connection has ended.

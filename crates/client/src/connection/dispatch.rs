@@ -263,9 +263,10 @@ impl Dispatch {
     }
 
     /// This client can't be in the room: ends it, and leaves it.
-    pub(super) fn refuse(&mut self, room: RoomNumber, error: Error) {
-        self.end(room, error);
-        self.forsaken.push((room, 0));
+    pub(super) fn refuse(&mut self, number: RoomNumber, error: Error) {
+        let is_entering = self.rooms.get(&number).is_some_and(|room| room.entering.is_some());
+        self.end(number, if is_entering { error } else { Error::unusable(error) });
+        self.forsaken.push((number, 0));
     }
 
     pub(super) fn end(&mut self, room: RoomNumber, error: Error) {

@@ -69,10 +69,29 @@ impl Rooms {
         self.schema(room_type).filter(|checker| checker.fingerprint == *fingerprint)
     }
 
-    fn remove(&mut self, room: u32) {
-        self.copies.remove(&room);
+    /// The client is no longer in the room. Returns the last copy of its state.
+    fn remove(&mut self, room: u32) -> Option<LastState> {
+        let checker = self.schema_of(room).cloned();
         self.watched.remove(&room);
         self.types.remove(&room);
+        self.copies.remove(&room).map(|copy| LastState { copy, checker })
+    }
+}
+
+/// The last copy of a room's state, which goes with the news that the client is no longer in the room:
+/// the number may be another room's by then.
+#[pyclass(frozen, module = "playfield._playfield")]
+#[derive(Debug)]
+pub struct LastState {
+    copy: JsonMirror,
+    checker: Option<Arc<Checker>>,
+}
+
+#[pymethods]
+impl LastState {
+    /// The copy.
+    fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.copy.state(), self.checker.as_ref().map(|checker| checker.state()))
     }
 }
 
@@ -141,12 +160,11 @@ impl Handler for Sink<'_, '_> {
     }
 
     fn new_session(&mut self, welcome: &Welcome<'_>) {
-        for rooms in [&mut self.rooms.watched, &mut self.rooms.of_bytes] {
-            rooms.clear();
-        }
-        self.rooms.copies.clear();
-        self.rooms.types.clear();
-        self.tell(("new_session", welcome.session));
+        self.rooms.of_bytes.clear();
+        let joined: Vec<_> = self.rooms.copies.keys().copied().collect();
+        let last: HashMap<_, _> =
+            joined.into_iter().map(|room| (room, self.rooms.remove(room))).collect();
+        self.tell(("new_session", welcome.session, last));
     }
 
     fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
@@ -176,8 +194,8 @@ impl Handler for Sink<'_, '_> {
         code: ErrorCode,
         text: &str,
     ) {
-        self.rooms.remove(room.0);
-        self.tell(("left", room.0, request.map(|request| request.0), &*code.name(), text));
+        let last = self.rooms.remove(room.0);
+        self.tell(("left", room.0, request.map(|request| request.0), &*code.name(), text, last));
     }
 
     fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {

@@ -57,8 +57,8 @@ impl TlsClient {
         Ok(!state.connection().is_handshaking())
     }
 
-    /// Takes received bytes. Raises the exceptions of `ssl`; if something was right before, the
-    /// connection raises them.
+    /// Takes received bytes. Raises the exceptions of `ssl`; if there is plaintext before, `read` or
+    /// the connection raises them, so that they do not depend on how the bytes were cut.
     fn feed(&mut self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
         let state = self.state.as_mut().ok_or_else(taken)?;
         let mut buffer = vec![0; PARTIAL_BYTES_MAX + data.len()];
@@ -79,11 +79,16 @@ impl TlsClient {
         PyBytes::new(py, &std::mem::take(&mut self.outgoing))
     }
 
-    /// Takes the plaintext: `None` if more is to be fed first, no bytes at the end.
-    fn read<'py>(&mut self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+    /// Takes the plaintext: `None` if more is to be fed first, no bytes at the end. Raises what was
+    /// wrong behind it.
+    fn read<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let plain = std::mem::take(&mut self.plain);
-        let has_ended = self.state.as_ref().is_none_or(|state| state.has_ended() != Ok(false));
-        (has_ended || !plain.is_empty()).then(|| PyBytes::new(py, &plain))
+        let has_ended = match &self.state {
+            _ if !plain.is_empty() => true,
+            Some(state) => state.has_ended().map_err(|error| exception(py, &error))?,
+            None => true,
+        };
+        Ok(has_ended.then(|| PyBytes::new(py, &plain)))
     }
 
     /// Encrypts bytes to send.

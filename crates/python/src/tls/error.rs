@@ -4,6 +4,8 @@ use pyo3::prelude::*;
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 
+use super::state::NO_LONGER_TLS;
+
 /// What OpenSSL calls `SSL_ERROR_SSL`.
 const ERROR_SSL: i32 = 1;
 
@@ -90,6 +92,7 @@ fn other<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
         Error::AlertReceived(alert) => {
             ("ALERT", format!("the server has sent the alert {alert:?}"))
         }
+        Error::General(text) if text == NO_LONGER_TLS => ("WRONG_VERSION_NUMBER", text.clone()),
         Error::General(text) => ("ERROR", text.clone()),
         _ => ("ERROR", error.to_string()),
     };

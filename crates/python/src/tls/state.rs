@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
 };
-use rustls::{ClientConfig, Error};
+use rustls::{ClientConfig, Error, InvalidMessage};
 
 /// The maximum size of what was received and can't be decrypted yet: part of a record, or of a
 /// handshake message. `rustls` takes messages of up to 64 KiB, and a record takes at most 18,437
@@ -22,6 +22,9 @@ const RECORD_BYTES: usize = 16 << 10;
 
 /// What a record takes beside its plaintext, at most: its header, and what the cipher adds.
 const RECORD_OVERHEAD: usize = 64;
+
+/// What is wrong if the server has answered in TLS, and then sends something else.
+pub(super) const NO_LONGER_TLS: &str = "what the server sent is not a record of TLS; it was before";
 
 /// Types of records that may come before an alert (RFC 8446, 5.1).
 const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -38,6 +41,8 @@ pub(crate) struct TlsState {
     ended: Option<Result<(), Error>>,
     /// It has failed, or `close_notify` is sent.
     is_closed: bool,
+    /// The server has sent a record of TLS.
+    has_answered: bool,
 }
 
 impl std::fmt::Debug for TlsState {
@@ -57,6 +62,7 @@ impl TlsState {
             answers: Vec::new(),
             ended: None,
             is_closed: false,
+            has_answered: false,
         };
         state.decrypt(&mut [], &mut Vec::new(), &mut 0)?;
         Ok(state)
@@ -104,10 +110,16 @@ impl TlsState {
             Err(error) => {
                 // What the alert can't say, the end of the connection does.
                 let _ = self.encode_alert(rest);
-                Err(error)
+                Err(match error {
+                    Error::InvalidMessage(
+                        InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
+                    ) if self.has_answered || used > 0 => Error::General(NO_LONGER_TLS.into()),
+                    error => error,
+                })
             }
             decrypted => decrypted,
         };
+        self.has_answered |= used > 0;
         self.is_closed |= decrypted.is_err();
         self.ended = match decrypted {
             Ok(false) => None,

@@ -33,6 +33,13 @@ pub const OTHER_ROOM_ID: &str = "other";
 /// The name of that room's type.
 pub const OTHER_ROOM_TYPE: &str = "other";
 
+/// What keeps a simulated room: its key, and where it is saved.
+#[derive(Default)]
+struct Kept {
+    key: Option<Arc<str>>,
+    store: Option<Arc<dyn Store>>,
+}
+
 /// A room, its simulated players, and the time.
 ///
 /// A test calls the room through this type as a node would: messages, replies and events are
@@ -155,6 +162,15 @@ impl<R: Room + Default> Sim<R> {
         Self::create(seed, options, Creator::Node, Tracking::On)
     }
 
+    /// A room with a key that whoever creates it has chosen, and options.
+    ///
+    /// # Errors
+    /// The room's refusal.
+    pub fn with_key(seed: u64, options: &R::Options, key: &str) -> Result<Self> {
+        let kept = Kept { key: Some(key.into()), store: None };
+        Self::create_kept(seed, options, Creator::Node, Tracking::On, kept)
+    }
+
     /// A room that someone created: see [`Context::creator`](crate::Context::creator). A player does
     /// not join by this.
     ///
@@ -213,7 +229,7 @@ impl<R: Room + Default> Sim<R> {
         store: impl Store + 'static,
     ) -> Self {
         assert!(R::SETTINGS.persist_s > 0, "the room's type needs `#[room(persist = 10)]`");
-        let kept = Some((Arc::from(key), Arc::new(store) as Arc<dyn Store>));
+        let kept = Kept { key: Some(key.into()), store: Some(Arc::new(store)) };
         Self::create_kept(seed, options, Creator::Node, Tracking::On, kept)
             .expect("a room whose save is loaded is not refused yet")
     }
@@ -247,7 +263,7 @@ impl<R: Room + Default> Sim<R> {
         creator: Creator,
         tracking: Tracking,
     ) -> Result<Self> {
-        Self::create_kept(seed, options, creator, tracking, None)
+        Self::create_kept(seed, options, creator, tracking, Kept::default())
     }
 
     fn create_kept(
@@ -255,9 +271,8 @@ impl<R: Room + Default> Sim<R> {
         options: &R::Options,
         creator: Creator,
         tracking: Tracking,
-        kept: Option<(Arc<str>, Arc<dyn Store>)>,
+        Kept { key, store }: Kept,
     ) -> Result<Self> {
-        let (key, store) = kept.unzip();
         let mut encoded = Vec::new();
         options.encode(&mut encoded);
         let birth = Birth {

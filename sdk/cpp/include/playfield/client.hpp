@@ -58,6 +58,9 @@ struct Options {
     std::optional<std::size_t> message_bytes_max{};
     /// The most events and changes of a room that wait for poll().
     std::optional<std::size_t> events_max{};
+    /// The most bytes of events of a room, of a channel, or of commands to a device that wait for
+    /// poll(), however few they are, if that is more than 1 MiB.
+    std::optional<std::size_t> queue_bytes_max{};
 };
 
 /// How a room is created.
@@ -692,6 +695,7 @@ public:
         time(PF_OPTION_BACKOFF_MOST_MS, options.backoff_most);
         number(PF_OPTION_MESSAGE_BYTES_MAX, options.message_bytes_max);
         number(PF_OPTION_EVENTS_MAX, options.events_max);
+        number(PF_OPTION_QUEUE_BYTES_MAX, options.queue_bytes_max);
         if (code != PF_CODE_OK) return detail::last_error(code);
         using TokenBy = std::function<std::optional<std::string>()>;
         if (options.token_by) core->token_by = std::make_shared<TokenBy>(options.token_by);
@@ -1139,7 +1143,8 @@ inline void Core::dispatch(const pf_event &event) {
 
 } // namespace detail
 
-/// Stops the library's thread: before the library is unloaded. Free all clients first.
+/// Stops the library's thread: before the library is unloaded. Does nothing but fail with
+/// `PF_CODE_USAGE` while there are clients that have connected and were not freed.
 inline Result<void> shut_down() { return detail::check(pf_shut_down()); }
 
 } // namespace playfield

@@ -53,8 +53,16 @@ class _Pipe:
 
     async def _flush(self, tls: _common.Tls) -> None:
         data = tls.outgoing()
-        if data:
+        if not data:
+            return
+        try:
             await self.loop.sock_sendall(self.sock, data)
+        except ConnectionError:
+            # The peer has ended the connection. If it has said why in TLS, that is raised instead.
+            with contextlib.suppress(ConnectionError):
+                while data := await self.loop.sock_recv(self.sock, _BYTES):
+                    _common.look_for_alert(tls, data)
+            raise
 
     async def send(self, data: bytes) -> None:
         if self.tls is None:

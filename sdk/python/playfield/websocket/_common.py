@@ -465,6 +465,13 @@ class SslStream:
 Tls = Union[SslStream, _playfield.TlsClient]
 
 
+def look_for_alert(tls: Tls, data: bytes) -> None:
+    """Raises ``ssl.SSLError`` if the received data ends TLS by an error."""
+    tls.feed(data)
+    if tls.handshake():
+        tls.read()
+
+
 class TlsObject:
     """What programs ask an ``ssl.SSLObject`` for, of a connection whose TLS is rustls."""
 

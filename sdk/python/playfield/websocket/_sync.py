@@ -60,7 +60,7 @@ class _Pipe:
 
         try:
             while not tls.handshake():
-                self._send(tls.outgoing())
+                self._flush(tls)
                 data = self._recv()
                 if not data:
                     raise ssl.SSLEOFError(8, "the peer ended the TLS handshake")
@@ -70,8 +70,18 @@ class _Pipe:
             with contextlib.suppress(OSError):
                 self._send(tls.outgoing())
             raise
-        self._send(tls.outgoing())
+        self._flush(tls)
         self.tls = tls
+
+    def _flush(self, tls: _common.Tls) -> None:
+        try:
+            self._send(tls.outgoing())
+        except ConnectionError:
+            # The peer has ended the connection. If it has said why in TLS, that is raised instead.
+            with contextlib.suppress(ConnectionError):
+                while data := self._recv():
+                    _common.look_for_alert(tls, data)
+            raise
 
     def _send(self, data: bytes) -> None:
         self.sock.settimeout(self.deadline.left())
@@ -84,8 +94,9 @@ class _Pipe:
     def send(self, data: bytes) -> None:
         if self.tls is not None:
             self.tls.write(data)
-            data = self.tls.outgoing()
-        self._send(data)
+            self._flush(self.tls)
+        else:
+            self._send(data)
 
     def recv(self) -> bytes:
         if self.tls is None:

@@ -5,31 +5,13 @@
 
 import { fromBase64, utf8 } from "../base64.js";
 import { EncodeError } from "../error.js";
-import type { Field, Type, Word } from "../schema.js";
+import type { EnumType, Field, Type, Word } from "../schema.js";
 import { Writer } from "../writer.js";
 import * as hash from "./hash.js";
-import { type Members, put, readKey } from "./map.js";
-import { Blob, Float, Int, Text, Unit } from "./plain.js";
-import { Shape } from "./shape.js";
+import { member, type Members, put, readKey, TWICE } from "./map.js";
+import { plain } from "./plain.js";
+import { SHARED, Shape } from "./shape.js";
 import { Walk } from "./walk.js";
-
-/** The shape of a type without parts. */
-export function plain(word: Word): Shape {
-  switch (word) {
-    case "f32": return new Float(true);
-    case "f64": return new Float(false);
-    case "text": return new Text();
-    case "bytes": return new Blob();
-    case "unit": return new Unit();
-    default: return new Int(word);
-  }
-}
-
-const PLAIN = new Map<Word, Shape>();
-const plainOf = (word: Word): Shape => {
-  if (!PLAIN.has(word)) PLAIN.set(word, plain(word));
-  return PLAIN.get(word)!;
-};
 
 /** Reads a value from bytes that hold nothing else. */
 export function decodeValue(type: Type, bytes: Uint8Array): unknown {
@@ -46,38 +28,29 @@ export function encodeValue(type: Type, value: unknown, place: string): Uint8Arr
 }
 
 export function read(walk: Walk, type: Type): unknown {
-  if (typeof type === "string") return plainOf(type).whole(walk, 0);
+  if (typeof type === "string") return plain(type).whole(walk, SHARED);
   if ("option" in type) return walk.bool() ? read(walk, type.option) : null;
-  if ("list" in type) return items(walk, type.list, walk.count());
-  if ("array" in type) return items(walk, type.array, type.length);
+  if ("list" in type) return walk.many(walk.count(), () => read(walk, type.list));
+  if ("array" in type) return walk.many(type.length, () => read(walk, type.array));
   if ("map" in type) {
     const members: Members = {};
     for (let left = walk.count(); left > 0; left--) {
       const { at } = walk, key = readKey(walk, type.key), value = read(walk, type.map);
-      if (Object.hasOwn(members, key)) walk.refuse("a key occurs twice in one map", at);
+      if (Object.hasOwn(members, key)) walk.refuse(TWICE, at);
       put(members, key, value);
     }
     return members;
   }
   if ("struct" in type) {
     const value = readFields(walk, type.fields);
-    if (!type.fields.length && walk.u8() !== 0)
-      walk.refuse("a struct without fields is one byte 0", walk.at - 1);
+    if (!type.fields.length) walk.zero("a struct without fields");
     return value;
   }
-  if ("enum" in type) {
-    const { at } = walk, number = walk.varint(), variant = type.variants[number];
-    if (!variant) return walk.refuse(`${number} is not a variant of ${type.enum}`, at);
-    if (!variant.fields.length) return variant.name;
-    return { [variant.name]: readFields(walk, variant.fields) };
-  }
-  return walk.refuse("a value of this type can't be in one that is sent as a whole");
-}
-
-function items(walk: Walk, type: Type, count: number): unknown[] {
-  const list: unknown[] = [];
-  for (; count > 0; count--) list.push(read(walk, type));
-  return list;
+  // `checkWhole` has refused the others.
+  const of = type as EnumType, { at } = walk, number = walk.varint(), variant = of.variants[number];
+  if (!variant) return walk.refuse(`${number} is not a variant of ${of.enum}`, at);
+  if (!variant.fields.length) return variant.name;
+  return { [variant.name]: readFields(walk, variant.fields) };
 }
 
 /** How fields are in JSON: `null`, the one without a name, an array of those, or an object. */
@@ -141,12 +114,11 @@ function write(writer: Writer, type: Type, value: unknown, place: string): void 
   } else if ("struct" in type) {
     if (!type.fields.length) writer.u8(0);
     writeFields(writer, type.fields, value, place);
-  } else if ("enum" in type) {
-    const isName = typeof value === "string",
+  } else {
+    const { enum: name, variants } = type as EnumType, isName = typeof value === "string",
       names = isName ? [value] : Object.keys(value ?? {});
-    const number = type.variants.findIndex(({ name }) => name === names[0]),
-      variant = type.variants[number];
-    const wanted = `a variant of ${type.enum}: ${type.variants.map(({ name }) => name).join(", ")}`;
+    const number = variants.findIndex(({ name }) => name === names[0]), variant = variants[number];
+    const wanted = `a variant of ${name}: ${variants.map(({ name }) => name).join(", ")}`;
     // An older page writes the name alone where a variant had no fields.
     if (names.length !== 1 || !variant || (!isName && !variant.fields.length))
       return refuse(place, value, wanted);
@@ -157,7 +129,7 @@ function write(writer: Writer, type: Type, value: unknown, place: string): void 
       isName ? null : (value as Members)[names[0]],
       `${place}.${names[0]}`,
     );
-  } else refuse(place, value, "of another type: the schema is invalid");
+  }
 }
 
 /** Fields that are missing are empty: the page may be older than the node. */
@@ -175,9 +147,7 @@ function writeFields(writer: Writer, fields: Field[], value: unknown, place: str
         const members = value ?? {};
         if (typeof members !== "object" || Array.isArray(members))
           return refuse(place, value, "an object");
-        return fields.map(({ name }) =>
-          Object.hasOwn(members, name) ? (members as Members)[name] : undefined,
-        );
+        return fields.map(({ name }) => member(members as Members, name));
       }
     }
   })();
@@ -198,7 +168,7 @@ function sorted(names: string[], key: Word): string[] {
 
 /** An integer in its decimal form; anything else stays what it is, to be refused. */
 function decimal(value: unknown): bigint {
-  return (typeof value === "string" && /^-?\d+$/.test(value) ? BigInt(value) : value) as bigint;
+  return typeof value === "string" && /^-?\d+$/.test(value) ? BigInt(value) : (value as bigint);
 }
 
 const FLOATS: Record<string, number> = { NaN: NaN, Infinity: Infinity, "-Infinity": -Infinity };
@@ -223,17 +193,15 @@ function writePlain(writer: Writer, word: Word, value: unknown, place: string): 
   }
   const isSigned = word[0] === "i",
     bits = word === "player" ? 64 : Number(word.slice(1));
-  const isWhole =
-    typeof value === "bigint" ||
-    Number.isSafeInteger(value) ||
-    (typeof value === "string" && /^-?\d+$/.test(value));
-  if (!isWhole) return refuse(place, value, `an integer, a ${word}`);
-  const big = BigInt(value as string);
+  const whole = decimal(value);
+  if (typeof whole !== "bigint" && !Number.isSafeInteger(whole))
+    return refuse(place, value, `an integer, a ${word}`);
+  const big = BigInt(whole);
   const fits = isSigned ? BigInt.asIntN(bits, big) === big : BigInt.asUintN(bits, big) === big;
   if (!fits) refuse(place, String(value), `a ${word}`);
   if (bits === 8) writer.u8(Number(big) & 0xff);
   else if (isSigned) writer.zigzag(big);
-  else writer.varint(big <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(big) : big);
+  else writer.varint(big);
 }
 
 function bytesOf(value: unknown, place: string): Uint8Array {

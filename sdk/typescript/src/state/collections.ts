@@ -1,7 +1,7 @@
 /** Options, arrays and lists. */
 
 import * as hash from "./hash.js";
-import { type Part, Shape } from "./shape.js";
+import { column, type Part, Shape } from "./shape.js";
 import type { Walk } from "./walk.js";
 
 export class Option extends Shape {
@@ -14,11 +14,10 @@ export class Option extends Shape {
   }
 
   override patch(walk: Walk, old: unknown, part: Part): unknown {
-    const { at } = walk, kind = walk.kind(3, "an option's patch");
+    const { at } = walk, kind = walk.kind(3);
     if (kind === 0) return null;
     if (kind === 1) return this.of.whole(walk, part);
-    if (old === null || old === undefined)
-      walk.refuse("an option was changed that is nothing here", at);
+    if (old === null || old === undefined) walk.unknown(at);
     return this.of.patch(walk, old, part);
   }
 
@@ -39,9 +38,7 @@ export class ArrayOf extends Shape {
   }
 
   whole(walk: Walk, part: Part): unknown[] {
-    const items: unknown[] = [];
-    for (let place = 0; place < this.length; place++) items.push(this.of.whole(walk, part));
-    return items;
+    return walk.many(this.length, () => this.of.whole(walk, part));
   }
 
   override patch(walk: Walk, old: unknown, part: Part): unknown[] {
@@ -58,7 +55,7 @@ export class ArrayOf extends Shape {
       const isMarked = marked[next] === place;
       const item = isMarked ? undefined : this.of.blank(walk);
       if (isMarked) next++;
-      else if (item === undefined) walk.refuse("a part of a new value was not sent");
+      else if (item === undefined) walk.unsent();
       items.push(item);
     }
     return items;
@@ -66,13 +63,8 @@ export class ArrayOf extends Shape {
 
   override columns(walk: Walk, values: unknown[]): void {
     const marked = walk.marked(this.length);
-    const arrays = values as unknown[][];
-    for (let at = 0; at < arrays.length; at++) arrays[at] = arrays[at].slice();
-    for (const place of marked) {
-      const column = arrays.map((items) => items[place]);
-      this.of.columns(walk, column);
-      for (let at = 0; at < arrays.length; at++) arrays[at][place] = column[at];
-    }
+    for (let at = 0; at < values.length; at++) values[at] = (values[at] as unknown[]).slice();
+    for (const place of marked) column(walk, this.of, values, place);
   }
 
   override blank(walk: Walk): unknown {
@@ -87,13 +79,17 @@ export class ArrayOf extends Shape {
   }
 
   digest(value: unknown): void {
-    const sum = new hash.Sum();
-    (value as unknown[]).forEach((item, place) => {
-      this.of.digest(item);
-      sum.addAt(place);
-    });
-    sum.done();
+    sumOf(value as unknown[], this.of).done();
   }
+}
+
+function sumOf(items: unknown[], of: Shape): hash.Sum {
+  const sum = new hash.Sum();
+  items.forEach((item, place) => {
+    of.digest(item);
+    sum.addAt(place);
+  });
+  return sum;
 }
 
 const LIST_OPS_MAX = 1024;
@@ -106,31 +102,24 @@ export class List extends Shape {
   }
 
   whole(walk: Walk, part: Part): unknown[] {
-    const items: unknown[] = [];
-    for (let left = walk.count(); left > 0; left--) items.push(this.of.whole(walk, part));
-    return items;
+    return walk.many(walk.count(), () => this.of.whole(walk, part));
   }
 
   override patch(walk: Walk, old: unknown, part: Part): unknown[] {
-    const kind = walk.kind(3, "a list's patch");
+    const kind = walk.kind(3);
     if (kind === 0) return this.whole(walk, part);
     const before = (old ?? []) as unknown[];
     const items = kind === 2 ? reshaped(walk, before) : before.slice();
-    for (let at = -1; (at = walk.next(at, items.length, "index")) >= 0; ) {
+    walk.rising(items.length, (at) => {
       const item = items[at];
       items[at] = item === INSERTED ? this.of.whole(walk, part) : this.of.patch(walk, item, part);
-    }
-    if (kind === 2 && items.includes(INSERTED))
-      walk.refuse("an inserted list element was not sent");
+    });
+    if (kind === 2 && items.includes(INSERTED)) walk.unsent();
     return items;
   }
 
   digest(value: unknown): void {
-    const items = value as unknown[], sum = new hash.Sum();
-    items.forEach((item, place) => {
-      this.of.digest(item);
-      sum.addAt(place);
-    });
+    const items = value as unknown[], sum = sumOf(items, this.of);
     hash.mix(hash.THERE_HIGH, hash.THERE_LOW ^ items.length);
     sum.add();
     sum.done();
@@ -145,7 +134,7 @@ function reshaped(walk: Walk, before: unknown[]): unknown[] {
     const { at } = walk, word = walk.varint();
     if (word === 0) break;
     if (ops === LIST_OPS_MAX)
-      walk.refuse(`one list has more than ${LIST_OPS_MAX} changes of shape`, at);
+      walk.refuse(`a list has more than ${LIST_OPS_MAX} changes of shape`, at);
     const count = Math.floor(word / 4),
       { length } = items;
     const refuse = (): never =>
@@ -178,8 +167,7 @@ function reshaped(walk: Walk, before: unknown[]): unknown[] {
         items = [];
         for (let place = 0; place < count; place++) {
           const from = walk.varint();
-          if (from >= count || taken[from])
-            walk.refuse(`an order of ${count} elements names ${from} twice or past it`);
+          if (from >= count || taken[from]) refuse();
           taken[from] = 1;
           items.push(old[from]);
         }
@@ -187,10 +175,7 @@ function reshaped(walk: Walk, before: unknown[]): unknown[] {
     }
   }
   if (inserted > items.length) {
-    walk.refuse(
-      `${inserted} elements were inserted into a list that has ${items.length} at the end`,
-      begin,
-    );
+    walk.refuse(`${inserted} elements were inserted into a list of ${items.length}`, begin);
   }
   return items;
 }

@@ -2,15 +2,16 @@
 
 import { DecodeError } from "../error.js";
 import type { Field, Type, Word } from "../schema.js";
-import { EnumOf, formed, plain } from "./atomic.js";
+import { EnumOf, formed } from "./atomic.js";
 import { ArrayOf, List, Option } from "./collections.js";
 import * as hash from "./hash.js";
 import { MapOf } from "./map.js";
-import { Present } from "./plain.js";
+import { plain, Present } from "./plain.js";
 import type { Shape } from "./shape.js";
 import { Steps } from "./steps.js";
 import { type Access, type FieldShape, Struct } from "./struct.js";
 
+const PARTIAL = "a value that is sent as a whole has";
 const PLACES_MAX = 2 ** 20, PLACES_SUM_MAX = 2 ** 24, FIELDS_MAX = 64;
 
 const refuse = (text: string): never => {
@@ -40,9 +41,8 @@ function measure(type: Type, isWhole: boolean): void {
     let places = 1;
     for (const { name, policy, type } of fields) {
       // An assignment to it makes no member.
-      if (name === "__proto__") refuse("a field is named __proto__, which this client can't hold");
-      if (policy && isWhole)
-        refuse(`the field ${name} has a policy, but is sent with all around it`);
+      if (name === "__proto__") refuse("a field is named __proto__");
+      if (policy && isWhole) refuse(`${PARTIAL} the field ${name}, which has a policy`);
       places += count(type, isWhole);
     }
     return places;
@@ -68,7 +68,7 @@ function measure(type: Type, isWhole: boolean): void {
     const inner =
       "option" in type ? type.option : "list" in type ? type.list : "map" in type && type.map;
     if (inner) counted(count(inner, isWhole));
-    else if (isWhole) refuse("a value that is sent as a whole has a set or a quantized number");
+    else if (isWhole) refuse(`${PARTIAL} a set or a quantized number`);
     return 1;
   };
   counted(count(type, isWhole));

@@ -27,7 +27,7 @@ export class PackedCopy {
   /** Applies a patch. If it does not fit the copy, the copy is gone. */
   patch(body: Uint8Array): void {
     const before = this.state;
-    if (before === null) throw new DecodeError("a patch came without a snapshot before it");
+    if (before === null) throw new DecodeError("a patch came before a snapshot");
     this.state = null;
     this.read(body, before);
   }

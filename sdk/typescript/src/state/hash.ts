@@ -38,9 +38,10 @@ export function ofWord(h: number, l: number): void {
   mix(h ^ 0x6e756d62, l ^ 0x65722121);
 }
 
-/** The digest of an integer, or of a whole number past 2^53 − 1 as a string. */
-export function ofInteger(value: number | string): void {
-  if (typeof value === "number") return ofWord(Math.floor(value / 2 ** 32), value);
+/** The digest of an integer, or of its decimal form; past 2^53 − 1 it is that. */
+export function ofInteger(value: number | string | boolean): void {
+  const number = Number(value);
+  if (Number.isSafeInteger(number)) return ofWord(Math.floor(number / 2 ** 32), number);
   const big = BigInt(value);
   ofWord(Number(BigInt.asIntN(32, big >> 32n)), Number(BigInt.asIntN(32, big)));
 }

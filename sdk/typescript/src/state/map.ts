@@ -2,14 +2,14 @@
 
 import { utf8 } from "../base64.js";
 import type { Word } from "../schema.js";
-import { Int } from "./plain.js";
+import { plain } from "./plain.js";
 import * as hash from "./hash.js";
 import { ALL, OWNED, type Part, SHARED, Shape } from "./shape.js";
 import type { Walk } from "./walk.js";
 
 const SLOTS_MAX = 2 ** 20, GROUPS_MAX = 8;
 const REMOVED = 1, DEFINED = 2, CHANGED = 4, GROUPS = 8, REPLACED = 16, FLAGS = 31;
-const TWO_SLOTS = "one key is in two slots";
+export const TWICE = "a key occurs twice in one map";
 
 export type Members = Record<string, unknown>;
 
@@ -26,7 +26,7 @@ export function put(members: Members, name: string, value: unknown): void {
 }
 
 /** A member; never an inherited property. */
-const member = (members: Members, name: string): unknown =>
+export const member = (members: Members, name: string): unknown =>
   Object.hasOwn(members, name) ? members[name] : undefined;
 
 /** Which slot has which key. The slots of a map pass on to the map that a patch makes of it. */
@@ -53,10 +53,7 @@ class Slots {
   }
 
   key(walk: Walk, slot: number, at: number): string {
-    const key = this.keys[slot];
-    return key === undefined
-      ? walk.refuse(`slot ${slot} was changed, but it is empty in this copy`, at)
-      : key;
+    return this.keys[slot] ?? walk.unknown(at);
   }
 }
 
@@ -67,10 +64,6 @@ export class MapOf extends Shape {
   constructor(private readonly key: Word, private readonly of: Shape) {
     super();
     this.isByPlayer = key === "player";
-  }
-
-  private readKey(walk: Walk): string {
-    return readKey(walk, this.key);
   }
 
   /** Reads something in an entry, whose owner is its key if that is a player. */
@@ -85,24 +78,23 @@ export class MapOf extends Shape {
 
   whole(walk: Walk, part: Part): Members {
     const members: Members = {}, slots = new Slots();
-    for (let slot = -1; (slot = walk.next(slot, SLOTS_MAX, "slot")) >= 0; ) {
-      const { at } = walk, key = this.readKey(walk);
+    walk.rising(SLOTS_MAX, (slot) => {
+      const { at } = walk, key = readKey(walk, this.key);
       put(members, key, this.under(walk, key, () => this.of.whole(walk, part)));
-      if (slots.put(slot, key) !== undefined) walk.refuse(TWO_SLOTS, at);
-    }
+      if (slots.put(slot, key) !== undefined) walk.refuse(TWICE, at);
+    });
     slotsOf.set(members, slots);
     return members;
   }
 
   override patch(walk: Walk, old: unknown, part: Part): Members {
     const { at } = walk, flags = walk.u8();
-    if (flags & ~FLAGS) walk.refuse(`the flags of a map's patch are below 32, not ${flags}`, at);
+    if (flags & ~FLAGS) walk.refuse(`a map's patch has the unknown flags ${flags}`, at);
     const members: Members = { ...(old as Members | undefined) };
     const slots = (old === undefined ? undefined : slotsOf.get(old as object)) ?? new Slots();
     slotsOf.set(members, slots);
     if (flags & REMOVED) {
-      for (let slot = -1; (slot = walk.next(slot, SLOTS_MAX, "slot")) >= 0;)
-        slots.displace(slot, members);
+      walk.rising(SLOTS_MAX, (slot) => slots.displace(slot, members));
     }
     if (flags & DEFINED) this.define(walk, members, slots, part);
     if (flags & CHANGED) {
@@ -110,7 +102,7 @@ export class MapOf extends Shape {
     }
     if (flags & REPLACED) this.each(walk, members, slots, () => this.of.whole(walk, part));
     if (flags & GROUPS) {
-      if (part === OWNED) walk.refuse("a field that only its owner sees was sent in columns", at);
+      if (part === OWNED) walk.exposed(at);
       this.groups(walk, members, slots);
     }
     return members;
@@ -118,18 +110,18 @@ export class MapOf extends Shape {
 
   private define(walk: Walk, members: Members, slots: Slots, part: Part): void {
     const { at } = walk, others: number[] = [];
-    for (let slot = -1; (slot = walk.next(slot, SLOTS_MAX, "slot")) >= 0; ) {
-      const key = this.readKey(walk);
+    walk.rising(SLOTS_MAX, (slot) => {
+      const key = readKey(walk, this.key);
       const value = this.under(walk, key, () => this.of.whole(walk, part));
       slots.displace(slot, members);
       put(members, key, value);
       const other = slots.put(slot, key);
       if (other !== undefined) others.push(other);
-    }
+    });
     // A key that moved is in its old slot until that is defined too.
     for (const slot of others) {
       const key = slots.keys[slot];
-      if (key !== undefined && slots.index.get(key) !== slot) walk.refuse(TWO_SLOTS, at);
+      if (key !== undefined && slots.index.get(key) !== slot) walk.refuse(TWICE, at);
     }
   }
 
@@ -139,10 +131,10 @@ export class MapOf extends Shape {
     slots: Slots,
     read: (value: unknown) => unknown,
   ): void {
-    for (let slot = -1; (slot = walk.next(slot, SLOTS_MAX, "slot")) >= 0;) {
+    walk.rising(SLOTS_MAX, (slot) => {
       const key = slots.key(walk, slot, walk.at);
       put(members, key, this.under(walk, key, () => read(members[key])));
-    }
+    });
   }
 
   /** Reads groups of entries that changed in the same fields. */
@@ -150,7 +142,7 @@ export class MapOf extends Shape {
     const { at } = walk,
       count = walk.u8();
     if (count === 0 || count > GROUPS_MAX)
-      walk.refuse(`a map's patch has 1 to ${GROUPS_MAX} groups, not ${count}`, at);
+      walk.refuse(`a map's patch has ${count} groups, of 1 to ${GROUPS_MAX}`, at);
     for (let group = 0; group < count; group++) {
       const keys = readSlots(walk, slots), values: unknown[] = new Array(keys.length);
       for (let place = 0; place < keys.length; place++) values[place] = members[keys[place]];
@@ -161,30 +153,17 @@ export class MapOf extends Shape {
 
   /** Reads a patch of the viewer's own entry, which has a key and no slot. */
   patchOwn(walk: Walk, old: unknown): Members {
-    const { at } = walk, kind = walk.kind(3, "the player's own entry");
-    const key = this.readKey(walk), members: Members = { ...(old as Members | undefined) };
+    const { at } = walk, kind = walk.kind(3);
+    const key = readKey(walk, this.key), members: Members = { ...(old as Members | undefined) };
     const before = member(members, key);
     if (kind === 0) delete members[key];
-    else if (kind === 1)
-      put(
-        members,
-        key,
-        this.under(walk, key, () => this.of.whole(walk, ALL)),
-      );
-    else if (before === undefined)
-      walk.refuse("the player's own entry was changed, but this copy has none", at);
-    else
-      put(
-        members,
-        key,
-        this.under(walk, key, () => this.of.patch(walk, before, ALL)),
-      );
+    else {
+      if (kind === 2 && before === undefined) walk.unknown(at);
+      const read = (): unknown =>
+        kind === 1 ? this.of.whole(walk, ALL) : this.of.patch(walk, before, ALL);
+      put(members, key, this.under(walk, key, read));
+    }
     return members;
-  }
-
-  override columns(walk: Walk, values: unknown[]): void {
-    for (let place = 0; place < values.length; place++)
-      values[place] = this.patch(walk, values[place], SHARED);
   }
 
   override blank(walk: Walk): Members {
@@ -196,8 +175,8 @@ export class MapOf extends Shape {
     const members = value as Members, sum = new hash.Sum();
     for (const name of Object.keys(members)) {
       if (this.key === "text") hash.ofBytes(utf8(name));
-      else hash.ofInteger(Number.isSafeInteger(Number(name)) ? Number(name) : name);
-      const { high, low } = hash;
+      else hash.ofInteger(name);
+      const high = hash.high, low = hash.low;
       hash.weight(high, low);
       const [h, l] = [hash.high, hash.low];
       this.of.digest(members[name]);
@@ -210,26 +189,21 @@ export class MapOf extends Shape {
   }
 }
 
-const INTS: { [word: string]: Int } = {};
-
 /** Reads a key, as the name of a member. */
 export function readKey(walk: Walk, key: Word): string {
-  return key === "text" ? walk.text() : String((INTS[key] ??= new Int(key)).read(walk));
+  return String(plain(key).whole(walk, SHARED));
 }
 
 /** Reads a set of slots, and returns their keys. */
 function readSlots(walk: Walk, slots: Slots): string[] {
   const { at } = walk, word = walk.varint(), keys: string[] = [];
   const add = (slot: number): void => {
-    if (slot >= SLOTS_MAX) walk.refuse(`slot ${slot} is past the limit of ${SLOTS_MAX}`, at);
+    if (slot >= SLOTS_MAX) walk.refuse(`place ${slot} is past the end, ${SLOTS_MAX}`, at);
     keys.push(slots.key(walk, slot, at));
   };
   if (word % 2) {
-    const first = walk.varint(), bytes = walk.take((word - 1) / 2);
-    for (let place = 0; place < bytes.length; place++) {
-      for (let byte = bytes[place], bit = 0; byte; byte >>= 1, bit++)
-        if (byte & 1) add(first + 8 * place + bit);
-    }
+    const first = walk.varint();
+    for (const place of walk.marked(4 * (word - 1))) add(first + place);
     return keys;
   }
   for (let run = 0, end = 0; run < word / 2; run++) {

@@ -7,7 +7,8 @@ import * as hash from "./hash.js";
 import { Shape } from "./shape.js";
 import type { Walk } from "./walk.js";
 
-const ONE_BY_ONE = 65;
+/** Instead of a width: numbers follow one by one. */
+export const ONE_BY_ONE = 65;
 
 /** Reads numbers of `width` bits, lowest bit first. Past 53 bits they are rounded. */
 export function bits(walk: Walk, count: number, width: number): number[] {
@@ -39,24 +40,12 @@ function wideBits(bytes: Uint8Array, from: number, bit: number, width: number): 
 export function width(walk: Walk): number {
   const width = walk.u8();
   if (width > ONE_BY_ONE)
-    walk.refuse(`the width of a column is at most 65, not ${width}`, walk.at - 1);
+    walk.refuse(`a column has the width ${width}, at most ${ONE_BY_ONE}`, walk.at - 1);
   return width;
 }
 
-abstract class Leaf extends Shape {
-  abstract read(walk: Walk): unknown;
-
-  whole(walk: Walk): unknown {
-    return this.read(walk);
-  }
-
-  override columns(walk: Walk, values: unknown[]): void {
-    for (let place = 0; place < values.length; place++) values[place] = this.read(walk);
-  }
-}
-
 /** An integer, a `bool` or a player. */
-export class Int extends Leaf {
+export class Int extends Shape {
   private readonly least: number;
   private readonly most: number;
   constructor(readonly word: Word) {
@@ -67,7 +56,7 @@ export class Int extends Leaf {
     this.most = 2 ** (isSigned ? bits - 1 : bits) - 1;
   }
 
-  read(walk: Walk): unknown {
+  whole(walk: Walk): unknown {
     const { word } = this;
     if (word === "bool") return walk.bool();
     if (word === "u8") return walk.u8();
@@ -85,7 +74,7 @@ export class Int extends Leaf {
   override columns(walk: Walk, values: unknown[]): void {
     const { at } = walk, wide = width(walk), count = values.length;
     if (wide === ONE_BY_ONE) return super.columns(walk, values);
-    const first = this.read(walk) as Integer64, least = Number(first), from = walk.at;
+    const first = this.whole(walk) as Integer64, least = Number(first), from = walk.at;
     const above = bits(walk, count, wide);
     if (Math.abs(least) + 2 ** wide <= Number.MAX_SAFE_INTEGER) {
       for (let place = 0; place < count; place++) {
@@ -105,16 +94,16 @@ export class Int extends Leaf {
   }
 
   digest(value: unknown): void {
-    hash.ofInteger(typeof value === "boolean" ? Number(value) : (value as Integer64));
+    hash.ofInteger(value as Integer64 | boolean);
   }
 }
 
-export class Float extends Leaf {
+export class Float extends Shape {
   constructor(readonly isShort: boolean) {
     super();
   }
 
-  read(walk: Walk): number {
+  whole(walk: Walk): number {
     const at = walk.skip(this.isShort ? 4 : 8);
     return this.isShort ? walk.view.getFloat32(at, true) : walk.view.getFloat64(at, true);
   }
@@ -132,8 +121,8 @@ export class Float extends Leaf {
   }
 }
 
-export class Text extends Leaf {
-  read(walk: Walk): string {
+export class Text extends Shape {
+  whole(walk: Walk): string {
     return walk.text();
   }
   digest(value: unknown): void {
@@ -141,8 +130,8 @@ export class Text extends Leaf {
   }
 }
 
-export class Blob extends Leaf {
-  read(walk: Walk): string {
+export class Blob extends Shape {
+  whole(walk: Walk): string {
     return walk.base64();
   }
   digest(value: unknown): void {
@@ -151,8 +140,8 @@ export class Blob extends Leaf {
 }
 
 /** The value of a set's element, which takes no bytes. */
-export class Present extends Leaf {
-  read(): boolean {
+export class Present extends Shape {
+  whole(): boolean {
     return true;
   }
   digest(): void {
@@ -161,12 +150,23 @@ export class Present extends Leaf {
 }
 
 /** The type without values. */
-export class Unit extends Leaf {
-  read(walk: Walk): null {
-    if (walk.u8() !== 0) walk.refuse("nothing is one byte 0", walk.at - 1);
+export class Unit extends Shape {
+  whole(walk: Walk): null {
+    walk.zero("nothing");
     return null;
   }
   digest(): void {
     hash.ofInteger(0);
   }
 }
+
+const SHAPES: Record<string, Shape> = {
+  f32: new Float(true),
+  f64: new Float(false),
+  text: new Text(),
+  bytes: new Blob(),
+  unit: new Unit(),
+};
+
+/** The shape of a type without parts. */
+export const plain = (word: Word): Shape => (SHAPES[word] ??= new Int(word));

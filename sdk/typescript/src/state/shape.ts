@@ -4,6 +4,15 @@ import type { Walk } from "./walk.js";
 export const SHARED = 0, OWNED = 1, ALL = 2;
 export type Part = typeof SHARED | typeof OWNED | typeof ALL;
 
+/** Reads a change of one member of each of these objects, and replaces it. */
+export function column(walk: Walk, of: Shape, objects: unknown[], name: string | number): void {
+  const members = objects as Record<string | number, unknown>[], { length } = members;
+  const values: unknown[] = new Array(length);
+  for (let place = 0; place < length; place++) values[place] = members[place][name];
+  of.columns(walk, values);
+  for (let place = 0; place < length; place++) members[place][name] = values[place];
+}
+
 /** A type, compiled for reading. Values are never changed: a patch returns another value. */
 export abstract class Shape {
   /** Reads a whole value. */

@@ -3,7 +3,7 @@
 import { DecodeError } from "../error.js";
 import type { Quantized } from "../schema.js";
 import * as hash from "./hash.js";
-import { bits, width } from "./plain.js";
+import { bits, ONE_BY_ONE, width } from "./plain.js";
 import { Shape } from "./shape.js";
 import type { Walk } from "./walk.js";
 
@@ -16,13 +16,12 @@ export class Steps extends Shape {
   constructor(private readonly of: Quantized) {
     super();
     const { step, range, angle } = of;
-    if (angle && step > Math.PI)
-      throw new DecodeError("the step of an angle is more than half a turn");
     this.isUnsigned = Boolean(range || angle);
     this.most = STEPS_MAX;
     if (angle) this.most = Math.round(TURN / step) - 1;
     if (range) this.most = Math.floor((range[1] - range[0]) / step + 0.5);
-    if (!(this.most <= STEPS_MAX)) throw new DecodeError("the step is too small for a number");
+    if ((angle && step > Math.PI) || !(this.most <= STEPS_MAX))
+      throw new DecodeError(`a quantized number can't have the step ${step}`);
     this.turns = 1 / step;
   }
 
@@ -44,7 +43,7 @@ export class Steps extends Shape {
   private check(walk: Walk, steps: number, at: number): void {
     const least = this.isUnsigned ? 0 : -STEPS_MAX;
     if (!(steps >= least && steps <= this.most)) {
-      walk.refuse(`${steps} steps are out of range: this number has at most ${this.most}`, at);
+      walk.refuse(`a number of ${steps} steps is past the end, ${this.most}`, at);
     }
   }
 
@@ -54,10 +53,7 @@ export class Steps extends Shape {
 
   override columns(walk: Walk, values: unknown[]): void {
     const { at } = walk, wide = width(walk), count = values.length;
-    if (wide > 64) {
-      for (let place = 0; place < count; place++) values[place] = this.whole(walk);
-      return;
-    }
+    if (wide === ONE_BY_ONE) return super.columns(walk, values);
     const least = this.steps(walk), above = bits(walk, count, wide);
     for (let place = 0; place < count; place++) {
       const steps = least + above[place];

@@ -2,7 +2,7 @@
 
 import * as hash from "./hash.js";
 import { MapOf, type Members } from "./map.js";
-import { ALL, type Part, SHARED, Shape } from "./shape.js";
+import { ALL, column, type Part, SHARED, Shape } from "./shape.js";
 import type { Walk } from "./walk.js";
 
 /** Who sees a field, and how it is written. */
@@ -32,8 +32,7 @@ export class Struct extends Shape {
     const value: Members = {};
     for (const { name, of } of this.open) value[name] = of.whole(walk, part);
     if (this.isPrivate) this.imply(walk, value);
-    if (!this.open.length && walk.u8() !== 0)
-      walk.refuse("a struct without fields is one byte 0", walk.at - 1);
+    if (!this.open.length) walk.zero("a struct without fields");
     if (part === ALL && this.isPrivate)
       this.patchFields(walk, value, walk.marked(this.fields.length), ALL, false);
     return value;
@@ -59,12 +58,11 @@ export class Struct extends Shape {
     for (const place of marked) {
       const { name, access, of } = fields[place];
       if (access !== "open") hasPrivate = true;
-      else if (!hasOpen) walk.refuse("a mask marks fields that are not allowed here");
+      else if (!hasOpen) walk.refuse("a field is not allowed here");
       else value[name] = of.patch(walk, value[name], part);
     }
     if (!hasPrivate) return;
-    if (part === SHARED)
-      walk.refuse("a field that only its owner sees was sent in the shared part");
+    if (part === SHARED) walk.exposed();
     for (const place of marked) {
       const field = fields[place];
       if (field.access === "open") continue;
@@ -83,7 +81,7 @@ export class Struct extends Shape {
       value[name] = undefined;
       if (marked.includes(place)) return;
       value[name] = of.blank(walk);
-      if (value[name] === undefined) walk.refuse("a part of a new value was not sent");
+      if (value[name] === undefined) walk.unsent();
     });
     if (this.isPrivate) this.imply(walk, value);
     return value;
@@ -103,16 +101,13 @@ export class Struct extends Shape {
   }
 
   override columns(walk: Walk, values: unknown[]): void {
-    const structs = values as Members[], { length } = structs;
     const { at } = walk, marked = walk.marked(this.fields.length);
-    for (let place = 0; place < length; place++) structs[place] = { ...structs[place] };
-    const column: unknown[] = new Array(length);
+    for (let place = 0; place < values.length; place++)
+      values[place] = { ...(values[place] as Members) };
     for (const mark of marked) {
       const { name, access, of } = this.fields[mark];
-      if (access !== "open") walk.refuse("columns have a field that not everyone sees", at);
-      for (let place = 0; place < length; place++) column[place] = structs[place][name];
-      of.columns(walk, column);
-      for (let place = 0; place < length; place++) structs[place][name] = column[place];
+      if (access !== "open") walk.exposed(at);
+      column(walk, of, values, name);
     }
   }
 
@@ -147,9 +142,9 @@ function patchPrivate(walk: Walk, { access, of }: FieldShape, old: unknown): unk
     return of.whole(walk, ALL);
   }
   if (access !== "viewed") return of.patch(walk, old, ALL);
-  const { at } = walk, kind = walk.kind(4, "a value with a view");
+  const { at } = walk, kind = walk.kind(4);
   if (kind === 0) return undefined;
   if (kind !== 2) return of.whole(walk, ALL);
-  if (old === undefined) walk.refuse("a value was changed, but it is not in view in this copy", at);
+  if (old === undefined) walk.unknown(at);
   return of.patch(walk, old, ALL);
 }

@@ -20,24 +20,45 @@ export class Walk extends Reader {
   /** Bounds by the length of the body what is made without a byte for it. */
   spend(values: number): void {
     this.implied -= values;
-    if (this.implied < 0) this.refuse("this body implies too many values that it does not send");
+    if (this.implied < 0) this.refuse("the body implies too many values");
+  }
+
+  /** Refuses a change of a value that is not there. */
+  unknown(at: number): never {
+    return this.refuse("a value was changed that this copy does not have", at);
+  }
+
+  /** Refuses a new value of which a part is missing. */
+  unsent(): never {
+    return this.refuse("a part of a new value was not sent");
+  }
+
+  /** Refuses a field that not everyone sees, where everyone sees it. */
+  exposed(at?: number): never {
+    return this.refuse("a private field was sent to everyone", at);
+  }
+
+  /** Reads the byte of what has no parts. */
+  zero(what: string): void {
+    if (this.u8() !== 0) this.refuse(`${what} is one byte 0`, this.at - 1);
   }
 
   /** Reads a byte that selects one of some ways. */
-  kind(count: number, what: string): number {
+  kind(count: number): number {
     const kind = this.u8();
-    if (kind >= count)
-      this.refuse(`${what} begins with a byte below ${count}, not ${kind}`, this.at - 1);
+    if (kind >= count) this.refuse(`a kind of patch is below ${count}, not ${kind}`, this.at - 1);
     return kind;
   }
 
-  /** Reads the next index of a rising sequence, or −1 at its end. */
-  next(last: number, end: number, what: string): number {
-    const at = this.at, distance = this.varint();
-    if (distance === 0) return -1;
-    const next = last + distance;
-    if (next >= end) this.refuse(`${what} ${next} is past the end, ${end}`, at);
-    return next;
+  /** Reads a rising sequence of indices below `end`. */
+  rising(end: number, use: (index: number) => void): void {
+    for (let index = -1; ; ) {
+      const { at } = this, distance = this.varint();
+      if (distance === 0) return;
+      index += distance;
+      if (index >= end) this.refuse(`place ${index} is past the end, ${end}`, at);
+      use(index);
+    }
   }
 
   /** Reads a mask, and returns the places of its bits. */
@@ -48,9 +69,8 @@ export class Walk extends Reader {
         if (byte & 1) places.push(place);
       }
     }
-    if (places.length && places[places.length - 1] >= count) {
-      this.refuse(`place ${places[places.length - 1]} is marked of ${count}`, from);
-    }
+    const last = places[places.length - 1];
+    if (last >= count) this.refuse(`place ${last} is past the end, ${count}`, from);
     return places;
   }
 }

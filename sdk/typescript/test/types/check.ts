@@ -3,6 +3,7 @@
 
 import { Client, connect, type Room } from "playfield";
 import { useRoom, useRoomState } from "playfield/react";
+import { Client as RoomsOnly } from "playfield/rooms";
 import type { Card, Duel } from "./duel.js";
 
 const client = new Client("wss://game.example", { name: "Ann" });
@@ -51,6 +52,24 @@ connect("Ann", {}, { url: "ws://node" }).join<Duel>("duel", {
   change: ({ state }) => state.round,
   event: (name) => name,
 });
+
+// The client for rooms alone has rooms with the same types, and no channels or devices.
+const roomsOnly = new RoomsOnly("wss://game.example", { name: "Ann" });
+const its = await roomsOnly.create<Duel>("duel");
+its.state.round satisfies number;
+its.connection.ping();
+// @ts-expect-error Channels are in the whole client.
+its.connection.subscribe("chat");
+// @ts-expect-error It speaks `packed` alone.
+new RoomsOnly("wss://game.example", { format: "json" });
+// @ts-expect-error There is no such message.
+its.send("Plai");
+export const ItsRound = (): number => {
+  const { room } = useRoom<Duel>(roomsOnly, "duel");
+  return useRoomState(room, ({ round }) => round) ?? useRoomState(its, ({ round }) => round) ?? 0;
+};
+client.connection.subscribe("chat");
+room.connection.register("device");
 
 export const Round = (): number => {
   const { room } = useRoom<Duel>(client, "duel");

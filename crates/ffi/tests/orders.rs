@@ -1,0 +1,482 @@
+//! In which order what a node says is reported. The node is a script, which says much at once.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, JoinHandle};
+
+use playfield::ErrorCode;
+use playfield_ffi::*;
+use playfield_wire::client::ClientMessage;
+use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
+use playfield_wire::message::MessageRef;
+use playfield_wire::server::ServerMessage;
+use playfield_wire::{Format, RequestNumber, RoomNumber};
+
+use crate::calls::{next, read, text};
+
+/// A node of one connection, in JSON.
+struct Node {
+    stream: TcpStream,
+    unread: Vec<u8>,
+    unsent: Vec<u8>,
+}
+
+impl Node {
+    /// Starts one. Returns its URL. It does this once it has read the hello.
+    fn start(script: impl FnOnce(&mut Self) + Send + 'static) -> (String, JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("tcp://{}", listener.local_addr().expect("an address"));
+        let thread = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            stream.set_nodelay(true).expect("an option");
+            let mut preamble = [0; 4];
+            stream.read_exact(&mut preamble).expect("a preamble");
+            assert_eq!(preamble, PREAMBLE);
+            let mut node = Self { stream, unread: Vec::new(), unsent: Vec::new() };
+            assert!(node.hear().starts_with("Hello"));
+            script(&mut node);
+            // Until the client hangs up.
+            while node.stream.read(&mut [0; 1024]).is_ok_and(|length| length > 0) {}
+        });
+        (url, thread)
+    }
+
+    /// Says something with what is said next.
+    fn prepare(&mut self, message: &ServerMessage<'_>) {
+        let mut body = Vec::new();
+        message.encode(Format::Json, &mut body);
+        write_frame(&mut self.unsent, &body);
+    }
+
+    fn say(&mut self, message: &ServerMessage<'_>) {
+        self.prepare(message);
+        self.stream.write_all(&std::mem::take(&mut self.unsent)).expect("it is read");
+    }
+
+    /// The client's next message but for pings.
+    fn hear(&mut self) -> String {
+        loop {
+            let framing = Framing { message_bytes_max: 1 << 20 };
+            if let Some(frame) = framing.decode(&self.unread).expect("a frame") {
+                let message = ClientMessage::decode(Format::Json, frame.body).expect("a message");
+                let (heard, consumed) = (format!("{message:?}"), frame.consumed);
+                self.unread.drain(..consumed);
+                if heard.starts_with("Ping") {
+                    continue;
+                }
+                return heard;
+            }
+            let mut bytes = [0; 4096];
+            let length = self.stream.read(&mut bytes).expect("a connection");
+            assert!(length > 0, "the client has hung up");
+            self.unread.extend_from_slice(&bytes[..length]);
+        }
+    }
+
+    fn welcome(&mut self) {
+        self.say(&welcome());
+    }
+
+    /// Answers the joins of as many rooms, whose numbers count from 1.
+    fn let_in(&mut self, rooms: u32) {
+        for number in 1..=rooms {
+            assert!(self.hear().starts_with("Join"));
+            self.prepare(&joined(number));
+            self.say(&snapshot(number, br#"[[[],{"n":1}]]"#));
+        }
+    }
+
+    /// The end of what it says, with what was prepared.
+    fn bye(&mut self) {
+        self.say(&ServerMessage::Goodbye { code: ErrorCode::Kicked, text: "enough".into() });
+        self.stream.shutdown(std::net::Shutdown::Write).expect("a connection");
+    }
+}
+
+fn welcome() -> ServerMessage<'static> {
+    ServerMessage::Welcome {
+        protocol: 1,
+        session: 7,
+        resume: b""[..].into(),
+        heartbeat_ms: 0,
+        max_message_bytes: 1 << 20,
+        grace_ms: 0,
+        resumed: None,
+    }
+}
+
+/// The answer to the request of this number: a room of the same.
+fn joined(number: u32) -> ServerMessage<'static> {
+    ServerMessage::Joined {
+        request: RequestNumber(number),
+        room: RoomNumber(number),
+        id: format!("r{number}").into(),
+        room_type: "table".into(),
+        key: None,
+        player: 4,
+        epoch: 3,
+        tick_hz: 20,
+        sync_hz: 10,
+        fingerprint: 99,
+        silence_ms: 0,
+        grace_ms: 0,
+    }
+}
+
+fn snapshot(number: u32, body: &[u8]) -> ServerMessage<'_> {
+    ServerMessage::Snapshot { room: RoomNumber(number), epoch: 3, version: 5, body }
+}
+
+fn patch(number: u32) -> ServerMessage<'static> {
+    let body = br#"[[["n"],2]]"#;
+    ServerMessage::Patch { room: RoomNumber(number), base: 5, version: 6, body }
+}
+
+fn event(number: u32, sequence: u64, payload: &[u8]) -> ServerMessage<'_> {
+    let (room, message) = (RoomNumber(number), MessageRef::Name("dealt".into()));
+    ServerMessage::Event { room, sequence, version: 5, message, payload }
+}
+
+/// A client that connects to a node in JSON, once.
+fn connecting(url: &str, set: &[(PfOption, u64)]) -> PfClient {
+    let mut client = PfClient::default();
+    // SAFETY: the client is a place, and the texts outlive the calls.
+    unsafe {
+        assert_eq!(pf_client_new(text(url), &raw mut client), PfCode::Ok);
+        let json = pf_client_set_text(client, PfOption::Format as u32, text("json"));
+        assert_eq!(json, PfCode::Ok);
+    }
+    for &(option, value) in set.iter().chain([&(PfOption::ReconnectForMs, 0)]) {
+        assert_eq!(pf_client_set_number(client, option as u32, value), PfCode::Ok);
+    }
+    assert_eq!(pf_client_connect(client), PfCode::Ok);
+    client
+}
+
+fn join(client: PfClient) {
+    // SAFETY: the text outlives the call, and the request is a place.
+    assert_eq!(unsafe { pf_client_join(client, text("r"), &mut 0) }, PfCode::Ok);
+}
+
+/// Waits until everything that the node says has come, without polling: until the connection ends.
+fn wait_for_the_end(client: PfClient) {
+    let mut statistics = PfStatistics { is_connected: true, ..PfStatistics::default() };
+    while statistics.is_connected {
+        // SAFETY: it is a place.
+        assert_eq!(unsafe { pf_client_statistics(client, &raw mut statistics) }, PfCode::Ok);
+        thread::yield_now();
+    }
+}
+
+/// All events until there is none.
+fn rest(client: PfClient) -> Vec<PfEvent> {
+    let mut all = Vec::new();
+    loop {
+        let mut event = PfEvent::default();
+        // SAFETY: it is a place.
+        assert_eq!(unsafe { pf_client_next(client, 0, &raw mut event) }, PfCode::Ok);
+        if event.kind == PfEventKind::None {
+            return all;
+        }
+        all.push(event);
+    }
+}
+
+fn kinds(events: &[PfEvent]) -> Vec<PfEventKind> {
+    events.iter().map(|event| event.kind).collect()
+}
+
+/// The member `n` of a state.
+fn n(root: PfValue) -> Result<i64, PfCode> {
+    let (mut value, mut number) = (PfValue::default(), 0);
+    // SAFETY: the text outlives the call, and the others are places.
+    unsafe {
+        match pf_value_get(root, text("n"), &raw mut value) {
+            PfCode::Ok => {}
+            code => return Err(code),
+        }
+        assert_eq!(pf_value_i64(value, &raw mut number), PfCode::Ok);
+    }
+    Ok(number)
+}
+
+fn state(room: PfRoom) -> PfValue {
+    let mut root = PfValue::default();
+    // SAFETY: it is a place.
+    assert_eq!(unsafe { pf_room_state(room, &raw mut root) }, PfCode::Ok);
+    root
+}
+
+fn send(room: PfRoom, name: &str, json: &str) {
+    // SAFETY: the texts outlive the call.
+    let sent = unsafe { pf_room_send(room, text(name), text(json)) };
+    assert_eq!(sent, PfCode::Ok, "{}", read(pf_error_message()));
+}
+
+/// Events past the 64 that a task reports at once, and the end of the room, came after the end of
+/// the connection.
+#[test]
+fn the_end_of_the_connection_is_the_last_event() {
+    const EVENTS: u64 = 200;
+    let (url, node) = Node::start(|node| {
+        node.welcome();
+        node.let_in(2);
+        assert!(node.hear().starts_with("Send"));
+        for sequence in 1..=EVENTS {
+            node.prepare(&event(2, sequence, b"7"));
+        }
+        node.prepare(&patch(1));
+        node.bye();
+    });
+    let client = connecting(&url, &[]);
+    next(client, PfEventKind::Connected);
+    let rooms = [0; 2].map(|_| {
+        join(client);
+        next(client, PfEventKind::Joined).room
+    });
+    rest(client);
+    send(rooms[0], "go", "1");
+    wait_for_the_end(client);
+    let mut events = rest(client);
+    let last = events.pop().expect("an end");
+    assert_eq!((last.kind, last.code), (PfEventKind::Ended, PfCode::Closed));
+    let of = |room: PfRoom| {
+        let all: Vec<PfEvent> = events.iter().copied().filter(|event| event.room == room).collect();
+        all
+    };
+    assert_eq!(kinds(&of(rooms[0])), [PfEventKind::State, PfEventKind::Left]);
+    let mut second = of(rooms[1]);
+    assert_eq!(second.pop().expect("an end").kind, PfEventKind::Left);
+    let numbers: Vec<u64> = second.iter().map(|event| event.number).collect();
+    assert_eq!(numbers, (1..=EVENTS).collect::<Vec<_>>());
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard what it expects");
+}
+
+/// The state of a room moved while the program took events of another.
+#[test]
+fn a_state_moves_with_the_event_that_says_so() {
+    let (is_there, there) = sync_channel(1);
+    let (url, node) = Node::start(move |node| {
+        node.welcome();
+        node.let_in(2);
+        assert!(node.hear().starts_with("Send"));
+        node.prepare(&event(1, 1, b"7"));
+        node.prepare(&patch(2));
+        node.say(&ServerMessage::Ping { nonce: 1 });
+        // The client has handled what came before.
+        assert!(node.hear().starts_with("Pong"));
+        is_there.send(()).expect("the test waits");
+    });
+    let client = connecting(&url, &[]);
+    next(client, PfEventKind::Connected);
+    let [first, second] = [0; 2].map(|_| {
+        join(client);
+        next(client, PfEventKind::Joined).room
+    });
+    rest(client);
+    let mut watch = 0;
+    // SAFETY: the text outlives the call, and the watch is a place.
+    assert_eq!(unsafe { pf_room_watch(second, text("n"), &raw mut watch) }, PfCode::Ok);
+    let root = state(second);
+    send(first, "go", "1");
+    there.recv().expect("the node runs");
+    assert_eq!(next(client, PfEventKind::Event).room, first);
+    assert_eq!(n(root), Ok(1), "no event has said that it is another");
+    assert_eq!(next(client, PfEventKind::State).number, 6);
+    assert_eq!(n(root), Err(PfCode::Stale));
+    assert_eq!(n(state(second)), Ok(2));
+    let mut change = PfEvent::default();
+    // SAFETY: it is a place.
+    assert_eq!(unsafe { pf_client_next(client, 0, &raw mut change) }, PfCode::Ok);
+    assert_eq!((change.kind, change.watch), (PfEventKind::Change, watch));
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard what it expects");
+}
+
+/// Events that had come for a room were reported after it was freed.
+#[test]
+fn nothing_is_reported_of_a_room_that_was_freed() {
+    let (url, node) = Node::start(|node| {
+        node.welcome();
+        node.let_in(1);
+        assert!(node.hear().starts_with("Request"));
+        for sequence in 1..=100 {
+            node.prepare(&event(1, sequence, b"7"));
+        }
+        node.prepare(&ServerMessage::Reply { request: RequestNumber(2), payload: b"8" });
+        node.prepare(&patch(1));
+        node.bye();
+    });
+    let client = connecting(&url, &[]);
+    next(client, PfEventKind::Connected);
+    join(client);
+    let room = next(client, PfEventKind::Joined).room;
+    rest(client);
+    let mut request = 0;
+    // SAFETY: the texts outlive the call, and the request is a place.
+    let asked = unsafe { pf_room_request(room, text("go"), text("1"), &raw mut request) };
+    assert_eq!(asked, PfCode::Ok);
+    wait_for_the_end(client);
+    next(client, PfEventKind::Event);
+    assert_eq!(pf_room_free(room), PfCode::Ok);
+    let events = rest(client);
+    assert_eq!(kinds(&events), [PfEventKind::Reply, PfEventKind::Ended], "but for its answers");
+    assert_eq!((events[0].request, events[0].code), (request, PfCode::Ok));
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard what it expects");
+}
+
+/// A connection that was there, but not reported, was not closed.
+#[test]
+fn closing_before_the_connection_is_reported_closes_it() {
+    let (is_there, there) = sync_channel(1);
+    let (url, node) = Node::start(move |node| {
+        node.welcome();
+        // The client's first ping: it was welcomed.
+        while node.stream.read(&mut [0; 1024]).expect("a connection") == 0 {}
+        is_there.send(()).expect("the test waits");
+    });
+    let client = connecting(&url, &[]);
+    there.recv().expect("the node runs");
+    assert_eq!(pf_client_close(client), PfCode::Ok);
+    let mut event = PfEvent::default();
+    // SAFETY: it is a place.
+    assert_eq!(unsafe { pf_client_next(client, 30_000, &raw mut event) }, PfCode::Ok);
+    assert_eq!((event.kind, event.code), (PfEventKind::Ended, PfCode::Closed));
+    // The client has hung up.
+    node.join().expect("a node that heard what it expects");
+    assert_eq!(pf_client_connect(client), PfCode::Usage);
+    assert_eq!(read(pf_error_message()), "the client was closed; make another");
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+}
+
+/// The reason was lost if the connection had ended before the program polled.
+#[test]
+fn the_end_says_why_also_if_it_comes_with_the_welcome() {
+    let (url, node) = Node::start(|node| {
+        node.prepare(&welcome());
+        node.bye();
+    });
+    let client = connecting(&url, &[]);
+    let ended = next(client, PfEventKind::Ended);
+    assert_eq!((read(ended.reason), read(ended.said)), ("kicked".into(), "enough".into()));
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard what it expects");
+}
+
+/// A client that can't read a room's state leaves it, and says so once.
+#[test]
+fn a_room_whose_state_cant_be_read_is_not_entered_or_left() {
+    const WRONG: &[u8] = b"[[7]]";
+    for is_entered in [false, true] {
+        let (url, node) = Node::start(move |node| {
+            node.welcome();
+            if is_entered {
+                node.let_in(1);
+            } else {
+                assert!(node.hear().starts_with("Join"));
+                node.prepare(&joined(1));
+            }
+            node.say(&snapshot(1, WRONG));
+            // A room that was entered keeps each until the program polls.
+            let mut heard = node.hear();
+            while heard.starts_with("Resync") {
+                node.say(&snapshot(1, WRONG));
+                heard = node.hear();
+            }
+            assert!(heard.starts_with("Leave"), "{heard}");
+            node.bye();
+        });
+        let client = connecting(&url, &[]);
+        next(client, PfEventKind::Connected);
+        join(client);
+        let joined = next(client, PfEventKind::Joined);
+        let failed = if is_entered {
+            assert_eq!(joined.code, PfCode::Ok);
+            next(client, PfEventKind::Left)
+        } else {
+            joined
+        };
+        assert_eq!(failed.code, if is_entered { PfCode::Left } else { PfCode::Failed });
+        let text = read(failed.text);
+        assert!(text.contains("the room's state can't be read"), "{text}");
+        wait_for_the_end(client);
+        assert_eq!(kinds(&rest(client)), [PfEventKind::Ended]);
+        assert_eq!(pf_client_free(client), PfCode::Ok);
+        node.join().expect("a node that heard what it expects");
+    }
+}
+
+/// A send that waited for a place in the queue was overtaken by those after it.
+#[test]
+fn sends_arrive_in_order_however_many_are_made_at_once() {
+    const QUEUED: u64 = 8;
+    const TURNS: u64 = 20;
+    let (is_there, there) = sync_channel(1);
+    let (url, node) = Node::start(move |node| {
+        node.welcome();
+        node.let_in(1);
+        for number in 1..=TURNS * (QUEUED + 4) {
+            let heard = node.hear();
+            let payload = number.to_string().into_bytes();
+            assert!(heard.contains(&format!("payload: {payload:?}")), "{number}: {heard}");
+            if number % (QUEUED + 4) == QUEUED {
+                is_there.send(()).expect("the test waits");
+            }
+        }
+        node.bye();
+    });
+    let client = connecting(&url, &[(PfOption::CommandsMax, QUEUED)]);
+    next(client, PfEventKind::Connected);
+    join(client);
+    let room = next(client, PfEventKind::Joined).room;
+    let mut numbers = 1..;
+    let mut say = |count| {
+        for number in numbers.by_ref().take(count) {
+            send(room, "say", &number.to_string());
+        }
+    };
+    for _ in 0..TURNS {
+        assert_eq!(pf_client_cork(client, true), PfCode::Ok);
+        // One more than has a place, for which all go.
+        say(QUEUED as usize + 1);
+        there.recv().expect("the node runs");
+        // There are places, and one that waits for one.
+        say(3);
+        rest(client);
+    }
+    next(client, PfEventKind::Ended);
+    node.join().expect("a node that heard them in order");
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+}
+
+#[test]
+fn a_room_keeps_no_more_bytes_of_events_than_is_set() {
+    let (url, node) = Node::start(|node| {
+        node.welcome();
+        node.let_in(1);
+        assert!(node.hear().starts_with("Send"));
+        let payload = format!("\"{}\"", "x".repeat(1000));
+        for sequence in 1..=5 {
+            node.prepare(&event(1, sequence, payload.as_bytes()));
+        }
+        node.bye();
+    });
+    let set = [(PfOption::EventBytesMax, 0), (PfOption::QueueBytesMax, 2500)];
+    let client = connecting(&url, &set);
+    next(client, PfEventKind::Connected);
+    join(client);
+    let room = next(client, PfEventKind::Joined).room;
+    rest(client);
+    send(room, "go", "1");
+    wait_for_the_end(client);
+    let missed = next(client, PfEventKind::Missed);
+    assert_eq!((missed.room, missed.number), (room, 3));
+    let events = rest(client);
+    let kept: Vec<u64> = events.iter().map(|event| event.number).take(2).collect();
+    assert_eq!((kept, events.len()), (vec![4, 5], 4), "two events, the end of the room, the end");
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard what it expects");
+}

@@ -1,0 +1,356 @@
+"""The order of what happens: nothing is lost between an answer and the functions that the program then
+gives, however much comes with the answer."""
+
+import asyncio
+import concurrent.futures
+import threading
+
+import pytest
+
+import playfield
+import playfield.sync
+from playfield._early import BYTES_MAX, Early
+from playfield._feed import WAITING_MAX
+from playfield.channels import Missed, Presence, Publication, Subscribed
+
+from test_channels import ann, bob
+from test_devices import post
+
+
+class Held:
+    """A core to which all that is received comes at once, in :meth:`release`."""
+
+    def __init__(self, client):
+        self._client, self._core, self._data = client, client._core, b""
+        self._arrived = asyncio.Event()
+        client._core = self
+
+    def __getattr__(self, name):
+        return getattr(self._core, name)
+
+    def received(self, data):
+        self._data += data
+        self._arrived.set()
+        return []
+
+    async def until(self, text):
+        while text not in self._data:
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    def release(self):
+        self._client._core = self._core
+        self._client._take(self._core.received(self._data))
+        self._client._write()
+
+
+@pytest.fixture(scope="module")
+def cards(example):
+    return f"tcp://{example('cards')}"
+
+
+@pytest.fixture(scope="module")
+def talk(example):
+    return f"tcp://{example('talk')}"
+
+
+@pytest.mark.parametrize("way", ["on", "events", "iteration"])
+def test_what_comes_with_a_subscription_is_heard(run, talk, way):
+    async def main():
+        name = f"talk:order-{id(run)}"
+        async with ann(talk) as one:
+            async with bob(talk) as two:
+                start = (await two.subscribe(name)).position
+                for number in range(3):
+                    await two.publish(name, number)
+                held = Held(one)
+                asked = asyncio.ensure_future(one.subscribe(name, since=start, presence=True))
+                await held.until(b"subscribed")
+                await two.publish(name, "last")
+                await held.until(b'"last"')
+                held.release()
+                here = await asked
+                got = []
+                if way == "on":
+                    heard = asyncio.Queue()
+                    here.on(heard.put_nowait)
+                    while len(got) < 4:
+                        got.append((await heard.get()).payload)
+                    assert not here._feed._items
+                elif way == "events":
+                    async for event in here.events():
+                        if isinstance(event, Publication):
+                            got.append(event.payload)
+                        if len(got) == 4:
+                            break
+                else:
+                    async for event in here:
+                        got.append(event.payload)
+                        if len(got) == 4:
+                            break
+                assert got == [0, 1, 2, "last"]
+
+    run(main())
+
+
+def happen(client, number):
+    """A publication, a presence, a loss, another publication and a new beginning, in one read."""
+    client._take(
+        [
+            ("publication", number, 1, None, False, b"1"),
+            ("presence", number, 1, True, 7, "ann", "Ann"),
+            ("publications_missed", number, 3),
+            ("publication", number, 5, None, False, b"5"),
+            ("subscribed", number, (1, 5), True, 0, 2, False),
+        ]
+    )
+
+
+ALL = [Publication, Presence, Missed, Publication, Subscribed]
+
+
+def test_each_function_of_a_subscription_hears_what_came_before(run, talk):
+    async def main():
+        async with ann(talk) as client:
+            here = await client.subscribe(f"talk:one-{id(run)}")
+            happen(client, here._number)
+            heard = []
+            here.on_subscribed(heard.append)
+            await asyncio.sleep(0)
+            assert [type(event) for event in heard] == [Subscribed]
+            here.on_presence(heard.append)
+            here.on_missed(heard.append)
+            here.on(heard.append)
+            assert len(heard) == 1
+            happen(client, here._number)
+            await asyncio.sleep(0)
+            kinds = [3 if event == 3 else type(event) for event in heard[1:]]
+            rest = [Publication, Presence, 3, Publication]
+            # The new beginning is passed on at once: it was heard before.
+            assert kinds == [Subscribed, *rest, *rest]
+            assert here._early._items == here._feed._items and not here._feed._items
+
+            again = await client.subscribe(f"talk:two-{id(run)}")
+            happen(client, again._number)
+            events = again.events()
+            await asyncio.sleep(0)
+            assert [type(await events.__anext__()) for _ in ALL] == ALL
+            assert not again._feed._items
+
+            third = await client.subscribe(f"talk:three-{id(run)}")
+            happen(client, third._number)
+            feed = third.__aiter__()
+            assert [(await feed.__anext__()).payload for _ in range(2)] == [1, 5]
+            events = third.events()
+            await asyncio.sleep(0)
+            # The publications were iterated.
+            assert [type(event) for event in events.take_all()] == [Presence, Missed, Subscribed]
+
+    run(main())
+
+
+def test_a_subscription_that_ends_at_once(run, talk):
+    async def main():
+        async with playfield.connect(talk) as client:
+            here = await client.subscribe("talk:news")
+            happen(client, here._number)
+            client._take([("unsubscribed", here._number, "kicked", "out")])
+            ends, heard = [], []
+            here.on_unsubscribed(ends.append)
+            here.on(heard.append)
+            assert not ends and not heard
+            await asyncio.sleep(0)
+            assert [why.code for why in ends] == ["kicked"] and ends[0] is here.ended
+            assert [publication.payload for publication in heard] == [1, 5]
+
+    run(main())
+
+
+def test_events_wait_for_who_listens_for_them(run, cards):
+    async def main():
+        async with playfield.connect(cards) as client:
+            table = await client.create("table")
+            table._schema, number = None, table._number
+
+            def happen(first):
+                events = [("event", number, name, b"%d" % first) for name in "ABC"]
+                client._take([*events, *events])
+
+            heard = []
+            happen(1)
+            table.on("A", lambda value: heard.append(("A", value)))
+            await asyncio.sleep(0)
+            assert heard == [("A", 1)] * 2
+            happen(2)
+            table.on("B", lambda value: heard.append(("B", value)))
+            await asyncio.sleep(0)
+            assert heard == [("A", 1)] * 2 + [("A", 2)] * 2 + [("B", 1)] * 2 + [("B", 2)] * 2
+            events = table.events()
+            await asyncio.sleep(0)
+            assert events.take_all() == [("C", 1)] * 2 + [("C", 2)] * 2
+            happen(3)
+            assert [name for name, _ in events.take_all()] == ["A", "B", "C"] * 2
+            assert heard[8:] == [("A", 3), ("B", 3)] * 2
+
+    run(main())
+
+
+def test_what_waits_is_bounded(run):
+    async def main():
+        heard = []
+        early = Early(asyncio.get_running_loop(), lambda kind, item: heard.append(item))
+        for number in range(WAITING_MAX + 1):
+            early.put("a", number)
+        for _ in range(2):
+            early.put("b", "large", BYTES_MAX)
+        early.listen("a")
+        early.release()
+        assert heard == []
+        early.listen("b")
+        early.release()
+        assert heard == ["large"]
+        for number in range(WAITING_MAX + 1):
+            early.put("c", number, 1)
+        early.listen(None)
+        early.release()
+        assert heard[1:] == [*range(1, WAITING_MAX + 1)] and early._bytes == 0
+
+    run(main())
+
+
+def test_functions_are_given_one_by_one_in_blocking_code(cards, talk):
+    with playfield.sync.connect(cards) as client:
+        table = client.create("table")
+        table._room._schema, number = None, table._room._number
+
+        def happen():
+            client._thread.run(
+                client._client._take, [("event", number, name, b"1") for name in "AB"]
+            )
+
+        heard = []
+        happen()
+        table.on("A", lambda value: heard.append("A"))
+        happen()
+        table.on("B", lambda value: heard.append("B"))
+        client.ping()
+        assert heard == ["A", "A", "B", "B"]
+    with playfield.sync.connect(talk) as client:
+        here = client.subscribe("talk:news")
+        client._thread.run(happen_sync, client, here)
+        # The first that is iterated is the first that came.
+        assert next(here).payload == 1
+        here.on_presence(heard.append)
+        client.ping()
+        assert isinstance(heard[-1], Presence)
+        assert here.next(timeout=10).payload == 5
+
+
+def happen_sync(client, subscription):
+    happen(client._client, subscription._subscription._number)
+
+
+def test_the_last_state_stays(run, cards):
+    async def main():
+        async with playfield.connect(cards) as ann, playfield.connect(cards) as bob:
+            key = f"order {id(run)}"
+            table = await ann.create("table", key=key)
+            beside = await bob.join_by_key("table", key)
+            assert len(beside.state.played) == 0
+            held = Held(bob)
+            card = await table.request("Play", {"place": 0})
+            await held.until(b"patch")
+            leaving = asyncio.ensure_future(beside.leave())
+            await held.until(b"left")
+            # Nobody has read the state since the card was played.
+            held.release()
+            await leaving
+            assert beside.left.code == "left" and beside.state.played == [card]
+
+    run(main())
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_join_that_is_canceled_is_taken_back(run, cards, turns):
+    async def main():
+        async with playfield.connect(cards) as client:
+            await client.schema("table")
+            held = Held(client)
+            asked = asyncio.ensure_future(client.create("table"))
+            await held.until(b"snapshot")
+            held.release()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            if not asked.done():
+                asked.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await asked
+                while client._rooms:
+                    await client._news()
+
+    run(main())
+
+
+def test_a_subscription_that_is_canceled_is_taken_back(run, talk):
+    async def main():
+        async with playfield.connect(talk) as client:
+            held = Held(client)
+            name = f"talk:canceled-{id(run)}"
+            asked = asyncio.ensure_future(client.subscribe(name))
+            await held.until(b"subscribed")
+            held.release()
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            # It is on its way, before anything else is sent.
+            assert not client._subscriptions and client._core.take_output() == b""
+            async with playfield.connect(talk) as other:
+                while (await other.members(name)).count:
+                    pass
+
+    run(main())
+
+
+def test_commands_that_came_before_are_carried_out(run, example):
+    address = example("fleet")
+
+    async def main():
+        async with playfield.connect(f"tcp://{address}") as client:
+            name = f"early-{id(run)}"
+            device = await client.register(name)
+            answer = asyncio.create_task(asyncio.to_thread(post, address, f"/devices/{name}", b"4"))
+            while not device._feed._items:
+                await client._news()
+            device.on_command(lambda value: value * 2)
+            assert float(await answer) == 8
+
+    run(main())
+
+
+def test_what_comes_as_a_wait_ends_is_kept(talk, monkeypatch):
+    """The item, or the answer, came between the end of the time and the end of the wait."""
+    begin = asyncio.run_coroutine_threadsafe
+
+    def begin_late(coroutine, loop):
+        future = begin(coroutine, loop)
+        result = future.result
+
+        def late(timeout=None):
+            value = result()
+            if timeout is not None:
+                raise concurrent.futures.TimeoutError
+            return value
+
+        future.result = late
+        return future
+
+    with playfield.sync.connect(talk) as client:
+        here = client.subscribe("talk:news")
+        take = client._client._take
+        publication = ("publication", here._subscription._number, 1, None, False, b"1")
+        timer = threading.Timer(0, client._thread.run, [take, [publication]])
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", begin_late)
+        timer.start()
+        assert here.next(timeout=10).payload == 1
+        timer.join()
+        assert client._thread.call(client._client.ping(), timeout=10) > 0

@@ -1,0 +1,63 @@
+"""``scripts/python-tests``, which runs these tests."""
+
+import os
+import signal
+import subprocess
+import textwrap
+
+import pytest
+from conftest import ROOT
+
+SCRIPT = str(ROOT / "scripts" / "python-tests")
+
+
+def begin(*arguments, **environment):
+    return subprocess.Popen(
+        [SCRIPT, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "sdk" / "python" / "tests"),
+            **environment,
+        },
+    )
+
+
+def test_options_are_passed_on():
+    process = begin("tests/test_runner.py", "--collect-only", "-k", "passed_on")
+    output = process.communicate(timeout=60)[0].decode()
+    assert process.returncode == 0, output
+    assert "test_options_are_passed_on" in output and "test_a_run_that_is_ended" not in output
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["all", "one"])
+def test_a_run_that_is_ended(tmp_path, whole):
+    """Nothing that it has started is left."""
+    if whole:
+        # Some tests of each process.
+        process = begin(PYTEST_ADDOPTS="-k 'bot_plays or scenarios or test_long'")
+        # The first test has passed.
+        assert process.stdout.read(1) == b"."
+    else:
+        (tmp_path / "test_node.py").write_text(
+            textwrap.dedent(
+                """
+                import threading
+
+                def test_node(example, capfd):
+                    address = example("cards")
+                    with capfd.disabled():
+                        print(address, flush=True)
+                    threading.Event().wait()
+                """
+            )
+        )
+        process = begin("-p", "conftest", tmp_path / "test_node.py")
+        assert any(b"127.0.0.1:" in line for line in process.stdout)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
