@@ -106,6 +106,8 @@ const READ_AT_ONCE_BYTES: usize = 256 << 10;
 /// The space before that, for the beginning of a message of which the end is read.
 const KEPT_BYTES: usize = READ_BYTES;
 const EVENTS: usize = 1024;
+/// How long it takes at most to ask what has happened, without waiting for it.
+const POLL: Duration = Duration::from_micros(50);
 /// When connections have been answered this much, the answers are written before more is read: as
 /// long as all of it lies in the processor's cache.
 const EARLY_WRITE_BYTES: usize = 64 << 10;
@@ -639,14 +641,17 @@ impl EventLoop {
     }
 
     /// How long to wait for something to happen.
-    fn timeout(&self) -> Option<Duration> {
+    fn timeout(&mut self) -> Option<Duration> {
         if self.shard.has_input() || self.mail_waits || self.writes_on {
+            self.shard.is_awake_until(Duration::MAX);
             return Some(Duration::ZERO);
         }
         let accepts_at = self.listeners.iter().filter_map(|listener| listener.accepts_at).min();
         let deadlines = [self.shard.next_deadline(), accepts_at, self.ends_at];
+        let now = self.now();
+        self.shard.is_awake_until(now + POLL);
         let next = deadlines.into_iter().flatten().min()?;
-        Some(next.saturating_sub(self.now()))
+        Some(next.saturating_sub(now))
     }
 
     fn now(&self) -> Duration {

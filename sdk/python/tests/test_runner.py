@@ -1,5 +1,6 @@
 """``scripts/python-tests``, which runs these tests."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,8 +12,10 @@ from conftest import ROOT
 SCRIPT = str(ROOT / "scripts" / "python-tests")
 
 
-def begin(*arguments, **environment):
-    return subprocess.Popen(
+@contextlib.contextmanager
+def begun(*arguments, **environment):
+    """A run, which ends with the test at the latest."""
+    process = subprocess.Popen(
         [SCRIPT, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -23,11 +26,16 @@ def begin(*arguments, **environment):
             **environment,
         },
     )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
 
 
 def test_options_are_passed_on():
-    process = begin("tests/test_runner.py", "--collect-only", "-k", "passed_on")
-    output = process.communicate(timeout=60)[0].decode()
+    with begun("tests/test_runner.py", "--collect-only", "-k", "passed_on") as process:
+        output = process.communicate(timeout=60)[0].decode()
     assert process.returncode == 0, output
     assert "test_options_are_passed_on" in output and "test_a_run_that_is_ended" not in output
 
@@ -35,29 +43,32 @@ def test_options_are_passed_on():
 @pytest.mark.parametrize("whole", [True, False], ids=["all", "one"])
 def test_a_run_that_is_ended(tmp_path, whole):
     """Nothing that it has started is left."""
+    (tmp_path / "test_node.py").write_text(
+        textwrap.dedent(
+            """
+            import threading
+
+            def test_node(example, capfd):
+                address = example("cards")
+                with capfd.disabled():
+                    print(address, flush=True)
+                threading.Event().wait()
+            """
+        )
+    )
     if whole:
         # Some tests of each process.
-        process = begin(PYTEST_ADDOPTS="-k 'bot_plays or scenarios or test_long'")
-        # The first test has passed.
-        assert process.stdout.read(1) == b"."
+        running = begun(PYTEST_ADDOPTS="-k 'bot_plays or scenarios or test_long'")
     else:
-        (tmp_path / "test_node.py").write_text(
-            textwrap.dedent(
-                """
-                import threading
-
-                def test_node(example, capfd):
-                    address = example("cards")
-                    with capfd.disabled():
-                        print(address, flush=True)
-                    threading.Event().wait()
-                """
-            )
-        )
-        process = begin("-p", "conftest", tmp_path / "test_node.py")
-        assert any(b"127.0.0.1:" in line for line in process.stdout)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
-    with pytest.raises(ProcessLookupError):
-        os.killpg(process.pid, 0)
+        running = begun("-p", "conftest", tmp_path / "test_node.py")
+    with running as process:
+        if whole:
+            # The first test has passed.
+            assert process.stdout.read(1) == b"."
+        else:
+            assert any(b"127.0.0.1:" in line for line in process.stdout)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        assert process.returncode != 0
+        with pytest.raises(ProcessLookupError):
+            os.killpg(process.pid, 0)

@@ -266,6 +266,7 @@ impl Shard {
         self.now = self.now.max(now);
         self.delivery.channels.now = self.now;
         self.turn += 1;
+        self.schedule.begin(self.now);
         self.pacing.begin(self.stopwatch.read());
         self.delivery.outgoing.iter_mut().for_each(release);
         release(&mut self.delivery.local_mail);
@@ -320,6 +321,11 @@ impl Shard {
     pub(crate) fn takes_much(&self, key: ConnectionKey) -> bool {
         let connection = self.delivery.connections.get(key);
         connection.is_some_and(|connection| connection.taken.is_much(self.now))
+    }
+
+    /// The thread works at least until then. If the next turn begins later, it has waited.
+    pub(crate) fn is_awake_until(&mut self, at: Duration) {
+        self.schedule.is_awake_until(at);
     }
 
     /// When the next room is due; that may be long past.

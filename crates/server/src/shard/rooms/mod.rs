@@ -21,12 +21,12 @@ use playfield_session::SyncHistory;
 
 use crate::founding::Founding;
 use crate::room_id::RoomId;
-use crate::shard::keys::OfRoom;
+use crate::shard::keys::{OfRoom, RoomKey};
 use crate::shard::slab::Slab;
 use lateness::{Cost, Late};
 use member::{Member, Members, Standing};
 use record::Record;
-use schedule::Beat;
+use schedule::{Beat, Schedule};
 use sync::has_passed;
 use traffic::Sample;
 
@@ -51,6 +51,9 @@ pub(crate) struct Hosted {
     pub(super) is_quiet: bool,
     /// How many regular syncs have only been counted since then.
     pub(super) syncs_passed: u64,
+    /// The schedule has it for the next thing to do, and not for each sync until then. These are
+    /// counted when it is [roused](Self::rouse).
+    pub(super) rests: bool,
     /// When it next has to be called, by its own time.
     pub(super) wake_at: Option<Duration>,
     /// What its last regular sync has cost.
@@ -88,17 +91,22 @@ impl Hosted {
         self.founding && self.members.len() == 0
     }
 
-    pub(super) fn next_due(&self) -> Option<Duration> {
-        let beats =
-            [self.ticks.as_ref().map(Beat::deadline), self.syncs.as_ref().map(Beat::deadline)];
+    /// When there is something to do for it. `every` is how many syncs apart copies are checked.
+    pub(super) fn next_due(&self, every: u64) -> Option<Duration> {
+        let sync = self.syncs.as_ref().and_then(|beat| {
+            if !self.rests {
+                return Some(beat.deadline());
+            }
+            let left = self.regular_syncs.checked_rem(every).map(|checked| every - 1 - checked);
+            left.map(|left| beat.deadline_after(left))
+        });
+        let tick = self.ticks.as_ref().map(Beat::deadline);
         let wake = self.wake_at.map(|at| self.created.saturating_add(at));
-        beats.into_iter().chain([wake]).flatten().min()
+        [tick, sync, wake].into_iter().flatten().min()
     }
 
-    /// Whether the sync that is due changes nothing for anyone, so that it is enough to count it.
-    /// `every` is how many syncs apart copies are checked.
-    pub(super) fn passes_sync(&mut self, now: Duration, every: u64) -> bool {
-        let sleeps = self.wake_at.is_none_or(|at| self.created.saturating_add(at) > now);
+    /// Whether syncs change nothing for anyone, until it is called.
+    fn is_at_rest(&mut self) -> bool {
         let version = self.room.version();
         let has_all = |member: &Member| {
             matches!(member.standing, Standing::Live)
@@ -106,10 +114,40 @@ impl Hosted {
                 && !member.lagging
                 && !member.wants_snapshot
         };
-        self.is_quiet
-            && sleeps
+        self.is_quiet && self.members.iter_mut().all(|(_, member)| has_all(member))
+    }
+
+    /// Whether the sync that is due changes nothing for anyone, so that it is enough to count it.
+    /// `every` is how many syncs apart copies are checked.
+    pub(super) fn passes_sync(&mut self, now: Duration, every: u64) -> bool {
+        let sleeps = self.wake_at.is_none_or(|at| self.created.saturating_add(at) > now);
+        sleeps
             && !has_passed(every, self.regular_syncs, self.regular_syncs + 1)
-            && self.members.iter_mut().all(|(_, member)| has_all(member))
+            && self.is_at_rest()
+    }
+
+    /// Counts the syncs that passed while it rested, and returns how many. The next one is due
+    /// again.
+    #[cold]
+    pub(super) fn rouse(&mut self, key: RoomKey, schedule: &mut Schedule) -> u64 {
+        let passed = schedule.passed(self.due);
+        let syncs = self.count_passed(passed);
+        // Without a rest nothing depends on how often copies are checked.
+        let due = self.next_due(0);
+        schedule.change(key, self.due, due);
+        self.due = due;
+        syncs
+    }
+
+    /// The same for a room that the schedule does not have, with all syncs that passed by then.
+    pub(super) fn count_passed(&mut self, passed: Duration) -> u64 {
+        self.rests = false;
+        let Some(beat) = &mut self.syncs else { return 0 };
+        let first = beat.number();
+        let syncs = beat.take(passed, 1).end - first;
+        self.regular_syncs += syncs;
+        self.syncs_passed += syncs;
+        syncs
     }
 
     /// Does what the syncs that were only counted would have done.

@@ -6,14 +6,55 @@ use std::time::Duration;
 
 use crate::shard::keys::RoomKey;
 
+const AN_INSTANT: Duration = Duration::from_nanos(1);
+
+/// The last time at which something that is due then is not over.
+pub(super) fn before(due: Duration) -> Duration {
+    due.saturating_sub(AN_INSTANT)
+}
+
 /// Which room is due next.
+///
+/// A room at rest, for which nothing changes until it is called, is not here for each of its syncs.
+/// When it is called, the syncs are counted at which a thread that waited for each of them would
+/// have found nothing to do; the others are late, and still to be made.
 #[derive(Default)]
 pub(crate) struct Schedule {
     due: BTreeSet<(Duration, RoomKey)>,
     given: u32,
+    /// If the next turn begins later than that, its thread has waited for something to happen.
+    awake_until: Duration,
+    /// Everything that was due until then is over.
+    passed: Duration,
+    /// All rooms are here for each sync. Only tests want that.
+    pub(crate) is_restless: bool,
 }
 
 impl Schedule {
+    /// A turn begins.
+    pub(crate) fn begin(&mut self, now: Duration) {
+        if now > self.awake_until {
+            // What is due just now comes after what happens in this turn.
+            self.passed = self.passed.max(before(now));
+        }
+        self.awake_until = now;
+    }
+
+    /// The thread works at least until then, instead of waiting for what is due.
+    pub(crate) fn is_awake_until(&mut self, at: Duration) {
+        self.awake_until = self.awake_until.max(at);
+    }
+
+    /// In this turn, all that is due has had its time.
+    pub(crate) fn end(&mut self, now: Duration) {
+        self.passed = self.passed.max(now);
+    }
+
+    /// Until when the syncs of a room at rest are over that is here for `due`.
+    pub(super) fn passed(&self, due: Option<Duration>) -> Duration {
+        due.map_or(self.passed, |due| self.passed.min(before(due)))
+    }
+
     /// A place in the period for the next room, as a fraction of 2^32. Multiples of the golden
     /// ratio fill the period evenly, however many there are.
     pub(crate) fn phase(&mut self) -> u32 {
@@ -74,7 +115,12 @@ impl Beat {
 
     /// When the next one is due.
     pub(crate) fn deadline(&self) -> Duration {
-        let (periods, hz) = (self.next - 1, u64::from(self.hz));
+        self.deadline_after(0)
+    }
+
+    /// When the one after so many others is due.
+    pub(crate) fn deadline_after(&self, others: u64) -> Duration {
+        let (periods, hz) = (self.next - 1 + others, u64::from(self.hz));
         let nanoseconds = (periods % hz) * 1_000_000_000 / hz;
         self.first + Duration::new(periods / hz, nanoseconds as u32)
     }
@@ -122,6 +168,33 @@ mod tests {
         assert_eq!(schedule.pop(ms(25)), Some((ms(10), a)));
         assert_eq!(schedule.pop(ms(25)), Some((ms(20), b)));
         assert_eq!((schedule.next(), schedule.pop(ms(1000))), (None, None));
+    }
+
+    #[test]
+    fn a_thread_that_waited_would_have_woken_for_what_was_due_before_it_did() {
+        let us = Duration::from_micros;
+        let mut schedule = Schedule::default();
+        schedule.begin(ms(1));
+        schedule.end(ms(1));
+        assert_eq!(schedule.passed(None), ms(1), "nobody knows how long the turn takes");
+        schedule.is_awake_until(ms(3));
+        schedule.begin(ms(3));
+        assert_eq!(schedule.passed(None), ms(1), "it worked: what was due meanwhile is late");
+        schedule.end(ms(3));
+        schedule.is_awake_until(ms(4));
+        schedule.begin(ms(9));
+        assert!(schedule.passed(None) > us(8_999));
+        assert!(schedule.passed(None) < ms(9), "what is due just now comes after the input");
+        assert!(schedule.passed(Some(ms(6))) < ms(6), "and so does a room's own deadline");
+        schedule.begin(ms(9));
+        assert!(schedule.passed(None) > us(8_999), "it never goes back");
+        schedule.end(ms(9));
+        assert_eq!(schedule.passed(None), ms(9));
+        schedule.is_awake_until(Duration::MAX);
+        schedule.begin(ms(20));
+        assert_eq!(schedule.passed(None), ms(9), "it had more to do");
+        schedule.begin(ms(30));
+        assert!(schedule.passed(None) > ms(29));
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl Shard {
     /// without.
     pub(in crate::shard) fn resync(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
+        self.make_up_for_syncs(room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
         let Some(member) = hosted.members.get_mut(key) else { return };
         let is_behind =
@@ -64,8 +65,8 @@ impl Shard {
 
     fn send_snapshot(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
+        self.make_up_for_syncs(room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        hosted.make_up_for_syncs();
         let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
         let is_behind =
@@ -88,8 +89,8 @@ impl Shard {
     /// Sends `joined` to a member that was there at the last sync, and had to wait for its turn.
     fn enter_late(&mut self, room: RoomKey, key: MemberKey) {
         let rate = snapshot_rate(&self.delivery);
+        self.make_up_for_syncs(room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        hosted.make_up_for_syncs();
         let clock = hosted.clock(self.now);
         let named = (hosted.id, hosted.room_type);
         let Some(member) = hosted.members.get_mut(key) else { return };
@@ -139,8 +140,8 @@ impl Shard {
     ) -> Result<Vec<u8>, Duration> {
         let mut body = Vec::new();
         let (rate, place) = (snapshot_rate(&self.delivery), room);
+        self.make_up_for_syncs(room);
         let Some(hosted) = self.rooms.get_mut(room) else { return Ok(body) };
-        hosted.make_up_for_syncs();
         let clock = hosted.clock(self.now);
         let Hosted { room, members, epoch, history, .. } = hosted;
         let Some(member) = members.get_mut(key) else { return Ok(body) };

@@ -168,8 +168,8 @@ impl Shard {
     /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now, or
     /// the snapshot it asked for.
     pub(in crate::shard) fn catch_up(&mut self, room: RoomKey, key: MemberKey) {
+        self.make_up_for_syncs(room);
         let Some(hosted) = self.rooms.get_mut(room) else { return };
-        hosted.make_up_for_syncs();
         let clock = hosted.clock(self.now);
         let Some(member) = hosted.members.get_mut(key) else { return };
         if member.wants_snapshot {

@@ -19,13 +19,16 @@ use crate::shard::keys::{RoomKey, link};
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::join::RoomSpec;
 use crate::shard::rooms::lateness::{Cost, Late};
-use crate::shard::rooms::schedule::Beat;
+use crate::shard::rooms::schedule::{Beat, before};
 use crate::shard::rooms::sync::Cause;
 use crate::shard::slab::Slab;
 
 /// How long rooms are run in one turn, before what they sent is written. Those that are due and
 /// were not run come first in the next.
 const ROOMS_PER_TURN: Duration = Duration::from_millis(10);
+
+/// How many syncs in a row change nothing before a room rests.
+const PASSED_BEFORE_REST: u64 = 4;
 
 impl Shard {
     /// Makes a room that the directory knows of already.
@@ -75,6 +78,7 @@ impl Shard {
             regular_syncs: 0,
             is_quiet: false,
             syncs_passed: 0,
+            rests: false,
             wake_at: None,
             cost: Cost::default(),
             ticking: Duration::ZERO,
@@ -108,6 +112,9 @@ impl Shard {
         let hosted = self.rooms.get_mut(key)?;
         self.watch.enters(hosted.room_type);
         let at = self.now.saturating_sub(hosted.created);
+        if hosted.rests {
+            self.delivery.counters.syncs += hosted.rouse(key, &mut self.schedule);
+        }
         hosted.make_up_for_syncs();
         hosted.is_quiet = false;
         let Hosted { room, members, id, admitted, record, .. } = hosted;
@@ -128,6 +135,15 @@ impl Shard {
         Some(result)
     }
 
+    /// Does what the syncs of a room would have done that were only counted, or not even that.
+    pub(in crate::shard) fn make_up_for_syncs(&mut self, key: RoomKey) {
+        let Some(hosted) = self.rooms.get_mut(key) else { return };
+        if hosted.rests {
+            self.delivery.counters.syncs += hosted.rouse(key, &mut self.schedule);
+        }
+        hosted.make_up_for_syncs();
+    }
+
     pub(in crate::shard) fn touch(&mut self, key: RoomKey) {
         if let Some(hosted) = self.rooms.get_mut(key)
             && !hosted.touched
@@ -145,6 +161,10 @@ impl Shard {
         {
             let Some(hosted) = self.rooms.get_mut(key) else { continue };
             hosted.due = None;
+            let rested = hosted.rests;
+            if rested {
+                self.delivery.counters.syncs += hosted.count_passed(before(deadline));
+            }
             let late = self.now - deadline;
             hosted.late.note(self.now, late);
             self.delivery.counters.lateness_us_max =
@@ -162,7 +182,10 @@ impl Shard {
                 hosted.regular_syncs += 1;
                 hosted.syncs_passed += 1;
                 self.delivery.counters.syncs += 1;
-                let due = hosted.next_due();
+                // One that is called more often stays, so that it need not be found here again.
+                hosted.rests =
+                    hosted.syncs_passed >= PASSED_BEFORE_REST && !self.schedule.is_restless;
+                let due = hosted.next_due(every);
                 hosted.due = due;
                 self.schedule.change(key, None, due);
                 continue;
@@ -191,7 +214,12 @@ impl Shard {
             if syncs_due > 0 {
                 self.sync_room(key, Cause::Clock { due: syncs_due });
             }
+            if rested && let Some(hosted) = self.rooms.get_mut(key) {
+                // If nothing has changed, there were only copies to be checked.
+                hosted.rests = hosted.is_at_rest();
+            }
         }
+        self.schedule.end(self.now);
     }
 
     /// A room was due so late that syncs were missed: counts them and, now and then, says so.
@@ -316,10 +344,14 @@ impl Shard {
             self.delivery.node.directory.publish(hosted.id, &hosted.published);
         }
         hosted.wake_at = hosted.room.wake_at();
+        if hosted.rests && !hosted.is_at_rest() {
+            self.delivery.counters.syncs += hosted.rouse(key, &mut self.schedule);
+        }
+        let every = self.delivery.node.config.check_every_syncs;
         // Once a turn, or a room that always asks for one would block the shard.
         let wants_sync = hosted.sync_awaited || hosted.room.wants_sync();
         let sync_now = wants_sync && hosted.synced_on_demand != self.turn;
-        let due = if wants_sync && !sync_now { Some(self.now) } else { hosted.next_due() };
+        let due = if wants_sync && !sync_now { Some(self.now) } else { hosted.next_due(every) };
         self.schedule.change(key, hosted.due, due);
         hosted.due = due;
         if sync_now {

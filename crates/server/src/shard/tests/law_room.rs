@@ -303,12 +303,14 @@ pub(super) fn version(id: &str) -> Option<u64> {
     SYNCED.with_borrow(|synced| synced.get(id)?.keys().next_back().copied())
 }
 
-/// The room type `law`, and `law on demand`, which has no rate.
-pub(super) fn room_types() -> [RoomType; 2] {
+/// The room type `law`; `law on demand`, which has no rate; and `law without ticks`.
+pub(super) fn room_types() -> [RoomType; 3] {
     let law = |name| RoomType { create: witnessed, ..RoomType::of::<Law>(name) };
     let mut on_demand = law("law on demand");
     on_demand.settings.sync_hz = 0;
-    [law("law"), on_demand]
+    let mut without_ticks = law("law without ticks");
+    without_ticks.settings.tick_hz = 0;
+    [law("law"), on_demand, without_ticks]
 }
 
 fn witnessed(birth: Birth<'_>) -> Result<Box<dyn AnyRoom>> {

@@ -5,6 +5,8 @@
 //!    may see.
 //! 2. Two histories that differ only in what a player may not see send that player identical bytes.
 //!
+//! And whether rooms rest while nothing happens to them shows nowhere.
+//!
 //! `PLAYFIELD_LAW_CASES` sets the number of cases of each law, for a longer run.
 
 use playfield_room::Message;
@@ -31,10 +33,9 @@ const SEATS: [(usize, bool, Format); 5] = [
 
 /// Limits that no case comes near. What is nobody's to see must not slow anyone down either, so
 /// that no case depends on them.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 3] = [
     ("outbox_bytes_max", "1000000000"),
     ("outbox_high_bytes", "1000000000"),
-    ("check_every_syncs", "3"),
     ("session_grace_ms", "300"),
 ];
 
@@ -50,16 +51,27 @@ enum Pace {
     RateAndChanges,
     /// Each change, be it seen or not.
     Changes,
+    /// Their rate, and now and then a demand; no ticks, so that they rest now and then.
+    RateAtRest,
 }
 
 impl Pace {
     fn room_type(self) -> &'static str {
-        if self == Self::Changes { "law on demand" } else { "law" }
+        match self {
+            Self::Rate | Self::RateAndChanges => "law",
+            Self::Changes => "law on demand",
+            Self::RateAtRest => "law without ticks",
+        }
+    }
+
+    fn check_every_syncs(self) -> &'static str {
+        if self == Self::RateAtRest { "20" } else { "3" }
     }
 }
 
 fn paces() -> impl Strategy<Value = Pace> {
-    proptest::sample::select([Pace::Rate, Pace::RateAndChanges, Pace::Changes].as_slice())
+    let all = [Pace::Rate, Pace::RateAndChanges, Pace::Changes, Pace::RateAtRest];
+    proptest::sample::select(all.to_vec())
 }
 
 #[derive(Clone, Debug)]
@@ -142,11 +154,13 @@ impl Play {
     fn new(pace: Pace, scramble: u32, spared: usize, forgets: bool) -> Self {
         law_room::forget();
         let mut settings = SETTINGS.to_vec();
+        settings.push(("check_every_syncs", pace.check_every_syncs()));
         if forgets {
             settings.push(("resume_bytes_max", RESUME_BYTES_MAX));
         }
         let mut world = World::new(2, &settings);
-        let (eager, spared) = (pace != Pace::Rate, name(spared));
+        let eager = matches!(pace, Pace::RateAndChanges | Pace::Changes);
+        let spared = name(spared);
         let options = format!(r#"{{"scramble":{scramble},"spared":"{spared}","eager":{eager}}}"#);
         let rooms = [0, 1].map(|shard| {
             let founder = world.named_client(shard, false, Format::Json, "founder");
@@ -298,6 +312,11 @@ impl Play {
         }
     }
 
+    /// How many bytes came to a seat.
+    fn came_bytes(&self, seat: usize) -> usize {
+        self.seats[seat].clients.iter().map(|&client| self.world.came(client).len()).sum()
+    }
+
     /// Every byte that came to a seat.
     fn came(&self, seat: usize) -> Vec<u8> {
         self.seats[seat]
@@ -358,6 +377,64 @@ proptest! {
         forgets in any::<bool>(),
     ) {
         nothing_leaks(pace, &steps, scramble, spared, forgets);
+    }
+}
+
+/// How much has come to each seat; at the end, what came, and what became of the rooms.
+#[derive(PartialEq, Eq, Debug)]
+struct Account {
+    /// After each step, and after each 5 ms of those that take time.
+    lengths: Vec<[usize; SEATS.len()]>,
+    came: [Vec<u8>; SEATS.len()],
+    /// By shard, all counts but those of turns.
+    counters: Vec<[u64; 4]>,
+    /// Versions and syncs.
+    rooms: Vec<(u64, u64, u64)>,
+}
+
+fn account(steps: &[Step], forgets: bool, rests: bool) -> Account {
+    let mut play = Play::new(Pace::RateAtRest, 0, SEATS.len(), forgets);
+    for shard in &mut play.world.shards {
+        shard.schedule.is_restless = !rests;
+    }
+    let mut lengths = Vec::new();
+    for step in steps {
+        let mut step_by = |play: &mut Play, step: &Step| {
+            play.step(step);
+            lengths.push(std::array::from_fn(|seat| play.came_bytes(seat)));
+        };
+        match *step {
+            Step::Wait { ms } => (0..ms).for_each(|_| step_by(&mut play, &Step::Wait { ms: 5 })),
+            _ => step_by(&mut play, step),
+        }
+        play.check();
+    }
+    let came = std::array::from_fn(|seat| play.came(seat));
+    let (mut rooms, mut counters) = (Vec::new(), Vec::new());
+    for shard in &mut play.world.shards {
+        for key in shard.rooms.keys() {
+            shard.make_up_for_syncs(key);
+            let hosted = shard.rooms.get(key).unwrap();
+            rooms.push((hosted.room.version(), hosted.regular_syncs, hosted.syncs_missed));
+        }
+        let of = shard.counters();
+        counters.push([of.syncs, of.syncs_missed, of.patches, of.messages_out]);
+    }
+    Account { lengths, came, counters, rooms }
+}
+
+/// With rests, a shard has fewer turns; everything comes as it would if each sync had its turn.
+fn rests_show_nowhere(steps: &[Step], forgets: bool) {
+    let [restless, resting] = [false, true].map(|rests| account(steps, forgets, rests));
+    assert_eq!(resting, restless);
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn rests_of_rooms_show_nowhere(steps in steps(), forgets in any::<bool>()) {
+        rests_show_nowhere(&steps, forgets);
     }
 }
 

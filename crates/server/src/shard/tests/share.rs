@@ -214,6 +214,10 @@ fn rooms_that_are_always_overdue_starve_neither_input_nor_each_other() {
     world.each_look_takes(Duration::from_millis(4));
     let mut patched = [0; ROOMS];
     let mut pongs = [0; ROOMS];
+    // Syncs from before are not counted below.
+    for key in world.shards[0].rooms.keys() {
+        world.shards[0].make_up_for_syncs(key);
+    }
     for turn in 0..5 * ROOMS as u64 {
         world.oversleep(20);
         let mut syncs = world.counters(0).syncs;
