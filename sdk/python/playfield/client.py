@@ -633,6 +633,14 @@ class Client:
         if request is not None:
             self._answer(request, None)
 
+    def _on_unreadable(self, number: int, text: str) -> None:
+        """Two snapshots in a row can't be read: there is no copy to go on with."""
+        room = self._rooms.pop(number, None)
+        if room is not None:
+            self._abandon(room)
+            why = f"this client leaves the room: its state can't be read: {text}"
+            room._end(Refused("bad_message", why))
+
     def _on_reply(self, request: int, is_bytes: bool, data: bytes) -> None:
         read = self._reads.pop(request, None)
         try:

@@ -1,6 +1,7 @@
 """How sessions, stays and subscriptions end, and what is asked of them then."""
 
 import asyncio
+import re
 import signal
 import threading
 import time
@@ -258,3 +259,46 @@ def test_a_request_of_blocking_code_ends_with_the_node(example, ending):
                 await asyncio.to_thread(go_on)
 
     asyncio.run(asyncio.wait_for(main(), 60))
+
+
+class Garbled:
+    """A core that gets paths of states that lead nowhere."""
+
+    def __init__(self, core):
+        self._core = core
+
+    def __getattr__(self, name):
+        return getattr(self._core, name)
+
+    def received(self, data):
+        return self._core.received(re.sub(rb'(?<=\[\[)"\w+"', lambda found: b"9" * len(found[0]), data))
+
+
+@pytest.mark.parametrize("is_entered", [False, True])
+def test_a_room_whose_state_cant_be_read_is_left(run, cards, is_entered):
+    """Who had entered it heard of an error again and again; who had not waited forever."""
+
+    async def main():
+        async with playfield.connect(f"tcp://{cards}") as client, playfield.connect(f"tcp://{cards}") as other:
+            room = await client.create("table") if is_entered else None
+            there = await other.join(room.id) if room else await other.create("table")
+            client._core = Garbled(client._core)
+            with pytest.raises(Refused, match="state can't be read") as refused:
+                if room is None:
+                    await client.join(there.id)
+                else:
+                    left = asyncio.get_running_loop().create_future()
+                    room.on_left(left.set_result)
+                    await there.request("Play", {"place": 0})
+                    raise await left
+            assert refused.value.code == "bad_message"
+            assert not client._rooms
+            if room is not None:
+                with pytest.raises(Refused, match="state can't be read"):
+                    await room.request("Play", {"place": 0})
+            # It is no longer counted there. A session may ask ten times a second.
+            while (await client.list("table"))[0].players != 1:
+                await asyncio.sleep(0.15)
+            await there.leave()
+
+    run(main())

@@ -292,7 +292,7 @@ impl Handler for Sink<'_, '_> {
 
     fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
         if let OutOfStep::NoSnapshot(error) = why {
-            self.tell(("error", room.0, "", error.to_string()));
+            self.tell(("unreadable", room.0, error.to_string()));
         }
     }
 
