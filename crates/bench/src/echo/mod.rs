@@ -321,9 +321,13 @@ fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
     clients.connect(options.connections)?;
     clients.begin()?;
     clients.run(WARM_UP)?;
-    // Every client is at its second window, and buffers have their sizes.
-    let window = if options.rate.is_some() { 1 } else { options.window };
-    clients.until_answered(2 * (options.connections * window) as u64)?;
+    // Every client is at its second window, and buffers have their sizes. In an open loop that could
+    // take minutes.
+    let warm = match options.rate {
+        Some(rate) => rate.min(2 * options.connections as u64),
+        None => 2 * (options.connections * options.window) as u64,
+    };
+    clients.until_answered(warm)?;
     let (before, _) = hosted.usage()?;
     let driver_before = process_cpu();
     (clients.tally.times, clients.tally.late) = (Histogram::new(), Histogram::new());
