@@ -265,7 +265,11 @@ def socks_proxy():
     with contextlib.ExitStack() as stack:
 
         def start(asked, user=None):
+            tasks, writers = [], []
+
             async def connect(reader, writer):
+                tasks.append(asyncio.current_task())
+                writers.append(writer)
                 with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                     await serve_one(reader, writer)
                 writer.close()
@@ -298,6 +302,7 @@ def socks_proxy():
                     # The connection was refused.
                     writer.write(b"\x05\x05\x00\x01" + bytes(6))
                     return
+                writers.append(to)
                 writer.write(b"\x05\x00\x00\x01" + bytes(6))
                 await asyncio.gather(Gate._pump(reader, to), Gate._pump(ahead, writer))
 
@@ -307,6 +312,12 @@ def socks_proxy():
             async def close():
                 server.close()
                 await server.wait_closed()
+                for writer in writers:
+                    writer.transport.abort()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                for writer in writers:
+                    with contextlib.suppress(OSError):
+                        await writer.wait_closed()
 
             loop = _Loop()
             stack.callback(loop.stop)
