@@ -38,11 +38,11 @@ pub struct Console {
 
 impl Console {
     /// Listens at an address; port 0 picks a free one. With a token, all but the page itself is for
-    /// those who send it. Without one, the address must be of the loopback interface.
+    /// those who send it. Without one, it must be a loopback address.
     ///
     /// # Errors
-    /// If the address can't be listened on, or is not of the loopback interface and there is no
-    /// token.
+    /// If it can't listen at the address, or the token is empty and the address is not a loopback
+    /// address.
     pub fn listen(address: SocketAddr, token: &str) -> io::Result<Self> {
         if token.is_empty() && !address.ip().is_loopback() {
             let text = format!(

@@ -868,8 +868,8 @@ mod tests {
         assert_eq!(pf_client_free(client), PfCode::Ok);
         let asked = cell.ask(|_| async { panic!("it is polled") });
         assert_eq!(asked.unwrap_err().code, PfCode::Freed);
-        let told = cell.tell(async { panic!("it is polled") }, |_| Happening::default());
-        assert_eq!(told.unwrap_err().code, PfCode::Freed);
+        let sent = cell.tell(async { panic!("it is polled") }, |_| Happening::default());
+        assert_eq!(sent.unwrap_err().code, PfCode::Freed);
     }
 
     /// The end of the connection was reported before what had happened until then.

@@ -276,7 +276,7 @@ class Garbled:
 
 @pytest.mark.parametrize("is_entered", [False, True])
 def test_a_room_whose_state_cant_be_read_is_left(run, cards, is_entered):
-    """Who had entered it heard of an error again and again; who had not waited forever."""
+    """A join waited forever, and in a room that was entered the same error came again and again."""
 
     async def main():
         async with playfield.connect(f"tcp://{cards}") as client, playfield.connect(f"tcp://{cards}") as other:

@@ -581,7 +581,7 @@ async fn a_full_queue_of_commands_makes_callers_wait() {
     }
 }
 
-/// Entering fails, and a room that was entered ends. That was an error of a send, again and again.
+/// The join fails, or the room ends. Before, the room stayed, and each call returned the error again.
 #[tokio::test]
 async fn a_client_leaves_a_room_whose_state_it_cant_read() {
     for is_entered in [false, true] {
