@@ -8,9 +8,10 @@ mod link;
 mod rooms;
 mod tickets;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use playfield::channel::{Access, ChannelRule, Slow};
@@ -100,9 +101,13 @@ fn rooms() -> Server {
         .channel(ChannelRule::new("users:*").subscribe(Access::User).publish(Access::User))
 }
 
-/// A token `user NAME` is that user's. Without a token one is a guest, and any other is refused.
+/// A token `user NAME` is that user's, and so is `once NAME`, which is good for one connection.
+/// Without a token one is a guest, and any other is refused.
 fn identity(name: &str, token: &[u8]) -> Result<Identity, Error> {
-    match token.strip_prefix(b"user ") {
+    static USED: Mutex<BTreeSet<Vec<u8>>> = Mutex::new(BTreeSet::new());
+    let used = || USED.lock().unwrap_or_else(PoisonError::into_inner);
+    let once = token.strip_prefix(b"once ").filter(|_| used().insert(token.to_vec()));
+    match token.strip_prefix(b"user ").or(once) {
         _ if token.is_empty() => Guests { name_bytes_max: 32 }.admit(name),
         Some(user) => Ok(Identity::user(String::from_utf8_lossy(user), name)),
         None => Err(Error::new(ErrorCode::Unauthorized, "the token is not valid")),

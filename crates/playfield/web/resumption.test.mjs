@@ -616,13 +616,30 @@ test("a room whose end was lost is left by the next answer, and one that was joi
   assert.equal(connection.status, "connected");
 });
 
-test("a token may be a function, which is asked for each connection", async () => {
+test("a function gives the token once, however often the client tries to connect", async () => {
   let asked = 0;
-  const { world, socket } = await start(1, 1, { token: () => `token ${++asked}` });
+  const { world, node, socket } = await start(1, 1, { token: () => `token ${++asked}` });
   assert.equal(atob(socket().sent[0].token), "token 1");
+  const before = world.sockets.length;
+  node.isDown = true;
   socket().cut();
-  await world.advance(1000);
-  assert.equal(atob(socket().sent[0].token), "token 2");
+  await world.advance(20_000);
+  node.isDown = false;
+  await world.advance(10_000);
+  assert.ok(world.sockets.length - before > 5, "attempts");
+  assert.deepEqual([atob(socket().sent[0].token), asked], ["token 1", 1]);
+});
+
+test("a JSON Web Token is renewed when it is about to expire, if the clocks agree", async () => {
+  const jwt = (seconds) => `a.${btoa(JSON.stringify({ exp: Date.now() / 1000 + seconds }))}.b`;
+  for (const [seconds, expected] of [[600, 1], [5, 1], [-60, 1], [12, 2]]) {
+    let asked = 0;
+    const { world, socket } = await start(1, 1, { token: () => (++asked, jwt(seconds)) });
+    await world.advance(3000);
+    socket().cut();
+    await world.advance(1000);
+    assert.equal(asked, expected, `${seconds}`);
+  }
 });
 
 test("a room is left, and the connection stays", async () => {
@@ -680,6 +697,11 @@ test("a token function may be async, and fail: the client says so, and tries aga
   const log = enter(connection);
   await world.advance(2000);
   assert.equal(atob(world.sockets[0].sent[0].token), "token 1");
+  const { hello } = node;
+  node.hello = (socket) => {
+    node.hello = hello;
+    node.transmit(socket, { type: "goodbye", code: "unauthorized", text: "expired" });
+  };
   world.sockets[0].cut();
   speak(log, true);
   await world.advance(8000);
@@ -688,6 +710,7 @@ test("a token function may be async, and fail: the client says so, and tries aga
   assert.deepEqual(texts, [
     "connected",
     "disconnected; reconnecting",
+    "expired; trying again",
     "there is no token: the account service is away; trying again",
     "there is no token: nobody is logged in; trying again",
     "there is no token: its function gave none within 3333 ms; trying again",

@@ -483,7 +483,7 @@ class Client:
             await asyncio.sleep(core.wait(random.getrandbits(32), time.monotonic()))
             core.begin(time.monotonic())
             try:
-                if self._give_token is not None:
+                if self._give_token is not None and core.needs_token:
                     core.set_token(await given_token(self._give_token, self._token_timeout))
                 limit = core.dial(time.monotonic())
                 reader = await _in_time(self._open(), limit, "the node did not answer")
@@ -822,8 +822,9 @@ class connect:
 
     - ``name``: the player's display name.
     - ``token``: for the node's authenticator: ``str``, ``bytes``, or a function that returns one,
-      which may be ``async``. It is called before each attempt to connect, as a token may have
-      expired by then; a plain function is called in a thread.
+      which may be ``async``; a plain function is called in a thread. It is called for the first
+      connection, and later only when the node has refused the token, or shortly before the
+      ``exp`` of a JSON Web Token.
     - ``ssl``: an ``ssl.SSLContext`` for ``tls`` and ``wss``.
     - ``open_timeout`` (10): the limit of an attempt to connect, and of one to get a token.
     - ``reconnect_for`` (60): for how long to try to restore a lost connection. With 0 the session

@@ -16,7 +16,9 @@ export class Client extends RoomsClient<Connection> {
   /**
    * @param url The node: `wss://…`, `https://…`, or in a page a path at the host that served it.
    */
-  constructor(url: string, { name = "", on = {}, format = "packed", ...how }: ClientHow = {}) {
-    super(connect(name, on, { ...how, format, url }));
+  constructor(
+    url: string, { name = "", on = {}, format = "packed", again, ...how }: ClientHow = {},
+  ) {
+    super(connect(name, on, { ...how, format, url }), again);
   }
 }

@@ -7,7 +7,7 @@ import { withPacked } from "./codec.js";
 import type { Code } from "./codes.js";
 import { type Format, isLonger } from "./format.js";
 import {
-  duration, type Entry, type Inside, type MakePart, type Mutable, patient, type RoomCodec,
+  backoff, duration, type Entry, type Inside, LASTING_MS, type MakePart, type Mutable, patient,
   TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
@@ -42,14 +42,6 @@ const ACK_EVERY = 32, ACK_LENGTH = 16384, ACK_DELAY_MS = 1000;
 export const UNREADABLE_IN_A_ROW_MAX = 2;
 
 /**
- * Before each attempt to connect again the client waits for a random part of a time that doubles
- * (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection has lasted, or has
- * brought the session forward. The first and the longest are `how.backoffMs` and
- * `how.backoffMsMax`.
- */
-const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000, LASTING_MS = 5000;
-
-/**
  * An attempt to connect that takes longer has failed. While the node still keeps the session, an
  * attempt takes at most a third of that time, or the shorter limit: one that hangs leaves time for
  * others.
@@ -58,6 +50,15 @@ const ATTEMPT_MS_MAX = 10_000, ATTEMPT_MS = 3000;
 
 /** The state of a WebSocket that is open; later ones have larger numbers. */
 const OPEN = 1;
+
+/** A token is renewed when it expires within this time. */
+const EXPIRY_MS = 10_000;
+
+/** A close without a code. */
+const ABNORMAL = 1006;
+
+const UNKNOWN =
+  "; is a server there, is its certificate trusted, and does it accept pages from here?";
 
 const isHidden = (): boolean => globalThis.document?.hidden ?? false;
 
@@ -72,14 +73,16 @@ function base64(token: Token | undefined): string | undefined {
   return toBase64(typeof token === "string" ? utf8(token) : token);
 }
 
-/** The first message about a room. */
-function entrance(roomType: string, how: How, options: unknown): Message {
-  const { id, key, create, code, private: isPrivate } = how;
-  if (id !== undefined) return { type: "join", room: id };
-  const made = { room_type: roomType, key, options };
-  if (create) return { type: "create", ...made, code, private: isPrivate };
-  if (create === false) return { type: "join_by_key", room_type: roomType, key };
-  return { type: "join_or_create", ...made };
+/** Until when a token is good: a JSON Web Token says so (RFC 7519, 4.1.4), if the clocks agree. */
+function expiry(token: Token | undefined): number {
+  try {
+    const [, claims] = (token as string).split("."), text = claims.replace(/-/g, "+");
+    const until = JSON.parse(atob(text.replace(/_/g, "/"))).exp * 1000 - EXPIRY_MS;
+    if (until > Date.now()) return until;
+  } catch {
+    // It is another kind of token.
+  }
+  return Infinity;
 }
 
 /** A connection in a format, with what it does beside rooms. */
@@ -93,6 +96,7 @@ export function makeConnection(
   const connection = begun as unknown as Mutable<Connection>;
   const statuses = new Listeners<[Status, string]>();
   const rooms = new Map<number, Inside>(); // by number, once joined
+  const resting = new Set<Inside>(); // to be joined again
   const waiting = new Map<number, Entry>(); // what waits for an answer, by the request's number
   let requests = 0;
   // Of the session: its token, "" if the node does not keep it; the messages that the node has not
@@ -110,9 +114,11 @@ export function makeConnection(
   // How long the node keeps the session after a lost connection, and the most bytes that it takes
   // in a message.
   let graceMs = 0, bytesMax = Infinity;
-  // What the node said on this connection: how long to wait; and whether it refused a token that
-  // was renewed.
-  let retryAfter = 0, isRenewed = false;
+  // What the node said on this connection: how long to wait. The token of a function, until when it
+  // is valid, and whether it was given for this attempt.
+  let retryAfter = 0, given: Token | undefined, validUntil = 0, isFresh = false;
+  // What was said last.
+  let said = "";
   // Whether this connection has resumed the session, and brought it forward.
   let isResumed = false, hasProgress = false;
   let heartbeat = 0;
@@ -120,10 +126,12 @@ export function makeConnection(
     openTimer: ReturnType<typeof setTimeout> | undefined;
   const wakes = new AbortController();
 
-  /** Says how things stand; listeners, if the status is another. */
-  const says = (text: string, isNews = true): void => {
+  /** Says how things stand, unless it was said. */
+  const says = (text: string): void => {
     tell(on, text);
-    if (isNews) statuses.call(connection.status, text);
+    const now = connection.status + text;
+    if (said !== now) statuses.call(connection.status, text);
+    said = now;
   };
 
   const write = (frame: string | Uint8Array): void => socket!.send(frame as string);
@@ -210,6 +218,7 @@ export function makeConnection(
     connection.status = "ended";
     forget(code, text);
     schemas.end(code, text);
+    for (const inside of resting) inside.end(code, text);
     for (const part of parts) part.end?.(code, text);
     says(text);
     call(on, "ended", code, text, { unconfirmed });
@@ -227,25 +236,22 @@ export function makeConnection(
     drop();
     if (wasConnected) {
       lostAt = now();
-      for (const inside of rooms.values()) inside.lost();
+      for (const inside of rooms.values()) inside.lost(`${text}; reconnecting`);
       // A node that takes the session back and ends at once is not asked ever faster.
       if (took > LASTING_MS || (isResumed && hasProgress)) attempts = 0;
     } else if (!isHidden()) tried += Math.min(took, ATTEMPT_MS_MAX);
     const left = (how.reconnectForMs ?? 60_000) - tried;
     if (left <= 0) return end(code, wasWelcome ? `${text}; it could not be reached again` : text);
-    const first = how.backoffMs ?? BACKOFF_MS, last = how.backoffMsMax ?? BACKOFF_MS_MAX;
-    const kept = grace() && lostAt! + grace() - now(), most = first * 2 ** attempts++;
+    const kept = grace() && lostAt! + grace() - now();
     // The last attempt within the grace comes shortly before its end.
-    const keptMost = kept > 0 ? Math.max(kept / 2, Math.min(first, BACKOFF_MS)) : Infinity;
-    const wish = Math.random() * Math.min(Math.max(first, last), most, keptMost);
+    const wish = backoff(how, attempts++, kept > 0 ? kept / 2 : Infinity);
     // There is time for one attempt at least.
     const wait = Math.min(retryAfter + wish, left);
     retryAfter = 0;
     if (!isHidden()) tried += wait;
     openTimer = setTimeout(open, wait);
-    const { status } = connection;
     connection.status = wasWelcome ? "lost" : "connecting";
-    if (!wasConnected) return says(`${text}; trying again`, connection.status !== status);
+    if (!wasConnected) return says(`${text}; trying again`);
     if (!token) forget("connection_lost", text);
     // A callback may have closed it.
     if ((connection.status as Status) === "ended") return;
@@ -296,7 +302,7 @@ export function makeConnection(
       token = graceMs > 0 ? resume : "";
       heartbeat = duration(heartbeat_ms) || 30_000;
       isWelcome = wasWelcome = true;
-      isRenewed = hasProgress = false;
+      hasProgress = false;
       isResumed = resumed !== undefined;
       tried = 0;
       lostAt = null;
@@ -317,6 +323,8 @@ export function makeConnection(
         return { room: inside?.room ?? null, messages };
       });
       for (const part of parts) part.begin?.(!resumed);
+      for (const inside of resumed ? rooms.values() : []) inside.back();
+      for (const inside of [...resting]) inside.enter();
       says("connected");
       if (resumed) call(on, "resumed", { away, lost });
       else if (wasLost) call(on, "newSession", { away, unconfirmed });
@@ -359,13 +367,13 @@ export function makeConnection(
       // The node has waited long enough for a device asleep, it is restarted, it is too busy just
       // now, or the token has expired. Only rates recover with time: a first hello over another
       // limit stays over it.
-      const renews = wasWelcome && typeof how.token === "function" && !isRenewed;
+      const renews = typeof how.token === "function" && !isFresh;
       const isPassing = ["timeout", "shutting_down"].includes(code) ||
         (!isWelcome && ["busy", "internal"].includes(code)) ||
         (!isWelcome && code === "limit" && (wasWelcome || retryAfter > 0)) ||
         (!isWelcome && code === "unauthorized" && renews);
       if (!isPassing) return end(code, text);
-      if (code === "unauthorized") isRenewed = true;
+      if (code === "unauthorized") validUntil = 0;
       if (code === "shutting_down") graceMs = 0;
       lose(text, code);
     },
@@ -416,42 +424,69 @@ export function makeConnection(
     connection.roundTrip = connection.clockOffset = null;
     pulse.reset();
     retryAfter = 0;
-    const mine: Socket = (socket = new WebSocket(url));
-    mine.binaryType = "arraybuffer";
     openTimer = undefined;
+    let mine: Socket;
+    try {
+      mine = socket = new WebSocket(url);
+    } catch (error) {
+      // For example, a page from https:// may not connect to ws://.
+      const text = `no connection to ${url}: ${(error as Error).message}`;
+      return queueMicrotask(() => end("connection_lost", text));
+    }
+    mine.binaryType = "arraybuffer";
     const share = grace() ? Math.max(grace() / 3, ATTEMPT_MS) : Infinity;
     const limit = Math.min(share, ATTEMPT_MS_MAX);
     // The token and the socket are awaited at the same time.
-    let given: { token: string | undefined } | undefined, isOpen = false;
+    let isGiven = false, isOpen = false;
     const greet = (): void => {
-      if (!given || !isOpen || socket !== mine) return;
+      if (!isGiven || !isOpen || socket !== mine) return;
       const copies = [...rooms.values()].map((inside) => inside.copy());
       const resume = token ? { token, received, rooms: copies } : undefined;
       behind = behindLength = 0;
-      const hello = { type: "hello", protocol: 1, name, ...given };
+      const hello = { type: "hello", protocol: 1, name, token: base64(given) };
       write(format.write({ ...hello, resumable: true, resume }));
     };
     const take = (token: Token | undefined): void => {
-      given = { token: base64(token) };
+      if (isFresh) validUntil = expiry(token);
+      given = token;
+      isGiven = true;
       greet();
     };
     const noToken = (error: any): void => {
       if (socket === mine) lose(`there is no token: ${error?.message ?? error}`);
     };
     pulse.after(limit, () => {
-      if (given) lose("the server does not answer");
+      if (isGiven) lose(`${url} does not answer`);
       else noToken(`its function gave none within ${Math.round(limit)} ms`);
     });
-    // A function may fail, at once or later.
-    const { token: of } = how;
+    const { token: of } = how, isKept = validUntil > Date.now();
+    isFresh = typeof of === "function" && !isKept;
     if (typeof of !== "function") take(of);
-    else new Promise<Token>((gives) => gives(of())).then(take).catch(noToken);
+    else if (isKept) take(given);
+    // A function may fail, at once or later.
+    else {
+      new Promise<Token>((gives) => gives(of()))
+        .then((token) => socket === mine && take(token))
+        .catch(noToken);
+    }
     mine.onopen = () => {
       isOpen = true;
       greet();
     };
     mine.onmessage = read;
-    mine.onerror = mine.onclose = () => lose(isOpen ? "disconnected" : `no connection to ${url}`);
+    let cause = "";
+    const over = (): void =>
+      lose((isOpen ? "disconnected" : `no connection to ${url}`) + cause);
+    mine.onclose = ({ code, reason } = {} as any) => {
+      if (reason || code > 1000 && code !== ABNORMAL)
+        cause = `: closed with ${code}${reason && `, ${reason}`}`;
+      over();
+    };
+    mine.onerror = ({ message, error } = {} as any) => {
+      // Browsers do not say why. What follows, the end, may have a code.
+      cause = message || error?.message ? `: ${error?.message || message}` : isOpen ? "" : UNKNOWN;
+      setTimeout(() => socket === mine && over());
+    };
   };
 
   connection.join = (<T extends RoomTypes>(
@@ -461,31 +496,11 @@ export function makeConnection(
   ) => {
     const progress = (): void => void (hasProgress = true);
     const forgo = (request: number): void => void waiting.delete(request);
-    const links = { format, put, post, ask, forgo, fail, end, leave, progress, rooms, schemas };
-    const inside = makeRoom(connection, onRoom as RoomCallbacks, links);
-    const begin = (options: unknown): void => {
-      const message = entrance(roomType, howRoom, options);
-      ask(message, { isJoin: true, inside, reject: inside.end });
+    const links = {
+      format, put, post, ask, forgo, fail, end, leave, progress, isReady, rooms, resting, schemas,
     };
-    const { id, create, options } = howRoom,
-      isByType = id === undefined && connection.status !== "ended";
-    if (!isByType) begin(options);
-    else if (options === undefined || create === false) {
-      // It will be needed: so it is there before the snapshot.
-      schemas.want(roomType, () => {}, () => {});
-      begin(undefined);
-    } else {
-      const use = (codec: RoomCodec): void => {
-        let written;
-        try {
-          written = codec.options(options);
-        } catch (error) {
-          return inside.end("bad_payload", (error as Error).message);
-        }
-        begin(written);
-      };
-      schemas.want(roomType, use, inside.end);
-    }
+    const inside = makeRoom(connection, onRoom as RoomCallbacks, links, roomType, howRoom, how);
+    inside.enter();
     return inside.room;
   }) as Connection["join"];
   connection.list = async ({ roomType, filter, limit, ...how } = {}): Promise<ListedRoom[]> =>

@@ -8,6 +8,7 @@ import type {
   How,
   ListedRoom,
   ListHow,
+  JoinHow,
   Patience,
   Room,
   RoomsConnection,
@@ -21,6 +22,8 @@ export interface ClientHow extends Omit<ConnectHow, "url"> {
   name?: string;
   /** The connection's callbacks. */
   on?: ConnectionCallbacks;
+  /** What `again` is in a join that does not say. `false` without it. */
+  again?: boolean;
 }
 
 /** Rooms by promises, over a connection. */
@@ -28,7 +31,7 @@ export class RoomsClient<C extends RoomsConnection> {
   /** The connection: what it measures, and what it can do beside rooms. */
   readonly connection: C;
 
-  constructor(connection: C) {
+  constructor(connection: C, private readonly again?: boolean) {
     this.connection = connection;
   }
 
@@ -36,7 +39,7 @@ export class RoomsClient<C extends RoomsConnection> {
     return this.connection.status;
   }
 
-  /** Calls a function when `status` has changed. Returns one that removes it. */
+  /** Calls a function when `status`, or why it is so, has changed. Returns one that removes it. */
   onStatus(listener: (status: Status, text: string) => void): () => void {
     return this.connection.onStatus(listener);
   }
@@ -49,28 +52,28 @@ export class RoomsClient<C extends RoomsConnection> {
   join<T extends RoomTypes = AnyRoom>(
     roomType: string,
     key: string,
-    how: Patience = {},
+    how: JoinHow = {},
   ): Promise<Room<T, C>> {
     return this.enter(roomType, { key, create: false }, how);
   }
 
   /** Joins a room by its id, or by a reservation or a ticket. */
-  joinById<T extends RoomTypes = AnyRoom>(id: string, how: Patience = {}): Promise<Room<T, C>> {
+  joinById<T extends RoomTypes = AnyRoom>(id: string, how: JoinHow = {}): Promise<Room<T, C>> {
     return this.enter("", { id }, how);
   }
 
   /** Joins a room of the type that is not full, or that has the key, or creates it. */
   joinOrCreate<T extends RoomTypes = AnyRoom>(
-    roomType: string, { key, options, ...how }: Pick<How<T>, "key" | "options"> & Patience = {},
+    roomType: string, { key, options, ...how }: Pick<How<T>, "key" | "options"> & JoinHow = {},
   ): Promise<Room<T, C>> {
     return this.enter(roomType, { key, options }, how);
   }
 
   /** Creates a room. */
   create<T extends RoomTypes = AnyRoom>(
-    roomType: string, { timeoutMs, signal, ...how }: Omit<How<T>, "id" | "create"> & Patience = {},
+    roomType: string, how: Omit<How<T>, "id" | "create"> & JoinHow = {},
   ): Promise<Room<T, C>> {
-    return this.enter(roomType, { ...how, create: true }, { timeoutMs, signal });
+    return this.enter(roomType, { ...how, create: true }, how);
   }
 
   /** The rooms that the node lists. */
@@ -86,10 +89,11 @@ export class RoomsClient<C extends RoomsConnection> {
   private enter<T extends RoomTypes>(
     roomType: string,
     how: How<T>,
-    patience: Patience,
+    patience: JoinHow,
   ): Promise<Room<T, C>> {
     return patient(patience, (resolve, reject) => {
-      const room = this.connection.join<T>(roomType, {}, how);
+      const again = patience.again ?? this.again;
+      const room = this.connection.join<T>(roomType, {}, { ...how, again });
       room.joined.then(resolve, reject);
       return () => void room.leave().catch(() => {});
     });

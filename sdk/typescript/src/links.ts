@@ -6,7 +6,7 @@ import type { Message } from "./messages.js";
 import type { Format } from "./format.js";
 import type { Integer64 } from "./reader.js";
 import type { Schema } from "./schema.js";
-import type { Connection, Patience, Room, RoomCallbacks } from "./types.js";
+import type { ConnectHow, Connection, Patience, Room, RoomCallbacks } from "./types.js";
 
 /** Frees the types of the SDK from `readonly`, for those who make the values. */
 export type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
@@ -35,11 +35,15 @@ export interface Inside {
   missing: number;
   /** The copy, as a client that resumes states it. */
   copy(): { room: number; epoch: any; version: number };
-  /** The connection is lost. */
-  lost(): void;
+  /** The connection is lost; it is restored with the session; the node is quiet, or no longer. */
+  lost(text: string): void;
+  back(): void;
+  /** Joins; again, after a stay that has ended. */
+  enter(): void;
   /** Why the node refused something: a message without an answer, or else a request. */
   refused(code: Code, text: string, isOfSend: boolean): void;
-  end(code: Code, text: string): void;
+  /** The stay has ended, maybe for good. */
+  end(code: Code, text: string, retryMs?: number): void;
   joined(message: Message): void;
   hears(message: Message): void;
 }
@@ -62,7 +66,10 @@ export interface Links {
   /** Leaves a room that this client can't use. */
   leave(room: number): void;
   progress(): void;
+  isReady(): boolean;
   rooms: Map<number, Inside>;
+  /** The rooms that are to be joined again, on a connection that takes players. */
+  resting: Set<Inside>;
   schemas: Schemas;
 }
 
@@ -145,6 +152,21 @@ export const PASSING: Code[] = ["limit", "too_fast", "busy"], RETRY_MS = 1000;
 
 /** The longest that a timer of the platform takes: 24 days. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/**
+ * Before each attempt to connect, or to join, again the client waits for a random part of a time
+ * that doubles (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection or a stay
+ * has lasted. The first and the longest are `how.backoffMs` and `how.backoffMsMax`.
+ */
+export const LASTING_MS = 5000;
+const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000;
+export const backoff = (
+  { backoffMs: first = BACKOFF_MS, backoffMsMax: last = BACKOFF_MS_MAX }: ConnectHow,
+  attempts: number, most = Infinity,
+): number =>
+  Math.random() * Math.min(
+    Math.max(first, last), first * 2 ** attempts, Math.max(most, Math.min(first, BACKOFF_MS)),
+  );
 
 /** A time in ms from a node, clamped to what timers take; `undefined` if it is invalid. */
 export const duration = (ms: unknown): number | undefined =>

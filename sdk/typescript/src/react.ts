@@ -8,13 +8,16 @@ import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "
 import { PlayfieldError } from "./error.js";
 import { toJson } from "./format.js";
 import type { RoomsClient } from "./joining.js";
-import type { AnyRoom, How, Room, RoomsConnection, RoomTypes, Status } from "./types.js";
+import type { AnyRoom, How, Room, RoomsConnection, RoomTypes } from "./types.js";
 
 /** A client of `playfield`, or of `playfield/rooms`. */
 type Client = RoomsClient<RoomsConnection>;
 
 export interface RoomHandle<T extends RoomTypes> {
-  /** The room, once it is joined and its state is there; `null` after it has ended. */
+  /**
+   * The room, once it is joined and its state is there; `null` after the stay has ended for good.
+   * While it is joined again, it is here with its last state.
+   */
   room: Room<T> | null;
   /** Why there is no room, if there will be none. */
   error: Error | null;
@@ -45,8 +48,8 @@ function takeBack(client: Client, key: string): Room<any> | undefined {
 }
 
 /**
- * Joins a room while the component is there, and leaves it after that. It joins again if the room
- * has ended only because the connection was lost for too long, or because the server is restarted.
+ * Joins a room while the component is there, and leaves it after that. It comes back by itself, as
+ * with `again: true`, unless `how.again` is `false`.
  *
  * @param roomType The room type. Without one, the component is in no room.
  * @param how Which room. The component joins another one if `id`, `key`, `create`, `code`,
@@ -56,44 +59,33 @@ export function useRoom<T extends RoomTypes = AnyRoom>(
   client: Client, roomType: string | null, how: How<T> = {},
 ): RoomHandle<T> {
   const [handle, setHandle] = useState<RoomHandle<T>>({ room: null, error: null });
-  const [attempt, setAttempt] = useState(0);
   const key = toJson([roomType, how]);
   const last = useRef<{ key: string; leave(): void } | null>(null);
   useEffect(() => {
     // A component that goes to another room leaves this one first.
     if (last.current?.key !== key) last.current?.leave();
     if (roomType === null) return;
-    let isOver = false, unwatch = (): void => {};
-    const again = takeBack(client, key);
-    const isKept = again !== undefined && !again.left;
-    const room = isKept ? again : (client.connection.join<T>(roomType, {}, how) as Room<T>);
+    let isOver = false;
+    const kept = takeBack(client, key), isKept = kept !== undefined && !kept.left;
+    const join = (): Room<any, any> =>
+      client.connection.join<T>(roomType, {}, { again: true, ...how });
+    const room: Room<T> = isKept ? kept : join();
     if (isKept && room.state !== null) setHandle({ room, error: null });
     // A room that has ended says so twice.
     const over = (error: PlayfieldError): void => {
       if (isOver) return;
       isOver = true;
-      const { code } = error, isEnded = client.status === "ended";
-      if (code === "connection_lost" && !isEnded) return setAttempt(attempt + 1);
-      const isRestart = code === "shutting_down" && !isEnded;
-      setHandle({ room: null, error: isRestart ? null : error });
-      // This connection is about to end; the next is to a server that takes players.
-      if (isRestart) {
-        unwatch = client.onStatus((status) => {
-          if (status === "connected") setAttempt(attempt + 1);
-          else if (status === "ended") setHandle({ room: null, error });
-        });
-      }
+      setHandle({ room: null, error });
     };
     room.joined.then(() => isOver || setHandle({ room, error: null }), over);
     const forget = room.onLeft((code, text) => over(new PlayfieldError(code, text)));
     return () => {
       isOver = true;
       forget();
-      unwatch();
       setHandle({ room: null, error: null });
       if (!room.left) last.current = { key, leave: release(client, key, room) };
     };
-  }, [client, key, attempt]);
+  }, [client, key]);
   return handle;
 }
 
@@ -141,9 +133,19 @@ export function useRoomState<T extends RoomTypes, Selected>(
   return useSyncExternalStore(subscribe, select, select);
 }
 
-/** How the connection stands, for a page to show. */
-export function useStatus(client: Client): Status {
-  const subscribe = useCallback((changed: () => void) => client.onStatus(changed), [client]);
-  const status = (): Status => client.status;
+/** What has a status: a client, or a room. */
+interface HasStatus<S> {
+  readonly status: S;
+  onStatus(listener: () => void): () => void;
+}
+
+/** How a client, or a room, stands, for a page to show; without one, the result is `undefined`. */
+export function useStatus<S extends string>(of: HasStatus<S>): S;
+export function useStatus<S extends string>(of: HasStatus<S> | null): S | undefined;
+export function useStatus<S extends string>(of: HasStatus<S> | null): S | undefined {
+  const subscribe = useCallback(
+    (changed: () => void) => of?.onStatus(changed) ?? (() => {}), [of],
+  );
+  const status = (): S | undefined => of?.status;
   return useSyncExternalStore(subscribe, status, status);
 }

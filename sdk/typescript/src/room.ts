@@ -6,20 +6,15 @@ import type { Code } from "./codes.js";
 import { OutOfStep, type OutOfStepReason, PlayfieldError } from "./error.js";
 import { toJson } from "./format.js";
 import {
-  type Copy,
-  duration,
-  type Exchange,
-  type Inside,
-  type Links,
-  type Mutable,
-  patient,
-  type RoomCodec,
-  TOO_MUCH,
-  UNCONFIRMED_LENGTH_MAX,
+  backoff, type Copy, duration, type Exchange, type Inside, LASTING_MS, type Links, type Mutable,
+  patient, type RoomCodec, TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
+import { now } from "./pulse.js";
 import { isOf } from "./schemas.js";
-import type { Connection, EntryCallbacks, Patience, Room, RoomCallbacks } from "./types.js";
+import type {
+  ConnectHow, Connection, EntryCallbacks, How, Patience, Reason, Room, RoomCallbacks, RoomStatus,
+} from "./types.js";
 
 /**
  * The most messages in a row that the copy may be unable to use, without a usable snapshot or patch
@@ -27,12 +22,34 @@ import type { Connection, EntryCallbacks, Patience, Room, RoomCallbacks } from "
  */
 export const UNUSABLE_IN_A_ROW_MAX = 16;
 
+/** Ends of a stay that say nothing about this player, and how many in a row are too many. */
+const OUTAGES: Code[] = ["connection_lost", "shutting_down", "not_joined", "room_failed"];
+const OUTAGES_MAX = 30;
+
+/** Refusals of a join that pass, where the client was in the room before. */
+const FULL: Code[] = ["limit", "too_fast", "busy", "timeout", "internal"];
+
 /** At one version per millisecond, a room reaches the largest after 285,000 years. */
 const isVersion = (version: unknown): boolean =>
   Number.isSafeInteger(version) && (version as number) >= 0;
 
-export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links): Inside {
-  const { put, post, ask, forgo, fail, end, leave, progress, rooms, schemas } = links;
+/** The first message about a room. */
+function entrance(roomType: string, how: How, options: unknown): Message {
+  const { id, key, create, code, private: isPrivate } = how;
+  if (id !== undefined) return { type: "join", room: id };
+  const made = { room_type: roomType, key, options };
+  if (create) return { type: "create", ...made, code, private: isPrivate };
+  if (create === false) return { type: "join_by_key", room_type: roomType, key };
+  return { type: "join_or_create", ...made };
+}
+
+export function makeRoom(
+  connection: Connection, on: RoomCallbacks, links: Links, roomType: string, how: How,
+  howLong: ConnectHow,
+): Inside {
+  const {
+    put, post, ask, forgo, fail, end, leave, progress, isReady, rooms, resting, schemas,
+  } = links;
   const room = {
     connection,
     state: null,
@@ -41,10 +58,14 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
     version: 0,
     number: null,
     left: false,
+    status: "joining",
+    reason: { code: "", message: "" },
     patches: 0,
   } as unknown as Mutable<Room>;
   const changes = new Changes(), states = new Listeners<[any, Room]>();
   const events = new Map<string, Listeners<[any]>>(), lefts = new Listeners<[Code, string]>();
+  const statuses = new Listeners<[RoomStatus, Reason]>(), misses = new Listeners<[number]>();
+  const refusals = new Listeners<[Code, string]>();
   // The room's epoch, the copy's last version, how many messages and snapshots in a row could not
   // be used, and the last event's number.
   let epoch: unknown, newest = 0, unusable = 0, snapshots = 0, eventsHeard = 0;
@@ -53,10 +74,21 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
   let held: Message[] | null = null;
   // Requests made before the room is joined, and their length.
   let early: { start(): void; refuse(code: Code, text: string): void }[] = [], earlyLength = 0;
+  // How the next join finds the room, how many stays in a row did not last, and since when this one
+  // does.
+  let next = how, outages = 0, since = 0, againTimer: ReturnType<typeof setTimeout> | undefined;
   let settle: { resolve(room: Room): void; reject(error: Error): void };
   room.joined = new Promise((resolve, reject) => (settle = { resolve, reject }));
   // `left` says so too.
   room.joined.catch(() => {});
+
+  /** How the stay stands now; listeners hear it if it is news. */
+  const stands = (status: RoomStatus, code: Code = room.reason.code, message = ""): void => {
+    if (room.status === status && room.reason.code === code) return;
+    room.status = status;
+    room.reason = { code, message };
+    statuses.call(status, room.reason);
+  };
 
   /** Asks the room. `make` writes the message once that is possible. */
   const asks = (name: string, payload: unknown, how: Patience = {}): Promise<any> =>
@@ -89,7 +121,11 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
         isGivenUp = true;
         if (request) forgo(request);
       };
-      if (room.number !== null) start(payload);
+      // Who waits to join again is not in the room.
+      if (name === "" && room.status === "lost" && room.number === null) {
+        inside.end("left", "");
+        resolve(undefined);
+      } else if (room.number !== null) start(payload);
       else if (room.left) refuse("not_joined", "not in the room");
       else if (earlyLength >= UNCONFIRMED_LENGTH_MAX) refuse("limit", TOO_MUCH);
       else {
@@ -131,6 +167,9 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
     if (!events.has(name)) events.set(name, new Listeners());
     return events.get(name)!.add(listener);
   };
+  room.onStatus = (listener) => statuses.add(listener);
+  room.onRefused = (listener) => refusals.add(listener);
+  room.onMissed = (listener) => misses.add(listener);
   room.onLeft = (listener) => lefts.add(listener);
 
   /** The copy can't use a message: asks for a snapshot, but not forever. */
@@ -156,6 +195,10 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
     newest = version;
     unusable = snapshots = 0;
     settle.resolve(room);
+    if (!since) {
+      since = now();
+      stands("joined");
+    }
     call(on, "change", room);
     states.call(room.state, room);
     changes.report(old, room.state);
@@ -209,7 +252,10 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
       } catch (error) {
         return end("bad_message", `an event can't be read: ${(error as Error).message}`);
       }
-      if (missed > 0) call(on, "missed", missed);
+      if (missed > 0) {
+        call(on, "missed", missed);
+        misses.call(missed);
+      }
       call(on, "event", name, value);
       events.get(name)?.call(value);
     },
@@ -243,31 +289,92 @@ export function makeRoom(connection: Connection, on: RoomCallbacks, links: Links
     grace: Infinity,
     missing: 0,
     copy: () => ({ room: inside.number!, epoch, version: room.version ?? 0 }),
-    lost: () => {
+    lost: (text) => {
+      if (since) stands("lost", "connection_lost", text);
       // The node sends a snapshot again to a copy without a version.
       held &&= held.filter(({ type }) => type === "event" || type === "left");
     },
+    back: () => {
+      if (since) stands("back");
+    },
     refused: (code, text, isOfSend) => {
       call(on, "status", text);
-      if (isOfSend) call(on, "refused", code, text);
+      if (!isOfSend) return;
+      call(on, "refused", code, text);
+      refusals.call(code, text);
     },
-    end: (code, text) => {
+    enter: () => {
+      clearTimeout(againTimer);
+      resting.delete(inside);
+      const { id, create, options } = next;
+      const begin = (options: unknown): void => {
+        if (room.left) return;
+        const message = entrance(roomType, next, options);
+        ask(message, { isJoin: true, inside, reject: refuse });
+      };
+      const refuse = (code: Code, text: string, retryMs?: number): void => {
+        // The room that it was in is gone: so it is one as asked for at first.
+        const isGone = code === "room_not_found" && next.id && how.id === undefined;
+        if (!isGone || connection.status === "ended") return inside.end(code, text, retryMs);
+        const { key } = room;
+        next = how.create && key !== null ? { ...how, key, create: undefined } : how;
+        inside.enter();
+      };
+      const isByType = id === undefined && connection.status !== "ended";
+      if (!isByType) begin(options);
+      else if (options === undefined || create === false) {
+        // It will be needed: so it is there before the snapshot.
+        schemas.want(roomType, () => {}, () => {});
+        begin(undefined);
+      } else {
+        const use = (codec: RoomCodec): void => {
+          let written;
+          try {
+            written = codec.options(options);
+          } catch (error) {
+            return inside.end("bad_payload", (error as Error).message);
+          }
+          begin(written);
+        };
+        schemas.want(roomType, use, inside.end);
+      }
+    },
+    end: (code, text, retryMs = 0) => {
       if (room.left) return;
       if (inside.number !== null) rooms.delete(inside.number);
       inside.number = room.number = held = null;
+      const wasThere = room.player !== null, hasLasted = since && now() - since > LASTING_MS;
+      if (hasLasted) outages = 0;
+      const isOutage = OUTAGES.includes(code) || (wasThere && FULL.includes(code));
+      if (how.again && isOutage && connection.status !== "ended" && ++outages < OUTAGES_MAX) {
+        if (wasThere) Object.assign(room, { version: null });
+        since = 0;
+        fail((entry) => entry.inside === inside && !entry.isJoin, code, text);
+        resting.add(inside);
+        const wait = retryMs + (outages > 1 ? backoff(howLong, outages) : 0);
+        // A node that shuts down takes no players; the next connection is to one that does.
+        clearTimeout(againTimer);
+        if (isReady() && code !== "shutting_down") againTimer = setTimeout(inside.enter, wait);
+        return stands("lost", code, text);
+      }
       room.left = true;
+      clearTimeout(againTimer);
+      resting.delete(inside);
       for (const { refuse } of early.splice(0)) refuse(code, text);
       settle.reject(new PlayfieldError(code, text));
       fail((entry) => entry.inside === inside, code, text);
       tell(on, text);
       call(on, "left", code, text);
       lefts.call(code, text);
+      stands("left", code, text);
       // The callback that left may be one of several for the same patch or event.
       for (const listeners of [states, changes, ...events.values()]) listeners.clear();
     },
     joined: (message) => {
       inside.number = message.room;
       ({ epoch } = message);
+      next = { id: message.id };
+      newest = unusable = snapshots = eventsHeard = inside.missing = 0;
       inside.silence = duration(message.silence_ms) || Infinity;
       inside.grace = duration(message.grace_ms) ?? Infinity;
       rooms.set(message.room, inside);

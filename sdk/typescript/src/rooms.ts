@@ -36,7 +36,7 @@ export class Client extends RoomsClient<RoomsConnection> {
   /**
    * @param url The node: `wss://…`, `https://…`, or in a page a path at the host that served it.
    */
-  constructor(url: string, { name = "", on = {}, ...how }: Omit<ClientHow, "format"> = {}) {
-    super(makeConnection(name, on, { ...how, url }, format, []));
+  constructor(url: string, { name = "", on = {}, again, ...how }: Omit<ClientHow, "format"> = {}) {
+    super(makeConnection(name, on, { ...how, url }, format, []), again);
   }
 }

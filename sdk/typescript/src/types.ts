@@ -41,6 +41,32 @@ export interface Patience {
   signal?: AbortSignal;
 }
 
+/** How long to wait for a room, and whether to come back to it. */
+export interface JoinHow extends Patience {
+  /**
+   * Joins again by itself when the stay has ended only because the connection was lost for too
+   * long, the server is restarted, or the room has failed: the same room, or if that is gone, one
+   * as asked for at first. `room` stays the same object, with another player number; it is "lost"
+   * meanwhile. `false` without it, unless the client's `again` says otherwise.
+   */
+  again?: boolean;
+}
+
+/**
+ * How a stay in a room stands: "joining" until the first state is there; "lost" while the
+ * connection is restored, or the room joined again; "joined", as a new player; "back", as the same
+ * player; "weak" while nothing is heard of a server that should be; "left" at the end.
+ */
+export type RoomStatus = "joining" | "joined" | "lost" | "back" | "weak" | "left";
+
+/** Why a status is what it is. */
+export interface Reason {
+  /** A code of docs/protocol.md, "Errors"; with "joined" and "back", that of what came before. */
+  code: Code;
+  /** A text for people; empty with "joined" and "back". */
+  message: string;
+}
+
 /** The callbacks of a room. All are optional. */
 export interface RoomCallbacks<T extends RoomTypes = AnyRoom> {
   /** After each snapshot or patch: `room.state` is another. */
@@ -91,6 +117,8 @@ export interface How<T extends RoomTypes = AnyRoom> {
   private?: boolean;
   /** The options of a new room, which may be criteria for the one to join. */
   options?: T["options"];
+  /** Whether to come back by itself, as in `JoinHow`. */
+  again?: boolean;
 }
 
 /** A room. All fields are read-only. */
@@ -116,8 +144,12 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
    * if it is not joined; the error has its `code`.
    */
   readonly joined: Promise<Room<T, C>>;
-  /** The stay in the room has ended: nothing more comes. */
+  /** The stay in the room has ended for good: nothing more comes. */
   readonly left: boolean;
+  /** How the stay stands. */
+  readonly status: RoomStatus;
+  /** Why it stands so. */
+  readonly reason: Reason;
   /** The number of patches applied. */
   readonly patches: number;
   /**
@@ -151,7 +183,19 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
   onEntries<V = any>(path: Path, on: EntryCallbacks<V>): () => void;
   /** Calls a function for each event of a name. Returns one that removes it. */
   onEvent<E extends Events<T>>(name: E, listener: (payload: T["events"][E]) => void): () => void;
-  /** Calls a function when the stay in the room has ended. Returns one that removes it. */
+  /** Calls a function when `status` or its reason has changed. Returns one that removes it. */
+  onStatus(listener: (status: RoomStatus, reason: Reason) => void): () => void;
+  /**
+   * Calls a function when the node, or the room, refused messages of `send`: which ones is not
+   * known. Returns one that removes it.
+   */
+  onRefused(listener: (code: Code, text: string) => void): () => void;
+  /**
+   * Calls a function before an event, if the node had to forget this many events before it while
+   * the connection was lost. Returns one that removes it.
+   */
+  onMissed(listener: (count: number) => void): () => void;
+  /** Calls a function when the stay has ended for good. Returns one that removes it. */
   onLeft(listener: (code: Code, text: string) => void): () => void;
   /** Leaves the room. The connection stays. A client that gives up leaves the room later. */
   leave(how?: Patience): Promise<void>;
@@ -221,9 +265,10 @@ export interface Socket {
 /** How to connect. All are optional. */
 export interface ConnectHow {
   /**
-   * For the node's authenticator. A function is called for each connection, as a token may have
-   * expired by then. If it fails, or takes longer than an attempt to connect may, the attempt has
-   * failed. If the node refuses the token of a client that comes back, it is called once more.
+   * For the node's authenticator. A function is called when there is no token yet, when the node
+   * refused one that it took before, and shortly before the `exp` of a JSON Web Token. If it fails,
+   * or takes longer than an attempt to connect may, the attempt has failed, and the next one, after
+   * a longer wait, calls it again.
    */
   token?: Token | (() => Token | Promise<Token>);
   /**

@@ -54,6 +54,7 @@ export class Socket {
       room: 1,
       player: 1,
       id: "r1",
+      key: this.key,
       room_type: "lab",
       epoch: 3,
     });

@@ -32,7 +32,10 @@ const WAITING = {
 const AT_ONCE = {
   client: ["onStatus", "close"],
   connection: ["join", "subscribe", "publishUnconfirmed", "register", "onStatus", "ping", "close"],
-  room: ["send", "onState", "onChange", "onEntries", "onEvent", "onLeft", "close"],
+  room: [
+    "send", "onState", "onChange", "onEntries", "onEvent", "onStatus",
+    "onRefused", "onMissed", "onLeft", "close",
+  ],
   device: ["reportUnconfirmed"],
 };
 

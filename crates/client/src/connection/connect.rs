@@ -3,7 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use playfield_wire::Format;
 use tokio::sync::{mpsc, oneshot};
@@ -19,7 +19,7 @@ use super::status::Status;
 use super::task::Task;
 use super::token::Token;
 use crate::Error;
-use crate::core::{Client, ClientConfig, Patience};
+use crate::core::{Client, ClientConfig, Patience, TokenLife};
 use crate::queue::Kept;
 
 /// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default
@@ -104,9 +104,10 @@ impl Connect {
         self
     }
 
-    /// Sets a function that gives the token for the node's authenticator. It is called before each
-    /// attempt to connect, so that a token that has expired meanwhile does not end the session. All
-    /// tokens must name the same user.
+    /// Sets a function that gives the token for the node's authenticator. It is called for
+    /// the first connection, and later only when the node has refused the token, or shortly before
+    /// the `exp` of a JSON Web Token: an outage of the node is none of the login service. All tokens
+    /// must name the same user.
     ///
     /// It may take as long as an attempt to connect ([`timeout`](Self::timeout)). If it fails at
     /// first, so does connecting, with an error that [`is_token_missing`](Error::is_token_missing).
@@ -241,6 +242,10 @@ impl Connect {
 
     async fn open(self, token: Vec<u8>) -> Result<Connection, Error> {
         let dialer = Dialer::new(&self.url, &self.root_certificates)?;
+        let token_life = match self.token {
+            Token::Text(_) => TokenLife::default(),
+            Token::By(_) => TokenLife::new(&token, SystemTime::now()),
+        };
         let config = ClientConfig {
             name: self.name,
             token,
@@ -271,7 +276,7 @@ impl Connect {
             named,
             self.schema_timeout,
         );
-        let reconnect = Reconnect::new(dialer, self.token, self.patience);
+        let reconnect = Reconnect::new(dialer, self.token, token_life, self.patience);
         let task = Task {
             client,
             dispatch,

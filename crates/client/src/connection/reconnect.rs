@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep, timeout};
 
@@ -13,7 +13,7 @@ use super::stream::Stream;
 use super::task::Task;
 use super::token::Token;
 use crate::Error;
-use crate::core::{Attempts, Patience};
+use crate::core::{Attempts, Patience, TokenLife};
 use crate::error::Ending;
 
 /// The settings for lost connections, and the attempts since the connection was lost.
@@ -21,6 +21,7 @@ use crate::error::Ending;
 pub(super) struct Reconnect {
     dialer: Arc<Dialer>,
     token: Token,
+    token_life: TokenLife,
     patience: Patience,
     attempts: Attempts,
     /// The moment that the times of `attempts` are measured from.
@@ -30,10 +31,16 @@ pub(super) struct Reconnect {
 }
 
 impl Reconnect {
-    pub(super) fn new(dialer: Dialer, token: Token, patience: Patience) -> Self {
+    /// `token_life` is that of the token of the first connection.
+    pub(super) fn new(
+        dialer: Dialer,
+        token: Token,
+        token_life: TokenLife,
+        patience: Patience,
+    ) -> Self {
         let attempts = Attempts::new(patience, Duration::ZERO);
         let (dialer, started) = (Arc::new(dialer), Instant::now());
-        Self { dialer, token, patience, attempts, started, failed: None }
+        Self { dialer, token, token_life, patience, attempts, started, failed: None }
     }
 
     fn now(&self) -> Duration {
@@ -126,10 +133,16 @@ impl Task {
         let now = self.reconnect.now();
         self.reconnect.attempts.begin(now);
         self.dispatch.retry_after = None;
-        let (token, limit) = (self.reconnect.token.clone(), self.reconnect.patience.timeout);
-        match self.meanwhile(async move { token.give(limit).await }).await? {
-            Ok(token) => self.client.set_token(token),
-            Err(error) => return Some(Err(error)),
+        let is_refused = self.client.is_token_refused();
+        if is_refused || self.reconnect.token_life.is_over(SystemTime::now()) {
+            let (token, limit) = (self.reconnect.token.clone(), self.reconnect.patience.timeout);
+            match self.meanwhile(async move { token.give(limit).await }).await? {
+                Ok(token) => {
+                    self.reconnect.token_life = TokenLife::new(&token, SystemTime::now());
+                    self.client.set_token(token);
+                }
+                Err(error) => return Some(Err(error)),
+            }
         }
         let now = self.reconnect.now();
         let limit = self.reconnect.attempts.dial(now);

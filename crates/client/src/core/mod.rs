@@ -49,6 +49,7 @@ mod requests;
 mod resumption;
 mod rooms;
 mod session;
+mod token;
 mod transport;
 mod url;
 
@@ -73,6 +74,7 @@ pub use playfield_wire::server::{Lost, MemberInfo, PastPublication};
 pub use pulse::Clock;
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
+pub use token::TokenLife;
 pub use url::{Url, UrlError};
 
 #[cfg(feature = "tokio")]
@@ -155,6 +157,14 @@ impl Client {
     /// Sets the token for the node's authenticator in later hellos, which must name the same user.
     pub fn set_token(&mut self, token: Vec<u8>) {
         self.session.resumption.greeting.token = token;
+        self.session.resumption.is_token_refused = false;
+    }
+
+    /// Whether the node has refused the token as `unauthorized`, and the client is
+    /// [away](Self::is_away) for one more attempt with another.
+    #[must_use]
+    pub fn is_token_refused(&self) -> bool {
+        self.session.resumption.is_token_refused
     }
 
     /// Whether the program may give another token after one was refused. If so, the next refusal

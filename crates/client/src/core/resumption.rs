@@ -57,6 +57,8 @@ pub(super) struct Resumption {
     pub(super) retry_after: Option<Duration>,
     /// Whether the program may give another token after one was refused.
     pub(super) renews_token: bool,
+    /// The node has refused the token.
+    pub(super) is_token_refused: bool,
     /// One message, until it is known to be short enough.
     scratch: Vec<u8>,
 }
@@ -79,6 +81,7 @@ impl Resumption {
             has_progress: false,
             retry_after: None,
             renews_token: false,
+            is_token_refused: false,
             scratch: Vec::new(),
         }
     }
@@ -160,7 +163,10 @@ impl Resumption {
             // It ended the session. The token still says to its successor what was lost.
             ErrorCode::ShuttingDown => self.grace = Duration::ZERO,
             // One more attempt, with another token.
-            ErrorCode::Unauthorized => self.renews_token = false,
+            ErrorCode::Unauthorized => {
+                self.renews_token = false;
+                self.is_token_refused = true;
+            }
             _ => {}
         }
     }

@@ -266,7 +266,13 @@ async fn a_refusal_says_why_and_when_to_come_again() {
 async fn a_refused_token_is_renewed_once_where_a_function_gives_it() {
     for (renews, accepted) in [(true, true), (true, false), (false, false)] {
         let (connection, room, server, listener) = in_room(|connect| match renews {
-            true => connect.token_by(|| async { Ok::<_, std::io::Error>("token") }),
+            true => connect.token_by({
+                let calls = AtomicUsize::new(0);
+                move || {
+                    let call = calls.fetch_add(1, Ordering::SeqCst) + 1;
+                    async move { Ok::<_, std::io::Error>(format!("token {call}")) }
+                }
+            }),
             false => connect.token(b"token"),
         })
         .await;
@@ -275,10 +281,13 @@ async fn a_refused_token_is_renewed_once_where_a_function_gives_it() {
         let code = ErrorCode::Unauthorized;
         let goodbye = ServerMessage::Goodbye { code, text: "it has expired".into() };
         let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let kept_token: &[u8] = if renews { b"token 1" } else { b"token" };
+        assert_eq!(server.token(), kept_token, "the function is not called for each connection");
         server.say(&goodbye).await;
         is_lost(&mut events).await;
         if renews {
             let (mut server, _) = Server::accept(&listener, Format::Json).await;
+            assert_eq!(server.token(), b"token 2");
             let event = events.next().await;
             let Some(ConnectionEvent::AttemptFailed { error }) = event else { panic!("{event:?}") };
             assert_eq!((error.code(), error.text()), (Some(code), "it has expired"));
@@ -323,7 +332,7 @@ async fn a_suspected_connection_is_pinged_and_the_clock_is_measured() {
 }
 
 #[tokio::test]
-async fn a_function_gives_a_token_for_each_connection_and_may_fail() {
+async fn a_function_gives_another_token_when_one_is_refused_and_may_fail() {
     // What the function does when it is called for the nth time.
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
@@ -351,10 +360,22 @@ async fn a_function_gives_a_token_for_each_connection_and_may_fail() {
     let connection = connection.unwrap();
     let mut events = connection.events();
     drop(server);
+    // An attempt that fails is no reason to call it.
+    drop(listener.accept().await.unwrap());
+    let (mut server, _) = Server::accept(&listener, Format::Json).await;
+    assert_eq!((server.token(), calls.load(Ordering::SeqCst)), (&b"token 1"[..], 1));
+    let code = ErrorCode::Unauthorized;
+    server.say(&ServerMessage::Goodbye { code, text: "it has expired".into() }).await;
     let (mut server, _) = Server::accept(&listener, Format::Json).await;
     assert_eq!((server.token(), calls.load(Ordering::SeqCst)), (&b"token 6"[..], 6));
     server.say(&kept(b"t2", None)).await;
     is_lost(&mut events).await;
+    for code in [None, Some(code)] {
+        let Some(ConnectionEvent::AttemptFailed { error }) = events.next().await else {
+            panic!("each attempt is reported");
+        };
+        assert_eq!(error.code(), code);
+    }
     for why in ["is away", "it panicked", "it panicked", "it gave none within 200ms"] {
         let Some(ConnectionEvent::AttemptFailed { error }) = events.next().await else {
             panic!("each attempt is reported");
@@ -380,8 +401,11 @@ async fn a_client_whose_token_function_always_fails_gives_up_and_says_why() {
         async move { if call == 0 { Ok("token") } else { Err("the user logged out") } }
     };
     let set = |connect: Connect| connect.token_by(once).reconnect_for(Duration::from_millis(20));
-    let (connection, room, server, _listener) = in_room(set).await;
+    let (connection, room, server, listener) = in_room(set).await;
     drop(server);
+    let (mut server, _) = Server::accept(&listener, Format::Json).await;
+    let code = ErrorCode::Unauthorized;
+    server.say(&ServerMessage::Goodbye { code, text: "it has expired".into() }).await;
     let error = room.changed().await.unwrap_err();
     assert!(error.is_closed());
     let text = error.to_string();

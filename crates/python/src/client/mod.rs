@@ -5,11 +5,11 @@ mod sink;
 mod values;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use playfield_client::core::{
     Attempts, Client, ClientConfig, ClientError, CommandError, Creation, Masks, Patience, Position,
-    SubscriptionNumber, Transport, Url,
+    SubscriptionNumber, TokenLife, Transport, Url,
 };
 use playfield_state::{Bytes, Data};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
@@ -39,6 +39,7 @@ struct Inner {
     attempts: Attempts,
     /// Whether another token may be had.
     renews_token: bool,
+    token_life: TokenLife,
     /// Whether the node has answered the hello on any connection.
     was_welcomed: bool,
     /// The time, as last given.
@@ -178,7 +179,7 @@ impl Core {
     ) -> PyResult<Bound<'py, PyList>> {
         let events = PyList::empty(py);
         let inner = &mut *self.inner(py);
-        let Inner { client, rooms, attempts, renews_token, was_welcomed, now } = inner;
+        let Inner { client, rooms, attempts, renews_token, was_welcomed, now, .. } = inner;
         let mut sink = Sink::new(events.clone(), rooms);
         act(client, &mut sink);
         sink.end()?;
@@ -222,6 +223,10 @@ impl Core {
             backoff_first: limit(backoff.0),
             backoff_most: limit(backoff.1),
         };
+        let token_life = match renews_token {
+            true => TokenLife::new(&token, SystemTime::now()),
+            false => TokenLife::default(),
+        };
         let config = ClientConfig {
             name,
             token,
@@ -232,7 +237,8 @@ impl Core {
             Client::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let now = time(now);
         let (rooms, attempts) = (Rooms::default(), Attempts::new(patience, now));
-        let inner = Inner { client, rooms, attempts, renews_token, was_welcomed: false, now };
+        let inner =
+            Inner { client, rooms, attempts, renews_token, token_life, was_welcomed: false, now };
         Ok(Self { url, inner: Mutex::new(inner) })
     }
 
@@ -327,8 +333,17 @@ impl Core {
         self.inner(py).attempts.begin(time(now));
     }
 
+    /// Whether the next attempt needs another token.
+    #[getter]
+    fn needs_token(&self, py: Python<'_>) -> bool {
+        let inner = self.inner(py);
+        inner.client.is_token_refused() || inner.token_life.is_over(SystemTime::now())
+    }
+
     fn set_token(&self, py: Python<'_>, token: Vec<u8>) {
-        self.inner(py).client.set_token(token);
+        let mut inner = self.inner(py);
+        inner.token_life = TokenLife::new(&token, SystemTime::now());
+        inner.client.set_token(token);
     }
 
     /// Returns the time limit for the connection.
