@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use httparse::Header;
 
+use crate::coding::accepts_gzip;
 use crate::{Limits, RequestError};
 
 /// The longest request target, in bytes: the length that RFC 9110 (4.1) recommends every server to
@@ -152,6 +153,12 @@ impl Head {
         let mut headers = self.headers();
         let (_, value) = headers.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
         std::str::from_utf8(value).ok()
+    }
+
+    /// Whether the client accepts a body in gzip, and no less than one without a coding.
+    pub fn accepts_gzip(&self) -> bool {
+        let is_named = |(name, _): &(&str, &[u8])| name.eq_ignore_ascii_case("Accept-Encoding");
+        accepts_gzip(self.headers().filter(is_named).map(|(_, value)| value))
     }
 
     /// Whether the connection may serve another request after this one.

@@ -20,6 +20,7 @@
 //! ```
 
 mod body;
+mod coding;
 mod date;
 mod decode;
 mod error;

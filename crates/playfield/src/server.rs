@@ -109,8 +109,10 @@ impl Server {
         self
     }
 
-    /// Serves `body` to a browser that asks for `path`. The server has a page of its own at
-    /// `/playfield.js`, the browser client.
+    /// Serves `body` to a browser that asks for `path`: in gzip to those that take it, if that is
+    /// shorter, and with an `ETag`, so that a browser loads again only what has changed. The server
+    /// has a page of its own at `/playfield.js`, the browser client, which pages of any origin may
+    /// load.
     ///
     /// The start fails if `path` does not begin with a slash, or has a page already.
     #[must_use]
@@ -195,7 +197,8 @@ impl Server {
 
     /// Serves the files of a folder on disk under `path`, such as `/` or `/assets`: with types by
     /// the ends of their names, `index.html` for a path that ends with a slash, and what browsers
-    /// need to ask for changed files only. Large files are read and sent in pieces.
+    /// need to ask for changed files only. Large files are read and sent in pieces. Where a file
+    /// with the same name and `.gz` lies beside one and is not older, clients that take gzip get it.
     ///
     /// Nothing outside the folder is served, even if a link in it leads there, and no file or
     /// folder whose name begins with a dot. Folders are not listed.
@@ -598,7 +601,7 @@ impl Server {
             !types.is_empty() || !channels.is_empty() || fleet.is_some() || has_service_paths;
         if services.is_empty() || serves_clients || !pages.is_empty() || !site.is_empty() {
             for (path, body) in BROWSER_CLIENT {
-                server = server.page(path, "text/javascript; charset=utf-8", body);
+                server = server.script(path, body);
             }
         }
         if let Some(authenticator) = authenticator {

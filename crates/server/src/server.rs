@@ -89,8 +89,9 @@ impl Server {
         self
     }
 
-    /// Serves a page to browsers, under a path such as `/`. [`start`](Self::start) fails if the
-    /// path does not begin with a slash or has a page already.
+    /// Serves a page to browsers, under a path such as `/`: compressed to those that take that, and
+    /// in few bytes to those that have it already. [`start`](Self::start) fails if the path does not
+    /// begin with a slash or has a page already.
     #[must_use]
     pub fn page(
         mut self,
@@ -99,6 +100,14 @@ impl Server {
         body: impl Into<Vec<u8>>,
     ) -> Self {
         let added = self.site.page(path.into(), content_type.into(), body.into());
+        self.note(added);
+        self
+    }
+
+    /// Serves a script as [`page`](Self::page) does, which pages of any origin may load.
+    #[must_use]
+    pub fn script(mut self, path: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
+        let added = self.site.script(path.into(), body.into());
         self.note(added);
         self
     }

@@ -359,6 +359,61 @@ fn a_folder_is_served_with_types_and_browsers_ask_only_for_what_changed() {
 }
 
 #[test]
+fn a_file_that_lies_beside_its_form_in_gzip_is_sent_in_it() {
+    let folder = Folder::new();
+    let running = server().folder("/", folder.public()).start().unwrap();
+    let mut client = Client::new(&running);
+    let mut ask = |accepts: &str| client.ask("GET /a%20b.js", accepts, "");
+    let accepts = "Accept-Encoding: br, gzip\r\n";
+    assert_eq!(ask(accepts).header("Content-Encoding"), None);
+    fs::write(folder.public().join("a b.js.gz"), "in gzip").unwrap();
+    let gzip = ask(accepts);
+    assert_eq!(gzip.text(), "in gzip");
+    assert_eq!(gzip.header("Content-Encoding"), Some("gzip"));
+    assert_eq!(gzip.header("Content-Type"), Some("text/javascript; charset=utf-8"));
+    let plain = ask("Accept-Encoding: gzip;q=0\r\n");
+    assert_eq!((plain.text(), plain.header("Content-Encoding")), ("let a;", None));
+    let [gzip_tag, tag] = [&gzip, &plain].map(|answer| answer.header("ETag").unwrap());
+    assert_ne!(gzip_tag, tag);
+    for answer in [&gzip, &plain] {
+        assert_eq!(answer.header("Vary"), Some("Accept-Encoding"));
+    }
+    assert_eq!(ask(&format!("{accepts}If-None-Match: {gzip_tag}\r\n")).status(), 304);
+    assert_eq!(ask(&format!("{accepts}If-None-Match: {tag}\r\n")).status(), 200);
+    // One that is older is of another file.
+    let plain = fs::File::options().append(true).open(folder.public().join("a b.js")).unwrap();
+    let older = fs::metadata(folder.public().join("a b.js.gz")).unwrap().modified().unwrap();
+    plain.set_modified(older + Duration::from_secs(1)).unwrap();
+    assert_eq!(ask(accepts).text(), "let a;");
+}
+
+#[test]
+fn a_page_is_compressed_and_asked_for_again_in_few_bytes() {
+    let long = "a page ".repeat(1_000);
+    let running = server()
+        .page("/long", "text/plain", long.clone())
+        .script("/script.js", format!("// {long}"))
+        .start()
+        .unwrap();
+    let mut client = Client::new(&running);
+    let accepts = "Accept-Encoding: gzip, deflate\r\n";
+    assert_eq!(client.get("/long").text(), long);
+    for (path, origins) in [("/long", None), ("/script.js", Some("*"))] {
+        let gzip = client.ask(&format!("GET {path}"), accepts, "");
+        assert_eq!(gzip.header("Content-Encoding"), Some("gzip"));
+        assert_eq!(gzip.header("Access-Control-Allow-Origin"), origins);
+        let head = client.ask(&format!("HEAD {path}"), accepts, "");
+        assert_eq!(head.header("Content-Length"), Some(&*gzip.body.len().to_string()));
+        assert_eq!(head.header("ETag"), gzip.header("ETag"));
+        let known = format!("{accepts}If-None-Match: {}\r\n", gzip.header("ETag").unwrap());
+        for method in ["GET", "HEAD"] {
+            let unchanged = client.ask(&format!("{method} {path}"), &known, "");
+            assert_eq!((unchanged.status(), unchanged.body.len()), (304, 0));
+        }
+    }
+}
+
+#[test]
 fn nothing_outside_a_folder_and_nothing_hidden_is_served() {
     let folder = Folder::new();
     let public = folder.public();

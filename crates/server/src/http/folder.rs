@@ -12,6 +12,7 @@ use super::media_type::media_type;
 use super::pages::with_caution;
 use super::range::{self, Asked};
 use super::routes::decoded;
+use super::validator;
 
 /// How much of a file is read at once.
 const PIECE_BYTES: u64 = 64 << 10;
@@ -91,8 +92,15 @@ impl Folder {
             return not_found();
         };
         match self.open(&place) {
-            Ok(Some(Opened::File(file, metadata))) => reply(request, &place, file, &metadata)
-                .unwrap_or_else(|error| failed(&place, &error)),
+            Ok(Some(Opened::File(file, metadata))) => {
+                let gzip = request.head().accepts_gzip().then(|| self.gzip(&place, &metadata));
+                let (file, metadata, coding) = match gzip.flatten() {
+                    Some((file, metadata)) => (file, metadata, Some("gzip")),
+                    None => (file, metadata, None),
+                };
+                reply(request, &place, file, &metadata, coding)
+                    .unwrap_or_else(|error| failed(&place, &error))
+            }
             // Links in its page are relative to its path, which therefore ends with a slash.
             Ok(Some(Opened::Folder)) if !request.path().ends_with('/') => {
                 let query = request.head().query();
@@ -103,6 +111,18 @@ impl Folder {
             Ok(_) => not_found(),
             Err(error) => failed(&place, &error),
         }
+    }
+
+    /// The file beside the one at a place that is the same in gzip: it has the name with `.gz`, and is
+    /// not older.
+    fn gzip(&self, place: &Path, plain: &Metadata) -> Option<(File, Metadata)> {
+        let mut name = place.to_owned().into_os_string();
+        name.push(".gz");
+        let Ok(Some(Opened::File(file, metadata))) = self.open(Path::new(&name)) else {
+            return None;
+        };
+        let is_current = metadata.modified().ok()? >= plain.modified().ok()?;
+        is_current.then_some((file, metadata))
     }
 
     /// Opens what lies at a place in the folder; `None` if there is nothing that may be served.
@@ -166,27 +186,28 @@ fn reply(
     place: &Path,
     mut file: File,
     metadata: &Metadata,
+    coding: Option<&'static str>,
 ) -> io::Result<Reply> {
     let length = metadata.len();
     let modified = metadata.modified()?;
     let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let tag = format!("\"{:x}-{length:x}\"", since.as_nanos());
+    let suffix = coding.map_or(String::new(), |coding| format!("-{coding}"));
+    let tag = format!("\"{:x}-{length:x}{suffix}\"", since.as_nanos());
     let date = http_date(modified);
 
     let name = place.file_name().unwrap_or_default().to_string_lossy();
-    let response = with_caution(Response::new(200))
+    let mut response = with_caution(Response::new(200))
         .with_header("Content-Type", media_type(&name))
         .with_header("ETag", tag.clone())
         .with_header("Last-Modified", date.clone())
+        .with_header("Vary", "Accept-Encoding")
         .with_header("Accept-Ranges", "bytes");
-    let is_unchanged = match request.header("If-None-Match") {
-        Some(tags) => tags
-            .split(',')
-            .map(str::trim)
-            .any(|other| other == "*" || other.strip_prefix("W/").unwrap_or(other) == tag),
-        // Compared as text: clients send what they were sent.
-        None => request.header("If-Modified-Since") == Some(&*date),
-    };
+    if let Some(coding) = coding {
+        response = response.with_header("Content-Encoding", coding);
+    }
+    // Dates are compared as text: clients send what they were sent.
+    let is_unchanged = validator::is_known(request, &tag)
+        .unwrap_or_else(|| request.header("If-Modified-Since") == Some(&*date));
     if is_unchanged {
         return Ok(Reply::of(response.with_status(304)));
     }

@@ -12,6 +12,7 @@ mod pages;
 mod range;
 mod routes;
 mod site;
+mod validator;
 mod worker;
 
 pub use answer::IntoResponse;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use playfield_http::{Request, Response};
+use playfield_http::Request;
 
 use super::folder::{Folder, Reply};
-use super::pages::Pages;
+use super::pages::{Page, Pages, Readers};
 use super::routes::{Handler, Handling, Routes, decoded};
 use crate::handle::NodeHandle;
 
@@ -19,7 +19,7 @@ pub(crate) struct Site {
 
 /// What there is for a request.
 pub(crate) enum Found<'a> {
-    Page(&'a Response),
+    Page(&'a Page),
     /// A handler, by the number of its route.
     Route {
         number: usize,
@@ -62,7 +62,13 @@ impl Site {
         content_type: String,
         body: Vec<u8>,
     ) -> Result<(), String> {
-        self.pages.add(path, content_type, body)
+        self.pages.add(path, content_type, body, Readers::SameOrigin)
+    }
+
+    /// Adds a script that pages of any origin may load, or says why it can't be one.
+    pub(crate) fn script(&mut self, path: String, body: Vec<u8>) -> Result<(), String> {
+        let content_type = "text/javascript; charset=utf-8".into();
+        self.pages.add(path, content_type, body, Readers::Everyone)
     }
 
     /// Adds a route, or says why it can't be one.
@@ -223,7 +229,8 @@ mod tests {
         }
         let mut site = site();
         for path in ["/", "/style.css", "/a/", "/a", "/.hidden", "/other.css"] {
-            site.page(path.into(), "text/css".into(), b"built in".to_vec()).unwrap();
+            let body = b"built in".to_vec();
+            site.page(path.into(), "text/css".into(), body).unwrap();
         }
         site.folder("/", &std::env::temp_dir()).unwrap();
         site.folder("/r", &std::env::temp_dir()).unwrap();

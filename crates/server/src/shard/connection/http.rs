@@ -322,7 +322,7 @@ impl Shard {
                 (Work::File { folder, pulls }, Hold::File { pulls: pull }, Vec::new())
             }
             Found::Page(page) => {
-                exchange.fill(|out, how| page.write(out, how));
+                exchange.fill(|out, how| page.answer(&request).write(out, how));
                 return self.pump_http(key);
             }
             found => {
