@@ -75,17 +75,17 @@ public:
         case 34: case 35: code = of_device(); break;
         case 36: case 37: case 38: case 39: code = of_room(); break;
         case 40: {
-            pf_tree tree{};
+            pf_tree made{};
             pf_value root{};
-            code = pf_json_parse(text(), place(&tree), place(&root));
-            keep(tree, root);
+            code = pf_json_parse(text(), place(&made), place(&root));
+            keep(made, root);
             break;
         }
         case 41: {
-            pf_tree tree{};
+            pf_tree made{};
             pf_value root{};
-            code = pf_value_keep(value(), place(&tree), place(&root));
-            keep(tree, root);
+            code = pf_value_keep(value(), place(&made), place(&root));
+            keep(made, root);
             break;
         }
         case 42: code = pf_tree_free({id(tree)}); break;

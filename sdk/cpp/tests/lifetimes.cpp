@@ -137,11 +137,11 @@ static void rooms_and_coroutines_outlive_the_client(const test::Node &node) {
         room = VALUE(client.create_room("hello").wait());
         channel = VALUE(client.subscribe("chat:x").wait());
         // Their answers never come.
-        auto waits = [](Client client, Room room, std::vector<Error> &errors) -> Future<void> {
-            auto reply = co_await room.request("Add", 1);
-            if (!reply) errors.push_back(reply.error());
-            auto again = co_await client.join("x");
-            if (!again) errors.push_back(again.error());
+        auto waits = [](Client held, Room in, std::vector<Error> &heard) -> Future<void> {
+            auto reply = co_await in.request("Add", 1);
+            if (!reply) heard.push_back(reply.error());
+            auto again = co_await held.join("x");
+            if (!again) heard.push_back(again.error());
         };
         waits(client, room, errors).detach();
         waits(client, room, errors).detach();

@@ -56,8 +56,8 @@ static void a_future_is_used_once(const test::Node &node) {
         } else if (how == 1) {
             std::move(reply).then([](Result<Document>) {});
         } else {
-            [](Future<Document> &reply) -> Future<void> {
-                (void)co_await std::move(reply);
+            [](Future<Document> &awaited) -> Future<void> {
+                (void)co_await std::move(awaited);
             }(reply).detach();
         }
         CHECK(!reply.ready());
@@ -67,8 +67,8 @@ static void a_future_is_used_once(const test::Node &node) {
             called = result.error().code == PF_CODE_USAGE;
         });
         CHECK(called);
-        auto awaits = [](Future<Document> &reply) -> Future<bool> {
-            auto result = co_await std::move(reply);
+        auto awaits = [](Future<Document> &awaited) -> Future<bool> {
+            auto result = co_await std::move(awaited);
             co_return result.error().code == PF_CODE_USAGE;
         };
         CHECK(VALUE(awaits(reply).wait()));

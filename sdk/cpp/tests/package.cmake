@@ -10,6 +10,19 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/installed)
+
+# The build keeps debug information, and what is installed has none.
+file(GLOB libraries ${BUILD}/lib/libplayfield*)
+foreach(built IN LISTS libraries)
+  get_filename_component(name ${built} NAME)
+  file(GLOB_RECURSE installed ${WORK}/installed/${name})
+  file(SIZE ${built} built_bytes)
+  file(SIZE ${installed} installed_bytes)
+  if(NOT IS_SYMLINK ${built} AND NOT installed_bytes LESS built_bytes)
+    message(FATAL_ERROR "${installed} is not stripped: ${installed_bytes} bytes, as ${built}")
+  endif()
+endforeach()
+
 foreach(static OFF ON)
   run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/${static} -G ${GENERATOR}
     -DCMAKE_PREFIX_PATH=${WORK}/installed -DPLAYFIELD_STATIC=${static})

@@ -101,8 +101,8 @@ static void a_game_is_played(const std::string &url, const std::string &format,
 
 static void coroutines_go_on_in_poll(const test::Node &node) {
     auto client = test::open(node.tcp());
-    auto sum = [](Client &client) -> Future<std::int64_t> {
-        Room room = (co_await client.create_room("hello")).value();
+    auto sum = [](Client &by) -> Future<std::int64_t> {
+        Room room = (co_await by.create_room("hello")).value();
         std::int64_t last = 0;
         for (int i = 1; i <= 10; ++i) last = (co_await room.request("Add", i)).value().as<int>();
         auto refused = co_await room.request("Add", INT64_MAX);
@@ -110,15 +110,15 @@ static void coroutines_go_on_in_poll(const test::Node &node) {
         (co_await room.leave()).value();
         co_return last;
     };
-    auto both = [&sum](Client &client) -> Future<std::int64_t> {
-        auto one = sum(client);
-        auto other = sum(client);
+    auto both = [&sum](Client &by) -> Future<std::int64_t> {
+        auto one = sum(by);
+        auto other = sum(by);
         co_return (co_await std::move(one)).value() + (co_await std::move(other)).value();
     };
     CHECK_EQUAL(VALUE(both(client).wait()), 110);
 
-    auto throws = [](Client &client) -> Future<int> {
-        co_return (co_await client.join("no such room")).value().player() > 0;
+    auto throws = [](Client &by) -> Future<int> {
+        co_return (co_await by.join("no such room")).value().player() > 0;
     };
     auto failed = throws(client).wait();
     CHECK(!failed && failed.error().is_refused());

@@ -356,7 +356,7 @@ inline void Core::forget() {
     new_session = {};
     // Each is held while its callbacks go: they may have held the last reference to it.
     auto each = [](auto &cores) {
-        for (auto &[handle, core] : std::exchange(cores, {})) {
+        for (auto &[number, core] : std::exchange(cores, {})) {
             if (auto held = core.lock()) held->forget();
         }
     };
@@ -547,8 +547,8 @@ private:
 class Command {
 public:
     Command(std::weak_ptr<detail::DeviceCore> device, std::uint64_t number, Value payload,
-            std::span<const std::byte> bytes)
-        : value(payload), bytes(bytes), device_(std::move(device)), number_(number) {}
+            std::span<const std::byte> payload_bytes)
+        : value(payload), bytes(payload_bytes), device_(std::move(device)), number_(number) {}
 
     /// The payload, if it is JSON.
     Value value;
