@@ -53,7 +53,8 @@ class Room:
     - ``type`` (``str``): its type.
     - ``key`` (``str | None``): its key; ``None`` without one.
     - ``player`` (``int``): the number of the player that this client is.
-    - ``version`` (``int``): the version of the copy of the state.
+    - ``version`` (``int``): the number of the copy of the state, which grows with each snapshot and
+      patch. Other clients' copies are numbered on their own.
     - ``state`` (:class:`View`): the copy of the state, as of the last sync.
     - ``left`` (``Refused | None``): why this client is no longer in the room, with a ``code``; ``None``
       while it is.
