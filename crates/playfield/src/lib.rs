@@ -78,6 +78,15 @@ pub mod device {
     pub use playfield_server::{Devices, Duplicates, Fleet, FleetSettings, Gone};
 }
 
+/// The node as its operators see it, by [`NodeHandle::operator`]: all rooms, what each takes, whole
+/// states, kick, lock, close, and how near the limits are.
+pub mod operator {
+    pub use playfield_server::{
+        Inspection, Limit, OperatedRoom, Operator, Recorded, RecordedKind, RoomCost, RoomLoad,
+        RoomOrder,
+    };
+}
+
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.
 /// See `docs/packets.md`.
 pub mod packet {

@@ -131,6 +131,20 @@ fn a_room_is_told_and_asked_from_outside_and_its_players_see_it() {
 }
 
 #[test]
+fn an_operator_is_a_type_that_programs_can_name() {
+    use playfield::operator::{Inspection, OperatedRoom, Operator, RoomOrder};
+
+    let Game { runtime, id, node, .. } = &Game::new(|_| {});
+    async fn look(operator: Operator<'_>) -> (usize, Vec<OperatedRoom>) {
+        operator.rooms(Some("board"), "", RoomOrder::default(), 0, 10).await
+    }
+    let (count, rooms) = runtime.block_on(look(node.operator()));
+    assert_eq!((count, &rooms[0].id), (1, id));
+    let inspected: Result<Inspection> = runtime.block_on(node.operator().inspect(id, None, false));
+    assert_eq!(inspected.unwrap().players.len(), 1);
+}
+
+#[test]
 fn what_cant_be_done_is_an_error() {
     let game = Game::new(|config| config.ask_timeout_ms = 60_000);
     let Game { running, id, node, .. } = game;
