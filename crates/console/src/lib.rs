@@ -22,7 +22,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
-use playfield_server::NodeHandle;
+use playfield_server::{NodeHandle, reach};
 use tokio::runtime::Builder;
 
 use gate::Gate;
@@ -84,7 +84,7 @@ impl Console {
             }
             runtime.shutdown_background();
         })?;
-        log::info!("console at http://{address}");
+        log::info!("console at http://{address}{}", reach::hint(address, false));
         Ok(())
     }
 }

@@ -42,6 +42,7 @@ mod memory;
 mod node;
 mod panics;
 mod proxy;
+pub mod reach;
 mod room_id;
 mod server;
 pub mod service;

@@ -27,14 +27,17 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
         .into());
     }
     let mut config = Config::from_env(std::env::vars_os().filter_map(text))?;
-    // Where it is free: another showcase may be running.
-    config.console = config.console.or_else(free_console);
+    // For browsers on this machine, and where it is free: another showcase may be running.
+    if config.listen.ip().is_loopback() {
+        config.console = config.console.or_else(free_console);
+    }
     let console = config.console;
     let running = playfield_showcase::server().start(config)?;
     let address = running.local_addr();
     let bots = tokio::spawn(playfield_showcase::bots::play(format!("tcp://{address}")));
     say(&format!(
-        "Playfield is running. Open http://{address}/ in a browser. Press Ctrl-C to stop."
+        "Playfield is running. Open {} in a browser. Press Ctrl-C to stop.",
+        running.url()
     ));
     if let Some(console) = console {
         say(&format!("See every room as its players see it: http://{console}/"));

@@ -13,6 +13,7 @@ use crate::event_loop::SharedRuntime;
 use crate::handle::NodeHandle;
 use crate::kept_store::STORE_CLOSE_MAX;
 use crate::node::Node;
+use crate::reach;
 use crate::stats::{Published, Pulse, Stats};
 use crate::tls::TlsContext;
 use crate::watchdog::Leash;
@@ -73,6 +74,13 @@ impl Running {
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
+    }
+
+    /// The URL at which a browser on this machine opens its pages. In a container, so does one
+    /// outside, once the port is published under the same number.
+    #[must_use]
+    pub fn url(&self) -> String {
+        reach::url(self.local_addr, self.stopper.shared.tls.is_some())
     }
 
     /// The addresses of its services, in the order in which they were added.

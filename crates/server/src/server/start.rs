@@ -23,6 +23,7 @@ use crate::fleet::HostedFleet;
 use crate::handle::NodeHandle;
 use crate::http::{Desk, Worker};
 use crate::node::Node;
+use crate::reach;
 use crate::shard::{Shard, Stopwatch};
 use crate::shard_thread::{Edges, EndGuard, Listeners, ShardThread};
 use crate::stats::{Published, Watch};
@@ -363,8 +364,10 @@ impl Running {
     fn log_addresses(&self, rooms_addr: Option<SocketAddr>, services: &[ServiceAt]) {
         let shards = self.shards.len();
         if let Some(address) = rooms_addr {
-            let with_tls = if self.stopper.shared.tls.is_some() { ", with TLS" } else { "" };
-            log::info!("listening on {address} with {shards} shards{with_tls}");
+            let has_tls = self.stopper.shared.tls.is_some();
+            let (with_tls, hint) =
+                (if has_tls { ", with TLS" } else { "" }, reach::hint(address, has_tls));
+            log::info!("listening on {address} with {shards} shards{with_tls}{hint}");
         }
         let listening = services.iter().enumerate().filter(|(_, of)| of.address.is_some());
         for ((number, _), address) in listening.zip(&self.service_addrs) {
