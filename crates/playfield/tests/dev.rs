@@ -5,7 +5,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
@@ -37,6 +37,11 @@ struct Dev {
 
 impl Dev {
     fn start(name: &str, arguments: &[&str]) -> Self {
+        Self::start_in(name, arguments, |_, command| _ = command.env("PLAYFIELD_CONSOLE", ""))
+    }
+
+    /// The same, once `prepare` has changed its folder and its command.
+    fn start_in(name: &str, arguments: &[&str], prepare: impl FnOnce(&Path, &mut Command)) -> Self {
         let folder = std::env::temp_dir().join(format!("playfield-{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("src")).unwrap();
         fs::create_dir_all(folder.join("web")).unwrap();
@@ -47,16 +52,10 @@ impl Dev {
         for program in [&cargo, &folder.join("src/main.rs")] {
             fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let mut child = Command::new(env!("CARGO_BIN_EXE_playfield"))
-            .arg("dev")
-            .args(arguments)
-            .current_dir(&folder)
-            .env("CARGO", cargo)
-            .env("PLAYFIELD_CONSOLE", "")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_playfield"));
+        command.arg("dev").args(arguments).current_dir(&folder).env("CARGO", cargo);
+        prepare(&folder, &mut command);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let errors = BufReader::new(child.stderr.take().unwrap());
         Self { folder, child, out, errors }
@@ -240,6 +239,64 @@ fn types_are_written_though_the_server_ends_at_once() {
     assert_eq!(dev.line(), "over");
     assert!(dev.line().contains("the server has ended"));
     assert_eq!(fs::read_to_string(&types).unwrap(), "types\n");
+    dev.end();
+}
+
+/// `npm`, which serves a page that is on another port than the node.
+const NPM: &str = "#!/bin/sh
+echo npm $*, port $VITE_PLAYFIELD_PORT
+case $* in *dev) echo '  Local:   http://localhost:5173/'; exec sleep 600;; esac
+";
+
+#[test]
+fn an_app_is_announced_where_its_page_is_and_what_it_needs_is_built() {
+    let mut dev = Dev::start_in("dev-app", &[], |folder, command| {
+        fs::create_dir_all(folder.join("web/src")).unwrap();
+        fs::create_dir_all(folder.join("sdk")).unwrap();
+        fs::write(folder.join("sdk/package.json"), "{}").unwrap();
+        let package = r#"{"dependencies": {"playfield": "file:../sdk"}}"#;
+        fs::write(folder.join("web/package.json"), package).unwrap();
+        let npm = folder.join("npm");
+        fs::write(&npm, NPM).unwrap();
+        fs::set_permissions(&npm, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", folder.display())).env("PLAYFIELD_CONSOLE", "");
+    });
+    assert!(dev.line().starts_with("process "));
+    assert!(dev.line().starts_with("pages "));
+    let line = dev.line();
+    assert!(line.starts_with("playfield: the server listens on 127.0.0.1:1, "), "{line}");
+    let sdk = dev.folder.join("web/../sdk");
+    for arguments in [
+        &format!("--prefix {} ci", sdk.display()),
+        &format!("--prefix {} run build", sdk.display()),
+        "install",
+        "run dev",
+    ] {
+        assert_eq!(dev.line(), format!("npm {arguments}, port 1"));
+    }
+    assert_eq!(dev.line(), "  Local:   http://localhost:5173/");
+    assert_eq!(dev.line(), "playfield: http://localhost:5173/, the page");
+    dev.save(&server(2));
+    assert!(dev.line().starts_with("process "));
+    assert!(dev.line().starts_with("pages "));
+    let line = dev.line();
+    assert!(line.starts_with("playfield: http://localhost:5173/, "), "{line}");
+    assert_eq!(dev.end(), "");
+}
+
+#[test]
+fn a_console_that_the_servers_arguments_name_is_not_announced_elsewhere() {
+    for arguments in [&["--", "--console", "127.0.0.1:9"][..], &["--", "--console=127.0.0.1:9"]] {
+        let mut dev = Dev::start_in("dev-console", arguments, |_, command| {
+            command.env_remove("PLAYFIELD_CONSOLE");
+        });
+        dev.served(1);
+        assert_eq!(dev.end(), "");
+    }
+    let mut dev = Dev::start_in("dev-console", &["--console", "127.0.0.1:9"], |_, _| {});
+    dev.served(1);
+    assert_eq!(dev.line(), "playfield: console at http://127.0.0.1:9/");
     dev.end();
 }
 

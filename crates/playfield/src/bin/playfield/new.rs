@@ -57,13 +57,6 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
     let game = Game { name: &name, template, origin: &origin };
     game.write(Path::new(&name))?;
     writeln!(out, "{name} is written. To start it:\n\n  cd {name}\n  playfield dev\n")?;
-    if let Some(sdk) = origin.unbuilt_sdk().filter(|_| template.name == "react") {
-        let root = sdk.parent().and_then(Path::parent).unwrap_or(sdk).display();
-        writeln!(
-            out,
-            "Its page needs the TypeScript package: run `make typescript` in {root} first."
-        )?;
-    }
     Ok(())
 }
 
@@ -107,14 +100,6 @@ impl Origin {
         let root = playfield.parent()?.parent()?.to_owned();
         let is_clone = playfield.join("Cargo.toml").is_file() && root.join("crates/wire").is_dir();
         is_clone.then(|| Self::Clone { sdk: root.join("sdk/typescript"), playfield })
-    }
-
-    /// Its TypeScript package, if that has not been built.
-    fn unbuilt_sdk(&self) -> Option<&Path> {
-        match self {
-            Self::Clone { sdk, .. } => Some(&**sdk).filter(|sdk| !sdk.join("dist").is_dir()),
-            Self::Registry => None,
-        }
     }
 
     /// The dependency in `Cargo.toml`.

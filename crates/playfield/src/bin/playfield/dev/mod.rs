@@ -9,21 +9,23 @@ mod types;
 mod watch;
 mod web;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use lexopt::Arg::{Long, Short, Value};
 use playfield_cli::options::{Failure, Opt, describe, unknown};
+use playfield_server::reach;
 
 use build::{Build, Made, Target};
-use group::Group;
 use node::{How, Node};
 use program::Program;
 use types::{TYPES_MAX, Types};
 use watch::Watch;
+use web::App;
 
 const OPTIONS: &[Opt] = &[
     Opt { name: "bin", value: "NAME", help: "which program of the package is the server" },
@@ -69,7 +71,8 @@ Usage: playfield dev [OPTIONS] [-- ARGUMENTS OF THE SERVER]
 
 Builds the game in this folder and serves it, and again after each save. The old server runs until
 the new one is built. Pages come from the folder web, so that they need no build. If web has a
-package.json, its script `dev` runs, too: that of Vite.
+package.json, its script `dev` serves the page, such as Vite, once the server runs. The URL that is
+printed is the page's.
 
 Options:
 {}",
@@ -89,6 +92,10 @@ enum Event {
     Says { number: u64, line: String },
     /// A server has ended.
     Ended { number: u64 },
+    /// The page's script has printed a line.
+    AppSays { line: String },
+    /// The page's script has ended.
+    AppEnded,
 }
 
 /// Builds and serves until it is interrupted.
@@ -143,6 +150,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         Some(off) if off == "off" => None,
         Some(address) => Some(address),
         None if std::env::var_os("PLAYFIELD_CONSOLE").is_some() => None,
+        None if arguments.iter().any(is_console) => None,
         None => Some(free(CONSOLE)?),
     };
     let how = How { folder, arguments, pages, console };
@@ -154,8 +162,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         target,
         how,
         types,
-        app: is_app.then_some(web),
-        vite: None,
+        app: is_app.then(|| App::new(web)),
         count: 0,
         saved: Instant::now(),
         build: None,
@@ -178,9 +185,8 @@ struct Dev<'a> {
     how: How,
     /// Where types go.
     types: Option<PathBuf>,
-    /// The Vite app, and Vite.
-    app: Option<PathBuf>,
-    vite: Option<Group>,
+    /// The page's own development server.
+    app: Option<App>,
     /// How many builds and servers were started.
     count: u64,
     /// When the last save was seen.
@@ -215,9 +221,6 @@ struct Begins {
 impl Dev<'_> {
     fn run(&mut self) -> io::Result<()> {
         self.build()?;
-        if let Some(app) = &self.app {
-            self.vite = Some(web::start(app)?);
-        }
         let mut look = Instant::now() + self.watch.pause();
         while !self.is_stopping {
             match self.events.recv_timeout(look.saturating_duration_since(Instant::now())) {
@@ -226,6 +229,8 @@ impl Dev<'_> {
                 Ok(Event::Typed { number }) => self.typed(number)?,
                 Ok(Event::Says { number, line }) => self.says(number, &line)?,
                 Ok(Event::Ended { number }) => self.ended(number)?,
+                Ok(Event::AppSays { line }) => self.app_says(&line)?,
+                Ok(Event::AppEnded) => self.app_ended()?,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
@@ -240,7 +245,9 @@ impl Dev<'_> {
         }
         self.writes = None;
         self.build = None;
-        self.vite = None;
+        if let Some(app) = &mut self.app {
+            app.stop();
+        }
         self.stop_node()
     }
 
@@ -327,9 +334,14 @@ impl Dev<'_> {
             return writeln!(self.out, "{line}");
         };
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
+        // The node of an app serves no page.
+        let place = match &self.app {
+            None => url(address),
+            Some(App { url: Some(page), .. }) => page.clone(),
+            Some(_) => format!("the server listens on {address}"),
+        };
         let text = format!(
-            "{}, {} after the save: build {}, stop {}, start {}",
-            url(address),
+            "{place}, {} after the save: build {}, stop {}, start {}",
             seconds(self.saved.elapsed()),
             seconds(begins.built_in),
             seconds(begins.stopped_in),
@@ -340,7 +352,35 @@ impl Dev<'_> {
             let text = format!("console at {}", url(console));
             self.say(&text)?;
         }
-        Ok(())
+        match (&mut self.app, address.rsplit_once(':')) {
+            (Some(app), Some((_, port))) => app.start(port, &self.sender),
+            _ => Ok(()),
+        }
+    }
+
+    /// The page's script has printed a line, perhaps the page's URL.
+    fn app_says(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.out, "{line}")?;
+        let Some(app) = self.app.as_mut().filter(|app| app.url.is_none()) else { return Ok(()) };
+        app.url = web::local_url(line);
+        match &app.url {
+            Some(url) => {
+                let text = format!("{url}, the page");
+                self.say(&text)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The page's script has ended by itself.
+    fn app_ended(&mut self) -> io::Result<()> {
+        let Some(app) = &self.app else { return Ok(()) };
+        let folder = app.folder.display();
+        let text = format!(
+            "the script `dev` of {folder}/package.json has ended, so there is no page: it needs \
+             Node.js with npm; start `playfield dev` again"
+        );
+        self.say(&text)
     }
 
     /// A server has ended by itself.
@@ -366,6 +406,7 @@ impl Dev<'_> {
             match self.events.recv_timeout(last.saturating_duration_since(Instant::now())) {
                 Ok(Event::Ended { number }) if number == node.number => return Ok(()),
                 Ok(Event::Says { line, .. }) => writeln!(self.out, "{line}")?,
+                Ok(Event::AppSays { line }) => self.app_says(&line)?,
                 Ok(Event::Stop) if !self.is_stopping => self.is_stopping = true,
                 // The second Ctrl-C. The server is killed when it is dropped.
                 Ok(Event::Stop) => return Ok(()),
@@ -399,12 +440,17 @@ fn not_one(made: &Made) -> io::Error {
     })
 }
 
-/// The URL of a node that listens on an address, for a browser on this machine.
+/// Whether an argument says where the console listens.
+fn is_console(argument: &OsString) -> bool {
+    let argument = argument.to_string_lossy();
+    argument == "--console" || argument.starts_with("--console=")
+}
+
+/// The URL of what listens on an address, for a browser on this machine.
 fn url(address: &str) -> String {
-    match address.rsplit_once(':') {
-        Some(("0.0.0.0", port)) => format!("http://127.0.0.1:{port}/"),
-        Some(("[::]", port)) => format!("http://[::1]:{port}/"),
-        _ => format!("http://{address}/"),
+    match address.parse::<SocketAddr>() {
+        Ok(address) => reach::url(address, false),
+        Err(_) => format!("http://{address}/"),
     }
 }
 
@@ -427,6 +473,6 @@ mod tests {
     fn a_url_leads_to_this_machine() {
         assert_eq!(url("127.0.0.1:7350"), "http://127.0.0.1:7350/");
         assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80/");
-        assert_eq!(url("[::]:80"), "http://[::1]:80/");
+        assert_eq!(url("localhost:80"), "http://localhost:80/");
     }
 }
