@@ -13,6 +13,7 @@ from . import _playfield, status
 from ._callbacks import plain_function, without
 from ._errors import ConnectionFailed, PlayfieldError, Refused, SchemaError, SessionEnded, closed
 from ._feed import Feed
+from ._limit import within
 from ._shape import Shape, state_shape
 from ._token import Token, given_token, token_bytes
 from ._values import call, dump, load, log, payload, same_kind
@@ -305,8 +306,8 @@ class Client:
         connection is lost, it waits only if a :meth:`Room.send` or the like is unconfirmed."""
         try:
             if not self._core.is_finished:
-                await asyncio.wait_for(self._farewell(), _FAREWELL)
-        except asyncio.TimeoutError:
+                await within(_FAREWELL, self._farewell())
+        except TimeoutError:
             log.debug("the node has not answered the goodbye in %s s", _FAREWELL)
         finally:
             self._task.cancel()
@@ -431,6 +432,10 @@ class Client:
         reader, self._writer = await asyncio.open_connection(host, int(port), ssl=context)
         return reader
 
+    def _drop(self, _: asyncio.StreamReader) -> None:
+        if self._writer is not None:
+            self._writer.transport.abort()
+
     async def _run(self, reader: asyncio.StreamReader) -> None:
         try:
             while True:
@@ -486,7 +491,8 @@ class Client:
                 if self._give_token is not None and core.needs_token:
                     core.set_token(await given_token(self._give_token, self._token_timeout))
                 limit = core.dial(time.monotonic())
-                reader = await _in_time(self._open(), limit, "the node did not answer")
+                late = "the node did not answer"
+                reader = await _in_time(self._open(), limit, late, self._drop)
             except Exception as error:
                 core.failed(time.monotonic())
                 failed = error
@@ -807,10 +813,12 @@ class Client:
             feed.end()
 
 
-async def _in_time(doing: Awaitable[T], limit: float, what: str) -> T:
+async def _in_time(
+    doing: Awaitable[T], limit: float, what: str, drop: Callable[[T], Any] = lambda result: None
+) -> T:
     try:
-        return await asyncio.wait_for(doing, None if limit == float("inf") else limit)
-    except asyncio.TimeoutError:
+        return await within(None if limit == float("inf") else limit, doing, drop)
+    except TimeoutError:
         raise TimeoutError(f"{what} in {limit:g} s") from None
 
 
@@ -865,7 +873,7 @@ class connect:
         client = Client(self._url, self._name, token, self._ssl, {**self._settings})
         late = f"{self._url} did not answer"
         try:
-            reader = await _in_time(client._open(), limit, late)
+            reader = await _in_time(client._open(), limit, late, client._drop)
         except _ssl.SSLCertVerificationError:
             raise
         except (_ssl.SSLError, ConnectionResetError) as error:

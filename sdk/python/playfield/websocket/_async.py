@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import _playfield
 from .._callbacks import plain_function
+from .._limit import within
 from . import _common, exceptions
 from ._common import Opening, Proxy, Response, State, Target
 
@@ -652,8 +653,8 @@ class connect:
     async def _connect(self) -> ClientConnection:
         timeout = self.options["open_timeout"]
         try:
-            return await asyncio.wait_for(self._follow(), timeout)
-        except asyncio.TimeoutError:
+            return await within(timeout, self._follow(), ClientConnection.abort)
+        except (TimeoutError, asyncio.TimeoutError):
             raise TimeoutError(
                 f"timed out during opening handshake: it took longer than {timeout} s"
             ) from None
