@@ -6,8 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use pyo3::exceptions::PyOSError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -18,15 +19,25 @@ use rustix::net::{
 ///
 /// Turning a number into a descriptor is unsafe. Passing the descriptor from Python to this module
 /// over a pair of sockets is not: the kernel makes a new one, and refuses a number that is none.
+///
+/// It calls `_socket`, which is compiled, and not `socket`: Ctrl-C between two lines of Python would
+/// leave the number of one of the pair, which nobody closes.
 pub(crate) fn adopt(socket: &Bound<'_, PyAny>) -> PyResult<OwnedFd> {
-    let module = socket.py().import("socket")?;
+    let py = socket.py();
+    let module = py.import(intern!(py, "_socket"))?;
+    let number: i32 = socket.call_method0(intern!(py, "fileno"))?.extract()?;
+    let rights = (
+        module.getattr(intern!(py, "SOL_SOCKET"))?,
+        module.getattr(intern!(py, "SCM_RIGHTS"))?,
+        PyBytes::new(py, &number.to_ne_bytes()),
+    );
     let (ours, theirs) = UnixStream::pair()?;
-    let named = PyDict::new(socket.py());
-    named.set_item("fileno", theirs.into_raw_fd())?;
-    let carrier = module.call_method("socket", (), Some(&named))?;
-    let number = socket.call_method0("fileno")?;
-    module.call_method1("send_fds", (&carrier, (b"-",), (number,)))?;
-    carrier.call_method0("close")?;
+    let named = PyDict::new(py);
+    named.set_item(intern!(py, "fileno"), theirs.into_raw_fd())?;
+    let carrier = module.getattr(intern!(py, "socket"))?.call((), Some(&named))?;
+    let sent = carrier.call_method1(intern!(py, "sendmsg"), ((PyBytes::new(py, b"-"),), (rights,)));
+    carrier.call_method0(intern!(py, "close"))?;
+    sent?;
 
     let mut byte = [0];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -31,7 +31,7 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 /// The part of a synchronous connection that runs for each message. `playfield.websocket.sync` has
 /// a subclass, whose methods this one calls: `_closed_error`, `_concurrency_error`,
-/// `_end_of_iteration`, `_send_slowly`, `_pong` and `_tick`.
+/// `_end_of_iteration`, `_send_slowly` and `_pong`.
 ///
 /// One thread may send while another receives. A thread that waits does not hold the interpreter's
 /// lock. Whatever may run code of Python, a signal handler too, runs while no lock is held that the
@@ -45,6 +45,10 @@ pub struct SyncConnection {
     pub(crate) inbound: Turn<Inbound>,
     /// The thread that receives; 0 for none. Others may read for a moment, to answer pings.
     pub(crate) receiver: AtomicU64,
+    /// How often a thread began to receive.
+    pub(crate) receives: AtomicU64,
+    /// How many threads wait to read for a moment.
+    pub(crate) pumps: AtomicUsize,
     /// Never held while a thread waits.
     outbound: Mutex<Outbound>,
     /// Rung when a message in fragments is complete.
@@ -245,6 +249,8 @@ impl SyncConnection {
             socket: Mutex::new(Some(Arc::new(socket))),
             inbound: Turn::new(Inbound::new(max_size, handshake.deflate())),
             receiver: AtomicU64::new(0),
+            receives: AtomicU64::new(0),
+            pumps: AtomicUsize::new(0),
             outbound: Mutex::new(Outbound::new(handshake.deflate())),
             complete: Bell::default(),
             tls: tls.as_ref().map(Tls::new).transpose()?,
@@ -419,13 +425,21 @@ impl SyncConnection {
         Self::pump(slf, timeout)
     }
 
-    /// How many messages wait to be received; `None` while another thread receives.
+    /// How many messages wait to be received; `None` while a thread reads, or waits to.
     #[getter]
     fn _waiting(&self) -> Option<usize> {
-        if self.is_forked() || self.receiver.load(Ordering::Relaxed) != 0 {
+        let is_read =
+            self.receiver.load(Ordering::Relaxed) != 0 || self.pumps.load(Ordering::Relaxed) > 0;
+        if self.is_forked() || is_read {
             return None;
         }
         self.inbound.try_take().map(|inbound| inbound.inbox.len())
+    }
+
+    /// How often a thread began to receive.
+    #[getter]
+    fn _receives(&self) -> u64 {
+        self.receives.load(Ordering::Relaxed)
     }
 
     /// Sends a Close frame, waits for the peer's and for the end of the stream, for at most

@@ -109,7 +109,10 @@ impl SyncConnection {
         let this = slf.get();
         let (free, mine) = (Ordering::Acquire, this_thread());
         match this.receiver.compare_exchange(0, mine, free, Ordering::Relaxed) {
-            Ok(_) => Ok(Receiving(this)),
+            Ok(_) => {
+                this.receives.fetch_add(1, Ordering::Relaxed);
+                Ok(Receiving(this))
+            }
             Err(receiver) => Err(Self::is_received_by_another(slf, wanted, receiver == mine)),
         }
     }
@@ -213,9 +216,7 @@ impl SyncConnection {
         if this.corks.load(Ordering::Relaxed) > 0 {
             Self::write_now(slf, &mut this.outbound(py))?;
         }
-        let mut ticked_at = None;
         let mut wait = Wait::Spinning(deadline);
-        let mut is_waiting = this.spin.is_zero();
         loop {
             // It is in use only by a thread that answers pings, or closes the connection.
             let held = match held.take() {
@@ -240,21 +241,13 @@ impl SyncConnection {
                 return Ok(inbound.filter(|inbound| inbound.has(wanted)));
             }
             py.check_signals()?;
-            let now = Instant::now();
-            if deadline.is_some_and(|deadline| deadline <= now) {
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Err(late());
             }
             if filled == Filled::Nothing && this.unsent_bytes.load(Ordering::Relaxed) > 0 {
                 Self::write_now(slf, &mut this.outbound(py))?;
             }
-            // A server that sends other things all the time does not keep pings back.
-            let is_due = *ticked_at.get_or_insert(now) + TICK <= now;
-            if is_due || (filled == Filled::Nothing && is_waiting) {
-                ticked_at = Some(now);
-                Self::call(slf, intern!(py, "_tick"), ())?;
-            }
             wait = Wait::Until(deadline);
-            is_waiting = true;
         }
     }
 
@@ -292,7 +285,9 @@ impl SyncConnection {
             // Whoever receives meanwhile must not find the reading half in use.
             let until = deadline(Some(timeout.min(TICK.as_secs_f64())))?;
             let Some(socket) = this.socket(py) else { return Ok(true) };
+            this.pumps.fetch_add(1, Ordering::Relaxed);
             let ready = py.detach(|| socket::wait(&socket, PollFlags::IN, until));
+            this.pumps.fetch_sub(1, Ordering::Relaxed);
             py.check_signals()?;
             if ready == Ok(false) {
                 return Ok(true);

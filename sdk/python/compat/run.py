@@ -49,8 +49,6 @@ def prepare(source):
     theirs = websockets.sync.client
     theirs.connect, theirs.unix_connect = ours_sync.connect, ours_sync.unix_connect
     theirs.ClientConnection = ours_sync.ClientConnection
-    # Pings are due after milliseconds in the tests.
-    ours_sync._ATTENDED_EVERY = 0.005
     return ours, ours_sync
 
 
@@ -114,7 +112,7 @@ def over_pairs(ours, ours_sync):
         self.connection._set_up(own, opened, options)
         own.close()
         self.connection._start(b"")
-        ours_sync._attendant.add(self.connection)
+        ours_sync.attendant.add(self.connection)
         protocol = blocking.RecordingProtocol(self.REMOTE)
         self.remote_connection = blocking.InterceptingConnection(remote, protocol)
 

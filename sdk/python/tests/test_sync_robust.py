@@ -317,9 +317,7 @@ def test_a_ping_while_nothing_can_be_sent_is_answered_later(script):
     connection.close()
 
 
-def test_one_such_server_keeps_no_other_waiting(script, monkeypatch):
-    monkeypatch.setattr(_sync, "_ATTENDED_EVERY", 0.01)
-    monkeypatch.setattr(_sync, "_attendant", _sync._Attendant())
+def test_one_such_server_keeps_no_other_waiting(script):
     stuck = connect(script(flood), close_timeout=0.05)
     until(lambda: (stuck._pump(0), stuck._ending[4] > 0)[1])
     answers = []
@@ -620,10 +618,10 @@ def test_a_fork_leaves_the_connection_to_the_parent(server):
 
 EXIT = """
 import ssl, sys, threading
-from playfield.websocket import _sync
+from playfield.websocket import _attendant
 from playfield.websocket.sync import connect
 
-_sync._ATTENDED_EVERY = 0.001
+_attendant.REST = 0.0
 url, certificate, mode = sys.argv[1:]
 context = ssl.create_default_context(cafile=certificate) if certificate else None
 connections = [connect(url, ssl=context, compression=None) for _ in range(3)]

@@ -21,7 +21,7 @@ from playfield.websocket import (
     ConnectionClosedOK,
     InvalidMessage,
     ProxyError,
-    _sync,
+    _attendant,
     connect,
     sync,
 )
@@ -136,8 +136,7 @@ def test_a_message_right_after_the_handshake(run, server, served, trusting):
 
 
 def test_the_thread_that_answers_pings_is_no_receiver(server, served, trusting, monkeypatch):
-    monkeypatch.setattr(_sync, "_ATTENDED_EVERY", 0.0)
-    monkeypatch.setattr(_sync, "_attendant", _sync._Attendant())
+    monkeypatch.setattr(_attendant, "REST", 0.0)
 
     async def echo(connection):
         async for message in connection:

@@ -8,23 +8,23 @@ import selectors
 import socket
 import threading
 import time
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import _playfield
 from . import _common, exceptions
+from ._attendant import attendant
 from ._common import Opening, Proxy, Response, Target
 
 __all__ = ["ClientConnection", "connect", "unix_connect"]
 
 _BYTES = 64 << 10
 
-# How often connections that nobody reads are looked after, in seconds.
-_ATTENDED_EVERY = 1.0
-
 # How often a thread that does not receive looks whether it may read, in seconds.
 _LOOK_AGAIN = 0.02
+
+# How long it reads at a time: another thread may take what it waits for.
+_PUMP = 0.1
 
 # How long a receive may poll, in microseconds. Ctrl-C waits for its end.
 SPIN_US_MAX = 100_000
@@ -109,56 +109,6 @@ class _Pipe:
         return plain
 
 
-class _Attendant:
-    """A thread that answers pings, and sends them, for connections that nobody reads just now."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin, also in the child of a fork: the thread and the connections are the parent's."""
-        # A signal handler may connect or close inside what it has interrupted.
-        self.lock = threading.RLock()
-        self.connections: weakref.WeakSet = weakref.WeakSet()
-        self.thread: threading.Thread | None = None
-
-    def add(self, connection: ClientConnection) -> None:
-        with self.lock:
-            self.connections.add(connection)
-            if self.thread is None or not self.thread.is_alive():
-                self.thread = threading.Thread(
-                    target=self.run, name="playfield-keepalive", daemon=True
-                )
-                # An interpreter that exits starts no thread.
-                with contextlib.suppress(RuntimeError):
-                    self.thread.start()
-
-    def discard(self, connection: ClientConnection) -> None:
-        with self.lock:
-            self.connections.discard(connection)
-
-    def run(self) -> None:
-        while True:
-            time.sleep(_ATTENDED_EVERY)
-            with self.lock:
-                connections = list(self.connections)
-                if not connections:
-                    self.thread = None
-                    return
-            for connection in connections:
-                try:
-                    connection._attend()
-                except Exception:
-                    # It is lost; the program learns it from its next call.
-                    self.discard(connection)
-            del connections
-            connection = None
-
-
-_attendant = _Attendant()
-os.register_at_fork(after_in_child=_attendant.reset)
-
-
 class _Pong(threading.Event):
     """Set when a ping is answered, or the connection is closed."""
 
@@ -177,7 +127,7 @@ class _Pong(threading.Event):
         """
         end = None if timeout is None else time.monotonic() + timeout
         while not self.is_set() and not self._connection._is_lost:
-            left = 1.0 if end is None else min(1.0, end - time.monotonic())
+            left = _PUMP if end is None else min(_PUMP, end - time.monotonic())
             if left <= 0:
                 break
             if not self._connection._pump(left):
@@ -210,6 +160,8 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         return super().__new__(cls, socket, handshake, **options)
 
     _timed_out: TimeoutError | None = None
+    # As the attendant has it.
+    _attended: Any = None
 
     def _set_up(self, sock: socket.socket, opening: Opening, options: dict) -> None:
         self._asked, self._head = bytes(opening.handshake.request), opening.head
@@ -257,6 +209,25 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
             pong.latency = self.latency = now - at
             pong.set()
 
+    # What the attendant calls.
+
+    @property
+    def _queue_max(self) -> float:
+        high: int | None = self._options["max_queue"]
+        return float("inf") if high is None else max(high, 1)
+
+    def _ping_due(self) -> float | None:
+        """When `_tick` is to be called, as `time.monotonic()` has it."""
+        interval = self._options["ping_interval"]
+        timeout = self._options["ping_timeout"]
+        if interval is None:
+            return None
+        if self._keepalive is None:
+            return self._alive_at + interval
+        # The answer may come until then.
+        due = time.monotonic() + interval
+        return due if timeout is None else min(due, self._keepalive[1] + timeout)
+
     def _tick(self) -> None:
         """Sends a ping if one is due, and gives the connection up if one was not answered."""
         interval = self._options["ping_interval"]
@@ -273,17 +244,6 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
             self._close(1011, "keepalive ping timeout", 0)
         elif timeout is None and now - self._keepalive[1] >= interval:
             self._keepalive = None
-
-    def _attend(self) -> None:
-        if self._is_lost:
-            _attendant.discard(self)
-            return
-        waiting = self._waiting
-        if waiting is not None:
-            high = self._options["max_queue"]
-            if high is None or waiting < high:
-                self._pump(0)
-            self._tick()
 
     def _send_slowly(self, message: Any, text: bool | None) -> None:
         if isinstance(message, Mapping):
@@ -383,7 +343,7 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         if timeout is not None and time.monotonic() - begun >= timeout:
             error = TimeoutError(f"the server did not close within {timeout} s")
             self._timed_out = self._timed_out or error
-        _attendant.discard(self)
+        attendant.discard(self)
 
     def abort(self) -> None:
         """End the connection at once, without a Close frame."""
@@ -398,7 +358,7 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         """
         end = None if timeout is None else time.monotonic() + timeout
         while not self._is_lost:
-            left = 1.0 if end is None else min(1.0, end - time.monotonic())
+            left = _PUMP if end is None else min(_PUMP, end - time.monotonic())
             if left <= 0:
                 break
             if not self._pump(left):
@@ -546,8 +506,12 @@ def _open(
             tls=pipe.tls,
         )
         connection._set_up(sock, opening, options)
-    connection._start(rest)
-    _attendant.add(connection)
+    try:
+        connection._start(rest)
+        attendant.add(connection)
+    except BaseException:
+        connection._abort()
+        raise
     return connection
 
 
