@@ -11,6 +11,10 @@
 ``playfield.websocket.sync`` is the same for blocking code.
 """
 
+import warnings
+
+from . import exceptions, frames, protocol, typing, uri
+from ._alternatives import missing
 from ._async import ClientConnection, connect, process_exception, unix_connect
 from ._broadcast import broadcast
 from ._common import Request, Response
@@ -121,3 +125,20 @@ __all__ = [
     "process_exception",
     "unix_connect",
 ]
+
+_find = missing(
+    __name__,
+    {
+        "legacy": "use connect, whose extra_headers are additional_headers",
+        "server": "there is no server in this package: import it from websockets",
+    },
+)
+
+
+def __getattr__(name: str) -> object:
+    if name == "WebSocketClientProtocol":
+        warnings.warn(
+            "WebSocketClientProtocol is ClientConnection", DeprecationWarning, stacklevel=2
+        )
+        return ClientConnection
+    return _find(name)

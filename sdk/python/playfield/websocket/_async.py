@@ -9,14 +9,30 @@ import random
 import socket
 import time
 import weakref
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from typing import Any
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _playfield
 from .._callbacks import plain_function
 from .._limit import within
 from . import _common, exceptions
+from ._alternatives import checks_arguments
 from ._common import Opening, Proxy, Response, State, Target
+from .datastructures import HeadersLike
+from .typing import DataLike, Limit, LoggerLike, PathLike
+
+if TYPE_CHECKING:
+    import ssl as _ssl
 
 __all__ = ["ClientConnection", "connect", "process_exception", "unix_connect"]
 
@@ -94,10 +110,7 @@ class Transport:
         Without an ``ssl.SSLContext``, ``ssl_object`` is a view with the methods ``version``,
         ``cipher`` and ``getpeercert(binary_form=True)``, and there is no ``peercert``."""
         connection = self._connection
-        tls = connection._tls_object
-        about = connection._tls
-        if about is not None:
-            tls = _common.TlsObject(about, connection._tls_hostname)
+        tls = connection._tls_view()
         known: dict[str, Any] = {
             "peername": lambda: connection._remote,
             "sockname": lambda: connection._local,
@@ -105,7 +118,7 @@ class Transport:
         if tls is not None:
             known["ssl_object"] = lambda: tls
             known["cipher"] = tls.cipher
-        if tls is not None and about is None:
+        if tls is not None and connection._tls is None:
             known["sslcontext"] = lambda: tls.context
             known["peercert"] = tls.getpeercert
         return known[name]() if name in known else default
@@ -154,8 +167,6 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     message: iterate over the connection again. Use it from its event loop's thread only.
     """
 
-    _tls_object: Any = None
-    _tls_hostname: str = ""
     # Done once the connection is lost, if somebody waits for that.
     _waiter: asyncio.Future | None = None
 
@@ -348,7 +359,7 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
 
     # What programs call.
 
-    async def __aiter__(self) -> AsyncIterator[Any]:
+    async def __aiter__(self) -> AsyncIterator[str | bytes]:
         # What a generator yields takes no exception on its way, unlike what a compiled coroutine
         # returns.
         take = self._take
@@ -390,7 +401,7 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
                 return
             fragment, last = await self._in_time(self._recv_fragment(False))
 
-    async def ping(self, data: Any = None):
+    async def ping(self, data: DataLike | None = None) -> asyncio.Future[float]:
         """Send a ping. Returns a future of the round trip, in seconds.
 
         ``data`` is the payload, at most 125 bytes; a random one by default. Raises
@@ -406,7 +417,7 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
         await sending
         return future
 
-    async def pong(self, data: Any = b"") -> None:
+    async def pong(self, data: DataLike = b"") -> None:
         """Send a pong that answers no ping, as a sign of life."""
         await self._send_control(False, _common.ping_payload(data, ()))
 
@@ -445,7 +456,7 @@ class ClientConnection(_common.Connected, _playfield.AsyncConnection):
     async def __aenter__(self) -> ClientConnection:
         return self
 
-    async def __aexit__(self, kind, value, traceback) -> None:
+    async def __aexit__(self, kind: Any, value: Any, traceback: Any) -> None:
         await self.close(1000 if kind is None else 1011)
 
     # Keepalive.
@@ -525,7 +536,7 @@ def process_exception(error: Exception) -> Exception | None:
     return error
 
 
-def backoff():
+def backoff() -> Iterator[float]:
     """The delays between attempts, in seconds: at random up to 5, then from 3 up to 90."""
     yield random.random() * 5
     delay = 3.1
@@ -536,7 +547,7 @@ def backoff():
         yield 90.0
 
 
-class connect:
+class connect(_common.Connecting):
     """Connect to the server at ``uri``.
 
     ``await connect(uri)`` returns a :class:`ClientConnection`. ``async with connect(uri) as
@@ -555,8 +566,10 @@ class connect:
     - ``proxy``: ``True`` (default) follows the environment, ``None`` uses none, or the URI of an
       HTTP or HTTPS proxy, or of a SOCKS proxy where ``python-socks`` is installed. ``proxy_ssl``
       and ``proxy_server_hostname`` are for TLS to an HTTPS proxy.
-    - ``sock``, ``unix`` (a path), ``host``, ``port``, ``local_addr``: where to connect instead.
-    - ``open_timeout`` (10 s; alias ``connect_timeout``), ``ping_interval`` and ``ping_timeout``
+    - ``sock``, ``unix`` (a path), ``host``, ``port``: where to connect instead. ``local_addr``,
+      ``family`` (``socket.AF_INET`` or ``AF_INET6``) and ``happy_eyeballs_delay`` (0.25 s; ``None``
+      tries one address after the other): how.
+    - ``open_timeout`` (10 s; alias ``connect_timeout``; ``ssl_handshake_timeout`` for TLS alone), ``ping_interval`` and ``ping_timeout``
       (20 s each), ``close_timeout`` (10 s): ``None`` for none. ``receive_timeout`` (``None``): after
       so many seconds, a receive without a timeout raises ``TimeoutError``.
     - ``max_size`` (1 MiB): the longest message. ``max_queue`` (16): once more messages wait,
@@ -572,44 +585,49 @@ class connect:
     with the response) and ``TimeoutError``.
     """
 
+    @checks_arguments
     def __init__(
         self,
         uri: str,
         *,
         origin: str | None = None,
-        subprotocols: Any = None,
-        compression: str | None = "deflate",
-        extensions: Any = None,
-        additional_headers: Any = None,
-        headers: Any = None,
+        subprotocols: Sequence[str] | None = None,
+        compression: Literal["deflate"] | None = "deflate",
+        extensions: Sequence[Any] | None = None,
+        additional_headers: HeadersLike | None = None,
+        headers: HeadersLike | None = None,
         user_agent_header: str | None = _common.USER_AGENT,
-        proxy: Any = True,
-        process_exception: Any = process_exception,
-        reconnect_delays: Any = backoff,
+        proxy: str | bool | None = True,
+        process_exception: Callable[[Exception], Exception | None] = process_exception,
+        reconnect_delays: Callable[[], Iterator[float]] = backoff,
         open_timeout: float | None = 10,
         connect_timeout: float | None = None,
         receive_timeout: float | None = None,
         ping_interval: float | None = 20,
         ping_timeout: float | None = 20,
         close_timeout: float | None = 10,
-        max_size: Any = 2**20,
-        max_queue: Any = 16,
-        write_limit: Any = 2**15,
-        ssl: Any = None,
+        max_size: Limit = 2**20,
+        max_queue: Limit = 16,
+        write_limit: int | tuple[int, int | None] | None = 2**15,
+        ssl: _ssl.SSLContext | Literal[True] | None = None,
         server_hostname: str | None = None,
-        proxy_ssl: Any = None,
+        ssl_handshake_timeout: float | None = None,
+        proxy_ssl: _ssl.SSLContext | Literal[True] | None = None,
         proxy_server_hostname: str | None = None,
         sock: socket.socket | None = None,
-        unix: str | None = None,
+        unix: PathLike | Literal[True] | None = None,
+        path: PathLike | None = None,
         host: str | None = None,
         port: int | None = None,
-        local_addr: Any = None,
+        family: int = 0,
+        happy_eyeballs_delay: float | None = _common.NEXT_ATTEMPT,
+        local_addr: tuple[str, int] | None = None,
         tcp_nodelay: bool = True,
-        on_message: Any = None,
+        on_message: Callable[[Any], Any] | None = None,
         create_connection: type[ClientConnection] | None = None,
-        logger: Any = None,
+        logger: LoggerLike | None = None,
     ) -> None:
-        self.uri = uri
+        self.uri = self._uri = uri
         self.target = Target.of(uri)
         _common.check_tls(self.target.secure, ssl)
         if on_message is not None:
@@ -636,10 +654,13 @@ class connect:
             "proxy_ssl": proxy_ssl,
             "proxy_server_hostname": proxy_server_hostname,
             "sock": sock,
-            "unix": unix,
+            "unix": path if unix is True else unix,
             "host": host,
             "port": port,
+            "family": family,
+            "happy_eyeballs_delay": happy_eyeballs_delay,
             "local_addr": local_addr,
+            "ssl_handshake_timeout": ssl_handshake_timeout,
             "receive_timeout": receive_timeout,
             "tcp_nodelay": tcp_nodelay,
             "on_message": on_message,
@@ -660,15 +681,12 @@ class connect:
             ) from None
 
     async def _follow(self) -> ClientConnection:
-        uri, target = self.uri, self.target
+        self.uri, target = self._uri, self.target
         for _ in range(_common.REDIRECTS_MAX):
             try:
                 return await self._open(target)
-            except exceptions.InvalidStatus as error:
-                location = _common.redirected(uri, error, self.options)
-                if location is None:
-                    raise
-                uri, target = location, Target.of(location)
+            except exceptions.InvalidHandshake as error:
+                target = self._redirected(error)
         raise exceptions.SecurityError(f"more than {_common.REDIRECTS_MAX} redirects")
 
     async def _open(self, target: Target) -> ClientConnection:
@@ -684,7 +702,8 @@ class connect:
                 await self._pass(pipe, proxy, target)
             hostname = options["server_hostname"] or target.host
             if target.secure:
-                await pipe.wrap(_common.tls_to(options["ssl"], hostname, pipe.tls))
+                wrapping = pipe.wrap(_common.tls_to(options["ssl"], hostname, pipe.tls))
+                await within(options["ssl_handshake_timeout"], wrapping)
             await pipe.send(opening.handshake.request)
             rest = None
             while rest is None:
@@ -719,12 +738,12 @@ class connect:
         port = options["port"] or target.port
         uri = None if options["host"] else _common.find_proxy(target, options["proxy"])
         if uri is None:
-            return await _dial(loop, host, port, options["local_addr"]), None
+            return await _dial(loop, host, port, options), None
         proxy = Proxy(uri)
         proxy.tls_context(options["proxy_ssl"])
         if proxy.is_socks:
             return await _dial_socks(proxy, host, port), None
-        return await _dial(loop, proxy.host, proxy.port, options["local_addr"]), proxy
+        return await _dial(loop, proxy.host, proxy.port, options), proxy
 
     async def _pass(self, pipe: _Pipe, proxy: Proxy, target: Target) -> None:
         """Asks a proxy to connect to the server."""
@@ -740,18 +759,19 @@ class connect:
                 raise exceptions.InvalidMessage("the proxy closed the connection")
             received += data
 
-    def __await__(self):
+    def __await__(self) -> Generator[Any, Any, ClientConnection]:
         return self._connect().__await__()
 
     async def __aenter__(self) -> ClientConnection:
         self.connection = await self._connect()
         return await self.connection.__aenter__()
 
-    async def __aexit__(self, kind, value, traceback) -> None:
+    async def __aexit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        assert self.connection is not None, "it was entered"
         await self.connection.__aexit__(kind, value, traceback)
 
-    async def __aiter__(self):
-        delays = None
+    async def __aiter__(self) -> AsyncIterator[ClientConnection]:
+        delays: Iterator[float] | None = None
         while True:
             try:
                 connection = await self._connect()
@@ -771,7 +791,9 @@ class connect:
                 await connection.close()
 
 
-def unix_connect(path: str | None = None, uri: str | None = None, **options: Any) -> connect:
+def unix_connect(
+    path: PathLike | None = None, uri: str | None = None, **options: Any
+) -> connect:
     """Connect to a server that listens on a Unix socket."""
     _common.check_unix(path, options.get("sock"))
     scheme = "wss" if options.get("ssl") else "ws"
@@ -791,9 +813,10 @@ async def _reach(loop: Any, family: int, address: Any, local: Any = None) -> soc
     return sock
 
 
-async def _dial(loop: Any, host: str, port: int, local: Any) -> socket.socket:
+async def _dial(loop: Any, host: str, port: int, options: dict) -> socket.socket:
     """Connects to the address of a host that answers first (RFC 8305)."""
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    family, local = options["family"], options["local_addr"]
+    found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
     if len(found) == 1:
         return await _reach(loop, found[0][0], found[0][4], local)
     left = _common.in_turn(found)
@@ -806,7 +829,7 @@ async def _dial(loop: Any, host: str, port: int, local: Any) -> socket.socket:
                 attempts.add(loop.create_task(_reach(loop, family, address, local)))
             done, attempts = await asyncio.wait(
                 attempts,
-                timeout=_common.NEXT_ATTEMPT if left else None,
+                timeout=options["happy_eyeballs_delay"] if left else None,
                 return_when=asyncio.FIRST_COMPLETED,
             )
             reached = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import codecs
 import http.client
 import io
@@ -20,8 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from .. import _playfield
+from ._alternatives import asks_for_all
+from ._views import ConnectionProtocol
 from .datastructures import Headers
 from .exceptions import (
+    InvalidHandshake,
     InvalidHeader,
     InvalidHeaderValue,
     InvalidMessage,
@@ -35,7 +37,9 @@ from .exceptions import (
     SecurityError,
     closed,
 )
+from .headers import build_authorization_basic, build_host
 from .protocol import State
+from .uri import WebSocketURI, parse_uri
 
 USER_AGENT = f"Python/{platform.python_version()} playfield/{_playfield.__version__}"
 
@@ -58,6 +62,12 @@ class Request:
 
     path: str
     headers: Headers
+    method: str = "GET"
+    protocol: str = "HTTP/1.1"
+
+    def serialize(self) -> bytes:
+        """The bytes that are sent."""
+        return f"{self.method} {self.path} {self.protocol}\r\n".encode() + self.headers.serialize()
 
 
 @dataclass
@@ -68,6 +78,11 @@ class Response:
     reason_phrase: str
     headers: Headers
     body: bytes = b""
+
+    def serialize(self) -> bytes:
+        """The bytes that were received, if the server writes headers as this does."""
+        line = f"HTTP/1.1 {self.status_code} {self.reason_phrase}\r\n"
+        return line.encode("latin-1") + self.headers.serialize() + self.body
 
 
 @dataclass
@@ -115,8 +130,7 @@ class Target:
 
     @property
     def host_header(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+        return build_host(self.host, self.port, self.secure)
 
     @property
     def origin(self) -> tuple[bool, str, int]:
@@ -124,8 +138,9 @@ class Target:
 
 
 def basic(user: str, password: str | None) -> str:
-    pair = f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password or '')}"
-    return "Basic " + base64.b64encode(pair.encode()).decode()
+    return build_authorization_basic(
+        urllib.parse.unquote(user), urllib.parse.unquote(password or "")
+    )
 
 
 def pairs(headers: Any) -> list[tuple[str, str]]:
@@ -266,29 +281,81 @@ class Opening:
         raise InvalidStatus(self.response)
 
 
-def redirected(uri: str, error: InvalidStatus, options: dict) -> str | None:
-    """Where a refusal leads to."""
-    response = error.response
-    location = (response.headers.get_all("Location") or [None])[0]
-    if response.status_code not in (300, 301, 302, 303, 307, 308) or not location:
-        return None
-    new = urllib.parse.urljoin(uri, location)
-    if new.startswith("http"):
-        new = "ws" + new[4:]
-    if uri.startswith("wss:") and not new.startswith("wss:"):
-        raise SecurityError(f"cannot follow redirect to non-secure URI {new}") from error
-    if Target.of(uri).origin != Target.of(new).origin:
-        # The next server is not where the program said this one is.
-        where = None
-        if options["unix"] is not None:
-            where = "a Unix socket"
-        elif options["host"] is not None or options["port"] is not None:
-            where = "an explicit host or port"
-        if where is not None:
-            raise ValueError(f"cannot follow cross-origin redirect to {new} with {where}") from error
-    if options["sock"] is not None:
-        raise ValueError(f"cannot follow redirect to {new} with a preexisting socket") from error
-    return new
+class _Option:
+    """An option of ``connect`` that a subclass may read and change, as in ``websockets``."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else instance.options[self.name]
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        instance.options[self.name] = value
+
+
+class Connecting:
+    """Where to connect, and whereto a redirect leads: a subclass may override
+    :meth:`process_redirect`."""
+
+    #: The URI, as of the last redirect.
+    uri: str
+    options: dict[str, Any]
+
+    additional_headers = _Option()
+    user_agent_header = _Option()
+    proxy = _Option()
+    open_timeout = _Option()
+
+    def __init_subclass__(cls) -> None:
+        asks_for_all(cls)
+
+    @property
+    def ws_uri(self) -> WebSocketURI:
+        """The parts of the URI."""
+        return parse_uri(self.uri)
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """Where a refused handshake leads to: the new URI, or the exception to raise, which is
+        ``exc`` if it is no redirect. ``self.uri`` is the old URI.
+
+        A redirect to another origin loses the headers ``Authorization``, ``Cookie`` and
+        ``Proxy-Authorization``. A subclass may return an exception in place of a URI.
+        """
+        if not isinstance(exc, InvalidStatus):
+            return exc
+        response = exc.response
+        location = (response.headers.get_all("Location") or [None])[0]
+        if response.status_code not in (300, 301, 302, 303, 307, 308) or not location:
+            return exc
+        uri, options = self.uri, self.options
+        new = urllib.parse.urljoin(uri, location)
+        if new.startswith("http"):
+            new = "ws" + new[4:]
+        if uri.startswith("wss:") and not new.startswith("wss:"):
+            return SecurityError(f"cannot follow redirect to non-secure URI {new}")
+        if Target.of(uri).origin != Target.of(new).origin:
+            # The next server is not where the program said this one is.
+            where = None
+            if options["unix"] is not None:
+                where = "a Unix socket"
+            elif options["host"] is not None or options["port"] is not None:
+                where = "an explicit host or port"
+            if where is not None:
+                return ValueError(f"cannot follow cross-origin redirect to {new} with {where}")
+        if options["sock"] is not None:
+            return ValueError(f"cannot follow redirect to {new} with a preexisting socket")
+        return new
+
+    def _redirected(self, error: InvalidHandshake) -> Target:
+        """Goes where a refusal leads to, or raises."""
+        found = self.process_redirect(error)
+        if found is error:
+            raise error
+        if isinstance(found, Exception):
+            raise found from error
+        self.uri = found
+        return Target.of(found)
 
 
 def find_proxy(target: Target, proxy: Any) -> str | None:
@@ -343,8 +410,8 @@ class Proxy:
         return None
 
     def request(self, target: Target) -> bytes:
-        host = f"[{target.host}]" if ":" in target.host else target.host
-        lines = [f"CONNECT {host}:{target.port} HTTP/1.1", f"Host: {host}:{target.port}"]
+        host = build_host(target.host, target.port, target.secure, always_include_port=True)
+        lines = [f"CONNECT {host} HTTP/1.1", f"Host: {host}"]
         if self.authorization:
             lines.append(f"Proxy-Authorization: {self.authorization}")
         return "\r\n".join([*lines, "", ""]).encode()
@@ -595,6 +662,11 @@ class Connected:
     _id: uuid.UUID | None = None
     #: The Close frames: ``(received, sent, received_first, error, unsent_bytes)``.
     _ending: tuple
+    #: What TLS by rustls has agreed on.
+    _tls: tuple | None
+    # TLS by an `ssl.SSLContext`.
+    _tls_object: Any = None
+    _tls_hostname: str = ""
     _local: Any
     _remote: Any
 
@@ -603,11 +675,27 @@ class Connected:
         if self.state is State.OPEN:
             warn(f"unclosed connection {self!r}", ResourceWarning, source=self)
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        asks_for_all(cls)
+
+    def _tls_view(self) -> Any:
+        """What programs ask an ``ssl.SSLObject`` for; ``None`` without TLS."""
+        about = self._tls
+        return self._tls_object if about is None else TlsObject(about, self._tls_hostname)
+
+    @property
+    def protocol(self) -> ConnectionProtocol:
+        """A view with what programs ask the protocol object of ``websockets`` for: ``state``,
+        ``subprotocol``, ``extensions``, ``close_code``, ``close_reason``, ``close_exc``."""
+        return ConnectionProtocol(self)
+
     @property
     def request(self) -> Request:
-        """The request of the opening handshake: ``path`` and ``headers``."""
+        """The request of the opening handshake: ``path``, ``headers`` and ``method``."""
         line, _, rest = self._asked.partition(b"\r\n")
-        return Request(line.split(b" ")[1].decode(), read_headers(rest))
+        method, path, protocol = line.decode().split(" ")
+        return Request(path, read_headers(rest), method, protocol)
 
     @property
     def response(self) -> Response:

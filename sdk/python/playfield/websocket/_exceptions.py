@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._common import Response
 
 
 @dataclass
@@ -23,7 +27,9 @@ class WebSocketException(Exception):
 class ConnectionClosed(WebSocketException):
     """The connection is closed."""
 
-    def __init__(self, rcvd, sent, rcvd_then_sent=None) -> None:
+    def __init__(
+        self, rcvd: Close | None, sent: Close | None, rcvd_then_sent: bool | None = None
+    ) -> None:
         self.rcvd = rcvd
         self.sent = sent
         self.rcvd_then_sent = rcvd_then_sent
@@ -80,7 +86,7 @@ class ProxyError(InvalidHandshake):
 
 
 class _Status(InvalidHandshake):
-    def __init__(self, response) -> None:
+    def __init__(self, response: Response) -> None:
         super().__init__(f"HTTP status {response.status_code}")
         self.response = response
 

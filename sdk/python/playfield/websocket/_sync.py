@@ -8,13 +8,26 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import _playfield
 from . import _common, exceptions
+from ._alternatives import checks_arguments
 from ._attendant import attendant
 from ._common import Opening, Proxy, Response, Target
+from ._views import Socket
+from .datastructures import HeadersLike
+from .typing import DataLike, Limit, LoggerLike, PathLike
+
+if TYPE_CHECKING:
+    import ssl as _ssl
+
+    from typing_extensions import Unpack
+
+    from ._reconnect import reconnect
+    from .typing import ConnectOptions
 
 __all__ = ["ClientConnection", "connect", "unix_connect"]
 
@@ -308,7 +321,7 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
             raise
         self._cork(False)
 
-    def ping(self, data: Any = None, *, ack_on_close: bool = False) -> _Pong:
+    def ping(self, data: DataLike | None = None, *, ack_on_close: bool = False) -> _Pong:
         """Send a ping. Returns an event that is set by the pong; ``wait(timeout)`` waits for it.
         With ``ack_on_close``, the end of the connection sets it, too.
 
@@ -327,7 +340,7 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
         self._send_control(True, payload, wait)
         return pong
 
-    def pong(self, data: Any = b"") -> None:
+    def pong(self, data: DataLike = b"") -> None:
         """Send a pong that answers no ping, as a sign of life."""
         self._send_control(False, _common.ping_payload(data, ()), True)
 
@@ -368,43 +381,98 @@ class ClientConnection(_common.Connected, _playfield.SyncConnection):
     def __enter__(self) -> ClientConnection:
         return self
 
-    def __exit__(self, kind, value, traceback) -> None:
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         self.close(1000 if kind is None else 1011)
 
+    @property
+    def socket(self) -> Socket:
+        """A view of the socket: its addresses and options, and what TLS has agreed on."""
+        return Socket(self)
 
+
+class Connector(_common.Connecting):
+    """Connects to a server, as often as :meth:`connect` is called."""
+
+    def set_up(self, uri: str, options: dict, factory: type[ClientConnection]) -> None:
+        """Say where to, and how."""
+        self.uri = self._uri = uri
+        self.target = Target.of(uri)
+        _common.check_tls(self.target.secure, options["ssl"])
+        self.options = options
+        self.factory = factory
+
+    def connect(self) -> ClientConnection:
+        """Connect, and follow redirects."""
+        self.uri, target = self._uri, self.target
+        deadline = _Deadline(self.options["open_timeout"])
+        try:
+            for _ in range(_common.REDIRECTS_MAX):
+                opening = Opening(target, self.options, target.origin != self.target.origin)
+                try:
+                    return _open(target, self.options, opening, self.factory, deadline)
+                except exceptions.InvalidHandshake as error:
+                    target = self._redirected(error)
+        except socket.timeout:
+            raise TimeoutError(
+                "timed out while waiting for handshake response: it took longer than "
+                f"{deadline.timeout} s"
+            ) from None
+        raise exceptions.SecurityError(f"more than {_common.REDIRECTS_MAX} redirects")
+
+
+@overload
+def connect(
+    uri: str, *, legacy: Literal[True] | None = None, **options: Unpack[ConnectOptions]
+) -> ClientConnection: ...
+
+
+@overload
+def connect(
+    uri: str, *, legacy: Literal[False], **options: Unpack[ConnectOptions]
+) -> reconnect: ...
+
+
+@checks_arguments
 def connect(
     uri: str,
     *,
     origin: str | None = None,
-    subprotocols: Any = None,
-    compression: str | None = "deflate",
-    extensions: Any = None,
-    additional_headers: Any = None,
-    headers: Any = None,
+    subprotocols: Sequence[str] | None = None,
+    compression: Literal["deflate"] | None = "deflate",
+    extensions: Sequence[Any] | None = None,
+    additional_headers: HeadersLike | None = None,
+    headers: HeadersLike | None = None,
     user_agent_header: str | None = _common.USER_AGENT,
-    proxy: Any = True,
+    proxy: str | bool | None = True,
     open_timeout: float | None = 10,
     connect_timeout: float | None = None,
     receive_timeout: float | None = None,
     ping_interval: float | None = 20,
     ping_timeout: float | None = 20,
     close_timeout: float | None = 10,
-    max_size: Any = 2**20,
-    max_queue: Any = 16,
-    ssl: Any = None,
+    max_size: Limit = 2**20,
+    max_queue: Limit = 16,
+    ssl: _ssl.SSLContext | Literal[True] | None = None,
+    ssl_context: _ssl.SSLContext | None = None,
     server_hostname: str | None = None,
-    proxy_ssl: Any = None,
+    proxy_ssl: _ssl.SSLContext | Literal[True] | None = None,
     proxy_server_hostname: str | None = None,
     sock: socket.socket | None = None,
-    unix: str | None = None,
+    unix: PathLike | Literal[True] | None = None,
+    path: PathLike | None = None,
+    address: tuple[str, int] | None = None,
     host: str | None = None,
     port: int | None = None,
-    source_address: Any = None,
+    family: int = 0,
+    happy_eyeballs_delay: float | None = _common.NEXT_ATTEMPT,
+    source_address: tuple[str, int] | None = None,
     tcp_nodelay: bool = True,
     spin_us: int = 0,
+    legacy: bool | None = None,
     create_connection: type[ClientConnection] | None = None,
-    logger: Any = None,
-) -> ClientConnection:
+    logger: LoggerLike | None = None,
+    _connector: Connector | None = None,
+) -> ClientConnection | Connector:
     """Connect to the server at ``uri``. The connection is a context manager that closes it.
 
     The arguments are those of :class:`playfield.websocket.connect`, and:
@@ -413,10 +481,18 @@ def connect(
       0, at most 100,000). It takes a processor, and answers sooner.
     - ``max_queue``: nobody reads ahead for a program that does not receive, but to answer pings
       and in ``ping().wait()`` and ``wait_closed()``, and only until this many messages wait.
+    - ``address`` (``(host, port)``, or ``host`` and ``port``) and ``source_address``: where to
+      connect instead, and from where.
+    - ``legacy``: ``False`` returns a :class:`reconnect`, as ``websockets`` will do one day.
 
     Raises ``InvalidURI``, ``InvalidProxy``, ``OSError``, ``InvalidHandshake`` (``InvalidStatus``
     with the response) and ``TimeoutError``.
     """
+    if ssl_context is not None:
+        warnings.warn("ssl_context was renamed to ssl", DeprecationWarning, stacklevel=3)
+        ssl = ssl or ssl_context
+    if address is not None:
+        host, port = address
     options = {
         "origin": origin,
         "subprotocols": subprotocols,
@@ -425,6 +501,7 @@ def connect(
         "additional_headers": additional_headers if headers is None else headers,
         "user_agent_header": user_agent_header,
         "proxy": proxy,
+        "open_timeout": open_timeout if connect_timeout is None else connect_timeout,
         "ping_interval": ping_interval,
         "ping_timeout": ping_timeout,
         "close_timeout": close_timeout,
@@ -435,9 +512,11 @@ def connect(
         "proxy_ssl": proxy_ssl,
         "proxy_server_hostname": proxy_server_hostname,
         "sock": sock,
-        "unix": unix,
+        "unix": path if unix is True else unix,
         "host": host,
         "port": port,
+        "family": family,
+        "happy_eyeballs_delay": happy_eyeballs_delay,
         "source_address": source_address,
         "receive_timeout": receive_timeout,
         "tcp_nodelay": tcp_nodelay,
@@ -446,29 +525,18 @@ def connect(
     }
     if not 0 <= spin_us <= SPIN_US_MAX:
         raise ValueError(f"spin_us is a number of microseconds from 0 to {SPIN_US_MAX}, not {spin_us}")
-    first = target = Target.of(uri)
-    _common.check_tls(target.secure, ssl)
-    factory = create_connection or ClientConnection
-    deadline = _Deadline(open_timeout if connect_timeout is None else connect_timeout)
-    try:
-        for _ in range(_common.REDIRECTS_MAX):
-            opening = Opening(target, options, target.origin != first.origin)
-            try:
-                return _open(target, options, opening, factory, deadline)
-            except exceptions.InvalidStatus as error:
-                location = _common.redirected(uri, error, options)
-                if location is None:
-                    raise
-                uri, target = location, Target.of(location)
-    except socket.timeout:
-        raise TimeoutError(
-            "timed out while waiting for handshake response: it took longer than "
-            f"{deadline.timeout} s"
-        ) from None
-    raise exceptions.SecurityError(f"more than {_common.REDIRECTS_MAX} redirects")
+    if legacy is False:
+        from ._reconnect import reconnect
+
+        _connector = reconnect.__new__(reconnect)
+    connector = _connector or Connector()
+    connector.set_up(uri, options, create_connection or ClientConnection)
+    return connector.connect() if _connector is None else connector
 
 
-def unix_connect(path: str | None = None, uri: str | None = None, **options: Any) -> ClientConnection:
+def unix_connect(
+    path: PathLike | None = None, uri: str | None = None, **options: Any
+) -> ClientConnection:
     """Connect to a server that listens on a Unix socket."""
     _common.check_unix(path, options.get("sock"))
     scheme = "wss" if options.get("ssl") else "ws"
@@ -506,6 +574,10 @@ def _open(
             tls=pipe.tls,
         )
         connection._set_up(sock, opening, options)
+        if isinstance(pipe.tls, _common.SslStream):
+            connection._tls_object = pipe.tls.object
+        elif pipe.tls is not None:
+            connection._tls_hostname = options["server_hostname"] or target.host
     try:
         connection._start(rest)
         attendant.add(connection)
@@ -532,15 +604,14 @@ def _socket(
         return sock, None
     host = options["host"] or target.host
     port = options["port"] or target.port
-    source = options["source_address"]
     uri = None if options["host"] else _common.find_proxy(target, options["proxy"])
     if uri is None:
-        return _dial(host, port, source, deadline), None
+        return _dial(host, port, options, deadline), None
     proxy = Proxy(uri)
     proxy.tls_context(options["proxy_ssl"])
     if proxy.is_socks:
         return _dial_socks(proxy, host, port, deadline), None
-    return _dial(proxy.host, proxy.port, source, deadline), proxy
+    return _dial(proxy.host, proxy.port, options, deadline), proxy
 
 
 def _pass(pipe: _Pipe, proxy: Proxy, target: Target, options: dict) -> None:
@@ -558,9 +629,11 @@ def _pass(pipe: _Pipe, proxy: Proxy, target: Target, options: dict) -> None:
         received += data
 
 
-def _dial(host: str, port: int, source: Any, deadline: _Deadline) -> socket.socket:
+def _dial(host: str, port: int, options: dict, deadline: _Deadline) -> socket.socket:
     """Connects to the address of a host that answers first (RFC 8305)."""
-    left = _common.in_turn(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    source = options["source_address"]
+    found = socket.getaddrinfo(host, port, family=options["family"], type=socket.SOCK_STREAM)
+    left = _common.in_turn(found)
     failure: OSError = OSError(f"{host} has no address")
     attempts: set[socket.socket] = set()
     try:
@@ -582,7 +655,7 @@ def _dial(host: str, port: int, source: Any, deadline: _Deadline) -> socket.sock
                     sock.close()
                     continue
             limit = deadline.left()
-            wait = _common.NEXT_ATTEMPT if left else None
+            wait = options["happy_eyeballs_delay"] if left else None
             if limit is not None:
                 wait = limit if wait is None else min(wait, limit)
             with selectors.DefaultSelector() as selector:

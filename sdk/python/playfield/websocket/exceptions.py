@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from . import _exceptions
 
-try:
-    from websockets import exceptions as _base
-    from websockets.frames import Close
-except ImportError:
-    _base = _exceptions  # type: ignore[assignment]
-    from ._exceptions import Close  # type: ignore[assignment]
+if TYPE_CHECKING:
+    # Type checkers need not have `websockets`.
+    from . import _exceptions as _base
+    from ._exceptions import Close
+else:
+    try:
+        from websockets import exceptions as _base
+        from websockets.frames import Close
+    except ImportError:
+        _base = _exceptions
+        from ._exceptions import Close
 
 __all__ = [
     "Close",
@@ -49,34 +56,60 @@ __all__ = [
 ]
 
 
-def _namesake(name: str) -> type:
-    """The exception of ``websockets``; one of this package's if that has none, or is not there."""
-    return getattr(_base, name, None) or getattr(_exceptions, name)
+if TYPE_CHECKING:
+    from ._exceptions import (
+        ConnectionClosed as ConnectionClosed,
+        DuplicateParameter as DuplicateParameter,
+        HeaderLineTooLong as HeaderLineTooLong,
+        InvalidHandshake as InvalidHandshake,
+        InvalidHeader as InvalidHeader,
+        InvalidHeaderFormat as InvalidHeaderFormat,
+        InvalidHeaderValue as InvalidHeaderValue,
+        InvalidMethod as InvalidMethod,
+        InvalidOrigin as InvalidOrigin,
+        InvalidParameterName as InvalidParameterName,
+        InvalidParameterValue as InvalidParameterValue,
+        InvalidProtocol as InvalidProtocol,
+        InvalidProxyMessage as InvalidProxyMessage,
+        InvalidState as InvalidState,
+        InvalidUpgrade as InvalidUpgrade,
+        NegotiationError as NegotiationError,
+        ProxyError as ProxyError,
+        RequestLineTooLong as RequestLineTooLong,
+        StatusLineTooLong as StatusLineTooLong,
+        TooManyFragments as TooManyFragments,
+        TooManyHeaders as TooManyHeaders,
+        WebSocketException as WebSocketException,
+    )
+else:
 
+    def _namesake(name: str) -> type:
+        """The exception of ``websockets``; one of this package's if that has none, or is not there."""
+        return getattr(_base, name, None) or getattr(_exceptions, name)
 
-WebSocketException = _namesake("WebSocketException")
-ConnectionClosed = _namesake("ConnectionClosed")
-InvalidHandshake = _namesake("InvalidHandshake")
-ProxyError = _namesake("ProxyError")
-InvalidProxyMessage = _namesake("InvalidProxyMessage")
-InvalidHeader = _namesake("InvalidHeader")
-InvalidHeaderFormat = _namesake("InvalidHeaderFormat")
-InvalidHeaderValue = _namesake("InvalidHeaderValue")
-InvalidUpgrade = _namesake("InvalidUpgrade")
-NegotiationError = _namesake("NegotiationError")
-DuplicateParameter = _namesake("DuplicateParameter")
-InvalidParameterName = _namesake("InvalidParameterName")
-InvalidParameterValue = _namesake("InvalidParameterValue")
-# A client of this package does not raise these.
-InvalidMethod = _namesake("InvalidMethod")
-InvalidOrigin = _namesake("InvalidOrigin")
-InvalidProtocol = _namesake("InvalidProtocol")
-InvalidState = _namesake("InvalidState")
-RequestLineTooLong = _namesake("RequestLineTooLong")
-StatusLineTooLong = _namesake("StatusLineTooLong")
-HeaderLineTooLong = _namesake("HeaderLineTooLong")
-TooManyHeaders = _namesake("TooManyHeaders")
-TooManyFragments = _namesake("TooManyFragments")
+    WebSocketException = _namesake("WebSocketException")
+    ConnectionClosed = _namesake("ConnectionClosed")
+    InvalidHandshake = _namesake("InvalidHandshake")
+    ProxyError = _namesake("ProxyError")
+    InvalidProxyMessage = _namesake("InvalidProxyMessage")
+    InvalidHeader = _namesake("InvalidHeader")
+    InvalidHeaderFormat = _namesake("InvalidHeaderFormat")
+    InvalidHeaderValue = _namesake("InvalidHeaderValue")
+    InvalidUpgrade = _namesake("InvalidUpgrade")
+    NegotiationError = _namesake("NegotiationError")
+    DuplicateParameter = _namesake("DuplicateParameter")
+    InvalidParameterName = _namesake("InvalidParameterName")
+    InvalidParameterValue = _namesake("InvalidParameterValue")
+    # A client of this package does not raise these.
+    InvalidMethod = _namesake("InvalidMethod")
+    InvalidOrigin = _namesake("InvalidOrigin")
+    InvalidProtocol = _namesake("InvalidProtocol")
+    InvalidState = _namesake("InvalidState")
+    RequestLineTooLong = _namesake("RequestLineTooLong")
+    StatusLineTooLong = _namesake("StatusLineTooLong")
+    HeaderLineTooLong = _namesake("HeaderLineTooLong")
+    TooManyHeaders = _namesake("TooManyHeaders")
+    TooManyFragments = _namesake("TooManyFragments")
 
 
 class ConnectionClosedOK(_base.ConnectionClosedOK):
@@ -145,7 +178,7 @@ class PayloadTooBig(_base.PayloadTooBig):
 _OK_CODES = (1000, 1001, 1005)
 
 
-def closed(ending, error=None) -> ConnectionClosed:
+def closed(ending: Any, error: Any = None) -> ConnectionClosed:
     """The exception for how a connection has ended."""
     received, sent, received_first, invalid, _ = ending
     received = received and Close(*received)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from ._alternatives import missing
 from .exceptions import Close
 
 try:
@@ -40,3 +41,5 @@ __all__ = ["Close", "CloseCode", "Opcode"]
 
 CONT, TEXT, BINARY = Opcode.CONT, Opcode.TEXT, Opcode.BINARY
 CLOSE, PING, PONG = Opcode.CLOSE, Opcode.PING, Opcode.PONG
+
+__getattr__ = missing(__name__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 
+from ._alternatives import missing
+
 try:
     # Programs compare states by `is`.
     from websockets.protocol import Side, State
@@ -24,3 +26,5 @@ __all__ = ["Side", "State"]
 
 CONNECTING, OPEN, CLOSING, CLOSED = State.CONNECTING, State.OPEN, State.CLOSING, State.CLOSED
 SERVER, CLIENT = Side.SERVER, Side.CLIENT
+
+__getattr__ = missing(__name__)
