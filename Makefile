@@ -40,7 +40,7 @@ python: ## build the Python package into a virtual environment, target/python
 test-python: ## run the tests of the Python package
 	$(CHECK)
 	@if $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
-	scripts/python $(PYTHON) && scripts/python-tests; \
+	scripts/python $(PYTHON) test && scripts/python-tests; \
 	else echo "playfield: Python 3.10 with venv is missing, so the tests of the Python package are left out."; fi
 
 # How many messages of each kind are checked to leave nothing behind.
@@ -141,14 +141,10 @@ cuts: ## cut 10,000 connections of each client, and check that nothing is lost (
 	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield-client --test cuts -- --nocapture
 	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield --test browser_cuts --test browser_channels -- --nocapture
 
-# The crates with features that a default build leaves out.
-FEATURED = playfield playfield-bench playfield-cli playfield-identity playfield-server
-
 lint: ## check format, clippy, documentation, dependencies and spelling; a warning is an error
 	$(CHECK) fmt clippy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy $(FEATURED:%=--package %) --all-features --all-targets -- -D warnings
+	cargo clippy --workspace --all-features --all-targets -- -D warnings
 	cargo clippy --package playfield-client --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
