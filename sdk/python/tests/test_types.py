@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -40,6 +41,117 @@ async def waits(room: playfield.Room) -> None:
     print(dealt.to + "x")  # wrong
 """
 
+#: Programs of the WebSocket clients, and what a checker is to find wrong in them.
+WEBSOCKETS = """
+import asyncio
+import ssl
+
+import playfield.websocket.exceptions
+from playfield.websocket import (
+    ClientConnection,
+    ConnectionClosed,
+    ConnectionClosedError,
+    InvalidHandshake,
+    InvalidStatus,
+    ProxyError,
+    WebSocketException,
+    connect,
+    unix_connect,
+)
+from playfield.websocket.sync import connect as connect_sync
+from playfield.websocket.sync import reconnect
+
+
+def handle(message: str | bytes) -> None: ...
+
+
+def why(closed: ConnectionClosed) -> int | None:
+    return closed.rcvd.code if closed.rcvd else None
+
+
+async def client() -> None:
+    context = ssl.create_default_context()
+    try:
+        async with connect(
+            "wss://example.com",
+            additional_headers={"Authorization": "Bearer x"},
+            subprotocols=["chat"],
+            ssl=context,
+            max_size=None,
+            max_queue=(16, 4),
+            ping_interval=None,
+        ) as connection:
+            await connection.send("hello")
+            handle(await connection.recv())
+            text: str = await connection.recv(decode=True)
+            binary: bytes = await connection.recv(decode=False)
+            print(text, binary)
+            round_trip: float = await (await connection.ping())
+            print(round_trip, connection.protocol.state, connection.request.method)
+            async for message in connection:
+                handle(message)
+    except ConnectionClosedError as closed:
+        print(why(closed), closed.sent and closed.sent.reason)
+    except ConnectionClosed as closed:
+        print(why(closed), closed.nothing)  # wrong
+    except InvalidStatus as refused:
+        print(refused.response.status_code + 1, refused.response.headers["Server"])
+    except (ProxyError, InvalidHandshake) as failed:
+        print(failed.args)
+    except playfield.websocket.exceptions.InvalidURI as failed:
+        print(failed)
+    except WebSocketException as failed:
+        print(failed)
+
+
+async def again() -> None:
+    async for connection in connect("ws://localhost"):
+        try:
+            handle(await connection.recv())
+        except ConnectionClosed:
+            continue
+
+
+async def keep() -> ClientConnection:
+    return await connect("ws://localhost")
+
+
+class Own(connect):
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return super().process_redirect(exc)
+
+
+def blocking() -> None:
+    with connect_sync("ws://localhost", legacy=True, open_timeout=None) as connection:
+        connection.send("hello")
+        text: str = connection.recv(timeout=5, decode=True)
+        print(text, connection.socket.getpeername())
+        for message in connection:
+            handle(message)
+    for connection in reconnect("ws://localhost", close_timeout=1):
+        handle(connection.recv())
+    for connection in connect_sync("ws://localhost", legacy=False):
+        handle(connection.recv())
+
+
+def mistakes() -> None:
+    connect("ws://localhost", max_size="big")  # wrong
+    connect("ws://localhost", additional_headers=7)  # wrong
+    connect("ws://localhost", extra_headers={})  # wrong
+    connect(7)  # wrong
+    connect_sync("ws://localhost", max_size="big")  # wrong
+    connect_sync("ws://localhost", extra_headers={})  # wrong
+    reconnect("ws://localhost", max_queue="long")  # wrong
+    unix_connect(7)  # wrong
+    unused: int = connect_sync("ws://localhost").recv()  # wrong
+    print(unused)
+
+
+asyncio.run(client())
+"""
+
+MARKED = {"wrong.py": WRONG.lstrip("\n"), "websockets_client.py": WEBSOCKETS.lstrip("\n")}
+
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
@@ -67,16 +179,20 @@ def programs(tmp_path_factory):
             play = "async def play(room: playfield.Room) -> None: ...\n\n"
             program = f"import asyncio\nimport playfield\n\n{play}{program}"
         (folder / f"program{number}.py").write_text(program)
-    (folder / "wrong.py").write_text(WRONG.lstrip("\n"))
+    for name, program in MARKED.items():
+        (folder / name).write_text(program)
     return folder
 
 
-def is_wrong(lines):
-    """Whether the lines are those that are to be found."""
-    marked = [
-        number for number, line in enumerate(WRONG.lstrip("\n").split("\n"), 1) if "# wrong" in line
-    ]
-    assert sorted(set(lines)) == marked
+def are_marked(found, others):
+    """Whether what a checker has found, ``(file, line)``, is what the programs mark, and no others."""
+    marked = {
+        (name, number)
+        for name, program in MARKED.items()
+        for number, line in enumerate(program.split("\n"), 1)
+        if "# wrong" in line
+    }
+    assert others == [] and set(found) == marked
 
 
 def test_mypy(programs):
@@ -92,13 +208,16 @@ def test_mypy(programs):
         for line in done.stdout.splitlines()
         if ": error: " in line and "/websocket/" not in line
     ]
-    wrong = [line for line in errors if line.startswith("wrong.py:")]
-    assert [line for line in errors if line not in wrong] == [] and done.stderr == ""
-    is_wrong([int(line.split(":")[1]) for line in wrong])
+    assert done.stderr == ""
+    found = {line: tuple(line.split(":")[:2]) for line in errors}
+    own = {line: (name, int(at)) for line, (name, at) in found.items() if name in MARKED}
+    are_marked(own.values(), [line for line in errors if line not in own])
 
 
 def test_pyright(programs):
-    pyright = shutil.which("pyright")
+    # The first brings its own program for Node.js; the other downloads it.
+    beside = pathlib.Path(sys.executable).parent
+    pyright = shutil.which("basedpyright", path=beside) or shutil.which("pyright")
     if pyright is None:
         pytest.skip("pyright is not installed")
     settings = {"extraPaths": [str(ROOT / "sdk" / "python")], "typeCheckingMode": "standard"}
@@ -108,6 +227,6 @@ def test_pyright(programs):
     found = [
         one for one in json.loads(done.stdout)["generalDiagnostics"] if one["severity"] == "error"
     ]
-    wrong = [one for one in found if one["file"].endswith("wrong.py")]
-    assert [one for one in found if one not in wrong] == []
-    is_wrong([one["range"]["start"]["line"] + 1 for one in wrong])
+    own = [one for one in found if os.path.basename(one["file"]) in MARKED]
+    places = [(os.path.basename(one["file"]), one["range"]["start"]["line"] + 1) for one in own]
+    are_marked(places, [one for one in found if one not in own])
