@@ -7,7 +7,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python test-python-long cpp test-cpp test-cpp-quick cpp-connections fuzz-cpp \
+.PHONY: help run test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections fuzz-cpp \
     typescript test-typescript test-browser console test-console test-new first-game laws kills cuts lint tools \
     package bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
@@ -50,6 +50,11 @@ test-python-long: ## check that a million messages of each kind leave no memory 
 	$(CHECK)
 	scripts/python $(PYTHON)
 	cd sdk/python && PLAYFIELD_LONG_MESSAGES=$(LONG_MESSAGES) ../../target/python/bin/python -m pytest -q tests/test_long.py
+
+python-programs: ## run programs written for `websockets` with the Python package in its place
+	$(CHECK)
+	scripts/python $(PYTHON)
+	target/python/bin/python sdk/python/compat/programs.py
 
 typescript: ## build the TypeScript package, sdk/typescript
 	scripts/typescript build
