@@ -1,5 +1,7 @@
 //! The messages that the other end has not acknowledged.
 
+use std::collections::VecDeque;
+
 use playfield_wire::RoomNumber;
 use playfield_wire::server::Lost;
 
@@ -8,9 +10,15 @@ use crate::losses::Losses;
 /// Before each message: its length and its room, each a `u32`.
 const HEADER_BYTES: usize = 8;
 /// Stands for no room. No room has this number.
-const NO_ROOM: u32 = 0;
+pub(crate) const NO_ROOM: u32 = 0;
 /// A buffer is shrunk if its capacity exceeds its contents this many times.
 const SLACK: usize = 4;
+/// Messages are kept in chunks: what is acknowledged or lost frees whole ones. This many go into
+/// the bytes that may be kept, so that a chunk that is used in part is a small share of them.
+const CHUNKS: usize = 64;
+/// A chunk is full with this many bytes, at least and at most.
+const CHUNK_BYTES_MIN: usize = 1 << 10;
+const CHUNK_BYTES_MAX: usize = 64 << 10;
 
 /// Counted messages that were sent and are not acknowledged, oldest first. Once all are
 /// acknowledged, it takes 16 bytes.
@@ -24,13 +32,24 @@ pub struct Log {
 #[derive(Debug, Default)]
 struct Kept {
     messages: u32,
-    /// Where the oldest begins in `bytes`.
+    /// Where the oldest message begins in the oldest chunk.
     start: usize,
+    /// The newest chunk.
     bytes: Vec<u8>,
+    /// The others. Where clients acknowledge what they receive, there are none.
+    full: Option<Box<FullChunks>>,
     /// How many of the newest were never on their way: the other end can't have received them.
     held: u32,
     /// The last of the messages that are gone, if they were lost: seldom any.
     lost: Option<Box<Losses>>,
+}
+
+/// Chunks of whole messages, oldest first: at least one. Their buffers have no space left.
+#[derive(Debug, Default)]
+struct FullChunks {
+    chunks: VecDeque<Box<[u8]>>,
+    /// The bytes of all.
+    bytes: usize,
 }
 
 /// Whether a message goes on its way when it is counted.
@@ -92,7 +111,9 @@ impl Log {
     #[must_use]
     pub fn memory(&self) -> usize {
         self.kept.as_ref().map_or(0, |kept| {
-            kept.bytes.capacity() + kept.lost.as_ref().map_or(0, |lost| lost.memory())
+            let full = kept.full.as_ref().map_or(0, |full| full.memory());
+            let lost = kept.lost.as_ref().map_or(0, |lost| lost.memory());
+            kept.bytes.capacity() + full + lost
         })
     }
 
@@ -112,7 +133,7 @@ impl Log {
         write: impl FnOnce(&mut Vec<u8>),
     ) -> &[u8] {
         let kept = &mut **self.kept.get_or_insert_default();
-        let mut body = kept.push(room, write);
+        let mut body = kept.push(room, bytes_max, write);
         kept.held = if passage == Passage::Held { kept.held + 1 } else { 0 };
         // The newest stays: the caller borrows it.
         while kept.len() > bytes_max && kept.messages > 1 {
@@ -126,7 +147,7 @@ impl Log {
 
     /// Counts messages about a room that were not kept on their way here: they are lost, and so are
     /// all before them.
-    pub fn lose(&mut self, room: Option<RoomNumber>, messages: u64) {
+    pub fn lose(&mut self, room: Option<RoomNumber>, messages: u32) {
         if messages == 0 {
             return;
         }
@@ -136,7 +157,7 @@ impl Log {
             self.gone += 1;
         }
         kept.lost.get_or_insert_default().of_held(room, messages);
-        self.gone += messages;
+        self.gone += u64::from(messages);
     }
 
     /// Whether this message, counted from 1, is kept and was never on its way.
@@ -208,8 +229,12 @@ impl Log {
 
     /// The messages that are kept, oldest first, each with the room that it is about.
     pub fn unacknowledged(&self) -> impl Iterator<Item = (Option<RoomNumber>, &[u8])> {
-        let mut rest = self.kept.as_ref().map_or(&[][..], |kept| &kept.bytes[kept.start..]);
+        let mut chunks = self.kept.iter().flat_map(|kept| kept.chunks());
+        let mut rest = &[][..];
         std::iter::from_fn(move || {
+            if rest.is_empty() {
+                rest = chunks.next()?;
+            }
             let (room, length) = header(rest)?;
             let (body, after) = rest[HEADER_BYTES..].split_at(length);
             rest = after;
@@ -220,11 +245,33 @@ impl Log {
 
 impl Kept {
     fn len(&self) -> usize {
-        self.bytes.len() - self.start
+        self.full.as_ref().map_or(0, |full| full.bytes) + self.bytes.len() - self.start
     }
 
-    /// Appends a message; returns where it begins.
-    fn push(&mut self, room: Option<RoomNumber>, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+    /// All chunks, oldest first, each from its first message on.
+    fn chunks(&self) -> impl Iterator<Item = &[u8]> {
+        let full = self.full.iter().flat_map(|full| full.chunks.iter().map(|chunk| &**chunk));
+        let mut start = self.start;
+        full.chain([&*self.bytes]).map(move |chunk| &chunk[std::mem::take(&mut start)..])
+    }
+
+    /// The oldest chunk.
+    fn oldest(&self) -> &[u8] {
+        let full = self.full.as_ref().and_then(|full| full.chunks.front());
+        full.map_or(&self.bytes, |chunk| chunk)
+    }
+
+    /// Appends a message; returns where it begins in the newest chunk.
+    fn push(
+        &mut self,
+        room: Option<RoomNumber>,
+        bytes_max: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> usize {
+        let chunk_bytes = (bytes_max / CHUNKS).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        if self.bytes.len() >= chunk_bytes {
+            self.begin_chunk(chunk_bytes);
+        }
         let header = self.bytes.len();
         self.bytes.extend_from_slice(&[0; 4]);
         self.bytes.extend_from_slice(&room.map_or(NO_ROOM, |room| room.0).to_le_bytes());
@@ -233,7 +280,25 @@ impl Kept {
         let length = u32::try_from(self.bytes.len() - body).unwrap_or(u32::MAX);
         self.bytes[header..header + 4].copy_from_slice(&length.to_le_bytes());
         self.messages += 1;
+        // A long message may have doubled the buffer.
+        if self.bytes.capacity() - self.bytes.len() > chunk_bytes {
+            self.bytes.shrink_to_fit();
+        }
         body
+    }
+
+    /// The newest chunk is full: begins another.
+    #[cold]
+    fn begin_chunk(&mut self, chunk_bytes: usize) {
+        if self.full.is_none() {
+            // Only the oldest chunk has messages in it that are gone.
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+        // With space for a last message that is not long.
+        let next = Vec::with_capacity(chunk_bytes + chunk_bytes / 4);
+        let chunk = std::mem::replace(&mut self.bytes, next);
+        self.full.get_or_insert_default().push(chunk);
     }
 
     /// Takes out the message at this place. Whether there is one.
@@ -241,40 +306,84 @@ impl Kept {
         if index >= u64::from(self.messages) {
             return false;
         }
-        let mut at = self.start;
-        for _ in 0..index {
-            let Some((_, length)) = header(&self.bytes[at..]) else { return false };
-            at += HEADER_BYTES + length;
+        let mut left = index;
+        let mut found = None;
+        'chunks: for (number, chunk) in self.chunks().enumerate() {
+            let mut rest = chunk;
+            while let Some((_, length)) = header(rest) {
+                let at = chunk.len() - rest.len();
+                if left == 0 {
+                    found = Some((number, at..at + HEADER_BYTES + length));
+                    break 'chunks;
+                }
+                left -= 1;
+                rest = &rest[HEADER_BYTES + length..];
+            }
         }
-        let Some((_, length)) = header(&self.bytes[at..]) else { return false };
-        self.bytes.drain(at..at + HEADER_BYTES + length);
+        let Some((number, message)) = found else { return false };
+        let start = if number == 0 { self.start } else { 0 };
+        let range = start + message.start..start + message.end;
+        if self.full.as_ref().is_some_and(|full| number < full.chunks.len()) {
+            self.withdraw_from_full(number, start, range);
+        } else {
+            self.bytes.drain(range);
+        }
         self.held -= u32::from(index >= u64::from(self.messages - self.held));
         self.messages -= 1;
         if self.messages == 0 {
-            (self.bytes, self.start) = (Vec::new(), 0);
+            self.release();
         }
         true
     }
 
+    /// Takes out a message of a full chunk, whose first message begins at `start`.
+    fn withdraw_from_full(&mut self, number: usize, start: usize, range: std::ops::Range<usize>) {
+        let Some(full) = &mut self.full else { return };
+        let Some(chunk) = full.chunks.get_mut(number) else { return };
+        let mut bytes = std::mem::take(chunk).into_vec();
+        full.bytes -= range.len();
+        bytes.drain(range);
+        if bytes.len() > start {
+            *chunk = bytes.into();
+            return;
+        }
+        full.bytes -= bytes.len();
+        full.chunks.remove(number);
+        if number == 0 {
+            self.start = 0;
+        }
+        if full.chunks.is_empty() {
+            self.full = None;
+        }
+    }
+
     /// The oldest message is lost.
     fn lose(&mut self) {
-        let Some((room, _)) = header(&self.bytes[self.start..]) else { return };
+        let Some((room, _)) = header(&self.oldest()[self.start..]) else { return };
+        let lost = self.lost.get_or_insert_default();
         if self.held == self.messages {
-            self.lost.get_or_insert_default().of_held(room, 1);
+            lost.of_held(room, 1);
         } else {
-            self.lost.get_or_insert_default().of_sent(room);
+            lost.of_sent(room);
         }
         self.forget();
     }
 
     /// Takes out the oldest message.
     fn forget(&mut self) {
-        let Some((_, length)) = header(&self.bytes[self.start..]) else { return };
+        let Some((_, length)) = header(&self.oldest()[self.start..]) else { return };
         self.start += HEADER_BYTES + length;
         self.messages -= 1;
         self.held = self.held.min(self.messages);
         if self.messages == 0 {
-            (self.bytes, self.start) = (Vec::new(), 0);
+            self.release();
+        } else if let Some(full) = &mut self.full {
+            if full.chunks.front().is_none_or(|chunk| self.start == chunk.len()) {
+                self.start = 0;
+                if !full.pop() {
+                    self.full = None;
+                }
+            }
         } else if self.start > self.bytes.len() / 2 {
             self.bytes.drain(..self.start);
             self.start = 0;
@@ -283,6 +392,27 @@ impl Kept {
                 self.bytes.shrink_to(2 * self.bytes.len());
             }
         }
+    }
+
+    fn release(&mut self) {
+        (self.bytes, self.start, self.full) = (Vec::new(), 0, None);
+    }
+}
+
+impl FullChunks {
+    fn memory(&self) -> usize {
+        self.bytes + self.chunks.capacity() * size_of::<Box<[u8]>>()
+    }
+
+    fn push(&mut self, chunk: Vec<u8>) {
+        self.bytes += chunk.len();
+        self.chunks.push_back(chunk.into());
+    }
+
+    /// Frees the oldest. Whether there are more.
+    fn pop(&mut self) -> bool {
+        self.bytes -= self.chunks.pop_front().map_or(0, |chunk| chunk.len());
+        !self.chunks.is_empty()
     }
 }
 
@@ -441,8 +571,10 @@ mod tests {
         #[test]
         fn a_log_is_a_queue_that_forgets_from_the_front(
             steps in proptest::collection::vec((0_u32..3, 0_usize..40, 0_u64..8), 1..600),
-            bytes_max in 0_usize..200,
+            bytes_max in prop_oneof![0_usize..200, 2_000_usize..6_000],
         ) {
+            // Some in one chunk, some in several.
+            let length_of = if bytes_max < 200 { 1 } else { 20 };
             let mut log = Log::default();
             let mut model = VecDeque::new();
             let (mut gone, mut received) = (0_u64, 0_u64);
@@ -454,7 +586,7 @@ mod tests {
             // The rooms of all messages so far, to know what was lost.
             let mut rooms = Vec::new();
             for (room, length, acknowledge) in steps {
-                let body = vec![rooms.len() as u8; length];
+                let body = vec![rooms.len() as u8; length * length_of];
                 let passage = if is_away { Passage::Held } else { Passage::Sent };
                 push_by(&mut log, room, &body, bytes_max, passage);
                 rooms.push(room);

@@ -550,7 +550,7 @@ impl Connections {
         if let Some(session) = connection.session.as_deref_mut()
             && let Some(resumption) = session.resumption.as_mut()
         {
-            resumption.log.lose(Some(room), u64::from(messages));
+            resumption.log.lose(Some(room), messages);
             connection.logged = narrowed(resumption.log.memory());
         }
     }
