@@ -45,7 +45,7 @@ use std::time::Duration;
 use playfield_room::EndReason;
 use playfield_wire::ErrorCode;
 
-use crate::addresses::{Address, Tally};
+use crate::addresses::Tally;
 use crate::background::Background;
 use crate::entropy::Entropy;
 use crate::founding::Founding;
@@ -158,8 +158,8 @@ pub(crate) struct Shard {
     socket_changes: VecDeque<SocketChange>,
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
-    /// An address that holds more memory than it may, or that took more when all together did.
-    over_budget: Option<Arc<Address>>,
+    /// A connection holds more than before, and its address more than it may, or all together do.
+    is_over_budget: bool,
     unnamed: Unnamed,
     turned_away: TurnedAway,
     /// Kept for its memory.
@@ -249,7 +249,7 @@ impl Shard {
             written: Vec::new(),
             socket_changes: VecDeque::new(),
             leaving: Vec::new(),
-            over_budget: None,
+            is_over_budget: false,
             unnamed: Unnamed::default(),
             turned_away: TurnedAway::default(),
             due: Vec::new(),
@@ -359,7 +359,7 @@ impl Shard {
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let at_once = !self.resumed.is_empty()
             || !self.coming_back_lines.is_empty()
-            || self.over_budget.is_some()
+            || self.is_over_budget
             || !self.delivery.local_mail.is_empty()
             || !self.delivery.devices.posts.is_empty()
             || !self.delivery.local_foundings.is_empty()

@@ -70,7 +70,7 @@ impl Shard {
                 // It may wait for this room.
                 self.go_on_returning(connection);
             }
-            ShardMail::Relieve(address) => self.relieve(&address),
+            ShardMail::Relieve(address) => drop(self.relieve(Some(&address))),
             ShardMail::Doom { connection, code, text, unless_away } => {
                 if !(unless_away && self.delivery.connections.is_held(connection)) {
                     self.delivery.doom_connection(connection, code, text);

@@ -60,59 +60,66 @@ impl Shard {
         connection.tally.holds(bytes);
         if bytes > before {
             let address = connection.tally.address();
-            if address.is_over() || address.is_node_over() {
-                self.over_budget = Some(Arc::clone(address));
-            }
+            self.is_over_budget |= address.is_over() || address.is_node_over();
         }
     }
 
-    /// If clients are over budget, closes the connections that hold the most: of the address that
-    /// holds too much, or of the one that holds the most of all.
+    /// If clients are over budget, closes the connections that hold the most: of each address that
+    /// holds too much, and of the ones that hold the most of all. What they hold on other shards is
+    /// closed there.
     pub(in crate::shard) fn keep_to_budget(&mut self) {
-        let Some(address) = self.over_budget.take() else { return };
-        if address.is_over() {
-            self.relieve_everywhere(&address);
-        }
-        if address.is_node_over()
-            && let Some(largest) = self.delivery.node.addresses.largest()
-        {
-            self.relieve_everywhere(&largest);
-        }
-    }
-
-    fn relieve_everywhere(&mut self, address: &Arc<Address>) {
-        self.relieve(address);
-        if address.is_over() || address.is_node_over() {
-            let own = self.delivery.shard;
-            for shard in (0..self.delivery.node.shards as u16).filter(|at| *at != own) {
-                self.delivery.post(shard, ShardMail::Relieve(Arc::clone(address)));
-            }
-        }
-    }
-
-    /// Closes connections from an address, the ones that hold the most first, until it and the node
-    /// are within their budgets.
-    pub(in crate::shard) fn relieve(&mut self, address: &Arc<Address>) {
-        if !address.is_over() && !address.is_node_over() {
+        if !std::mem::take(&mut self.is_over_budget) {
             return;
         }
+        let mut left = self.relieve(None);
+        // Each time around, an address that is the largest gives back some.
+        while let Some(largest) =
+            self.delivery.node.addresses.largest().filter(|of| of.is_node_over())
+        {
+            let before = largest.bytes();
+            left.extend(self.relieve(Some(&largest)));
+            if largest.bytes() == before {
+                break;
+            }
+        }
+        let own = self.delivery.shard;
+        for address in left {
+            for shard in (0..self.delivery.node.shards as u16).filter(|at| *at != own) {
+                self.delivery.post(shard, ShardMail::Relieve(Arc::clone(&address)));
+            }
+        }
+    }
+
+    /// Closes connections, the ones that hold the most first, until no address holds more than its
+    /// share: all in one pass, however many are over it. With `only`, until this address and the
+    /// node are within their budgets. Returns the addresses that hold too much elsewhere.
+    pub(in crate::shard) fn relieve(&mut self, only: Option<&Arc<Address>>) -> Vec<Arc<Address>> {
+        let is_over = |address: &Arc<Address>| match only {
+            Some(only) => Arc::ptr_eq(address, only) && (only.is_over() || only.is_node_over()),
+            None => address.is_over(),
+        };
         let connections = &self.delivery.connections;
-        let mut holders: Vec<(usize, ConnectionKey)> = connections
+        let mut holders: Vec<(usize, ConnectionKey, Arc<Address>)> = connections
             .keys()
             .into_iter()
-            .filter_map(|key| Some((connections.get(key)?, key)))
-            .filter(|(connection, _)| Arc::ptr_eq(connection.tally.address(), address))
-            .map(|(connection, key)| (connection.tally.bytes(), key))
-            .filter(|(bytes, _)| *bytes > 0)
+            .filter_map(|key| Some((&connections.get(key)?.tally, key)))
+            .filter(|(tally, _)| tally.bytes() > 0 && is_over(tally.address()))
+            .map(|(tally, key)| (tally.bytes(), key, Arc::clone(tally.address())))
             .collect();
-        holders.sort_unstable_by_key(|(bytes, _)| *bytes);
-        while let Some((_, key)) = holders.pop()
-            && (address.is_over() || address.is_node_over())
-        {
-            let setting =
-                if address.is_over() { "peer_bytes_per_address_max" } else { "peer_bytes_max" };
-            self.let_go_of(key, setting);
+        holders.sort_unstable_by_key(|(bytes, ..)| *bytes);
+        for (_, key, address) in holders.iter().rev() {
+            if is_over(address) {
+                let of_address = address.is_over();
+                let setting =
+                    if of_address { "peer_bytes_per_address_max" } else { "peer_bytes_max" };
+                self.let_go_of(*key, setting);
+            }
         }
+        let addresses = holders.into_iter().map(|(.., address)| address).chain(only.cloned());
+        let mut left: Vec<_> = addresses.filter(is_over).collect();
+        left.sort_unstable_by_key(Arc::as_ptr);
+        left.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        left
     }
 
     /// Closes a connection that holds too much. If its client reads, it is sent the reason.

@@ -1,9 +1,10 @@
 //! Limits on what strangers may do and make the node hold, alone and together.
 
 use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::framing::PREAMBLE;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
-use super::speech::{Heard, encoded, hello, send};
+use super::speech::{Heard, encoded, hello, request, send};
 use super::wanderer::{Return, Wanderer};
 use super::world::{Client, World};
 
@@ -336,6 +337,36 @@ fn past_its_share_an_addresses_largest_connection_goes() {
 }
 
 #[test]
+fn each_address_that_passes_its_share_in_one_turn_is_held_to_it() {
+    let share_bytes_max = 1_000_000;
+    for shards in [1, 2] {
+        let settings =
+            [("peer_bytes_per_address_max", "1000000"), ("max_message_bytes", "1000000")];
+        let mut world = World::new(shards, &settings);
+        let addresses: Vec<_> = (0..6).map(|number| [203, 0, 113, 5 + number]).collect();
+        let mut clients = Vec::new();
+        for number in 0..60 {
+            let client = world.connect_from(addresses[number % 6], number % shards);
+            world.bytes(client, &PREAMBLE);
+            world.say(client, &hello(PACKED));
+            clients.push(client);
+        }
+        // Each begins a message and does not end it: 1.2 MB from each address.
+        for &client in &clients {
+            let long = world.framed(client, &vec![0; 500_000]);
+            world.leave(client, &long[..120_000]);
+        }
+        (0..shards).for_each(|shard| world.turn_once(shard));
+        world.wait(1);
+        for &address in &addresses {
+            let held = world.node.addresses.at(address.into(), world.now).bytes();
+            assert!(held <= share_bytes_max, "{held} bytes of {address:?}, {shards} shards");
+            assert!(held > share_bytes_max / 2, "{held} bytes of {address:?}, {shards} shards");
+        }
+    }
+}
+
+#[test]
 fn past_the_nodes_budget_the_largest_address_pays() {
     let mut world = World::new(2, &[("peer_bytes_max", "1048576")]);
     let innocent = one_who_does_not_read(&mut world, [10, 0, 0, 1], 300_000);
@@ -410,6 +441,42 @@ fn what_is_kept_for_sessions_that_are_away_counts() {
     world.wait(10);
     let counters = world.counters(0);
     assert_eq!((counters.sessions_away, counters.closed_over_budget), (2, 2));
+}
+
+#[test]
+fn sessions_that_are_away_and_never_acknowledged_anything_fill_the_budget_of_their_address() {
+    let (session_bytes_max, share_bytes_max) = (65_536, 2_000_000);
+    let mut world = World::new(
+        1,
+        &[
+            ("peer_bytes_per_address_max", "2000000"),
+            ("resume_bytes_max", "65536"),
+            ("messages_per_second_max", "0"),
+        ],
+    );
+    let attacker = [203, 0, 113, 5];
+    for _ in 0..40 {
+        let client = world.connect_from(attacker, 0);
+        let hello = Hello { resumable: true, ..Hello::new(PACKED) };
+        world.bytes(client, &PREAMBLE);
+        world.say(client, &encoded(PACKED, &ClientMessage::Hello(hello)));
+        world.heard(client);
+        let (room, _) = world.room(client, AT_ONCE);
+        for number in 1..=300 {
+            let ask = request(PACKED, room, RequestNumber(number), "big", "300");
+            let framed = world.framed(client, &ask);
+            world.leave(client, &framed);
+        }
+        world.wait(1);
+        world.heard(client);
+        world.vanish(client);
+    }
+    world.wait(10);
+    let counters = world.counters(0);
+    let least = share_bytes_max / (session_bytes_max + session_bytes_max / 4);
+    assert!(counters.sessions_away >= least, "{} of {least}", counters.sessions_away);
+    let held = world.node.addresses.at(attacker.into(), world.now).bytes();
+    assert!(held as u64 <= share_bytes_max, "{held}");
 }
 
 #[test]
