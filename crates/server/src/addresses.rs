@@ -166,7 +166,7 @@ impl Addresses {
             away_of_one_max: config.sessions_away_per_address_max,
             channels_of_one_max: config.channels_per_address_max,
             history_of_one_max: config.channel_history_bytes_per_address_max,
-            bytes_max: config.peer_bytes_max,
+            bytes_max: config.peer_bytes_max(),
             bytes_of_one_max: config.peer_bytes_per_address_max,
             rates,
             handshakes: AtomicUsize::new(0),

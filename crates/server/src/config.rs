@@ -18,12 +18,21 @@ pub use origin::Origin;
 pub use secret::Secret;
 pub use settings::{Config, Setting, settings};
 
+use crate::memory_limit::MemoryLimit;
+
 /// What a setting's name begins with in the environment.
 const ENV_PREFIX: &str = "PLAYFIELD_";
 
 /// `PLAYFIELD_CONFIG` is no setting: it names a file of settings, which is for the program to
 /// read.
 const FILE: &str = "CONFIG";
+
+/// The memory that clients may make a node hold, unless that is set: this much, and no more than
+/// one part in so many of what the process may use.
+const PEER_BYTES_MAX: usize = 1 << 30;
+const PEER_BYTES_PART: u64 = 4;
+/// No node serves anyone with less.
+const PEER_BYTES_MIN: usize = 1 << 20;
 
 /// A setting that is unknown or has a wrong value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +85,7 @@ impl Config {
             .ok_or_else(|| ConfigError::unknown(name, str::to_owned))?;
         setting.read(self, value).map_err(|why| ConfigError {
             name: name.into(),
-            value: Some(value.into()),
+            value: (!setting.is_secret).then(|| value.into()),
             why: format!("{why}; give {}", setting.range()),
         })
     }
@@ -107,7 +116,7 @@ impl Config {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError {
             name: String::new(),
             value: None,
-            why: format!("not TOML: {error}"),
+            why: not_toml(text, &error),
         })?;
         for (name, value) in &table {
             let text = plain(name, value).map_err(|why| ConfigError {
@@ -167,6 +176,12 @@ impl Config {
                 "outbox_high_bytes = {high}: more than outbox_bytes_max, which is {most}"
             ));
         }
+        let bytes = self.peer_bytes_max;
+        if (1..PEER_BYTES_MIN).contains(&bytes) {
+            return Err(format!(
+                "peer_bytes_max = {bytes}: less than {PEER_BYTES_MIN}; 0 leaves it to the node"
+            ));
+        }
         let is_set = |path: &std::path::Path| !path.as_os_str().is_empty();
         match (is_set(&self.tls_cert), is_set(&self.tls_key)) {
             (true, false) => return Err("tls_cert is set, but tls_key is not".into()),
@@ -180,6 +195,34 @@ impl Config {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The memory that clients may make the node hold, in bytes.
+    pub(crate) fn peer_bytes_max(&self) -> usize {
+        if self.peer_bytes_max == 0 { PEER_BYTES_MAX } else { self.peer_bytes_max }
+    }
+
+    /// If the memory for clients was left to the node: no more than a part of what the process may
+    /// use. What to log if that is less than usual.
+    pub(crate) fn fit_memory(&mut self, limit: Option<&MemoryLimit>) -> Option<String> {
+        if self.peer_bytes_max > 0 {
+            return None;
+        }
+        self.peer_bytes_max = PEER_BYTES_MAX;
+        let MemoryLimit { bytes, said_by } = limit?;
+        let part = usize::try_from(bytes / PEER_BYTES_PART).unwrap_or(usize::MAX);
+        if part >= PEER_BYTES_MAX {
+            return None;
+        }
+        self.peer_bytes_max = part.max(PEER_BYTES_MIN);
+        Some(format!(
+            "peer_bytes_max is {} MiB instead of {} MiB: the process may use {} MiB of memory \
+             ({}), and clients get a quarter. Set it to choose",
+            self.peer_bytes_max >> 20,
+            PEER_BYTES_MAX >> 20,
+            bytes >> 20,
+            said_by.display()
+        ))
     }
 
     pub(crate) fn tls_reload(&self) -> Duration {
@@ -242,6 +285,14 @@ impl Config {
     }
 }
 
+/// Where a text is not TOML, and why. The line itself is not shown: it may hold a secret.
+fn not_toml(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before
+        .map_or(String::new(), |before| format!("line {}: ", before.matches('\n').count() + 1));
+    format!("not TOML: {line}{}", error.message())
+}
+
 /// A TOML value as one would write it in the environment.
 fn plain(name: &str, value: &toml::Value) -> Result<String, &'static str> {
     match value {
@@ -265,6 +316,7 @@ const LISTS: [&str; 4] = ["pin_cores", "allowed_origins", "trusted_addresses", "
 #[cfg(test)]
 mod tests {
     use super::{Config, settings};
+    use crate::memory_limit::MemoryLimit;
 
     fn set(name: &str, value: &str) -> String {
         match Config::default().set(name, value) {
@@ -333,6 +385,49 @@ mod tests {
             set("trusted_proxies", "10.0.0.0/8,proxy")
                 .starts_with(r#"trusted_proxies = "10.0.0.0/8,proxy": "proxy" is no address or "#)
         );
+    }
+
+    #[test]
+    fn no_error_shows_a_secret() {
+        for secret in ["short-secret", "a secret with spaces in it"] {
+            let error = set("console_token", secret);
+            assert!(error.starts_with("console_token: it has "), "{error}");
+            let named = [("PLAYFIELD_CONSOLE_TOKEN".to_owned(), secret.to_owned())];
+            let by_env = Config::from_env(named).unwrap_err();
+            let toml = |text: String| Config::from_toml(&text).unwrap_err().to_string();
+            let by_toml = toml(format!("console_token = \"{secret}\""));
+            let broken = toml(format!("shards = 1\nconsole_token = \"{secret}\nlist_max = 1"));
+            assert!(broken.starts_with("not TOML: line 2: "), "{broken}");
+            let bare = toml(format!("console_token = {secret}"));
+            for text in [error, by_env.to_string(), format!("{by_env:?}"), by_toml, broken, bare] {
+                assert!(!text.contains("secret"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_memory_for_clients_follows_the_machine_unless_it_is_set() {
+        let limit = |bytes| MemoryLimit { bytes, said_by: "/sys/fs/cgroup/memory.max".into() };
+        for (set, may_use, expected) in [
+            (0, None, 1 << 30),
+            (0, Some(4 << 30), 1 << 30),
+            (0, Some(512 << 20), 128 << 20),
+            (0, Some(1 << 20), 1 << 20),
+            (700 << 20, Some(512 << 20), 700 << 20),
+        ] {
+            let mut config = Config { peer_bytes_max: set, ..Config::default() };
+            let said = config.fit_memory(may_use.map(limit).as_ref());
+            assert_eq!(config.peer_bytes_max, expected);
+            assert_eq!(said.is_some(), set == 0 && expected < 1 << 30);
+            if expected == 128 << 20 {
+                let text = "peer_bytes_max is 128 MiB instead of 1024 MiB: the process may use \
+                            512 MiB of memory (/sys/fs/cgroup/memory.max), and clients get a \
+                            quarter. Set it to choose";
+                assert_eq!(said.as_deref(), Some(text));
+            }
+        }
+        let config = Config { peer_bytes_max: 5, ..Config::default() };
+        assert!(config.check().unwrap_err().starts_with("peer_bytes_max = 5: less than 1048576"));
     }
 
     #[test]

@@ -39,6 +39,7 @@ mod kept_store;
 mod logging;
 mod mailbox;
 mod memory;
+mod memory_limit;
 mod node;
 mod panics;
 mod proxy;

@@ -16,6 +16,8 @@ pub struct Setting {
     pub name: &'static str,
     /// What it does.
     pub help: &'static str,
+    /// Its value is shown nowhere, not even if it is wrong.
+    pub(super) is_secret: bool,
     default: &'static str,
     range: fn() -> String,
     read: fn(&mut Config, &str) -> Result<(), String>,
@@ -54,6 +56,8 @@ impl Setting {
 
 /// A value of a setting.
 trait Value: Sized {
+    /// Whether it is shown nowhere.
+    const IS_SECRET: bool = false;
     /// What limits it beyond its type.
     type Range;
     /// The range for people.
@@ -131,6 +135,7 @@ impl Value for Option<SocketAddr> {
 }
 
 impl Value for Secret {
+    const IS_SECRET: bool = true;
     type Range = Any;
 
     fn describe(range: &Self::Range) -> String {
@@ -268,6 +273,7 @@ macro_rules! settings {
         static SETTINGS: &[Setting] = &[$(Setting {
             name: stringify!($name),
             help: concat!($($help),+).trim_ascii_start(),
+            is_secret: <$type as Value>::IS_SECRET,
             default: $default,
             range: || <$type as Value>::describe(&$range),
             read: |config, text| {
@@ -424,8 +430,9 @@ settings! {
     addresses_max: usize = "100000", 1..=10_000_000;
     /// Maximum bytes of memory that clients make the node hold: unfinished messages, what they have
     /// not read, and bodies of HTTP requests. Past it, connections of the address that holds the
-    /// most are closed.
-    peer_bytes_max: usize = "1073741824", 1_048_576..=1_099_511_627_776;
+    /// most are closed. 0 is 1 GiB, or a quarter of the memory that the process may use if that is
+    /// less.
+    peer_bytes_max: usize = "0", 0..=1_099_511_627_776;
     /// The same for one address. Past it, its connection that holds the most is closed.
     peer_bytes_per_address_max: usize = "67108864", 65_536..=1_099_511_627_776;
     /// Maximum messages per second from a connection; 0 = no maximum. What comes faster is refused.

@@ -22,6 +22,7 @@ use crate::event_loop::{SharedRuntime, Work};
 use crate::fleet::HostedFleet;
 use crate::handle::NodeHandle;
 use crate::http::{Desk, Worker};
+use crate::memory_limit::MemoryLimit;
 use crate::node::Node;
 use crate::reach;
 use crate::shard::{Shard, Stopwatch};
@@ -55,6 +56,9 @@ fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Opt
 
 pub(super) fn start(mut server: Server) -> io::Result<Running> {
     server.check()?;
+    if let Some(text) = server.config.fit_memory(MemoryLimit::of_this_process().as_ref()) {
+        log::info!("{text}");
+    }
     let config = &server.config;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let shards = if config.shards == 0 { cores } else { config.shards };
