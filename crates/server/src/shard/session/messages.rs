@@ -373,9 +373,7 @@ impl Shard {
         }
         let list_max = node.config.list_max;
         let limit = if limit == 0 { list_max } else { list_max.min(limit as usize) };
-        let filter: Vec<(&str, &str)> =
-            filter.iter().map(|(name, value)| (&**name, &**value)).collect();
-        let listings = node.directory.list(room_type, &filter, limit);
+        let listings = node.directory.list(room_type, filter, limit);
         let rooms = listings.iter().map(|listing| RoomInfo {
             id: listing.id.as_str().into(),
             room_type: Cow::Borrowed(&node.room_types[usize::from(listing.room_type)].name),
