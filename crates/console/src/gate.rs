@@ -3,13 +3,20 @@
 //! A page of another origin can make a browser send requests to a loopback address, and by DNS
 //! rebinding even read the answers. So, without a token, the `Host` must name the loopback
 //! interface, and what changes anything must carry a header that pages of other origins can't send
-//! unasked. A token does for both, since browsers do not send it by themselves.
+//! unasked. A token does for both, since browsers do not send it by themselves. Wrong tokens are
+//! [counted](crate::attempts), so that nobody can try many.
+//!
+//! Browsers say where a request comes from: what another site asks for is refused, unless a link
+//! there leads to a page of the console.
 
 use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use playfield_http::{Request, Response};
 use ring::digest::{SHA256, digest};
 
+use crate::attempts::{Attempts, Digest};
 use crate::query::Refusal;
 
 /// The header that pages of other origins can't send without the console's permission.
@@ -18,7 +25,10 @@ const OWN_HEADER: &str = "x-playfield-console";
 /// Decides who may use the console.
 pub(crate) struct Gate {
     /// The digest of the token; without one, the console is for this machine.
-    token: Option<[u8; 32]>,
+    token: Option<Digest>,
+    /// Wrong tokens lately, by the time since the gate was made.
+    attempts: Mutex<Attempts>,
+    made: Instant,
 }
 
 impl std::fmt::Debug for Gate {
@@ -29,11 +39,12 @@ impl std::fmt::Debug for Gate {
 
 impl Gate {
     pub(crate) fn new(token: &str) -> Self {
-        Self { token: (!token.is_empty()).then(|| hashed(token)) }
+        let token = (!token.is_empty()).then(|| hashed(token));
+        Self { token, attempts: Mutex::default(), made: Instant::now() }
     }
 
-    /// Why this request is refused, if it is.
-    pub(crate) fn refuses(&self, request: &Request) -> Option<Response> {
+    /// Why this request, which comes from an address, is refused, if it is.
+    pub(crate) fn refuses(&self, request: &Request, from: IpAddr) -> Option<Response> {
         let is_api = request.path().starts_with("/api/");
         let refuse = |status, text: &str| {
             Some(if is_api {
@@ -54,17 +65,29 @@ impl Gate {
         {
             return refuse(403, "this page is not the console's");
         }
+        if is_of_another_site(request, is_api) {
+            return refuse(403, "this request comes from another site (Sec-Fetch-Site)");
+        }
         if !is_api {
             return None;
         }
         if let Some(token) = &self.token {
             let sent =
                 request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-            // Digests are compared, so the time says nothing about the token.
-            return match sent.map(|sent| hashed(sent) == *token) {
-                Some(true) => None,
-                Some(false) => refuse(401, "the token is wrong"),
-                None => refuse(401, "the console needs its token (console_token)"),
+            let Some(sent) = sent.map(hashed) else {
+                return refuse(401, "the console needs its token (console_token)");
+            };
+            // Nothing in it can panic half-way through a change.
+            let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+            return match attempts.try_token(from, &sent, token, self.made.elapsed()) {
+                Ok(true) => None,
+                Ok(false) => refuse(401, "the token is wrong"),
+                Err(wait) => {
+                    let seconds = (wait.as_secs() + 1).to_string();
+                    let text =
+                        format!("too many wrong tokens were tried; try again in {seconds} s");
+                    refuse(429, &text).map(|refusal| refusal.with_header("retry-after", seconds))
+                }
             };
         }
         if request.method() != "GET" && request.header(OWN_HEADER).is_none() {
@@ -74,11 +97,23 @@ impl Gate {
     }
 }
 
-fn hashed(token: &str) -> [u8; 32] {
+fn hashed(token: &str) -> Digest {
     let digest = digest(&SHA256, token.as_bytes());
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest.as_ref());
     bytes
+}
+
+/// Whether a browser says that another site makes this request: not the console's page, and not a
+/// user who typed the address or followed a link to a page. Browsers do not let pages set this
+/// header (W3C, Fetch Metadata Request Headers).
+fn is_of_another_site(request: &Request, is_api: bool) -> bool {
+    let says = |name: &str, value: &str| request.header(name) == Some(value);
+    let is_link = says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document");
+    match request.header("sec-fetch-site") {
+        None | Some("same-origin" | "none") => false,
+        Some(_) => is_api || !is_link,
+    }
 }
 
 /// Whether a `Host` header names the loopback interface.

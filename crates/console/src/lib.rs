@@ -10,6 +10,7 @@
 //! nothing while nobody looks.
 
 mod api;
+mod attempts;
 mod gate;
 mod listener;
 mod messages;
@@ -27,6 +28,11 @@ use tokio::runtime::Builder;
 
 use gate::Gate;
 use listener::Listener;
+
+/// By how much the console's thread is nicer than the shards: where both want a core, the console
+/// gets a tenth of it.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 
 /// A console that listens, and serves once the node runs.
 #[derive(Debug)]
@@ -74,6 +80,7 @@ impl Console {
         let Self { socket, address, gate } = self;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("playfield-console".into()).spawn(move || {
+            yield_to_shards();
             let served = runtime.block_on(async {
                 let socket = tokio::net::TcpListener::from_std(socket)?;
                 Listener::new(socket, gate, node).run().await;
@@ -87,4 +94,12 @@ impl Console {
         log::info!("console at http://{address}{}", reach::hint(address, false));
         Ok(())
     }
+}
+
+/// Lets rooms come first: polling the console makes its thread busy, with states to write as JSON.
+fn yield_to_shards() {
+    // Elsewhere this would hold for the whole process. If the system refuses, the console is as
+    // urgent as a shard.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(NICE);
 }

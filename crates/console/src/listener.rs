@@ -1,6 +1,7 @@
 //! Connections of browsers to the console.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,11 +61,11 @@ impl Listener {
             };
             match accepted {
                 // Without a place it is closed at once.
-                Ok((stream, _)) => {
+                Ok((stream, from)) => {
                     if let Some(place) = self.places.take() {
                         let number = place.number();
                         let (gate, node) = (Arc::clone(&self.gate), self.node.clone());
-                        let task = tokio::spawn(serve(stream, place, gate, node));
+                        let task = tokio::spawn(serve(stream, from.ip(), place, gate, node));
                         self.places.served_by(number, task.abort_handle());
                     }
                 }
@@ -75,15 +76,22 @@ impl Listener {
     }
 }
 
-async fn serve(mut stream: TcpStream, place: Place, gate: Arc<Gate>, node: NodeHandle) {
+async fn serve(
+    mut stream: TcpStream,
+    from: IpAddr,
+    place: Place,
+    gate: Arc<Gate>,
+    node: NodeHandle,
+) {
     let _ = stream.set_nodelay(true);
     // A browser that went away needs no notice.
-    let _ = requests(&mut stream, &place, &gate, &node).await;
+    let _ = requests(&mut stream, from, &place, &gate, &node).await;
 }
 
 /// Answers the requests of a connection, one after the other.
 async fn requests(
     stream: &mut TcpStream,
+    from: IpAddr,
     place: &Place,
     gate: &Gate,
     node: &NodeHandle,
@@ -104,7 +112,7 @@ async fn requests(
             is_http_1_0: head.is_http_1_0(),
             date: None,
         };
-        let response = answer(&request, gate, node).await;
+        let response = answer(&request, from, gate, node).await;
         send(stream, response, &sending).await?;
         if !sending.keeps_alive {
             return Ok(());
@@ -165,8 +173,8 @@ impl Requests {
     }
 }
 
-async fn answer(request: &Request, gate: &Gate, node: &NodeHandle) -> Response {
-    if let Some(refusal) = gate.refuses(request) {
+async fn answer(request: &Request, from: IpAddr, gate: &Gate, node: &NodeHandle) -> Response {
+    if let Some(refusal) = gate.refuses(request, from) {
         return refusal;
     }
     match request.path().strip_prefix("/api/") {

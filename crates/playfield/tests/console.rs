@@ -9,6 +9,7 @@ use playfield::client::{Connection, Dynamic, Room as Joined};
 use playfield::prelude::*;
 use playfield::{Config, Running, Server};
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 
 /// Cards: everyone sees the round, a hand is its owner's, the deck nobody's.
 #[derive(State, Default)]
@@ -376,6 +377,25 @@ fn other_hosts_other_origins_and_plain_forms_are_refused() {
         assert_eq!(get(&[&own, &format!("Origin: {origin}")]), 403, "{origin}");
     }
     assert_eq!(ask(console, "GET /", &[&rebound], "").0, 403);
+    // A page of another site makes a browser ask without an origin, as for an image.
+    let site = |first: &str, site: &str, mode: &str, dest: &str| {
+        let lines = [
+            own.clone(),
+            format!("Sec-Fetch-Site: {site}"),
+            format!("Sec-Fetch-Mode: {mode}"),
+            format!("Sec-Fetch-Dest: {dest}"),
+        ];
+        ask(console, first, &lines.each_ref().map(String::as_str), "").0
+    };
+    for other in ["cross-site", "same-site"] {
+        assert_eq!(site("GET /api/node", other, "no-cors", "image"), 403, "{other}");
+        assert_eq!(site("GET /api/node", other, "navigate", "document"), 403, "{other}");
+        assert_eq!(site("GET /console.js", other, "no-cors", "script"), 403, "{other}");
+        assert_eq!(site("GET /", other, "navigate", "iframe"), 403, "{other}");
+        assert_eq!(site("GET /", other, "navigate", "document"), 200, "a link leads to it");
+    }
+    assert_eq!(site("GET /api/node", "same-origin", "cors", "empty"), 200);
+    assert_eq!(site("GET /api/node", "none", "navigate", "document"), 200, "it was typed");
     // A refusal of the interface is JSON, whoever refuses: scripts read one form.
     let refused = |first: &str, line: &str| {
         let (status, body) = ask(console, first, &[line], "{}");
@@ -400,6 +420,41 @@ fn a_console_with_a_token_serves_those_who_have_it() {
     assert_eq!(status, 200);
     assert!(!body.contains(token), "settings are shown without the token");
     assert_eq!(ask(console, "GET /", &["Host: x"], "").0, 200, "the page asks for the token");
+    running.shutdown();
+}
+
+#[test]
+fn few_tokens_can_be_tried_from_one_address_and_the_others_are_served() {
+    let token = "correct-horse-battery";
+    let (running, console) = start(&[("console_token", token)]);
+    let from = |address: [u8; 4], token: &str| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+        socket.connect(&console.into()).unwrap();
+        let mut stream = TcpStream::from(socket);
+        write!(
+            stream,
+            "GET /api/node HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer \
+             {token}\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let attacker = [127, 9, 9, 9];
+    let guess = |number: usize| from(attacker, &format!("wrong-horse-battery-{number}"));
+    let wrong = (0..100).map(guess).filter(|answer| answer.starts_with("HTTP/1.1 401 ")).count();
+    assert!((1..=15).contains(&wrong), "{wrong} were compared");
+    let refused = from(attacker, token);
+    assert!(
+        refused.starts_with("HTTP/1.1 429 ") && refused.contains("\r\nretry-after: "),
+        "{refused}"
+    );
+    assert!(refused.contains("too many wrong tokens"), "{refused}");
+    // Two addresses may share a place of the table, but hardly three.
+    let served = [2, 3, 4].map(|last| from([127, 0, 0, last], token).starts_with("HTTP/1.1 200 "));
+    assert!(served.iter().filter(|is_served| **is_served).count() >= 2);
     running.shutdown();
 }
 
