@@ -1,62 +1,81 @@
-// Opens two tabs of the template `arena`, and then saves its handler some times: the part of
+// Opens tabs of the template `arena`, saves its handler some times, and lets its room fail: the part of
 // scripts/first-game that happens in Chromium.
 //
 // usage: first-game.mjs URL BEGAN_MS SAVES GAME_FOLDER OUTPUT_OF_DEV
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { launch, open } from "../sdk/typescript/test/browser/chromium.mjs";
+import { drawn, record, unevenness } from "./motion.mjs";
 
 /** How long the README's steps may take. */
 const MINUTES_MAX = 3;
 
+/** The largest share of frames that may move a ship unevenly; on a quiet machine there are few. */
+const UNEVENNESS_MAX = 0.5;
+
 const [url, began, saves, folder, output] = process.argv.slice(2);
 const browser = await launch();
-const tabs = [await open(browser, url), await open(browser, url)];
-const said = (page) => page.textContent("#status");
-const picture = (page) => page.evaluate(() => document.getElementById("arena").toDataURL());
 const fail = (text) => {
   console.error(`first-game: ${text}`);
   process.exitCode = 1;
 };
+/** Waits until an element of a page has this text. */
+const says = (page, id, text) =>
+  page.waitForFunction(
+    ([id, text]) => new RegExp(text).test(document.getElementById(id)?.textContent),
+    [id, text],
+    { polling: 10, timeout: 60_000 },
+  );
 
-// Both fly to the middle, where they see each other.
-const last = Date.now() + 60_000;
-for (let turn = 0; ; turn++) {
-  const texts = [];
-  for (const { page } of tabs) {
-    const { x, y, width, height } = await page.locator("#arena").boundingBox();
-    await page.mouse.move(x + width / 2 + (turn % 2), y + height / 2);
-    texts.push(await said(page));
-  }
-  if (texts.every((text) => text === "2 ships in sight")) break;
-  if (Date.now() > last) throw new Error(`the tabs say ${texts.join(" and ")}`);
-  await new Promise((resolve) => setTimeout(resolve, 100));
-}
-for (const { page } of tabs) {
-  const before = await picture(page);
-  await page.waitForTimeout(200);
-  if ((await picture(page)) === before) fail("a tab does not move");
-}
+// One tab alone has company. The second tab's ship takes a bot's place.
+const one = await open(browser, url, {}, record);
+await says(one.page, "ships", "^players: 1, bots: 5$");
+const other = await open(browser, url);
+const tabs = [one, other];
+for (const { page } of tabs) await says(page, "ships", "^players: 2, bots: 4$");
 const seconds = (Date.now() - Number(began)) / 1000;
-console.log(`two moving tabs after ${seconds.toFixed(1)} s`);
+console.log(`two tabs that see each other after ${seconds.toFixed(1)} s`);
 if (seconds > 60 * MINUTES_MAX) fail(`that is more than ${MINUTES_MAX} minutes`);
 
-// Each save changes the handler's text. The page loads again once it has heard of the new server.
-const [{ page }] = tabs, source = `${folder}/src/main.rs`, totals = [];
+const moves = await drawn(one.page, 4_000);
+const uneven = unevenness(moves);
+console.log(`${(100 * uneven).toFixed(1)} % of ${moves.length} steps from frame to frame are uneven by more than a tenth`);
+if (!(uneven < UNEVENNESS_MAX)) fail(`that is more than ${100 * UNEVENNESS_MAX} %`);
+
+// Each save changes the handler's text. The page is in a room of the new server, without a reload.
+const { page } = one, source = `${folder}/src/main.rs`, totals = [];
 const lines = () => readFileSync(output, "utf8").split("\n").filter((line) => line.includes("after the save"));
-for (let save = 1; save <= Number(saves); save++) {
-  await page.evaluate(() => (window.isOld = true));
-  const text = readFileSync(source, "utf8").replace(/you have no ship\d*/, `you have no ship${save}`);
+const save = async (change) => {
+  await page.evaluate(() => (document.getElementById("status").textContent = ""));
   const started = performance.now();
-  writeFileSync(source, text);
-  await page.waitForFunction(() => !window.isOld && /in sight/.test(document.getElementById("status")?.textContent), null, { polling: 10 });
-  totals.push((performance.now() - started) / 1000);
-  console.log(`save ${save}: the page speaks with the new server after ${totals.at(-1).toFixed(2)} s`);
+  writeFileSync(source, change(readFileSync(source, "utf8")));
+  await says(page, "status", "^joined again");
+  return (performance.now() - started) / 1000;
+};
+for (let number = 1; number <= Number(saves); number++) {
+  totals.push(await save((text) => text.replace(/you have no ship\d*/, `you have no ship${number}`)));
+  console.log(`save ${number}: the page is in a room of the new server after ${totals.at(-1).toFixed(2)} s`);
   console.log(`  ${lines().at(-1)}`);
 }
 if (totals.length) {
   totals.sort((one, two) => one - two);
   console.log(`median of ${totals.length} saves: ${totals[totals.length >> 1].toFixed(2)} s, longest ${totals.at(-1).toFixed(2)} s`);
 }
+
+// A room that fails once, when a third player joins: all pages say so, and are in another one.
+await save((text) =>
+  `${text}\nstatic FAILS: std::sync::Once = std::sync::Once::new();\n`.replace(
+    /(fn join\(.*\n)/,
+    "$1        if self.ships.len() == 2 && !FAILS.is_completed() {\n            FAILS.call_once(|| {});\n            panic!(\"on purpose\");\n        }\n",
+  ),
+);
+for (const { page } of tabs) {
+  await says(page, "ships", "^players: 2, bots: 4$");
+  await page.evaluate(() => (document.getElementById("status").textContent = ""));
+}
+tabs.push(await open(browser, url));
+for (const { page } of tabs) await says(page, "ships", "^players: 3, bots: 3$");
+for (const { page } of [one, other]) await says(page, "status", "^joined again: .*panic");
+console.log(`after a panic the tabs say: ${await page.textContent("#status")}`);
 for (const { errors } of tabs) for (const error of errors) fail(`a page has failed: ${error}`);
 await browser.close();

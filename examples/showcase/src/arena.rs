@@ -53,7 +53,8 @@ pub struct Steer {
     pub angle: f32,
 }
 
-#[room(messages(Steer), tick_hz = 30, sync_hz = 20, capacity = 64)]
+// Each sync sends one tick: ships move evenly on the page.
+#[room(messages(Steer), tick_hz = 30, sync_hz = 30, capacity = 64)]
 impl Room for Arena {
     fn create(_: (), cx: &mut Context<Self>) -> Result<Self> {
         let mut arena = Self::default();

@@ -7,6 +7,9 @@ pub mod counter;
 
 use playfield::Server;
 
+/// Smooth motion of the ships, as in the template of `playfield new`.
+const MOTION: &str = include_str!("../../../crates/playfield/templates/arena/web/motion.js");
+
 /// The server of the showcase: its rooms and its page.
 pub fn server() -> Server {
     Server::new()
@@ -14,4 +17,5 @@ pub fn server() -> Server {
         .room::<cards::Table>("table")
         .room::<arena::Arena>("arena")
         .page("/", "text/html; charset=utf-8", include_str!("../page/index.html"))
+        .page("/motion.js", "text/javascript; charset=utf-8", MOTION)
 }

@@ -24,14 +24,16 @@ export function launch(options = {}) {
 }
 
 /**
- * Opens a page of its own: nothing is shared with other pages.
+ * Opens a page of its own: nothing is shared with other pages. A function `first` runs in it before
+ * its scripts.
  *
  * @returns The `page`, and two lists that grow: the `errors` that nothing caught, and the lines of
  *   the `console` as `{ type, text }`, where failed loads and connections are of the type "error"
  * too.
  */
-export async function open(browser, url, options = {}) {
+export async function open(browser, url, options = {}, first = undefined) {
   const context = await browser.newContext(options), page = await context.newPage();
+  if (first) await page.addInitScript(first);
   const errors = [], console = [];
   page.on("pageerror", (error) => errors.push(error));
   page.on("console", (line) => console.push({ type: line.type(), text: line.text() }));

@@ -44,13 +44,14 @@ pub(crate) const TEMPLATES: &[Template] = &[
     },
     Template {
         name: "arena",
-        about: "Ships that fly to sparks: each player sees what is near.",
+        about: "Ships that fly to sparks, with bots: each player sees the sparks that are near.",
         files: files![
             ".gitignore" from "gitignore",
             "README.md" from "README.md",
             "src/main.rs" from "arena/src/main.rs",
             "web/arena.js" from "arena/web/arena.js",
             "web/index.html" from "arena/web/index.html",
+            "web/motion.js" from "arena/web/motion.js",
             "web/style.css" from "arena/web/style.css",
         ],
     },

@@ -1,21 +1,36 @@
-import { join } from "/playfield.js";
+import { Client } from "/playfield.js";
+import { Motion } from "/motion.js";
 
-const SIZE = 1000;
+const SIZE = 1000, SYNC_HZ = 30; // as in src/main.rs
 const canvas = document.getElementById("arena"), paint = canvas.getContext("2d");
-const show = (text) => (document.getElementById("status").textContent = text);
+const show = (id, text) => (document.getElementById(id).textContent = text);
 
-const room = join("arena", `Player ${Math.ceil(Math.random() * 99)}`, {
-  status: show,
-  newSession: () => location.reload(), // the server has been restarted
+const client = new Client("/", { name: `Player ${Math.ceil(Math.random() * 99)}`, again: true });
+const unwatch = client.onStatus((status, text) => show("status", text || status));
+const room = await client.joinOrCreate("arena").catch((error) => {
+  show("status", error.message);
+  throw error;
+});
+unwatch();
+show("status", "");
+let why = "";
+room.onStatus((status, { message }) => {
+  why = message || why;
+  show("status", { joined: `joined again: ${why}`, back: "" }[status] ?? `${status}: ${why}`);
 });
 
-setInterval(() => {
-  if (room.state) show(`${Object.keys(room.state.ships).length} ships in sight`);
-}, 200);
+const motion = new Motion(SYNC_HZ);
+const take = (state) => {
+  motion.add(room.version, state);
+  const players = Object.keys(state.ships).length, bots = Object.keys(state.bots).length;
+  show("ships", `players: ${players}, bots: ${bots}`);
+};
+take(room.state);
+room.onState(take);
 
 let last = 0;
 canvas.onpointermove = ({ clientX, clientY, timeStamp }) => {
-  const me = room.state?.ships[room.player];
+  const me = room.state.ships[room.player];
   if (!me || timeStamp - last < 50) return;
   last = timeStamp;
   const box = canvas.getBoundingClientRect();
@@ -23,37 +38,42 @@ canvas.onpointermove = ({ clientX, clientY, timeStamp }) => {
   room.send("Steer", { angle: Math.atan2(y - me.y, x - me.x) });
 };
 
-// Every frame moves the drawn ships towards the latest state, which comes 20 times a second.
-const drawn = new Map();
-function frame() {
+function frame(now) {
+  requestAnimationFrame(frame);
   paint.clearRect(0, 0, SIZE, SIZE);
-  const { ships, sparks } = room.state ?? { ships: {}, sparks: {} };
+  const { from, to, part } = motion.at(now);
   paint.fillStyle = "#ffd166";
-  for (const { x, y } of Object.values(sparks)) {
+  for (const { x, y } of Object.values(to.sparks)) {
     paint.beginPath();
     paint.arc(x, y, 5, 0, 7);
     paint.fill();
   }
-  for (const id of drawn.keys()) if (!ships[id]) drawn.delete(id);
-  for (const [id, ship] of Object.entries(ships)) {
-    const seen = drawn.get(id) ?? { x: ship.x, y: ship.y };
-    // A ship that leaves at one edge comes back at the other.
-    const isFar = Math.abs(ship.x - seen.x) > SIZE / 2 || Math.abs(ship.y - seen.y) > SIZE / 2;
-    seen.x = isFar ? ship.x : seen.x + (ship.x - seen.x) * 0.3;
-    seen.y = isFar ? ship.y : seen.y + (ship.y - seen.y) * 0.3;
-    drawn.set(id, seen);
-    paint.save();
-    paint.translate(seen.x, seen.y);
-    paint.fillStyle = "#8b95a9";
-    paint.font = "16px system-ui";
-    paint.fillText(`${ship.name}: ${ship.score}`, 16, -12);
-    paint.rotate(ship.angle);
-    paint.fillStyle = Number(id) === room.player ? "#62d2a2" : `hsl(${(id * 67) % 360} 60% 62%)`;
-    paint.beginPath();
-    for (const [x, y] of [[16, 0], [-11, 10], [-6, 0], [-11, -10]]) paint.lineTo(x, y);
-    paint.fill();
-    paint.restore();
+  for (const [id, bot] of Object.entries(to.bots)) draw(bot, from.bots[id], part, "#5d6880");
+  for (const [id, ship] of Object.entries(to.ships)) {
+    const color = Number(id) === room.player ? "#62d2a2" : `hsl(${(id * 67) % 360} 60% 62%)`;
+    draw(ship, from.ships[id], part, color);
   }
-  requestAnimationFrame(frame);
 }
+
+/** Draws a ship on its way from where it was before. */
+function draw(ship, before = ship, part, color) {
+  paint.save();
+  paint.translate(between(before.x, ship.x, part), between(before.y, ship.y, part));
+  paint.fillStyle = "#8b95a9";
+  paint.font = "16px system-ui";
+  paint.fillText(`${ship.name}: ${ship.score}`, 16, -12);
+  paint.rotate(ship.angle);
+  paint.fillStyle = color;
+  paint.beginPath();
+  for (const [x, y] of [[16, 0], [-11, 10], [-6, 0], [-11, -10]]) paint.lineTo(x, y);
+  paint.fill();
+  paint.restore();
+}
+
+/** A coordinate on the shorter way: what leaves at one edge comes back at the other. */
+function between(from, to, part) {
+  const way = to - from;
+  return (from + (way - SIZE * Math.round(way / SIZE)) * part + SIZE) % SIZE;
+}
+
 requestAnimationFrame(frame);

@@ -8,13 +8,15 @@ type CounterRoom = { room: Room<Counter> | null };
 
 export function App() {
   const { room, error } = useRoom<Counter>(client, "counter");
-  const status = useStatus(client);
+  const connection = useStatus(client), stay = useStatus(room);
   return (
     <main>
       <Value room={room} />
       <Buttons room={room} />
       <Players room={room} />
-      <p className="status">{error?.message ?? status}</p>
+      <p className="status">
+        {error?.message ?? (room ? `${stay} ${room.reason.message}` : connection)}
+      </p>
     </main>
   );
 }
