@@ -124,6 +124,8 @@ export class ModelNode {
   silence = undefined;
   /** How long rooms keep a seat. */
   seat = undefined;
+  /** How often its rooms tick per second. */
+  ticks = 0;
   /** The most messages in a session's log. */
   logMax = Infinity;
   generation = 0;
@@ -232,7 +234,7 @@ export class ModelNode {
     room.history.set(1, structuredClone(state));
     this.rooms.push(room);
     this.session.rooms.set(number, room);
-    this.says({ type: "joined", request, room: number, id: `r${number}`, room_type, player: 3, epoch: room.epoch, tick_hz: 0, sync_hz: 20, fingerprint: "1", silence_ms: this.silence, grace_ms: this.seat ?? this.grace });
+    this.says({ type: "joined", request, room: number, id: `r${number}`, room_type, player: 3, epoch: room.epoch, tick_hz: this.ticks, sync_hz: 20, fingerprint: "1", silence_ms: this.silence, grace_ms: this.seat ?? this.grace });
     this.snapshot(room);
   }
   leave({ request, room: number }) {

@@ -642,6 +642,70 @@ test("a JSON Web Token is renewed when it is about to expire, if the clocks agre
   }
 });
 
+/** A client in a room of 20 ticks, whose state changes with each for a second. */
+async function ticking() {
+  const all = await start(0), { world, node, connection, socket } = all;
+  Object.assign(node, { ticks: 20, silence: 5000 });
+  const { room } = enter(connection), heard = [];
+  await world.advance(1000);
+  room.onStatus((status) => heard.push([status, world.time]));
+  const ticks = async (count) => {
+    while (count--) {
+      node.session.rooms.get(1).state.sum += 1;
+      node.sync();
+      await world.advance(50);
+    }
+  };
+  await ticks(20);
+  const pings = () => socket().sent.filter(({ type }) => type === "ping").length;
+  return { ...all, room, heard, ticks, pings };
+}
+
+test("a room at rest costs one ping, and is no weak connection", async () => {
+  const { world, heard, ticks, pings } = await ticking();
+  let before = pings();
+  await ticks(40);
+  assert.ok(pings() - before <= 1, "one that is sent anyway: the room speaks");
+  before = pings();
+  await world.advance(20_000);
+  // One every 2.5 s shows that the node is there, and one that the room rests.
+  assert.ok(pings() - before <= 20_000 / 2500 + 1, `${pings() - before} pings`);
+  for (let count = 0; count < 20; count += 1) {
+    await ticks(1);
+    await world.advance(700);
+  }
+  assert.deepEqual(heard, []);
+});
+
+test("a room with ticks that is silent for a second is on a weak connection", async () => {
+  const { world, node, room, heard, ticks, socket } = await ticking();
+  const began = world.time, { onmessage } = socket();
+  socket().onmessage = null;
+  await ticks(30);
+  assert.deepEqual(heard.map(([status]) => status), ["weak"]);
+  const took = heard[0][1] - began;
+  assert.ok(took > 900 && took < 1200, `${took} ms`);
+  assert.deepEqual([room.status, room.reason.code, room.left], ["weak", "timeout", false]);
+  socket().onmessage = onmessage;
+  node.says({ type: "ack", received: node.session.received });
+  await world.advance(100);
+  assert.deepEqual(heard.map(([status]) => status), ["weak", "back"]);
+  // A dead one is noticed within the silence that the room asks for.
+  const cut = world.time;
+  socket().cut(true);
+  await world.advance(10_000);
+  assert.deepEqual(heard.map(([status]) => status), ["weak", "back", "weak", "lost", "back"]);
+  assert.ok(heard[3][1] - cut <= 5000, `${heard[3][1] - cut} ms`);
+});
+
+test("a page that stood still has not met a weak connection", async () => {
+  const { world, heard, ticks } = await ticking();
+  world.sleep(1500);
+  await world.advance(0);
+  await ticks(10);
+  assert.deepEqual(heard, []);
+});
+
 test("a room is left, and the connection stays", async () => {
   const { world, connection, rooms: [log, other], socket } = await start(2);
   const leaving = log.room.leave();

@@ -195,7 +195,15 @@ export function makeConnection(
   /** How often the connection is checked: rooms may want to notice a lost one sooner. */
   const beat = (): number =>
     Math.min(heartbeat, ...[...rooms.values()].map((inside) => inside.silence / 2));
-  const pulse = new Pulse(put, beat, () => lose("the server does not answer"));
+  const quiet = (): number => {
+    let least = Infinity;
+    for (const inside of rooms.values()) least = Math.min(least, inside.quiet);
+    return least;
+  };
+  const dead = (): void => lose("the server does not answer");
+  const pulse = new Pulse(put, beat, dead, quiet, (isWeak) => {
+    for (const inside of rooms.values()) inside.weak(isWeak);
+  });
 
   /** Drops the present connection, or the attempt at one. */
   const drop = (): void => {
@@ -387,7 +395,6 @@ export function makeConnection(
     const length =
       typeof data === "string" ? data.length : ((data as ArrayBuffer | undefined)?.byteLength ?? 0);
     connection.bytes += length;
-    pulse.isHeard = true;
     let message: Message;
     try {
       message = format.read(data);
@@ -397,6 +404,7 @@ export function makeConnection(
       return end("bad_message", `${text}; reload the page`);
     }
     const { type } = message;
+    pulse.heard(type === "pong");
     // What comes before the welcome belongs to no session.
     if (isWelcome && COUNTED.includes(type)) {
       unreadable = 0;

@@ -29,6 +29,8 @@ export interface Inside {
   number: number | null;
   /** How long the connection may be silent while this client is in the room. */
   silence: number;
+  /** After how long the room is quiet only if it has nothing to say. */
+  quiet: number;
   /** How long the room keeps the player's seat after the connection is lost, in ms. */
   grace: number;
   /** How many messages the node had to forget since the last event. */
@@ -38,6 +40,7 @@ export interface Inside {
   /** The connection is lost; it is restored with the session; the node is quiet, or no longer. */
   lost(text: string): void;
   back(): void;
+  weak(isWeak: boolean): void;
   /** Joins; again, after a stay that has ended. */
   enter(): void;
   /** Why the node refused something: a message without an answer, or else a request. */

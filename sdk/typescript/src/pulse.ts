@@ -11,6 +11,15 @@ export const DOUBT_MS = 5000;
 /** A timer that fires later than this stood still, as in a background tab or in a device asleep. */
 const LATE_MS = 1000;
 
+/**
+ * A room with ticks that is quiet for so long has nothing to say, or the connection is weak: a ping
+ * shows which. It has as long, and a round trip, to be answered.
+ */
+export const QUIET_MS = 500;
+
+/** A timer that is later than this says nothing of the node. */
+const TARDY_MS = 250;
+
 export const now = (): number => performance.now();
 
 interface Sample {
@@ -25,14 +34,25 @@ export class Pulse {
   private samples: Sample[] = [];
   private nonce = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  // When anything was heard, and anything but a pong; and when a ping was sent that shows whether
+  // the connection is weak.
+  private heardAt = 0;
+  private spokeAt = 0;
+  private askedAt = 0;
+  private isWeak = false;
+  private quietTimer: ReturnType<typeof setTimeout> | undefined;
 
   /**
    * `beat` is how often the connection is checked; `dead` is called when the node does not answer.
+   * `quiet` is how long rooms are quiet only if they have nothing to say, and `weak` is called when
+   * nothing is heard then.
    */
   constructor(
     private readonly put: (message: Message) => void,
     private readonly beat: () => number,
     private readonly dead: () => void,
+    private readonly quiet: () => number,
+    private readonly weak: (isWeak: boolean) => void,
   ) {}
 
   /** A connection begins. */
@@ -43,11 +63,42 @@ export class Pulse {
 
   stop(): void {
     clearTimeout(this.timer);
+    clearTimeout(this.quietTimer);
+    this.quietTimer = undefined;
+    this.isWeak = false;
+  }
+
+  /** The node was heard: by a pong, or by what is a sign of more to come. */
+  heard(isPong: boolean): void {
+    this.isHeard = true;
+    this.heardAt = now();
+    if (!isPong) this.spokeAt = this.heardAt;
+    if (this.isWeak) this.weak(this.isWeak = false);
+    if (!isPong && !this.quietTimer) this.listen(this.quiet());
+  }
+
+  /** Looks after a while whether the connection is weak. */
+  private listen(wait: number): void {
+    if (wait === Infinity) return;
+    const due = Date.now() + wait;
+    this.quietTimer = setTimeout(() => {
+      this.quietTimer = undefined;
+      const { askedAt, heardAt } = this, quiet = this.quiet();
+      if (Date.now() > due + TARDY_MS) return this.listen(wait);
+      if (!askedAt) {
+        const left = heardAt + quiet - now();
+        return left > 0 ? this.listen(left) : this.ping();
+      }
+      this.askedAt = 0;
+      if (heardAt < askedAt) this.weak(this.isWeak = true);
+      // A room at rest is asked nothing more until it speaks again.
+      else if (this.spokeAt > askedAt) this.listen(quiet);
+    }, wait);
   }
 
   /** Calls a function once, unless something else is waited for. */
   after(wait: number, then: () => void): void {
-    this.stop();
+    clearTimeout(this.timer);
     this.timer = setTimeout(then, wait);
   }
 
@@ -55,6 +106,13 @@ export class Pulse {
     this.pings.set(++this.nonce, now());
     if (this.pings.size > PINGS_MAX) this.pings.delete(this.pings.keys().next().value);
     this.put({ type: "ping", nonce: this.nonce });
+    if (this.quietTimer || this.isWeak || this.quiet() === Infinity) return;
+    this.askedAt = now();
+    this.listen(QUIET_MS + this.roundTrip);
+  }
+
+  private get roundTrip(): number {
+    return Math.min(QUIET_MS, ...this.samples.map((sample) => sample.roundTrip));
   }
 
   /** The node has answered. Returns the best sample, if it answers one of the pings. */

@@ -10,7 +10,7 @@ import {
   patient, type RoomCodec, TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
-import { now } from "./pulse.js";
+import { now, QUIET_MS } from "./pulse.js";
 import { isOf } from "./schemas.js";
 import type {
   ConnectHow, Connection, EntryCallbacks, How, Patience, Reason, Room, RoomCallbacks, RoomStatus,
@@ -28,6 +28,8 @@ const OUTAGES_MAX = 30;
 
 /** Refusals of a join that pass, where the client was in the room before. */
 const FULL: Code[] = ["limit", "too_fast", "busy", "timeout", "internal"];
+
+const WEAK = "the connection is weak: the server was not heard for a second";
 
 /** At one version per millisecond, a room reaches the largest after 285,000 years. */
 const isVersion = (version: unknown): boolean =>
@@ -286,6 +288,7 @@ export function makeRoom(
     on,
     number: null,
     silence: Infinity,
+    quiet: Infinity,
     grace: Infinity,
     missing: 0,
     copy: () => ({ room: inside.number!, epoch, version: room.version ?? 0 }),
@@ -296,6 +299,10 @@ export function makeRoom(
     },
     back: () => {
       if (since) stands("back");
+    },
+    weak: (isWeak) => {
+      if (!isWeak && room.status === "weak") stands("back");
+      if (isWeak && since && inside.quiet < Infinity) stands("weak", "timeout", WEAK);
     },
     refused: (code, text, isOfSend) => {
       call(on, "status", text);
@@ -377,6 +384,8 @@ export function makeRoom(
       newest = unusable = snapshots = eventsHeard = inside.missing = 0;
       inside.silence = duration(message.silence_ms) || Infinity;
       inside.grace = duration(message.grace_ms) ?? Infinity;
+      const { tick_hz: ticks, sync_hz: syncs } = message;
+      inside.quiet = ticks && syncs ? Math.max(QUIET_MS, 2000 / syncs) : Infinity;
       rooms.set(message.room, inside);
       const { room_type: roomType, fingerprint, room: number } = message;
       held = [];

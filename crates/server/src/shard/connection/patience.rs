@@ -13,6 +13,9 @@ use crate::shard::keys::ConnectionKey;
 /// asked for less.
 const SILENCE_MIN: Duration = Duration::from_millis(100);
 
+/// The silence of rooms with ticks that ask for none: players there notice a second's stop.
+const SILENCE_OF_TICKS: Duration = Duration::from_secs(5);
+
 /// A connection that is silent for so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
@@ -31,12 +34,13 @@ impl Patience {
         Self { ask: config.heartbeat() / 2, end: 2 * config.heartbeat() }
     }
 
-    /// By a room's wish; endless if it has none.
+    /// By a room's wish; endless if it has none, and no ticks.
     pub(crate) fn of(settings: Settings) -> Self {
-        if settings.silence_ms == 0 {
-            return Self::ALL;
-        }
-        let end = Duration::from_millis(settings.silence_ms).max(SILENCE_MIN);
+        let end = match settings {
+            Settings { silence_ms: 0, tick_hz: 0, .. } => return Self::ALL,
+            Settings { silence_ms: 0, .. } => SILENCE_OF_TICKS,
+            Settings { silence_ms, .. } => Duration::from_millis(silence_ms).max(SILENCE_MIN),
+        };
         Self { ask: end / 2, end }
     }
 

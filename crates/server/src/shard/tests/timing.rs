@@ -144,9 +144,12 @@ fn a_room_notices_a_silent_client_as_soon_as_it_wants() {
 
 #[test]
 fn a_client_is_told_how_long_it_may_be_silent_in_a_room_and_how_long_it_keeps_its_seat() {
-    for (room_type, expected) in
-        [("test", (0, 10_000)), ("brisk", (3000, 10_000)), ("brisker", (1000, 2000))]
-    {
+    for (room_type, expected) in [
+        ("test", (0, 10_000)),
+        ("ticking", (5000, 10_000)),
+        ("brisk", (3000, 10_000)),
+        ("brisker", (1000, 2000)),
+    ] {
         let mut world = World::new(1, &[]);
         let client = world.client(0);
         let create = ClientMessage::JoinOrCreate {
@@ -164,6 +167,16 @@ fn a_client_is_told_how_long_it_may_be_silent_in_a_room_and_how_long_it_keeps_it
         };
         assert_eq!((silence_ms, grace_ms), expected, "{room_type}");
     }
+}
+
+#[test]
+fn a_room_with_ticks_notices_a_silent_client_after_five_seconds() {
+    let mut world = World::new(1, &[]);
+    let client = world.client(0);
+    enter(&mut world, client, "ticking");
+    let (passed, pings) = silence(&mut world, client);
+    assert!((4700..=5400).contains(&passed), "{passed}");
+    assert_eq!(pings, 1);
 }
 
 /// However long the silence is after which a connection counts as lost, the player then has the

@@ -132,7 +132,7 @@ impl Background for Held {
 
 impl World {
     /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
-    /// three seconds, `brisker`, which does so in one and keeps seats for two, `timed`, which measures
+    /// three seconds, `brisker`, which does so in one and keeps seats for two, `ticking`, `timed`, which measures
     /// round trips every two seconds, `timed often` every 600 ms, `single`, which takes one player
     /// and lets the same user take over, `law`, `law on demand`, `life` and `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
@@ -159,6 +159,9 @@ impl World {
             room_type.settings.grace_ms = grace_ms;
             room_types.push(room_type);
         }
+        let mut ticking = room::room_type("ticking");
+        ticking.settings.tick_hz = 20;
+        room_types.push(ticking);
         for (name, round_trip_ms) in [("timed", 2000), ("timed often", 600)] {
             let mut room_type = room::room_type(name);
             room_type.settings.round_trip_ms = round_trip_ms;
