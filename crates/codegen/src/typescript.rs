@@ -41,6 +41,7 @@ pub(crate) fn generate(room_type: &str, schema: &RoomSchema) -> String {
         "\n/** The room type {room_type}: `client.joinOrCreate<{root}>({room_type})`. */"
     );
     let _ = writeln!(body, "export interface {root} {{");
+    let _ = writeln!(body, "  type: {room_type};");
     let _ = writeln!(body, "  state: {};", types.of(&schema.state, false));
     let _ = writeln!(body, "  options: {};", types.of(&schema.options, true));
     body.push_str("  messages: {\n");

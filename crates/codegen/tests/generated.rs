@@ -243,6 +243,48 @@ mod names {
     }
 }
 
+/// What clients see of the guide's game, whose page `docs/typescript.md` makes.
+mod guide {
+    use playfield::prelude::*;
+
+    #[derive(State, Default)]
+    pub(super) struct Duel {
+        round: u32,
+        players: Map<PlayerId, Seat>,
+        #[sync(owner)]
+        hands: Map<PlayerId, List<u8>>,
+    }
+
+    #[derive(State, Default)]
+    pub(super) struct Seat {
+        name: String,
+        won: u32,
+        ready: bool,
+    }
+
+    #[derive(Message)]
+    #[reply(u8)]
+    pub(super) struct Choose {
+        index: u32,
+    }
+
+    #[derive(Message)]
+    pub(super) struct Shown {
+        winner: PlayerId,
+        numbers: Vec<u8>,
+    }
+
+    #[room(messages(Choose), events(Shown))]
+    impl Room for Duel {}
+
+    impl Handle<Choose> for Duel {
+        fn handle(&mut self, _: Choose, of: &Player, cx: &mut Context<Self>) -> Result<u8> {
+            cx.emit(&Shown { winner: of.id(), numbers: Vec::new() });
+            Ok(0)
+        }
+    }
+}
+
 fn is_generated(language: Language, folder: &str) {
     is_room_generated(language, folder, "duel", &schema::<Duel>());
 }
@@ -262,6 +304,13 @@ fn is_room_generated(language: Language, folder: &str, room_type: &str, schema: 
 #[test]
 fn the_types_for_typescript_are_those_that_its_compiler_checks() {
     is_generated(Language::TypeScript, "../../sdk/typescript/test/types");
+}
+
+#[test]
+fn the_types_of_the_guide_are_those_that_its_page_is_compiled_with() {
+    let schema = schema::<guide::Duel>();
+    let folder = "../../sdk/typescript/test/documents";
+    is_room_generated(Language::TypeScript, folder, "duel", &schema);
 }
 
 #[test]

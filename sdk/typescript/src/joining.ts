@@ -14,6 +14,7 @@ import type {
   RoomsConnection,
   RoomTypes,
   Status,
+  TypeName,
 } from "./types.js";
 
 /** How to connect, and as whom. All are optional. */
@@ -50,7 +51,7 @@ export class RoomsClient<C extends RoomsConnection> {
    * @throws {PlayfieldError} With the node's reason as its `code`.
    */
   join<T extends RoomTypes = AnyRoom>(
-    roomType: string,
+    roomType: TypeName<T>,
     key: string,
     how: JoinHow = {},
   ): Promise<Room<T, C>> {
@@ -64,14 +65,14 @@ export class RoomsClient<C extends RoomsConnection> {
 
   /** Joins a room of the type that is not full, or that has the key, or creates it. */
   joinOrCreate<T extends RoomTypes = AnyRoom>(
-    roomType: string, { key, options, ...how }: Pick<How<T>, "key" | "options"> & JoinHow = {},
+    roomType: TypeName<T>, { key, options, ...how }: Pick<How<T>, "key" | "options"> & JoinHow = {},
   ): Promise<Room<T, C>> {
     return this.enter(roomType, { key, options }, how);
   }
 
   /** Creates a room. */
   create<T extends RoomTypes = AnyRoom>(
-    roomType: string, how: Omit<How<T>, "id" | "create"> & JoinHow = {},
+    roomType: TypeName<T>, how: Omit<How<T>, "id" | "create"> & JoinHow = {},
   ): Promise<Room<T, C>> {
     return this.enter(roomType, { ...how, create: true }, how);
   }

@@ -8,7 +8,7 @@ import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "
 import { PlayfieldError } from "./error.js";
 import { toJson } from "./format.js";
 import type { RoomsClient } from "./joining.js";
-import type { AnyRoom, How, Room, RoomsConnection, RoomTypes } from "./types.js";
+import type { AnyRoom, How, Room, RoomsConnection, RoomTypes, TypeName } from "./types.js";
 
 /** A client of `playfield`, or of `playfield/rooms`. */
 type Client = RoomsClient<RoomsConnection>;
@@ -56,7 +56,7 @@ function takeBack(client: Client, key: string): Room<any> | undefined {
  *   `private` or the JSON of `options` is another.
  */
 export function useRoom<T extends RoomTypes = AnyRoom>(
-  client: Client, roomType: string | null, how: How<T> = {},
+  client: Client, roomType: TypeName<T> | null, how: How<T> = {},
 ): RoomHandle<T> {
   const [handle, setHandle] = useState<RoomHandle<T>>({ room: null, error: null });
   const key = toJson([roomType, how]);

@@ -9,6 +9,8 @@ import type { Schema } from "./schema.js";
 
 /** The types of a room, as `my-game generate typescript` writes them. */
 export interface RoomTypes {
+  /** The room type's name. Without it, any name will do. */
+  type?: string;
   state: unknown;
   options: unknown;
   messages: { [name: string]: { payload: unknown; reply: unknown } };
@@ -23,6 +25,8 @@ export interface AnyRoom {
   events: { [name: string]: any };
 }
 
+/** The names of room types that a room of these types may have. */
+export type TypeName<T extends RoomTypes> = T extends { type: infer N extends string } ? N : string;
 export type Messages<T extends RoomTypes> = keyof T["messages"] & string;
 export type Events<T extends RoomTypes> = keyof T["events"] & string;
 

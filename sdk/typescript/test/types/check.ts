@@ -28,6 +28,16 @@ room.onEntries<{ hp: number }>("players", { entered: (key, { hp }) => console.lo
 const { phase } = room.state;
 if (phase !== "Waiting" && "Turn" in phase) console.log(phase.Turn.left_ms);
 
+// @ts-expect-error There is no such room type among these types.
+await client.joinOrCreate<Duel>("dual");
+// @ts-expect-error
+await client.create<Duel>("dual", { key: "a" });
+// @ts-expect-error
+await client.join<Duel>("dual", "a");
+// @ts-expect-error
+export const Misspelled = () => useRoom<Duel>(client, "dual");
+// Types without a name are of any room type.
+await client.joinOrCreate<Omit<Duel, "type">>("dual");
 // @ts-expect-error The state has no such field.
 room.state.rounds;
 // @ts-expect-error A state is never changed by a client.

@@ -4,6 +4,7 @@ import type { Integer64 } from "playfield";
 
 /** The room type "duel": `client.joinOrCreate<Duel>("duel")`. */
 export interface Duel {
+  type: "duel";
   state: DuelState;
   options: null;
   messages: {
