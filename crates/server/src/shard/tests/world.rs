@@ -132,9 +132,10 @@ impl Background for Held {
 
 impl World {
     /// A node with this many shards and the room types `test`, `brisk`, which notices silence in
-    /// three seconds, `brisker`, which does so in one and keeps seats for two, `ticking`, `timed`, which measures
-    /// round trips every two seconds, `timed often` every 600 ms, `single`, which takes one player
-    /// and lets the same user take over, `law`, `law on demand`, `life` and `meadow`.
+    /// three seconds, `brisker`, which does so in one and keeps seats for two, `ticking`, `timed`,
+    /// which measures round trips every two seconds, `timed often` every 600 ms, `single`, which
+    /// takes one player and lets the same user take over, `law`, `law on demand`, `life` and
+    /// `meadow`.
     pub(super) fn new(shards: usize, settings: &[(&str, &str)]) -> Self {
         Self::with_fleet(shards, settings, FleetSettings::default())
     }
