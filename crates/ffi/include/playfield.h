@@ -154,6 +154,10 @@ typedef enum pf_event_kind {
     // The registration of `device` has ended: with the connection, because another call has taken
     // its place, or because the node has refused it in a new session.
     PF_EVENT_KIND_UNREGISTERED = 24,
+    // The connection is weak: a room with ticks, and all else, was not heard for about a second.
+    PF_EVENT_KIND_WEAK = 25,
+    // The connection is no longer weak.
+    PF_EVENT_KIND_BACK = 26,
 } pf_event_kind;
 
 // What happened at a place of a state.

@@ -618,6 +618,8 @@ fn connection_event(shared: &Shared, event: ConnectionEvent) -> Option<Happening
             shared.count(|counts| counts.reconnects += 1);
             Happening { number: unconfirmed, ..Happening::new(PfEventKind::NewSession) }
         }
+        ConnectionEvent::Weak => Happening::new(PfEventKind::Weak),
+        ConnectionEvent::Back => Happening::new(PfEventKind::Back),
         ConnectionEvent::Refused { code, text } => {
             let (reason, said) = (code.name().into_owned(), text.clone());
             let failure = Failure::new(PfCode::Refused, text);

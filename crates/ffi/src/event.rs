@@ -73,6 +73,10 @@ pub enum PfEventKind {
     /// The registration of `device` has ended: with the connection, because another call has taken
     /// its place, or because the node has refused it in a new session.
     Unregistered = 24,
+    /// The connection is weak: a room with ticks, and all else, was not heard for about a second.
+    Weak = 25,
+    /// The connection is no longer weak.
+    Back = 26,
 }
 
 impl PfEventKind {

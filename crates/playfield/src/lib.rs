@@ -15,8 +15,8 @@ pub use playfield_room::{
     Deferred, ERROR_TEXT_BYTES_MAX, Emits, EndReason, Error, EventOf, Founder, HELD_MAIL_MAX,
     Handle, InRoom, Internal, InternalMessage, InternalOf, KEY_BYTES_MAX, LeaveReason,
     METADATA_BYTES_MAX, METADATA_MAX, Mail, Message, MessageOf, NewRoom, On, OnePerUser,
-    PENDING_MAX, Player, PlayerId, RATE_MULTIPLE, RESERVATION_MAX, Random, Reservation,
-    ReservedSeat, Result, Room, RoomBuilder, RoomSummary, SeatFor, Sender, Shuffle,
+    PENDING_MAX, Player, PlayerId, RATE_MULTIPLE, REFUSALS_MIN, RESERVATION_MAX, Random,
+    Reservation, ReservedSeat, Result, Room, RoomBuilder, RoomSummary, SeatFor, Sender, Shuffle,
     TIMER_PERIOD_MIN, TIMERS_MAX, TimerId, room, schema, sim,
 };
 pub use playfield_server::{

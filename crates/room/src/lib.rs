@@ -44,7 +44,7 @@ pub use key::{KEY_BYTES_MAX, check_key, invisible};
 pub use life::{EndReason, LeaveReason, Stage, Undone};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, CreatedBy, Emits, EventOf, Handle, Internal, InternalOf,
-    Message, MessageOf, On, OnePerUser, RATE_MULTIPLE, Settings,
+    Message, MessageOf, On, OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Settings,
 };
 pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
 pub use operation::Operation;

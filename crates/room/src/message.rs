@@ -1,6 +1,7 @@
 //! Messages, and how a room type declares and handles them.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use playfield_state::{Data, Format};
 use playfield_wire::ErrorCode;
@@ -29,8 +30,8 @@ use crate::{Context, Error, Player, Result, Room};
 /// `#[message(rate = 10)]` limits how often a player may send it to a room: ten times a second, and
 /// ten at once unless `burst` says otherwise. `rate = 0.5` is one in two seconds. The handler is not
 /// called for what comes faster: the player gets the error `too_fast` with the time to wait, and
-/// past [`RATE_MULTIPLE`] times the rate the player is removed with that code, and the connection
-/// closed. Messages that no player sends have no such limit.
+/// past [`RATE_MULTIPLE`] times the rate, and past [`REFUSALS_MIN`], the player is removed with that
+/// code, and the connection closed. Messages that no player sends have no such limit.
 ///
 /// ```
 /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -76,8 +77,12 @@ pub trait Message: Data {
     const RATE: Option<Rate> = None;
 }
 
-/// The multiple of a message's rate past which a player is removed.
+/// The multiple of a message's rate past which a player is removed, but for [`REFUSALS_MIN`].
 pub const RATE_MULTIPLE: u64 = 4;
+
+/// However low a message's rate is, so many of a player's are refused before the player is removed:
+/// a loop that sends too much at once is a fault of a program, and no attack.
+pub const REFUSALS_MIN: Rate = Rate::new(100, Duration::from_secs(1), 1000);
 
 /// Handles a message from a player, declared in `#[room(messages(…))]`.
 #[diagnostic::on_unimplemented(

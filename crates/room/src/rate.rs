@@ -40,8 +40,22 @@ impl Rate {
     const fn times(self, count: u64) -> Self {
         let count = if count == 0 { 1 } else { count };
         let interval = self.interval.div_ceil(count);
-        let burst = self.full / if self.interval == 0 { 1 } else { self.interval };
-        Self::from_interval(interval, burst.saturating_mul(count))
+        Self::from_interval(interval, self.burst().saturating_mul(count))
+    }
+}
+
+impl Rate {
+    /// The faster of both, with the larger burst.
+    const fn most(self, other: Self) -> Self {
+        let (burst, other_burst) = (self.burst(), other.burst());
+        Self::from_interval(
+            if self.interval < other.interval { self.interval } else { other.interval },
+            if burst > other_burst { burst } else { other_burst },
+        )
+    }
+
+    const fn burst(self) -> u64 {
+        self.full / if self.interval == 0 { 1 } else { self.interval }
     }
 }
 
@@ -56,7 +70,7 @@ impl fmt::Display for Rate {
             let tenths = (10.0 / interval.as_secs_f64()).round();
             write!(f, "{} per second", tenths / 10.0)?;
         }
-        write!(f, ", {} at once", self.full / self.interval.max(1))
+        write!(f, ", {} at once", self.burst())
     }
 }
 
@@ -153,6 +167,16 @@ impl Limit {
             more => Some(rate.times(more)),
         };
         Self { rate, refusals }
+    }
+
+    /// However low the rate is, so much of what exceeds it is refused before the sender is given up.
+    #[must_use]
+    pub const fn refusing(self, least: Rate) -> Self {
+        let refusals = match self.refusals {
+            Some(refusals) => Some(refusals.most(least)),
+            None => Some(least),
+        };
+        Self { refusals, ..self }
     }
 }
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 use playfield_room::rate::Rate;
 use playfield_room::sim::Sim;
 use playfield_room::{
-    Context, Handle, LeaveReason, Link, Message, Player, PlayerId, RATE_MULTIPLE, Result, Room,
-    room, schema,
+    Context, Handle, LeaveReason, Link, Message, Player, PlayerId, Result, Room, room, schema,
 };
 use playfield_state::{Map, State};
 use playfield_wire::schema::fingerprint;
@@ -21,6 +20,9 @@ struct Counter {
     drawn: u32,
     left: Map<PlayerId, bool>,
 }
+
+/// How many at once are refused, of rates this low.
+const REFUSALS: u64 = 1000;
 
 #[derive(Message)]
 #[message(rate = 10)]
@@ -119,7 +121,7 @@ fn a_message_that_cannot_be_read_counts() {
 fn past_a_multiple_of_the_rate_the_player_is_removed() {
     let mut sim = Sim::<Counter>::new(1);
     let (ann, bob) = (sim.join("Ann").unwrap(), sim.join("Bob").unwrap());
-    for number in 0..10 * RATE_MULTIPLE {
+    for number in 0..10 + REFUSALS {
         assert_eq!(sim.send(ann, Say(0)).is_ok(), number < 10);
         assert!(sim.is_here(ann));
     }
@@ -132,10 +134,20 @@ fn past_a_multiple_of_the_rate_the_player_is_removed() {
 }
 
 #[test]
+fn a_burst_of_three_hundred_costs_a_player_what_is_refused_and_nothing_else() {
+    let mut sim = Sim::<Counter>::new(1);
+    let ann = sim.join("Ann").unwrap();
+    let taken = (0..300).filter(|_| sim.send(ann, Say(0)).is_ok()).count();
+    assert_eq!((taken, sim.room().said), (10, 10), "each of the others was refused, with an error");
+    sim.advance(ms(100));
+    sim.send(ann, Say(0)).unwrap();
+}
+
+#[test]
 fn the_last_request_is_answered_before_the_player_is_removed() {
     let mut host = Host::create::<Counter>(1, &[]).unwrap();
     let player = host.join("Ann").unwrap();
-    for number in 1..=2 * RATE_MULTIPLE {
+    for number in 1..=2 + REFUSALS {
         host.message(player, 2, &[0], Some(RequestNumber(number as u32)));
     }
     host.out.take();

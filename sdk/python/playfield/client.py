@@ -99,14 +99,16 @@ class Client:
     def on_status(self, function: Callable[[str], R]) -> Callable[[str], R]:
         """Call ``function(status)`` whenever the status changes: with ``"lost"``; with
         ``"resumed"`` once the session goes on over another connection, or ``"new_session"`` if the
-        node has not kept it, so that the rooms are to be joined again; and with ``"ended"``."""
+        node has not kept it, so that the rooms are to be joined again; with ``"weak"`` when a room
+        with ticks, and all else, was not heard for about a second, and ``"back"`` when it is heard
+        again; and with ``"ended"``."""
         self._on_statuses.append(plain_function(function, "the function given to on_status"))
         return function
 
     def events(self) -> Feed:
         """What happens to the connection from now on, with details: ``async for event in
         client.events()``, where an event is a :class:`playfield.status.Lost`, ``AttemptFailed``,
-        ``Resumed``, ``NewSession`` or ``Ended``. It ends after the last one."""
+        ``Resumed``, ``NewSession``, ``Weak``, ``Back`` or ``Ended``. It ends after the last one."""
         feed = Feed()
         if self.status == "ended":
             feed.end()
@@ -116,9 +118,10 @@ class Client:
 
     async def wait_for(self, status: str) -> None:
         """Wait until :attr:`status` is ``"connected"``, ``"lost"`` or ``"ended"``; or until the next
-        ``"resumed"`` or ``"new_session"``. Raises what has ended the session, unless it waits for
+        ``"resumed"``, ``"new_session"``, ``"weak"`` or ``"back"``. Raises what has ended the session, unless it waits for
         that."""
-        if status not in ("connected", "lost", "ended", "resumed", "new_session"):
+        known = ("connected", "lost", "ended", "resumed", "new_session", "weak", "back")
+        if status not in known:
             raise ValueError(f"there is no status {status!r}")
         if status == self.status:
             return
@@ -597,6 +600,10 @@ class Client:
         forgotten = [(self._rooms.get(number), messages) for number, messages in lost]
         away = time.monotonic() - self._lost_at
         self._status("resumed", status.Resumed(away, forgotten))
+
+    def _on_weak(self, is_weak: bool) -> None:
+        name, event = ("weak", status.Weak()) if is_weak else ("back", status.Back())
+        self._status(name, event)
 
     def _on_new_session(self, session: int, last: dict[int, Any]) -> None:
         self.session = session

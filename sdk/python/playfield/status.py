@@ -10,7 +10,7 @@ from ._errors import PlayfieldError
 if TYPE_CHECKING:
     from .room import Room
 
-__all__ = ["AttemptFailed", "Ended", "Lost", "NewSession", "Resumed"]
+__all__ = ["AttemptFailed", "Back", "Ended", "Lost", "NewSession", "Resumed", "Weak"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,17 @@ class Resumed:
 
     away: float
     lost: list[tuple[Room | None, int]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Weak:
+    """The connection is weak: a room with ticks, and all else, was not heard for about a second. If
+    it stays so, the connection is lost some seconds later."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Back:
+    """The connection is no longer weak."""
 
 
 @dataclasses.dataclass(frozen=True)

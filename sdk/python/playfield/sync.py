@@ -542,7 +542,7 @@ class Client:
 
     def on_status(self, function: Callable[[str], R]) -> Callable[[str], R]:
         """Call ``function(status)`` whenever the status changes, in the client's thread: with
-        ``"lost"``, ``"resumed"``, ``"new_session"`` or ``"ended"``."""
+        ``"lost"``, ``"resumed"``, ``"new_session"``, ``"weak"``, ``"back"`` or ``"ended"``."""
         self._thread.run(self._client.on_status, function)
         return function
 
@@ -558,7 +558,7 @@ class Client:
 
     def wait_for(self, status: str, timeout: float | None = None) -> None:
         """Wait until :attr:`status` is ``"connected"``, ``"lost"`` or ``"ended"``; or until the next
-        ``"resumed"`` or ``"new_session"``. Raises what has ended the session, unless it waits for
+        ``"resumed"``, ``"new_session"``, ``"weak"`` or ``"back"``. Raises what has ended the session, unless it waits for
         that."""
         if status != self.status:
             self._thread.call(self._client.wait_for(status), timeout)

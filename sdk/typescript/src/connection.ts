@@ -492,7 +492,8 @@ export function makeConnection(
     };
     mine.onerror = ({ message, error } = {} as any) => {
       // Browsers do not say why. What follows, the end, may have a code.
-      cause = message || error?.message ? `: ${error?.message || message}` : isOpen ? "" : UNKNOWN;
+      const why = (error?.message || message)?.trim();
+      cause = why ? `: ${why}` : isOpen ? "" : UNKNOWN;
       setTimeout(() => socket === mine && over());
     };
   };

@@ -44,6 +44,10 @@ impl Handler for Dispatch {
         self.status.report(ConnectionEvent::Resumed { away, lost });
     }
 
+    fn weak(&mut self, is_weak: bool) {
+        self.status.weak(is_weak);
+    }
+
     fn new_session(&mut self, _: &Welcome<'_>) {
         let rooms: Vec<RoomNumber> = self.rooms.keys().copied().collect();
         for room in rooms {

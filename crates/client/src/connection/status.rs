@@ -42,6 +42,11 @@ pub enum ConnectionEvent {
         /// an error that [`is_lost`](Error::is_lost). Empty if nothing is missing.
         lost: Vec<Lost>,
     },
+    /// The connection is weak: a room with ticks, and all else, was not heard for about a second.
+    /// If it stays so, the connection is [lost](Self::Lost) some seconds later.
+    Weak,
+    /// The connection is no longer [weak](Self::Weak).
+    Back,
     /// The connection is restored, but the node no longer had the session, and opened a new one.
     /// All rooms have ended, and all requests failed. Join the rooms again.
     NewSession {
@@ -161,6 +166,15 @@ impl Status {
 
     pub(super) fn connected(&self) {
         self.lock().is_connected = true;
+    }
+
+    /// The connection is weak, or no longer.
+    pub(super) fn weak(&self, is_weak: bool) {
+        if let Some(events) = &self.lock().events {
+            // It fails only if nobody listens.
+            let _ =
+                events.send(if is_weak { ConnectionEvent::Weak } else { ConnectionEvent::Back });
+        }
     }
 
     /// The node refused what is about no room.

@@ -26,6 +26,11 @@ pub enum Event {
     },
     /// [`Handler::resumed`].
     Resumed(Resumed<'static>),
+    /// [`Handler::weak`].
+    Weak {
+        /// Whether it is so now.
+        is_weak: bool,
+    },
     /// [`Handler::new_session`].
     NewSession(Welcome<'static>),
     /// [`Handler::unconfirmed`].
@@ -252,6 +257,10 @@ impl Handler for EventQueue {
 
     fn resumed(&mut self, resumed: &Resumed<'_>) {
         self.events.push_back(Event::Resumed(resumed.to_static()));
+    }
+
+    fn weak(&mut self, is_weak: bool) {
+        self.events.push_back(Event::Weak { is_weak });
     }
 
     fn new_session(&mut self, welcome: &Welcome<'_>) {

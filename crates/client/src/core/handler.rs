@@ -27,6 +27,11 @@ pub trait Handler {
     /// to forget some of it, the requests concerned [fail](Self::failed) right after this.
     fn resumed(&mut self, resumed: &Resumed<'_>) {}
 
+    /// The connection is weak: a room with ticks was not heard for about a second, nor was anything
+    /// else (`docs/protocol.md`, "Weak connections"). Or it is so no longer. A connection that is
+    /// lost is no longer weak, without this.
+    fn weak(&mut self, is_weak: bool) {}
+
     /// The node did not keep the session, and has opened a new one. This client is no longer in any
     /// room, and all requests have [`failed`](Self::failed) just before: whether they were carried
     /// out is unknown.

@@ -356,6 +356,7 @@ impl Client {
             }
             used += bytes;
         }
+        self.session.tell_weak(handler);
         Ok(used)
     }
 }

@@ -8,6 +8,13 @@ use super::CommandError;
 /// How long a connection that may be dead has to answer.
 const DOUBT: Duration = Duration::from_secs(5);
 
+/// A room with ticks that is quiet for so long has nothing to say, or the connection is weak: a ping
+/// shows which. It has as long, and a round trip, to be answered.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Time that is noticed later than this says nothing of the node.
+const TARDY: Duration = Duration::from_millis(250);
+
 /// How many answered pings are remembered.
 const SAMPLES_MAX: usize = 8;
 
@@ -33,6 +40,29 @@ pub(super) struct Pulse {
     samples: VecDeque<Clock>,
     /// When the connection counts as lost if nothing is heard.
     doubted_until: Option<Duration>,
+    /// How long rooms are quiet only if they have nothing to say; `None` where they may always be.
+    quiet: Option<Duration>,
+    watch: Watch,
+    is_weak: bool,
+    /// The program does not know of `is_weak`.
+    is_news: bool,
+}
+
+/// Whether the connection is weak (`docs/protocol.md`, "Weak connections").
+#[derive(Clone, Copy, Debug, Default)]
+enum Watch {
+    /// The rooms rest, as far as is known.
+    #[default]
+    Rest,
+    /// They speak.
+    Listening,
+    /// A ping shows it, until then.
+    Asked { until: Duration, is_answered: bool, have_spoken: bool },
+}
+
+/// How long a room may be quiet while it has something to say; `None` if it has no ticks.
+pub(super) fn quiet_of(tick_hz: u32, sync_hz: u32) -> Option<Duration> {
+    (tick_hz > 0 && sync_hz > 0).then(|| QUIET.max(Duration::from_secs(2) / sync_hz))
 }
 
 /// The delay to a node, and its clock.
@@ -98,6 +128,7 @@ impl Pulse {
             // Messages that came meanwhile may not have been read yet: ping again first.
             self.probed_at = None;
         }
+        let asks = self.listen();
         let silence = self.now - self.heard_at;
         match self.probed_at {
             Some(probed_at) if self.now >= self.silent_at(probed_at) => {
@@ -106,7 +137,53 @@ impl Pulse {
             None if silence >= self.heartbeat => return Due::Ping,
             Some(_) | None => {}
         }
-        if self.now - self.sent_at >= self.heartbeat / 2 { Due::Ping } else { Due::Nothing }
+        if asks || self.now - self.sent_at >= self.heartbeat / 2 { Due::Ping } else { Due::Nothing }
+    }
+
+    /// Notes whether the connection is weak. Returns whether a ping has to show it.
+    fn listen(&mut self) -> bool {
+        let Some(at) = self.listens_until().filter(|&at| self.now >= at) else { return false };
+        let is_late = self.now > at + TARDY;
+        match &mut self.watch {
+            Watch::Rest => {}
+            Watch::Listening => return true,
+            // What came meanwhile may not have been read yet.
+            Watch::Asked { until, is_answered: false, .. } if is_late => *until = self.now + QUIET,
+            Watch::Asked { is_answered: true, have_spoken: true, .. } => {
+                self.watch = Watch::Listening;
+                return self.listen();
+            }
+            Watch::Asked { is_answered: true, .. } => self.watch = Watch::Rest,
+            Watch::Asked { .. } => {
+                self.watch = Watch::Rest;
+                (self.is_weak, self.is_news) = (true, true);
+            }
+        }
+        false
+    }
+
+    fn listens_until(&self) -> Option<Duration> {
+        match self.watch {
+            Watch::Rest => None,
+            Watch::Listening => self.quiet.map(|quiet| self.heard_at + quiet),
+            Watch::Asked { until, .. } => Some(until),
+        }
+    }
+
+    /// Whether the connection is weak, if that is news to the program.
+    #[inline]
+    pub(super) fn take_news(&mut self) -> Option<bool> {
+        std::mem::take(&mut self.is_news).then_some(self.is_weak)
+    }
+
+    /// The node has sent more than a pong.
+    #[inline]
+    pub(super) fn spoke(&mut self) {
+        match &mut self.watch {
+            Watch::Rest if self.quiet.is_some() => self.watch = Watch::Listening,
+            Watch::Asked { have_spoken, .. } => *have_spoken = true,
+            Watch::Rest | Watch::Listening => {}
+        }
     }
 
     /// When [`advance`](Self::advance) next has something to do.
@@ -119,7 +196,8 @@ impl Pulse {
             None => self.heard_at + self.heartbeat,
         };
         let speak = self.sent_at + self.heartbeat / 2;
-        Some(listen.min(speak).min(self.doubted_until.unwrap_or(Duration::MAX)))
+        let others = [self.doubted_until, self.listens_until()].into_iter().flatten();
+        others.chain([listen, speak]).min()
     }
 
     /// When a pinged node counts as silent. It gets one heartbeat from the ping on, as this process
@@ -134,7 +212,12 @@ impl Pulse {
     }
 
     /// Rooms that the client is in want the connection to count as lost after this silence.
-    pub(super) fn expect(&mut self, silence: Option<Duration>) {
+    /// They are `quiet` for so long only if they have nothing to say.
+    pub(super) fn expect(&mut self, silence: Option<Duration>, quiet: Option<Duration>) {
+        self.quiet = quiet;
+        if quiet.is_none() {
+            self.watch = Watch::Rest;
+        }
         let heartbeat = silence.map_or(Duration::MAX, |silence| silence / 2);
         self.heartbeat = self.usual.min(heartbeat);
     }
@@ -143,11 +226,19 @@ impl Pulse {
     pub(super) fn stop(&mut self) {
         (self.heartbeat, self.usual) = (Duration::ZERO, Duration::ZERO);
         self.doubted_until = None;
+        (self.quiet, self.watch) = (None, Watch::Rest);
+        (self.is_weak, self.is_news) = (false, false);
     }
 
     #[inline]
     pub(super) fn heard(&mut self) {
         self.heard_at = self.now;
+        if let Watch::Asked { is_answered, .. } = &mut self.watch {
+            *is_answered = true;
+        }
+        if self.is_weak {
+            (self.is_weak, self.is_news) = (false, true);
+        }
         self.probed_at = None;
         self.doubted_until = None;
     }
@@ -168,6 +259,11 @@ impl Pulse {
     /// The nonce of a keep-alive ping.
     pub(super) fn probe(&mut self) -> u64 {
         self.probed_at.get_or_insert(self.now);
+        if self.quiet.is_some() && !self.is_weak && !matches!(self.watch, Watch::Asked { .. }) {
+            let round_trip = self.clock().map_or(QUIET, |clock| clock.round_trip.min(QUIET));
+            let until = self.now + QUIET + round_trip;
+            self.watch = Watch::Asked { until, is_answered: false, have_spoken: false };
+        }
         if self.pings.len() >= PINGS_MAX {
             // Its round trip is not needed.
             return self.draw_nonce();
@@ -225,7 +321,7 @@ impl Pulse {
 
 #[cfg(test)]
 mod tests {
-    use super::{Due, Pulse};
+    use super::{Due, Pulse, quiet_of};
     use std::time::Duration;
 
     const HEARTBEAT: Duration = Duration::from_millis(1000);
@@ -292,6 +388,84 @@ mod tests {
         pulse.sent();
         assert_eq!(pulse.advance(ms(90_999)), Due::Ping);
         assert!(matches!(pulse.advance(ms(91_000)), Due::Silent { .. }));
+    }
+
+    /// In a room of 20 ticks.
+    fn in_room_at(at: Duration) -> Pulse {
+        let mut pulse = welcomed_at(at);
+        pulse.welcomed(ms(30_000));
+        pulse.expect(Some(ms(5000)), quiet_of(20, 20));
+        pulse.spoke();
+        pulse
+    }
+
+    #[test]
+    fn a_room_that_rests_costs_one_ping_and_is_no_weak_connection() {
+        let mut pulse = in_room_at(ms(0));
+        for at in (50..1000).step_by(50) {
+            assert_eq!(pulse.advance(ms(at)), Due::Nothing);
+            pulse.heard();
+            pulse.spoke();
+            pulse.sent();
+        }
+        assert_eq!(pulse.due_at(), Some(ms(1450)));
+        assert_eq!(pulse.advance(ms(1450)), Due::Ping);
+        let nonce = pulse.probe();
+        pulse.sent();
+        pulse.advance(ms(1480));
+        pulse.heard();
+        pulse.pong(nonce, 0);
+        // The next is the one by which the node hears of the client.
+        assert_eq!(pulse.advance(ms(2500)), Due::Nothing);
+        assert_eq!(pulse.due_at(), Some(ms(2700)));
+        assert_eq!(pulse.take_news(), None);
+    }
+
+    #[test]
+    fn a_room_with_ticks_that_is_not_heard_for_a_second_is_weak_until_it_is() {
+        let mut pulse = in_room_at(ms(0));
+        let nonce = pulse.probe();
+        pulse.advance(ms(40));
+        pulse.heard();
+        pulse.pong(nonce, 0);
+        pulse.spoke();
+        let mut next = || {
+            let at = pulse.due_at().unwrap();
+            let due = pulse.advance(at);
+            if due == Due::Ping {
+                pulse.probe();
+                pulse.sent();
+            }
+            (at, due, pulse.take_news())
+        };
+        // The ping of before is settled first; the one that shows it comes after half a second.
+        assert_eq!(next(), (ms(540), Due::Ping, None));
+        assert_eq!(next(), (ms(1080), Due::Nothing, Some(true)), "and a round trip");
+        pulse.heard();
+        assert_eq!(pulse.take_news(), Some(false));
+        // Only pongs, and nothing: the pings that are sent anyway show it.
+        let mut was_weak = None;
+        while was_weak.is_none() {
+            let at = pulse.due_at().unwrap();
+            match pulse.advance(at) {
+                Due::Ping => drop(pulse.probe()),
+                Due::Nothing => was_weak = pulse.take_news().map(|_| at),
+                Due::Silent { .. } => panic!("it is lost before it is weak"),
+            }
+            pulse.sent();
+        }
+        assert!(was_weak.unwrap() < ms(1080 + 2500), "{was_weak:?}");
+    }
+
+    #[test]
+    fn a_room_without_ticks_and_a_process_that_slept_have_no_weak_connection() {
+        assert_eq!((quiet_of(0, 20), quiet_of(20, 0)), (None, None));
+        assert_eq!((quiet_of(20, 20), quiet_of(1, 1)), (Some(ms(500)), Some(ms(2000))));
+        let mut pulse = in_room_at(ms(0));
+        assert_eq!(pulse.advance(ms(500)), Due::Ping);
+        pulse.probe();
+        pulse.advance(ms(2000));
+        assert_eq!(pulse.take_news(), None);
     }
 
     #[test]

@@ -27,6 +27,9 @@ impl Session {
         if !self.welcomed {
             check_before_welcome(&message)?;
         }
+        if !matches!(message, ServerMessage::Pong { .. }) {
+            self.pulse.spoke();
+        }
         // An error before the welcome belongs to no session.
         let is_counted = self.welcomed && message.is_counted();
         if !self.is_abandoned(&message) {
@@ -310,7 +313,7 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         self.rooms.joined(joined)?;
-        self.pulse.expect(self.rooms.silence());
+        self.pulse.expect(self.rooms.silence(), self.rooms.quiet());
         if self.requests.answered(request, "a room", |asked| asked == Asked::Join)? {
             handler.joined(request, joined);
             return Ok(());
@@ -328,7 +331,7 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         self.rooms.left(room)?;
-        self.pulse.expect(self.rooms.silence());
+        self.pulse.expect(self.rooms.silence(), self.rooms.quiet());
         if let Some(request) = request {
             self.requests.answered(request, "a left", |asked| asked == Asked::Leave { room })?;
         }
@@ -356,7 +359,7 @@ impl Session {
         self.bytes_max =
             usize::try_from(welcome.message_bytes_max).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
         self.opened(welcome, resumed, handler)?;
-        self.pulse.expect(self.rooms.silence());
+        self.pulse.expect(self.rooms.silence(), self.rooms.quiet());
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::Versions;
 
 use super::numbers::NumberMap;
+use super::pulse::quiet_of;
 use super::{ClientError, CommandError, Handler, Joined, OutOfStep, Update, UpdateKind};
 
 /// How many updates in a row one room's copy may fail to use. Each makes the client ask for a
@@ -20,6 +21,8 @@ pub(super) struct RoomCopy {
     epoch: u64,
     /// How long the connection may be silent while the client is in the room.
     silence: Option<Duration>,
+    /// How long the room may be quiet while it has something to say.
+    quiet: Option<Duration>,
     /// How long the room keeps the seat after a lost connection.
     grace: Duration,
     /// The version of the copy; 0 before the first snapshot.
@@ -138,10 +141,11 @@ pub(super) struct Rooms {
 
 impl Rooms {
     pub(super) fn joined(&mut self, joined: &Joined<'_>) -> Result<(), ClientError> {
-        let &Joined { room, epoch, silence, grace, .. } = joined;
+        let &Joined { room, epoch, tick_hz, sync_hz, silence, grace, .. } = joined;
         let copy = RoomCopy {
             epoch,
             silence,
+            quiet: quiet_of(tick_hz, sync_hz),
             grace,
             version: 0,
             sequence: 0,
@@ -167,6 +171,11 @@ impl Rooms {
     /// How long the connection may be silent, by the room that allows least.
     pub(super) fn silence(&self) -> Option<Duration> {
         self.copies.values().filter_map(|copy| copy.silence).min()
+    }
+
+    /// How long the rooms may be quiet, by the one that allows least.
+    pub(super) fn quiet(&self) -> Option<Duration> {
+        self.copies.values().filter_map(|copy| copy.quiet).min()
     }
 
     /// The shortest time for which a room keeps the seat, of those that keep it.

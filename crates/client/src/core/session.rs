@@ -257,9 +257,18 @@ impl Session {
             Due::Ping => self.probe(),
             Due::Silent { silence } => self.fail(ClientError::Silent { silence }, handler),
         }
+        self.tell_weak(handler);
         self.acknowledge_if_due();
         self.retry_subscriptions();
         self.retry_registration();
+    }
+
+    /// Reports that the connection is weak, or no longer.
+    #[inline]
+    pub(super) fn tell_weak<H: Handler>(&mut self, handler: &mut H) {
+        if let Some(is_weak) = self.pulse.take_news() {
+            handler.weak(is_weak);
+        }
     }
 
     /// When [`advance`](Self::advance) next has something to do.

@@ -468,6 +468,32 @@ fn a_room_shortens_the_silence_after_which_the_client_gives_up_while_it_is_there
 }
 
 #[test]
+fn a_silent_room_with_ticks_is_a_weak_connection_before_it_is_a_lost_one() {
+    for ticks in [0, 20] {
+        let mut talk = Talk::welcomed();
+        let request = talk.client.join("r").unwrap();
+        let mut joined = joined(request, RoomNumber(1), 3);
+        if let ServerMessage::Joined { tick_hz, sync_hz, .. } = &mut joined {
+            (*tick_hz, *sync_hz) = (ticks, 20);
+        }
+        talk.says(&joined);
+        talk.all_events();
+        let mut weak_at = None;
+        while let Some(due) = talk.client.due_at().filter(|_| weak_at.is_none()) {
+            talk.client.advance(due, &mut talk.events);
+            let is_weak = |event: &Event| *event == Event::Weak { is_weak: true };
+            weak_at = talk.all_events().iter().any(is_weak).then_some(due);
+        }
+        let expected = (ticks > 0).then(|| Duration::from_millis(1500));
+        assert_eq!(weak_at, expected, "half a second, and as long twice without a round trip");
+        if ticks > 0 {
+            talk.says(&ServerMessage::Pong { nonce: 9, time_us: 0 });
+            assert_eq!(talk.all_events(), [Event::Weak { is_weak: false }]);
+        }
+    }
+}
+
+#[test]
 fn a_ping_reports_its_round_trip() {
     let mut talk = Talk::welcomed();
     let nonce = talk.client.ping().unwrap();

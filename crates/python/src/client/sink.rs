@@ -159,6 +159,10 @@ impl Handler for Sink<'_, '_> {
         self.tell(("resumed", lost));
     }
 
+    fn weak(&mut self, is_weak: bool) {
+        self.tell(("weak", is_weak));
+    }
+
     fn new_session(&mut self, welcome: &Welcome<'_>) {
         self.rooms.of_bytes.clear();
         let joined: Vec<_> = self.rooms.copies.keys().copied().collect();

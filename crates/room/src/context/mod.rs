@@ -15,7 +15,7 @@ use playfield_state::PlayerId;
 use playfield_wire::ErrorCode;
 
 use crate::context_state::{ContextState, Effect, METADATA_BYTES_MAX, METADATA_MAX, Seats};
-use crate::message::RATE_MULTIPLE;
+use crate::message::{RATE_MULTIPLE, REFUSALS_MIN};
 use crate::random::Random;
 use crate::rate::{Limit, Rate, Verdict};
 use crate::{Error, Player, Result, RoomOutput};
@@ -229,7 +229,7 @@ impl<'a, R> Context<'a, R> {
         name: &'static str,
         rate: Rate,
     ) -> Result<()> {
-        let limit = Limit::new(rate, RATE_MULTIPLE);
+        let limit = Limit::new(rate, RATE_MULTIPLE).refusing(REFUSALS_MIN);
         let now = self.context.now;
         let limiter = self.context.limiter(player.id, message);
         match limiter.take(now, &limit, 1) {

@@ -203,6 +203,7 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     Hook<const Error &> lost, attempt_failed, ended, refused;
     Hook<std::chrono::milliseconds> resumed;
     Hook<std::uint64_t> new_session;
+    Hook<bool> weak;
 
     ~Core() override {
         is_freed = true;
@@ -354,6 +355,7 @@ inline void Core::forget() {
     lost = attempt_failed = ended = refused = {};
     resumed = {};
     new_session = {};
+    weak = {};
     // Each is held while its callbacks go: they may have held the last reference to it.
     auto each = [](auto &cores) {
         for (auto &[number, core] : std::exchange(cores, {})) {
@@ -889,6 +891,11 @@ public:
     void on_resumed(std::function<void(std::chrono::milliseconds)> call) {
         if (core_) core_->resumed.set(std::move(call));
     }
+    /// Calls a function when the connection is weak, with `true`: a room with ticks, and all else,
+    /// was not heard for about a second. And with `false` when it is so no longer.
+    void on_weak(std::function<void(bool)> call) {
+        if (core_) core_->weak.set(std::move(call));
+    }
     /// Calls a function when the connection is back but the session is not: all rooms have ended.
     /// With the number of sends of which it is unknown whether they were carried out.
     void on_new_session(std::function<void(std::uint64_t)> call) {
@@ -1031,6 +1038,8 @@ inline void Core::dispatch(const pf_event &event) {
     case PF_EVENT_KIND_ATTEMPT_FAILED: attempt_failed(error_of(event)); break;
     case PF_EVENT_KIND_RESUMED: resumed(std::chrono::milliseconds(event.number)); break;
     case PF_EVENT_KIND_NEW_SESSION: new_session(event.number); break;
+    case PF_EVENT_KIND_WEAK: weak(true); break;
+    case PF_EVENT_KIND_BACK: weak(false); break;
     case PF_EVENT_KIND_ENDED: {
         auto error = error_of(event);
         has_ended = true;
