@@ -34,10 +34,8 @@ export class Pulse {
   private samples: Sample[] = [];
   private nonce = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
-  // When anything was heard, and anything but a pong; and when a ping was sent that shows whether
-  // the connection is weak.
+  // When anything was heard, and when a ping was sent that shows whether the connection is weak.
   private heardAt = 0;
-  private spokeAt = 0;
   private askedAt = 0;
   private isWeak = false;
   private quietTimer: ReturnType<typeof setTimeout> | undefined;
@@ -72,9 +70,10 @@ export class Pulse {
   heard(isPong: boolean): void {
     this.isHeard = true;
     this.heardAt = now();
-    if (!isPong) this.spokeAt = this.heardAt;
     if (this.isWeak) this.weak(this.isWeak = false);
-    if (!isPong && !this.quietTimer) this.listen(this.quiet());
+    if (isPong) return;
+    this.askedAt = 0;
+    if (!this.quietTimer) this.listen(this.quiet());
   }
 
   /** Looks after a while whether the connection is weak. */
@@ -90,9 +89,8 @@ export class Pulse {
         return left > 0 ? this.listen(left) : this.ping();
       }
       this.askedAt = 0;
+      // A room at rest, which answers, is asked nothing more until it speaks again.
       if (heardAt < askedAt) this.weak(this.isWeak = true);
-      // A room at rest is asked nothing more until it speaks again.
-      else if (this.spokeAt > askedAt) this.listen(quiet);
     }, wait);
   }
 

@@ -158,7 +158,8 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
   readonly patches: number;
   /**
    * Sends a message without a reply. While the connection is lost, it waits. Returns `false` if it
-   * can't be sent: not in the room, or not yet, or too much waits.
+   * can't be sent: not in the room, or not yet, or too much waits. What the node refuses of it, as
+   * when it is more than the message's rate allows, `onRefused` reports.
    *
    * @throws {EncodeError} In `packed`, if the room has no such message, or the payload does not
    *   fit.

@@ -57,7 +57,7 @@ enum Watch {
     /// They speak.
     Listening,
     /// A ping shows it, until then.
-    Asked { until: Duration, is_answered: bool, have_spoken: bool },
+    Asked { until: Duration, is_answered: bool },
 }
 
 /// How long a room may be quiet while it has something to say; `None` if it has no ticks.
@@ -148,11 +148,7 @@ impl Pulse {
             Watch::Rest => {}
             Watch::Listening => return true,
             // What came meanwhile may not have been read yet.
-            Watch::Asked { until, is_answered: false, .. } if is_late => *until = self.now + QUIET,
-            Watch::Asked { is_answered: true, have_spoken: true, .. } => {
-                self.watch = Watch::Listening;
-                return self.listen();
-            }
+            Watch::Asked { until, is_answered: false } if is_late => *until = self.now + QUIET,
             Watch::Asked { is_answered: true, .. } => self.watch = Watch::Rest,
             Watch::Asked { .. } => {
                 self.watch = Watch::Rest;
@@ -179,10 +175,8 @@ impl Pulse {
     /// The node has sent more than a pong.
     #[inline]
     pub(super) fn spoke(&mut self) {
-        match &mut self.watch {
-            Watch::Rest if self.quiet.is_some() => self.watch = Watch::Listening,
-            Watch::Asked { have_spoken, .. } => *have_spoken = true,
-            Watch::Rest | Watch::Listening => {}
+        if self.quiet.is_some() {
+            self.watch = Watch::Listening;
         }
     }
 
@@ -262,7 +256,7 @@ impl Pulse {
         if self.quiet.is_some() && !self.is_weak && !matches!(self.watch, Watch::Asked { .. }) {
             let round_trip = self.clock().map_or(QUIET, |clock| clock.round_trip.min(QUIET));
             let until = self.now + QUIET + round_trip;
-            self.watch = Watch::Asked { until, is_answered: false, have_spoken: false };
+            self.watch = Watch::Asked { until, is_answered: false };
         }
         if self.pings.len() >= PINGS_MAX {
             // Its round trip is not needed.
@@ -438,7 +432,6 @@ mod tests {
             }
             (at, due, pulse.take_news())
         };
-        // The ping of before is settled first; the one that shows it comes after half a second.
         assert_eq!(next(), (ms(540), Due::Ping, None));
         assert_eq!(next(), (ms(1080), Due::Nothing, Some(true)), "and a round trip");
         pulse.heard();
