@@ -92,6 +92,7 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
     match request.param("action").unwrap_or_default() {
         "cut" => link.cut(),
         "mend" => link.mend(),
+        "hold" => link.hold(),
         "move" => link.lead_to(links.other),
         "alone" => {
             let node = crate::rooms().start(crate::config());
@@ -109,8 +110,8 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
         "spoiled_check" => link.until(|done| done.spoiled_check).await,
         "snapshot" => link.until(|done| done.snapshot).await,
         other => {
-            let actions = "cut, mend, move, alone, stop, lose_patch, lost_patch, spoil_check, \
-                           spoiled_check, snapshot";
+            let actions = "cut, mend, hold, move, alone, stop, lose_patch, lost_patch, \
+                           spoil_check, spoiled_check, snapshot";
             return Err(format!("unknown action {other:?}; the actions are {actions}").into());
         }
     }

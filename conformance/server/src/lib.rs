@@ -81,6 +81,7 @@ fn rooms() -> Server {
         .room::<rooms::Duo>("duo")
         .room::<rooms::Brief>("brief")
         .room::<rooms::Still>("still")
+        .room::<rooms::Ticking>("ticking")
         .room::<rooms::Closed>("closed")
         .room::<rooms::Single>("single")
         .room::<rooms::Guarded>("guarded");

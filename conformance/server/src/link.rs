@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{io, thread};
 
 use playfield::Running;
@@ -12,6 +12,8 @@ use tokio::sync::watch;
 pub(crate) struct Link {
     port: u16,
     inner: Mutex<Inner>,
+    /// Messages to the client are no longer held.
+    released: Condvar,
     done: watch::Sender<Done>,
 }
 
@@ -31,6 +33,8 @@ struct Inner {
     /// A node that only this link leads to.
     own: Option<Running>,
     is_cut: bool,
+    /// Whether messages to the client wait here.
+    is_held: bool,
     /// Whether the next patch to the client is to be lost.
     loses_patch: bool,
     /// Whether the digests of checks are to be changed, until a snapshot passes.
@@ -46,12 +50,14 @@ impl Link {
             node,
             own: None,
             is_cut: false,
+            is_held: false,
             loses_patch: false,
             spoils_check: false,
             sockets: Vec::new(),
         };
         let done = watch::Sender::new(Done::default());
-        let link = Arc::new(Self { port, inner: Mutex::new(inner), done });
+        let link =
+            Arc::new(Self { port, inner: Mutex::new(inner), released: Condvar::new(), done });
         let accepting = Arc::clone(&link);
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -77,7 +83,14 @@ impl Link {
     }
 
     pub(crate) fn mend(&self) {
-        self.inner().is_cut = false;
+        let mut inner = self.inner();
+        (inner.is_cut, inner.is_held) = (false, false);
+        self.released.notify_all();
+    }
+
+    /// Holds what the node sends, while connections stay, until it is [mended](Self::mend).
+    pub(crate) fn hold(&self) {
+        self.inner().is_held = true;
     }
 
     /// Leads later connections to another node.
@@ -167,7 +180,8 @@ impl Link {
 
     /// Whether a message reaches the client. It may be changed.
     fn passes(&self, message: &mut [u8]) -> bool {
-        let mut inner = self.inner();
+        let inner = self.released.wait_while(self.inner(), |inner| inner.is_held);
+        let mut inner = inner.unwrap_or_else(PoisonError::into_inner);
         if is_kind(message, 0x47, "snapshot") {
             self.done.send_modify(|done| done.snapshot = done.lost_patch || done.spoiled_check);
             inner.spoils_check &= !self.done.borrow().snapshot;

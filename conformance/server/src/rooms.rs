@@ -82,6 +82,19 @@ impl Handle<Sync> for Still {
     }
 }
 
+/// Ticks, and changes with each tick.
+#[derive(State, Default)]
+pub(crate) struct Ticking {
+    ticks: u32,
+}
+
+#[room(tick_hz = 20)]
+impl Room for Ticking {
+    fn tick(&mut self, _: &mut Context<Self>) {
+        self.ticks = self.ticks.wrapping_add(1);
+    }
+}
+
 /// Clients can't create it.
 #[derive(State, Default)]
 pub(crate) struct Closed {}

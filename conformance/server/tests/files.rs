@@ -20,6 +20,7 @@ const ACTIONS: &[(&str, &[&str])] = &[
     ("close", &[]),
     ("cut", &[]),
     ("mend", &[]),
+    ("hold", &[]),
     ("move", &[]),
     ("alone", &[]),
     ("stop", &[]),

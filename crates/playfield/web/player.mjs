@@ -105,6 +105,11 @@ class Client {
     };
     const inside = { events, changes, left: null };
     inside.room = this.connection.join(type, on, how);
+    let isWeak = false;
+    inside.room.onStatus((status) => {
+      if (status === "weak" || (isWeak && status === "back")) this.statuses.put({ status });
+      isWeak = status === "weak";
+    });
     if (await taken({ refused }, inside.room.joined)) this.rooms.set(as, inside);
   }
 
@@ -174,6 +179,7 @@ const actions = {
   close: (client) => client.connection.close(),
   cut: (client) => client.action("cut"),
   mend: (client) => client.action("mend"),
+  hold: (client) => client.action("hold"),
   move: (client) => client.action("move"),
   alone: (client) => client.action("alone"),
   stop: (client) => client.action("stop"),

@@ -308,6 +308,7 @@ private:
         client->on_lost([=](const Error &error) { status("lost", error); });
         client->on_resumed([=](auto) { status("resumed"); });
         client->on_new_session([=](auto) { status("new_session"); });
+        client->on_weak([=](bool is_weak) { status(is_weak ? "weak" : "back"); });
         auto connected = client->connect();
         // Its events are taken by the step that expects them.
         auto made = std::move(connected).wait(step_max);
@@ -408,8 +409,8 @@ private:
                 into->changes.push_back(VALUE(Document::parse(told.text())));
             });
             if (!watch) throw Failed(watch.error().message);
-        } else if (action == "cut" || action == "mend" || action == "move" || action == "alone" ||
-                   action == "stop" || action == "lose_patch" || action == "spoil_check") {
+        } else if (action == "cut" || action == "mend" || action == "hold" || action == "move" ||
+                   action == "alone" || action == "stop" || action == "lose_patch" || action == "spoil_check") {
             (void)control(controls_, actor.action(action));
         } else if (action == "list") {
             auto rooms = result(client.list(name_of(step, "type", ""), json("filter"),

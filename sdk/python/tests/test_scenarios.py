@@ -277,6 +277,9 @@ class Player:
     async def mend(self, step):
         await self._action("mend")
 
+    async def hold(self, step):
+        await self._action("hold")
+
     async def move(self, step):
         await self._action("move")
 

@@ -279,6 +279,7 @@ export function makeRoom(
     Object.assign(room, { number, player, id, key, version: null });
     const messages = held ?? [];
     held = null;
+    earlyLength = 0;
     for (const { start } of early.splice(0)) start();
     for (const message of messages) if (!room.left) handlers[message.type](message);
   };
@@ -350,11 +351,11 @@ export function makeRoom(
       if (room.left) return;
       if (inside.number !== null) rooms.delete(inside.number);
       inside.number = room.number = held = null;
-      const wasThere = room.player !== null, hasLasted = since && now() - since > LASTING_MS;
-      if (hasLasted) outages = 0;
+      const wasThere = room.player !== null;
+      if (since && now() - since > LASTING_MS) outages = 0;
       const isOutage = OUTAGES.includes(code) || (wasThere && FULL.includes(code));
       if (how.again && isOutage && connection.status !== "ended" && ++outages < OUTAGES_MAX) {
-        if (wasThere) Object.assign(room, { version: null });
+        if (wasThere) room.version = null;
         since = 0;
         fail((entry) => entry.inside === inside && !entry.isJoin, code, text);
         resting.add(inside);

@@ -101,10 +101,8 @@ impl Client {
                 self.changes.insert(room.to_owned(), changes);
                 Ok(())
             }
-            action
-            @ ("cut" | "mend" | "move" | "alone" | "stop" | "lose_patch" | "spoil_check") => {
-                control(controls, &self.action(action)).await.map(drop)
-            }
+            action @ ("cut" | "mend" | "hold" | "move" | "alone" | "stop" | "lose_patch"
+            | "spoil_check") => control(controls, &self.action(action)).await.map(drop),
             "list" => self.list(step).await,
             "schema" => {
                 let schema = self.connection.schema(text(step, "type")?).await;

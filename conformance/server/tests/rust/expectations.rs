@@ -20,6 +20,8 @@ impl Client {
                 ConnectionEvent::Lost { error } => ("lost", Some(error)),
                 ConnectionEvent::Resumed { .. } => ("resumed", None),
                 ConnectionEvent::NewSession { .. } => ("new_session", None),
+                ConnectionEvent::Weak => ("weak", None),
+                ConnectionEvent::Back => ("back", None),
                 ConnectionEvent::Ended { error, .. } => ("ended", Some(error)),
                 _ => continue,
             };

@@ -40,7 +40,8 @@ struct Options {
     std::string name{};
     /// The token for the node's authenticator.
     std::string token{};
-    /// Gives the token for each attempt to connect, in poll(); none if there is none now.
+    /// Gives the token, in poll(), for the first connection, and later when the node has refused the
+    /// one before, or shortly before the `exp` of a JSON Web Token; none if there is none now.
     std::function<std::optional<std::string>()> token_by{};
     /// `packed`, `msgpack` or `json`; empty for the default, `packed`.
     std::string format{};
