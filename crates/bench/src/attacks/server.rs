@@ -50,7 +50,15 @@ impl Watched {
 #[reply(u64)]
 struct Last;
 
-#[room(messages(Last), tick_hz = 20, sync_hz = 20, empty_ms = 600_000, grace_ms = 10_000)]
+// The clients here answer no pings.
+#[room(
+    messages(Last),
+    tick_hz = 20,
+    sync_hz = 20,
+    silence_ms = 600_000,
+    empty_ms = 600_000,
+    grace_ms = 10_000
+)]
 impl Room for Watched {
     fn tick(&mut self, cx: &mut Context<Self>) {
         self.ticks = cx.tick();
@@ -71,7 +79,7 @@ struct Made {
     ticks: u64,
 }
 
-#[room(tick_hz = 20, sync_hz = 20)]
+#[room(tick_hz = 20, sync_hz = 20, silence_ms = 600_000)]
 impl Room for Made {
     fn tick(&mut self, cx: &mut Context<Self>) {
         self.ticks = cx.tick();

@@ -52,7 +52,16 @@ impl Clock {
     }
 }
 
-#[room(messages(Now), events(Struck), tick_hz = 20, sync_hz = 20, capacity = 30, grace_ms = 60_000)]
+// The clients here answer no pings.
+#[room(
+    messages(Now),
+    events(Struck),
+    tick_hz = 20,
+    sync_hz = 20,
+    silence_ms = 600_000,
+    capacity = 30,
+    grace_ms = 60_000
+)]
 impl Room for Clock {
     fn join(&mut self, _: &Player, _: &mut Context<Self>) -> Result<()> {
         Ok(())
