@@ -11,7 +11,7 @@ import sys
 import warnings
 
 import contestants
-from workloads import Clock, payloads
+from workloads import Clock, connect_await, connect_sync, payloads
 
 TOGETHER = 100
 
@@ -66,7 +66,10 @@ def sync(contestant, target, commands):
     commands.answer(ready=version(contestant))
     for work, messages, count in commands:
         clock = Clock()
-        contestant.run(connection, work, messages, count, clock)
+        if work == "connect":
+            connect_sync(contestant, target, messages, count, clock)
+        else:
+            contestant.run(connection, work, messages, count, clock)
         commands.measured(clock)
     contestant.close(connection)
 
@@ -80,7 +83,10 @@ async def asynchronous(contestant, target, commands):
             # The connections end with the process.
             os._exit(0)
         clock = Clock()
-        await contestant.run(connection, work, messages, count, clock)
+        if work == "connect":
+            await connect_await(contestant, target, messages, count, clock)
+        else:
+            await contestant.run(connection, work, messages, count, clock)
         commands.measured(clock)
     await contestant.close(connection)
     if target.session is not None:

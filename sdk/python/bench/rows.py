@@ -38,7 +38,7 @@ class Row:
             found = [one for one in found if self.feature in one.takes]
         if self.feature == "deflate":
             found = [one for one in found if "deflate" in one.takes]
-        if self.work == "idle":
+        if self.work in ("idle", "connect"):
             found = [one for one in found if not one.floor]
         return [one for one in found if not one.ours or one.name in self.goals]
 
@@ -145,6 +145,14 @@ ROWS = [
     Row(
         "large-callback", "callbacks, 1 MiB, one message at a time", "rr", ("callback",),
         (1 << 20,), (50,), LOOPS, goals={CALLBACK: AHEAD},
+    ),
+    Row(
+        "connect-sync", "blocking, connect and close", "connect", ("sync",), (64,), (500,),
+        goals={OURS: AHEAD},
+    ),
+    Row(
+        "connect-await", "await connect() and close()", "connect", ("await",), (64,), (500,), LOOPS,
+        goals={OURS: AHEAD},
     ),
     Row(
         "idle", "memory of the client for each of 10,000 idle connections", "idle",

@@ -101,6 +101,44 @@ def run_sync(work, messages, count, clock, send, recv, send_window=None, recv_wi
     clock.verified += len(sequence) * WINDOW
 
 
+def connect_sync(contestant, target, messages, count, clock):
+    """Connects and closes; what one message takes between is not measured."""
+    sequence = cycle(messages, count)
+    with clock.running() as took:
+        for message in sequence:
+            begun = now()
+            connection = contestant.connect(target)
+            connected = now() - begun
+            operations = contestant.operations(connection)
+            operations["send"](message)
+            if operations["recv"]() != message:
+                raise differs(message)
+            begun = now()
+            contestant.close(connection)
+            took(connected + now() - begun)
+    clock.verified += count
+
+
+async def connect_await(contestant, target, messages, count, clock):
+    """As `connect_sync`."""
+    sequence = cycle(messages, count)
+    with clock.running() as took:
+        for message in sequence:
+            begun = now()
+            connection = await contestant.connect(target)
+            connected = now() - begun
+            operations = contestant.operations(connection)
+            sending = operations["send"](message)
+            if contestant.awaits_send:
+                await sending
+            if await operations["recv"]() != message:
+                raise differs(message)
+            begun = now()
+            await contestant.close(connection)
+            took(connected + now() - begun)
+    clock.verified += count
+
+
 async def run_await(work, messages, count, clock, send, recv, messages_of, awaits_send):
     """As `run_sync`, for `await recv()`; `iterate` takes messages that have arrived before."""
     if work == "iterate":

@@ -29,7 +29,7 @@ def test_quick():
     for cell in found["cells"]:
         if cell["client"].startswith("playfield") and cell["row"] != "idle":
             verified.setdefault(cell["row"], []).append(cell["verified"])
-    rows = 18 if found["about"]["tls"] is None else 13
+    rows = 20 if found["about"]["tls"] is None else 15
     assert len(verified) == rows
     assert all(all(counts) for counts in verified.values())
 

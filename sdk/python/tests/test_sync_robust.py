@@ -773,6 +773,8 @@ METHODS = {
     "request": lambda c: c.request,
     "response": lambda c: c.response,
     "subprotocol": lambda c: c.subprotocol,
+    "protocol": lambda c: c.protocol.state,
+    "socket": lambda c: c.socket.getpeername(),
 }
 
 RAISES_ONCE_CLOSED = {

@@ -669,7 +669,7 @@ class connect(_common.Connecting):
         self.factory = create_connection or ClientConnection
         self.connection: ClientConnection | None = None
         # A mistake in the headers is one wherever the server is.
-        _common.handshake(self.target, self.options, False)
+        self._first = _common.handshake(self.target, self.options, False)
 
     async def _connect(self) -> ClientConnection:
         timeout = self.options["open_timeout"]
@@ -692,7 +692,12 @@ class connect(_common.Connecting):
     async def _open(self, target: Target) -> ClientConnection:
         loop = asyncio.get_running_loop()
         options = self.options
-        opening = Opening(target, options, target.origin != self.target.origin)
+        # Each handshake has a key of its own.
+        handshake, self._first = self._first, None
+        if handshake is None:
+            changed = target.origin != self.target.origin
+            handshake = _common.handshake(target, options, changed)
+        opening = Opening(handshake)
         sock, proxy = await self._socket(loop, target)
         with sock:
             sock.setblocking(False)
@@ -816,7 +821,12 @@ async def _reach(loop: Any, family: int, address: Any, local: Any = None) -> soc
 async def _dial(loop: Any, host: str, port: int, options: dict) -> socket.socket:
     """Connects to the address of a host that answers first (RFC 8305)."""
     family, local = options["family"], options["local_addr"]
-    found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+    try:
+        # An address needs no look-up, which takes a thread.
+        numeric = socket.AI_NUMERICHOST
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=numeric)
+    except socket.gaierror:
+        found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
     if len(found) == 1:
         return await _reach(loop, found[0][0], found[0][4], local)
     left = _common.in_turn(found)

@@ -65,6 +65,7 @@ class Attendant:
         self.due: list[tuple[float, int, _Attended, bool]] = []
         self.numbers = itertools.count()
         self.sleeps_until = 0.0
+        self.added_at = 0.0
 
     def add(self, connection: Any) -> None:
         """Look after a connection."""
@@ -73,6 +74,7 @@ class Attendant:
             return  # It is lost already.
         connection._attended = attended
         with self.lock:
+            self.added_at = time.monotonic()
             self.attended.add(attended)
             if self.selector is None:
                 self.waker, self.wakes = socket.socketpair()
@@ -80,7 +82,8 @@ class Attendant:
                 self.wakes.setblocking(False)
                 self.selector = selectors.DefaultSelector()
                 self.selector.register(self.wakes, selectors.EVENT_READ)
-            self._arm(attended)
+            # One that is closed soon, or received from, wakes nobody.
+            self._at(self.added_at + REST, attended, False)
             if (ping_at := connection._ping_due()) is not None:
                 self._at(ping_at, attended, True)
             if self.thread is None or not self.thread.is_alive():
@@ -163,7 +166,7 @@ class Attendant:
                 else:
                     with self.lock:
                         self._arm(attended)
-            if not events:
+            if now - self.added_at > _SLEEP_MAX and not events:
                 with self.lock:
                     for attended in [one for one in self.attended if one.connection() is None]:
                         self._forget(attended)

@@ -242,8 +242,8 @@ def read_headers(text: bytes) -> Headers:
 class Opening:
     """The opening handshake, without I/O: bytes in, a verdict out."""
 
-    def __init__(self, target: Target, options: dict, origin_changed: bool) -> None:
-        self.handshake = handshake(target, options, origin_changed)
+    def __init__(self, handshake: _playfield.Handshake) -> None:
+        self.handshake = handshake
         self.response: Response | None = None
         # The head of the response, once the handshake has succeeded.
         self.head = b""
@@ -264,13 +264,13 @@ class Opening:
                 return None
             status, head_bytes = verdict
             received = bytes(self.handshake.received)
+            if status == 101:
+                self.head = received[:head_bytes]
+                return received[head_bytes:]
             parsed = parse_head(received)
             if parsed is None:
                 raise InvalidMessage("the response is incomplete")
             self.response, end = parsed
-            if status == 101:
-                self.head = received[:head_bytes]
-                return received[head_bytes:]
             self.response.body = received[end:]
         else:
             self.response.body += data
@@ -292,6 +292,7 @@ class _Option:
 
     def __set__(self, instance: Any, value: Any) -> None:
         instance.options[self.name] = value
+        instance._first = None
 
 
 class Connecting:
@@ -301,6 +302,8 @@ class Connecting:
     #: The URI, as of the last redirect.
     uri: str
     options: dict[str, Any]
+    # The first handshake, if it is made already.
+    _first: _playfield.Handshake | None = None
 
     additional_headers = _Option()
     user_agent_header = _Option()

@@ -407,7 +407,8 @@ class Connector(_common.Connecting):
         deadline = _Deadline(self.options["open_timeout"])
         try:
             for _ in range(_common.REDIRECTS_MAX):
-                opening = Opening(target, self.options, target.origin != self.target.origin)
+                changed = target.origin != self.target.origin
+                opening = Opening(_common.handshake(target, self.options, changed))
                 try:
                     return _open(target, self.options, opening, self.factory, deadline)
                 except exceptions.InvalidHandshake as error:
@@ -594,14 +595,8 @@ def _socket(
     if options["sock"] is not None:
         return options["sock"], None
     if options["unix"] is not None:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            sock.settimeout(deadline.left())
-            sock.connect(options["unix"])
-        except BaseException:
-            sock.close()
-            raise
-        return sock, None
+        unix = options["unix"]
+        return _reach(socket.AF_UNIX, socket.SOCK_STREAM, 0, unix, None, deadline), None
     host = options["host"] or target.host
     port = options["port"] or target.port
     uri = None if options["host"] else _common.find_proxy(target, options["proxy"])
@@ -629,10 +624,27 @@ def _pass(pipe: _Pipe, proxy: Proxy, target: Target, options: dict) -> None:
         received += data
 
 
+def _reach(
+    family: int, kind: int, protocol: int, address: Any, source: Any, deadline: _Deadline
+) -> socket.socket:
+    sock = socket.socket(family, kind, protocol)
+    try:
+        if source is not None:
+            sock.bind(source)
+        sock.settimeout(deadline.left())
+        sock.connect(address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
 def _dial(host: str, port: int, options: dict, deadline: _Deadline) -> socket.socket:
     """Connects to the address of a host that answers first (RFC 8305)."""
     source = options["source_address"]
     found = socket.getaddrinfo(host, port, family=options["family"], type=socket.SOCK_STREAM)
+    if len(found) == 1:
+        return _reach(*found[0][:3], found[0][4], source, deadline)
     left = _common.in_turn(found)
     failure: OSError = OSError(f"{host} has no address")
     attempts: set[socket.socket] = set()
