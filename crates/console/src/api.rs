@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `GET node` | counters of each shard, room types, settings |
 //! | `GET rooms?type&find&order&skip&limit` | a page of the list of rooms |
+//! | `GET players?find&limit` | players in rooms, by name or user |
 //! | `GET rooms/ID?as=PLAYER&messages` | one room: its players, its state, what a player sees, and what goes in and out |
 //! | `GET types/NAME` | the schema of a room type |
 //! | `POST rooms/ID/kick` | `{player, text}` |
@@ -21,6 +22,8 @@ use crate::shown;
 
 /// The longest page of the list of rooms.
 const ROOMS_MAX: usize = 500;
+/// The most players that are found.
+const PLAYERS_MAX: usize = 100;
 /// The longest text for players, in bytes.
 const TEXT_BYTES_MAX: usize = 500;
 
@@ -29,6 +32,7 @@ pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> 
     let answered = match (request.method(), parts.as_slice()) {
         ("GET", ["node"]) => Ok(overview(node)),
         ("GET", ["rooms"]) => rooms(request, node).await,
+        ("GET", ["players"]) => players(request, node).await,
         ("GET", ["rooms", id]) => room(id, request, node).await,
         ("GET", ["types", name]) => schema(name, node),
         ("POST", ["rooms", id, action]) => act(id, action, request, node).await,
@@ -94,6 +98,20 @@ async fn rooms(request: &Request, node: &NodeHandle) -> Answered {
     let (count, rooms) =
         node.operator().rooms(room_type.as_deref(), &find, order, skip, limit).await;
     Ok(json!({ "count": count, "rooms": rooms.iter().map(shown::listed).collect::<Vec<_>>() }))
+}
+
+async fn players(request: &Request, node: &NodeHandle) -> Answered {
+    let limit = number(request, "limit", 20, PLAYERS_MAX)?;
+    let find = request.query_value("find").unwrap_or_default();
+    if find.is_empty() {
+        return Err(Refusal(400, "find is missing: give a part of a player's name or user".into()));
+    }
+    let found = node.operator().find_players(&find, limit).await;
+    Ok(json!({
+        "players": found.players.iter().map(shown::found).collect::<Vec<_>>(),
+        "more": found.has_more,
+        "complete": found.is_complete,
+    }))
 }
 
 async fn room(id: &str, request: &Request, node: &NodeHandle) -> Answered {

@@ -1,7 +1,9 @@
 //! What the node says of its rooms, as JSON for the page.
 
+use std::time::Duration;
+
 use playfield_room::{Player, RoomSummary};
-use playfield_server::{Inspection, Limit, OperatedRoom, RoomCost, RoomLoad};
+use playfield_server::{FoundPlayer, Inspection, Limit, OperatedRoom, RoomCost, RoomLoad};
 use playfield_state::{JsonMirror, saved_as_json};
 use serde_json::{Value, json};
 
@@ -57,14 +59,13 @@ pub(crate) fn inspected(id: &str, of: &Inspection, schema: &str) -> Result<Value
 }
 
 fn load(of: RoomLoad) -> Value {
-    let RoomCost { ticks, sync, patches } = of.cost;
-    let [ticks, sync, patches, late] =
-        [ticks, sync, patches, of.late_max].map(|time| time.as_micros() as u64);
+    let us = |time: Duration| time.as_micros() as u64;
+    let longest = of.longest.map(|RoomCost { ticks, sync, patches }| {
+        json!({ "ticks_us": us(ticks), "sync_us": us(sync), "patches_us": us(patches) })
+    });
     json!({
-        "ticks_us": ticks,
-        "sync_us": sync,
-        "patches_us": patches,
-        "late_us": late,
+        "longest": longest,
+        "late_us": us(of.late_max),
         "syncs_missed": of.syncs_missed,
         "bytes_in": of.bytes_in,
         "bytes_out": of.bytes_out,
@@ -87,6 +88,13 @@ fn seat(player: &Player) -> Value {
         "seat": player.seat(),
         "connected": player.is_connected(),
     })
+}
+
+pub(crate) fn found(of: &FoundPlayer) -> Value {
+    let mut shown = seat(&of.player);
+    shown["room"] = json!(of.room_id);
+    shown["type"] = json!(of.room_type);
+    shown
 }
 
 fn unreadable(error: &impl ToString) -> Refusal {

@@ -163,7 +163,7 @@ fn a_room_is_shown_whole_and_as_a_player_sees_it() {
         let (_bob, _room) = join(&running, "<script>").await;
         let (status, list) = api(console, "GET /api/rooms?order=players&limit=10", &Value::Null);
         assert_eq!((status, &list["count"]), (200, &json!(1)));
-        assert!(list["rooms"][0]["load"]["sync_us"].is_u64(), "{list}");
+        assert!(list["rooms"][0]["load"]["longest"]["sync_us"].is_u64(), "{list}");
         let id = list["rooms"][0]["id"].as_str().unwrap().to_owned();
         assert_eq!(id, room.id());
         let path = format!("GET /api/rooms/{id}");
@@ -312,6 +312,36 @@ fn rooms_are_listed_by_what_they_take() {
 }
 
 #[test]
+fn players_are_found_by_name() {
+    let (running, console) = start(&[]);
+    runtime().block_on(async {
+        let mut seated = Vec::new();
+        for name in ["annabel", "Jo-Ann \u{fc}", "eve", "Ann"] {
+            seated.push(join(&running, name).await);
+        }
+        let found = |query: &str| {
+            let (status, found) = api(console, &format!("GET /api/players?{query}"), &Value::Null);
+            assert_eq!((status, &found["complete"]), (200, &json!(true)), "{found}");
+            let players = found["players"].as_array().unwrap();
+            (players.iter().map(|of| of["name"].clone()).collect::<Vec<_>>(), found)
+        };
+        let (names, all) = found("find=aNN");
+        assert_eq!(names, ["Ann", "annabel", "Jo-Ann \u{fc}"]);
+        let ann = json!({
+            "room": seated[0].1.id(), "type": "table", "id": 4, "name": "Ann", "user": null,
+            "seat": null, "connected": true,
+        });
+        assert_eq!((&all["players"][0], &all["more"]), (&ann, &json!(false)));
+        // The name itself comes first, however many contain it.
+        let (names, one) = found("find=ann&limit=1");
+        assert_eq!((names, &one["more"]), (vec![json!("Ann")], &json!(true)));
+        assert_eq!(found("find=%C3%9C").0, ["Jo-Ann \u{fc}"]);
+        assert_eq!(found("find=nobody").0, Vec::<Value>::new());
+    });
+    running.shutdown();
+}
+
+#[test]
 fn limits_say_how_near_they_are_and_how_often_they_were_reached() {
     let (running, console) = start(&[("rooms_per_session_max", "1")]);
     runtime().block_on(async {
@@ -349,6 +379,8 @@ fn what_the_console_does_not_know_is_refused_in_one_sentence() {
         ("GET /api/rooms/none?as=me", 400),
         ("GET /api/rooms?limit=501", 400),
         ("GET /api/rooms?order=best", 400),
+        ("GET /api/players?find=", 400),
+        ("GET /api/players?find=a&limit=101", 400),
         ("GET /api/types/none", 404),
         ("POST /api/rooms/none/kick", 400),
         ("DELETE /api/rooms/none", 404),

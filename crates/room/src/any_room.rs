@@ -291,8 +291,10 @@ pub trait AnyRoom: Send {
         0
     }
 
-    /// Its players, in the order in which they joined, without those who wait to join.
-    fn players(&self) -> Vec<Player> {
+    /// Those of its players that are wanted, in the order in which they joined, without those who
+    /// wait to join.
+    fn players(&self, wanted: &mut dyn FnMut(&Player) -> bool) -> Vec<Player> {
+        let _ = wanted;
         Vec::new()
     }
 

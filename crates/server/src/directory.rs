@@ -7,7 +7,7 @@ mod open;
 #[cfg(test)]
 mod properties;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, slice};
 
@@ -18,6 +18,7 @@ use crate::memory::shrink_map;
 use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::rooms::join::RoomSpec;
+use crate::sought::Sought;
 use index::Index;
 use keys::{Key, Keys};
 use open::Open;
@@ -115,7 +116,8 @@ pub enum RoomOrder {
     Newest,
     /// Those with the most players first.
     MostPlayers,
-    /// Those whose last sync took the longest first, ticks, timers and patches included.
+    /// Those with the longest sync in the last five to ten seconds first, ticks, timers and patches
+    /// included.
     Slowest,
     /// Those that were the latest first.
     Latest,
@@ -125,12 +127,12 @@ pub enum RoomOrder {
 
 impl Listed {
     /// Whether a text is in its id, its key or its metadata.
-    fn contains(&self, id: RoomId, text: &str) -> bool {
+    fn contains(&self, id: RoomId, text: &Sought) -> bool {
         let summary = &self.summary;
-        text.is_empty()
-            || id.to_string().contains(text)
-            || summary.key.as_deref().is_some_and(|key| key.contains(text))
-            || summary.metadata.iter().any(|(key, value)| key == text || value.contains(text))
+        text.is_in("")
+            || text.is_in(&id.to_string())
+            || summary.key.as_deref().is_some_and(|key| text.is_in(key))
+            || summary.metadata.iter().any(|(key, value)| text.is(key) || text.is_in(value))
     }
 }
 
@@ -325,6 +327,7 @@ impl Directory {
         skip: usize,
         limit: usize,
     ) -> (usize, Vec<Overview>) {
+        let containing = &Sought::new(containing);
         let inner = self.lock();
         let matches = |(id, room): &(&RoomId, &Listed)| {
             !room.awaited
@@ -346,6 +349,21 @@ impl Directory {
             shard: room.shard,
         };
         (found.len(), found.iter().skip(skip).take(limit).map(overview).collect())
+    }
+
+    /// For operators: the rooms that have players, by shard, in groups of about this many players.
+    pub(crate) fn peopled(&self, players: usize) -> BTreeMap<u16, Vec<Vec<RoomId>>> {
+        let mut shards: BTreeMap<u16, (usize, Vec<Vec<RoomId>>)> = BTreeMap::new();
+        for (id, room) in self.lock().rooms.iter().filter(|(_, room)| room.summary.players > 0) {
+            let (left, groups) = shards.entry(room.shard).or_default();
+            if *left == 0 {
+                *left = players;
+                groups.push(Vec::new());
+            }
+            *left = left.saturating_sub(room.summary.players as usize);
+            groups.last_mut().expect("the first room began one").push(*id);
+        }
+        shards.into_iter().map(|(shard, (_, groups))| (shard, groups)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -28,7 +28,8 @@ use crate::stats::{Published, Stats};
 pub use devices::Devices;
 pub use limits::Limit;
 pub use operator::{
-    Inspection, OperatedRoom, Operator, Recorded, RecordedKind, RoomCost, RoomLoad,
+    FoundPlayer, FoundPlayers, Inspection, OperatedRoom, Operator, Recorded, RecordedKind,
+    RoomCost, RoomLoad,
 };
 pub use rooms::{AtNode, ListedRoom};
 

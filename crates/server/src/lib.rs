@@ -49,6 +49,7 @@ mod server;
 pub mod service;
 mod shard;
 mod shard_thread;
+mod sought;
 mod stats;
 mod sys;
 mod tickets;
@@ -63,8 +64,8 @@ pub use config::{
 pub use directory::RoomOrder;
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};
 pub use handle::{
-    Asked, AtNode, Devices, Inspection, Limit, ListedRoom, NodeHandle, OperatedRoom, Operator,
-    Pending, Recorded, RecordedKind, RoomCost, RoomLoad,
+    Asked, AtNode, Devices, FoundPlayer, FoundPlayers, Inspection, Limit, ListedRoom, NodeHandle,
+    OperatedRoom, Operator, Pending, Recorded, RecordedKind, RoomCost, RoomLoad,
 };
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;

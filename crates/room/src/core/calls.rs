@@ -310,8 +310,8 @@ impl<R: Room> AnyRoom for RoomCore<R> {
         digest
     }
 
-    fn players(&self) -> Vec<Player> {
-        self.seats.values().cloned().collect()
+    fn players(&self, wanted: &mut dyn FnMut(&Player) -> bool) -> Vec<Player> {
+        self.seats.values().filter(|player| wanted(player)).cloned().collect()
     }
 
     fn whole(&self, out: &mut Vec<u8>) -> bool {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{Error, Operation, Player, Result, RoomSummary};
@@ -11,7 +12,7 @@ use playfield_wire::ErrorCode;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
-use tokio::sync::oneshot::{self, Sender};
+use tokio::sync::oneshot::{self, Receiver, Sender};
 use tokio::time::{Instant, timeout_at};
 
 use super::NodeHandle;
@@ -20,8 +21,11 @@ use crate::directory::{Overview, RoomOrder};
 use crate::room_id::RoomId;
 use crate::shard::mail::ShardMail;
 pub use crate::shard::rooms::record::{Recorded, RecordedKind};
+use crate::sought::Sought;
 use crate::sys::with_process_table;
 
+/// About how many players a shard looks through at a time.
+const PLAYERS_PER_LOOK: usize = 10_000;
 /// How long a shard may take to answer an operator.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// The most rooms that are put into an order by load.
@@ -51,8 +55,9 @@ pub struct OperatedRoom {
 /// What a room takes: time and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoomLoad {
-    /// What its last regular sync took.
-    pub cost: RoomCost,
+    /// The longest of its regular syncs in the last five to ten seconds. `None` if it rested, or
+    /// syncs only when it asks for it.
+    pub longest: Option<RoomCost>,
     /// The most that a tick, a sync or a timer was late, in the last one to two seconds.
     pub late_max: Duration,
     /// Syncs that it has missed because its shard was late.
@@ -68,7 +73,7 @@ pub struct RoomLoad {
     pub bytes_out_per_s: u64,
 }
 
-/// What a room's last regular sync took.
+/// What a regular sync of a room took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoomCost {
     /// Its ticks and timers since the sync before.
@@ -85,7 +90,7 @@ impl RoomOrder {
         match self {
             Self::Oldest | Self::Newest | Self::MostPlayers => None,
             Self::Slowest => Some(|load| {
-                let RoomCost { ticks, sync, patches } = load.cost;
+                let RoomCost { ticks, sync, patches } = load.longest.unwrap_or_default();
                 (ticks + sync + patches).as_micros() as u64
             }),
             Self::Latest => Some(|load| load.late_max.as_micros() as u64),
@@ -98,6 +103,14 @@ impl RoomOrder {
 fn sort_by_load<T>(rooms: &mut [(T, Option<RoomLoad>)], load: fn(&RoomLoad) -> u64, most: usize) {
     let sorted = rooms.len().min(most);
     rooms[..sorted].sort_by_key(|(_, of)| Reverse(of.as_ref().map(load)));
+}
+
+/// Keeps the first `most`.
+fn sort_found(players: &mut Vec<FoundPlayer>, text: &Sought, most: usize) {
+    players.sort_by_cached_key(|FoundPlayer { player, room_id, .. }| {
+        (Match::of(text, player), player.name().to_lowercase(), room_id.clone(), player.id())
+    });
+    players.truncate(most);
 }
 
 /// What a room consists of at one moment.
@@ -141,6 +154,56 @@ pub(crate) struct Survey {
     pub(crate) answer: Answering<Vec<Option<RoomLoad>>>,
 }
 
+/// A player whose name or user an operator looked for.
+#[derive(Clone, Debug)]
+pub struct FoundPlayer {
+    /// The id of the room.
+    pub room_id: String,
+    /// The name of the room's type.
+    pub room_type: String,
+    /// The player.
+    pub player: Player,
+}
+
+/// Players that an [`Operator`] has found.
+#[derive(Clone, Debug, Default)]
+pub struct FoundPlayers {
+    /// Those whose name or user is the text itself come first, then by name.
+    pub players: Vec<FoundPlayer>,
+    /// There are more.
+    pub has_more: bool,
+    /// All shards have answered in time.
+    pub is_complete: bool,
+}
+
+/// How well a player fits what is sought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Match {
+    /// The name or the user is the text.
+    Exact,
+    /// The text is in one of them.
+    Part,
+}
+
+impl Match {
+    pub(crate) fn of(text: &Sought, player: &Player) -> Option<Self> {
+        let texts = || [Some(player.name()), player.user()].into_iter().flatten();
+        if !texts().any(|of| text.is_in(of)) {
+            return None;
+        }
+        Some(if texts().any(|of| text.is(of)) { Self::Exact } else { Self::Part })
+    }
+}
+
+/// What a shard is asked to look for in some of its rooms: `limit` players whose name or user is the
+/// text, and as many that contain it.
+pub(crate) struct Search {
+    pub(crate) rooms: Vec<RoomId>,
+    pub(crate) text: Arc<Sought>,
+    pub(crate) limit: usize,
+    pub(crate) answer: Answering<Vec<FoundPlayer>>,
+}
+
 /// An operation that a shard is asked for.
 pub(crate) struct Operate {
     pub(crate) room: RoomId,
@@ -152,6 +215,11 @@ pub(crate) struct Operate {
 pub(crate) struct Answering<T>(Sender<Result<T>>);
 
 impl<T: Send + 'static> Answering<T> {
+    pub(crate) fn new() -> (Self, Receiver<Result<T>>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self(sender), receiver)
+    }
+
     pub(crate) fn answer(self, answer: Result<T>) {
         // This wakes the runtime that waits. Who asked may have gone.
         with_process_table(move || drop(self.0.send(answer)));
@@ -245,9 +313,9 @@ impl<'a> Operator<'a> {
         }
         let mut asked = Vec::new();
         for (shard, places) in by_shard {
-            let (answer, answered) = oneshot::channel();
+            let (answer, answered) = Answering::new();
             let rooms = places.iter().map(|place| rooms[*place].listing.id).collect();
-            let survey = Survey { rooms, answer: Answering(answer) };
+            let survey = Survey { rooms, answer };
             if self.node.post(shard, ShardMail::Survey(Box::new(survey))).is_ok() {
                 asked.push((places, answered));
             }
@@ -262,6 +330,42 @@ impl<'a> Operator<'a> {
             }
         }
         loads
+    }
+
+    /// Players in rooms whose name or user contains a text, in upper or lower case: `limit` of them.
+    ///
+    /// It asks all shards, which look through about 10,000 players at a time. Shards that do not
+    /// answer within 5 s are left out.
+    pub async fn find_players(&self, text: &str, limit: usize) -> FoundPlayers {
+        let text = Arc::new(Sought::new(text));
+        let mut left = self.node.node.directory.peopled(PLAYERS_PER_LOOK);
+        let (mut players, mut is_complete) = (Vec::new(), true);
+        let by = Instant::now() + ANSWER_WITHIN;
+        while !left.is_empty() {
+            let mut asked = Vec::new();
+            left.retain(|shard, groups| {
+                let Some(rooms) = groups.pop() else { return false };
+                let (answer, answered) = Answering::new();
+                let search = Search { rooms, text: Arc::clone(&text), limit: limit + 1, answer };
+                // If it can't be posted, nobody answers.
+                let _ = self.node.post(*shard, ShardMail::Search(Box::new(search)));
+                asked.push((*shard, answered));
+                true
+            });
+            for (shard, answered) in asked {
+                if let Ok(Ok(Ok(found))) = timeout_at(by, answered).await {
+                    players.extend(found);
+                } else {
+                    is_complete = false;
+                    left.remove(&shard);
+                }
+            }
+            // Keeps what is sorted below small.
+            sort_found(&mut players, &text, limit + 1);
+        }
+        let has_more = players.len() > limit;
+        players.truncate(limit);
+        FoundPlayers { players, has_more, is_complete }
     }
 
     /// What a room consists of now, what one of its players sees of it, and, if `records`, what has
@@ -343,10 +447,13 @@ impl<'a> Operator<'a> {
         &self,
         room_id: &str,
         mail: impl FnOnce(RoomId, Answering<T>) -> ShardMail,
-    ) -> Result<T> {
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+    {
         let (id, shard) = self.node.place(room_id)?;
-        let (answer, answered) = oneshot::channel();
-        self.node.post(shard, mail(id, Answering(answer)))?;
+        let (answer, answered) = Answering::new();
+        self.node.post(shard, mail(id, answer))?;
         match tokio::time::timeout(ANSWER_WITHIN, answered).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(crate::asks::shard_failed(shard)),

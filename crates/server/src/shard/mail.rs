@@ -11,7 +11,7 @@ use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 use crate::addresses::Address;
 use crate::auth::Decided;
 use crate::founding::Founding;
-use crate::handle::operator::{Inspect, Operate, Survey};
+use crate::handle::operator::{Inspect, Operate, Search, Survey};
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::channels::ChannelMail;
@@ -83,6 +83,8 @@ pub(crate) enum ShardMail {
     Inspect(Box<Inspect>),
     /// To the rooms' shard: an operator looks at a list.
     Survey(Box<Survey>),
+    /// To the rooms' shard: an operator looks for players.
+    Search(Box<Search>),
     /// To the room's shard: an operator does something to a room.
     Operate(Box<Operate>),
     /// To the room's shard: a seat is to be reserved, and the request from outside with this number

@@ -78,6 +78,7 @@ impl Shard {
             }
             ShardMail::Found(founding) => self.found(*founding),
             ShardMail::Survey(survey) => self.survey(*survey),
+            ShardMail::Search(search) => self.search(*search),
             ShardMail::Inspect(inspect) => self.inspect(*inspect),
             ShardMail::Operate(operate) => self.operate(*operate),
             ShardMail::Reserve { room, who, wait, answers } => {

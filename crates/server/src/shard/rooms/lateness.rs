@@ -37,50 +37,78 @@ impl Stopwatch {
     }
 }
 
-/// What the last regular sync of a room has cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A time in microseconds, for what many rooms keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Micros(u32);
+
+impl From<Duration> for Micros {
+    fn from(time: Duration) -> Self {
+        Self(u32::try_from(time.as_micros()).unwrap_or(u32::MAX))
+    }
+}
+
+impl From<Micros> for Duration {
+    fn from(Micros(us): Micros) -> Self {
+        Self::from_micros(u64::from(us))
+    }
+}
+
+/// What a regular sync of a room has cost. The longer one is the greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cost {
+    /// All of it. The first field, since it decides which is the greater.
+    total: Micros,
     /// Its ticks and timers since the sync before.
-    pub(crate) ticks: Duration,
+    pub(crate) ticks: Micros,
     /// Comparing its state with what was synced before.
-    pub(crate) sync: Duration,
+    pub(crate) sync: Micros,
     /// Writing patches for all its players.
-    pub(crate) patches: Duration,
+    pub(crate) patches: Micros,
+}
+
+impl Cost {
+    pub(crate) fn new(ticks: Duration, sync: Duration, patches: Duration) -> Self {
+        let total = (ticks + sync + patches).into();
+        Self { total, ticks: ticks.into(), sync: sync.into(), patches: patches.into() }
+    }
 }
 
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ticks, sync, patches } = self;
+        let [ticks, sync, patches] = [self.ticks, self.sync, self.patches].map(Duration::from);
         write!(f, "ticks took {ticks:.1?}, the sync {sync:.1?}, patches {patches:.1?}")
     }
 }
 
-/// How late a room was run lately.
+/// The most of something in the present period of the node's clock and in the one before.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Late {
-    /// The second, by the node's clock, that it was last run in.
-    second: u32,
-    /// The most in that second, and in the one before, in microseconds.
-    most_us: u32,
-    before_us: u32,
+pub(crate) struct Peak<T, const PERIOD_S: u64> {
+    /// The period that `most` is of.
+    period: u32,
+    most: T,
+    /// The most in the period before.
+    before: T,
 }
 
-impl Late {
-    /// The room is run this late.
+/// How late a room was run in the last one to two seconds.
+pub(crate) type Late = Peak<Micros, 1>;
+/// The longest regular sync of a room in the last five to ten seconds, if there was one.
+pub(crate) type LongestSync = Peak<Option<Cost>, 5>;
+
+impl<T: Copy + Default + Ord, const PERIOD_S: u64> Peak<T, PERIOD_S> {
     #[inline]
-    pub(crate) fn note(&mut self, now: Duration, late: Duration) {
-        let second = now.as_secs() as u32;
-        if second != self.second {
-            self.before_us = if second == self.second + 1 { self.most_us } else { 0 };
-            (self.second, self.most_us) = (second, 0);
+    pub(crate) fn note(&mut self, now: Duration, value: T) {
+        let period = (now.as_secs() / PERIOD_S) as u32;
+        if period != self.period {
+            self.before = if period == self.period + 1 { self.most } else { T::default() };
+            (self.period, self.most) = (period, T::default());
         }
-        self.most_us = self.most_us.max(u32::try_from(late.as_micros()).unwrap_or(u32::MAX));
+        self.most = self.most.max(value);
     }
 
-    /// The most in the present second and the one before.
-    pub(crate) fn most(mut self, now: Duration) -> Duration {
-        self.note(now, Duration::ZERO);
-        Duration::from_micros(u64::from(self.most_us.max(self.before_us)))
+    pub(crate) fn most(mut self, now: Duration) -> T {
+        self.note(now, T::default());
+        self.most.max(self.before)
     }
 }
 
@@ -129,7 +157,7 @@ impl Lateness {
 mod tests {
     use std::time::Duration;
 
-    use super::{Cost, Late, Lateness};
+    use super::{Cost, Late, Lateness, LongestSync};
 
     #[test]
     fn each_room_type_is_reported_every_ten_seconds_at_most_with_all_that_was_missed() {
@@ -154,18 +182,33 @@ mod tests {
     fn a_room_is_as_late_as_the_most_of_this_second_and_the_one_before() {
         let ms = Duration::from_millis;
         let mut late = Late::default();
-        late.note(ms(1100), ms(30));
-        late.note(ms(1900), ms(2));
-        assert_eq!(late.most(ms(1950)), ms(30));
-        late.note(ms(2500), ms(4));
-        assert_eq!((late.most(ms(2600)), late.most(ms(3600))), (ms(30), ms(4)));
-        assert_eq!(late.most(ms(4000)), Duration::ZERO);
+        late.note(ms(1100), ms(30).into());
+        late.note(ms(1900), ms(2).into());
+        assert_eq!(late.most(ms(1950)), ms(30).into());
+        late.note(ms(2500), ms(4).into());
+        assert_eq!((late.most(ms(2600)), late.most(ms(3600))), (ms(30).into(), ms(4).into()));
+        assert_eq!(late.most(ms(4000)), Duration::ZERO.into());
+    }
+
+    #[test]
+    fn the_longest_sync_is_that_of_ten_seconds_at_most() {
+        let (ms, s) = (Duration::from_millis, Duration::from_secs);
+        let short = Cost::new(ms(9), ms(0), ms(0));
+        let long = Cost::new(ms(0), ms(4), ms(6));
+        let mut longest = LongestSync::default();
+        longest.note(s(11), Some(long));
+        longest.note(s(12), Some(short));
+        assert_eq!(longest.most(s(14)), Some(long));
+        longest.note(s(19), Some(short));
+        assert_eq!(longest.most(s(19)), Some(long));
+        assert_eq!((longest.most(s(20)), longest.most(s(24))), (Some(short), Some(short)));
+        assert_eq!(longest.most(s(25)), None, "it rests");
     }
 
     #[test]
     fn a_report_says_what_took_the_time() {
         let ms = Duration::from_millis;
-        let cost = Cost { ticks: ms(1), sync: ms(2), patches: ms(30) };
+        let cost = Cost::new(ms(1), ms(2), ms(30));
         assert_eq!(cost.to_string(), "ticks took 1.0ms, the sync 2.0ms, patches 30.0ms");
     }
 }

@@ -23,7 +23,7 @@ use crate::founding::Founding;
 use crate::room_id::RoomId;
 use crate::shard::keys::{OfRoom, RoomKey};
 use crate::shard::slab::Slab;
-use lateness::{Cost, Late};
+use lateness::{Cost, Late, LongestSync};
 use member::{Member, Members, Standing};
 use record::Record;
 use schedule::{Beat, Schedule};
@@ -58,6 +58,8 @@ pub(crate) struct Hosted {
     pub(super) wake_at: Option<Duration>,
     /// What its last regular sync has cost.
     pub(crate) cost: Cost,
+    /// The longest lately. Checks of copies of a room at rest are not among them.
+    pub(super) longest: LongestSync,
     /// What its ticks have cost since then.
     pub(crate) ticking: Duration,
     /// When the schedule has it.
@@ -117,13 +119,15 @@ impl Hosted {
         self.is_quiet && self.members.iter_mut().all(|(_, member)| has_all(member))
     }
 
-    /// Whether the sync that is due changes nothing for anyone, so that it is enough to count it.
-    /// `every` is how many syncs apart copies are checked.
-    pub(super) fn passes_sync(&mut self, now: Duration, every: u64) -> bool {
+    /// Whether a sync changes nothing for anyone, and no timer is due.
+    pub(super) fn is_idle(&mut self, now: Duration) -> bool {
         let sleeps = self.wake_at.is_none_or(|at| self.created.saturating_add(at) > now);
-        sleeps
-            && !has_passed(every, self.regular_syncs, self.regular_syncs + 1)
-            && self.is_at_rest()
+        sleeps && self.is_at_rest()
+    }
+
+    /// Whether copies are checked at the next sync. `every` is how many syncs apart that is.
+    pub(super) fn checks_next(&self, every: u64) -> bool {
+        has_passed(every, self.regular_syncs, self.regular_syncs + 1)
     }
 
     /// Counts the syncs that passed while it rested, and returns how many. The next one is due

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use playfield_room::{Error, Result};
+use playfield_room::{Error, Player, Result};
 use playfield_state::Format;
 use playfield_wire::ErrorCode;
 
-use crate::handle::operator::{Inspect, Inspection, Operate, RoomCost, RoomLoad, Survey};
+use crate::handle::operator::{
+    FoundPlayer, Inspect, Inspection, Match, Operate, RoomCost, RoomLoad, Search, Survey,
+};
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::keys::RoomKey;
@@ -24,7 +26,7 @@ impl Shard {
             let any = &mut hosted.room;
             let mut whole = Vec::new();
             let has_state = any.whole(&mut whole);
-            let players = any.players();
+            let players = any.players(&mut |_| true);
             let seen = viewer.filter(|viewer| players.iter().any(|seat| seat.id() == *viewer));
             let view = seen.map(|viewer| {
                 let mut view = Vec::new();
@@ -66,6 +68,36 @@ impl Shard {
         answer.answer(Ok(rooms.iter().map(&mut load_of).collect()));
     }
 
+    pub(in crate::shard) fn search(&mut self, search: Search) {
+        let Search { rooms, text, limit, answer } = search;
+        // A name that many others contain is found all the same.
+        let (mut exact, mut others) = (limit, limit);
+        let mut found = Vec::new();
+        for id in rooms {
+            let Some(hosted) = self.by_id.get(&id).and_then(|key| self.rooms.get_mut(*key)) else {
+                continue;
+            };
+            let mut wanted = |player: &Player| {
+                let left = match Match::of(&text, player) {
+                    Some(Match::Exact) => &mut exact,
+                    Some(Match::Part) => &mut others,
+                    None => return false,
+                };
+                let has_space = *left > 0;
+                *left = left.saturating_sub(1);
+                has_space
+            };
+            let players = hosted.room.players(&mut wanted);
+            let room_type = &self.delivery.node.room_types[usize::from(hosted.room_type)].name;
+            found.extend(players.into_iter().map(|player| FoundPlayer {
+                room_id: id.to_string(),
+                room_type: room_type.clone(),
+                player,
+            }));
+        }
+        answer.answer(Ok(found));
+    }
+
     pub(in crate::shard) fn operate(&mut self, operate: Operate) {
         let Operate { room, operation, answer } = operate;
         let done = self.room_to_operate(room).and_then(|key| {
@@ -81,13 +113,17 @@ impl Shard {
 }
 
 fn load(hosted: &mut Hosted, bytes: Bytes, now: Duration) -> RoomLoad {
-    let Cost { ticks, sync, patches } = hosted.cost;
+    let longest = hosted.longest.most(now).map(|Cost { ticks, sync, patches, .. }| RoomCost {
+        ticks: ticks.into(),
+        sync: sync.into(),
+        patches: patches.into(),
+    });
     let began = hosted.created;
     let sample = hosted.sample.get_or_insert_with(|| Box::new(Sample::first(began)));
     let per_s = sample.look(now, bytes);
     RoomLoad {
-        cost: RoomCost { ticks, sync, patches },
-        late_max: hosted.late.most(now),
+        longest,
+        late_max: hosted.late.most(now).into(),
         syncs_missed: hosted.syncs_missed,
         bytes_in: bytes.received,
         bytes_out: bytes.sent,

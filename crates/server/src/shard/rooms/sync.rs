@@ -154,11 +154,11 @@ impl Shard {
                 live.map(|(_, member)| room.left_out(member.player)).sum::<u64>();
         }
         if matches!(cause, Cause::Clock { .. }) {
-            hosted.cost = Cost {
-                ticks: std::mem::take(&mut hosted.ticking),
-                sync: synced.saturating_sub(began),
-                patches: self.stopwatch.read().saturating_sub(synced),
-            };
+            hosted.cost = Cost::new(
+                std::mem::take(&mut hosted.ticking),
+                synced.saturating_sub(began),
+                self.stopwatch.read().saturating_sub(synced),
+            );
         }
         for (member, at) in waiting {
             self.queue_snapshot(Waiting::Member(key, member), at);

@@ -18,7 +18,7 @@ use crate::shard::delivery::HostedRoomOutput;
 use crate::shard::keys::{RoomKey, link};
 use crate::shard::rooms::Hosted;
 use crate::shard::rooms::join::RoomSpec;
-use crate::shard::rooms::lateness::{Cost, Late};
+use crate::shard::rooms::lateness::{Cost, Late, LongestSync};
 use crate::shard::rooms::schedule::{Beat, before};
 use crate::shard::rooms::sync::Cause;
 use crate::shard::slab::Slab;
@@ -81,6 +81,7 @@ impl Shard {
             rests: false,
             wake_at: None,
             cost: Cost::default(),
+            longest: LongestSync::default(),
             ticking: Duration::ZERO,
             due: None,
             published,
@@ -166,7 +167,7 @@ impl Shard {
                 self.delivery.counters.syncs += hosted.count_passed(before(deadline));
             }
             let late = self.now - deadline;
-            hosted.late.note(self.now, late);
+            hosted.late.note(self.now, late.into());
             self.delivery.counters.lateness_us_max =
                 self.delivery.counters.lateness_us_max.max(late.as_micros() as u64);
 
@@ -178,7 +179,9 @@ impl Shard {
                 beat.take(self.now, 1).end - first
             });
             let every = self.delivery.node.config.check_every_syncs;
-            if syncs_due == 1 && ticks.is_empty() && hosted.passes_sync(self.now, every) {
+            let is_idle = ticks.is_empty() && hosted.is_idle(self.now);
+            // Then it is enough to count the sync.
+            if syncs_due == 1 && is_idle && !hosted.checks_next(every) {
                 hosted.regular_syncs += 1;
                 hosted.syncs_passed += 1;
                 self.delivery.counters.syncs += 1;
@@ -213,6 +216,9 @@ impl Shard {
             }
             if syncs_due > 0 {
                 self.sync_room(key, Cause::Clock { due: syncs_due });
+                if !is_idle && let Some(hosted) = self.rooms.get_mut(key) {
+                    hosted.longest.note(self.now, Some(hosted.cost));
+                }
             }
             if rested && let Some(hosted) = self.rooms.get_mut(key) {
                 // If nothing has changed, there were only copies to be checked.

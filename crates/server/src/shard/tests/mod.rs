@@ -29,6 +29,7 @@ mod limits;
 mod listener;
 mod lobby;
 mod names;
+mod operating;
 mod placed;
 mod rates;
 mod refusals;
