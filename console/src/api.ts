@@ -21,10 +21,8 @@ export interface ListedRoom extends Summary {
 
 /** What a room takes. */
 export interface Load {
-  /** What its last regular sync took: ticks and timers, comparing, writing patches. */
-  ticks_us: number;
-  sync_us: number;
-  patches_us: number;
+  /** The longest sync in the last five to ten seconds; `null` for a room at rest. */
+  longest: Cost | null;
   /** The most that it was late in the last one to two seconds. */
   late_us: number;
   syncs_missed: number;
@@ -34,12 +32,31 @@ export interface Load {
   bytes_out_per_s: number;
 }
 
+/** What a sync took: ticks and timers before it, comparing, writing patches. */
+export interface Cost {
+  ticks_us: number;
+  sync_us: number;
+  patches_us: number;
+}
+
 export interface Seat {
   id: number;
   name: string;
   user: string | null;
   seat: string | null;
   connected: boolean;
+}
+
+export interface FoundPlayer extends Seat {
+  room: string;
+  type: string;
+}
+
+export interface FoundPlayers {
+  players: FoundPlayer[];
+  more: boolean;
+  /** Some shards did not answer. */
+  complete: boolean;
 }
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -98,7 +115,7 @@ export interface Overview {
   settings: Setting[];
 }
 
-/** The node refused a request, or could not be reached: `status` is then 0. */
+/** The node refused a request, or gave no answer: `status` is then 0. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -108,8 +125,11 @@ export class ApiError extends Error {
   }
 }
 
+/** A shard has 5 s to answer. */
+const TIMEOUT_MS = 10_000;
 const TOKEN = "playfield-console-token";
 
+export const hasToken = (): boolean => sessionStorage.getItem(TOKEN) !== null;
 export const rememberToken = (token: string): void => sessionStorage.setItem(TOKEN, token);
 
 async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
@@ -118,19 +138,27 @@ async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
   if (token) headers.authorization = `Bearer ${token}`;
   let response: Response, text: string;
   try {
-    response = await fetch(`/api/${path}`, { ...init, headers });
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    response = await fetch(`/api/${path}`, { ...init, headers, signal });
     text = await response.text();
-  } catch {
-    throw new ApiError(0, "The node can't be reached.");
+  } catch (error) {
+    const isSlow = error instanceof DOMException && error.name === "TimeoutError";
+    throw new ApiError(
+      0,
+      isSlow
+        ? `The node has not answered within ${TIMEOUT_MS / 1000} s.`
+        : "The node can't be reached.",
+    );
   }
-  if (response.ok) return JSON.parse(text) as T;
-  let said = text;
+  let answer: unknown;
   try {
-    said = (JSON.parse(text) as { error: string }).error;
+    answer = JSON.parse(text);
   } catch {
-    // The text itself.
+    const from = `${response.status} ${response.statusText}`.trim();
+    throw new ApiError(0, `The answer is not the node's: ${from}. A proxy may have sent it.`);
   }
-  throw new ApiError(response.status, said);
+  if (response.ok) return answer as T;
+  throw new ApiError(response.status, (answer as { error: string }).error);
 }
 
 const get = <T>(path: string): Promise<T> => call<T>(path);
@@ -151,6 +179,8 @@ export const rooms = (query: ListQuery): Promise<{ count: number; rooms: ListedR
   get(
     `rooms?${new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]))}`,
   );
+export const players = (find: string): Promise<FoundPlayers> =>
+  get(`players?${new URLSearchParams({ find, limit: "10" })}`);
 export const room = (id: string, viewer: number | null): Promise<InspectedRoom> =>
   get(`rooms/${encodeURIComponent(id)}?messages${viewer === null ? "" : `&as=${viewer}`}`);
 export const act = (id: string, action: string, body: unknown): Promise<unknown> =>

@@ -7,13 +7,16 @@ interface ValueProps {
   type: Type;
   value: Json;
   change: (value: Json) => void;
+  /** What it is called: the name of the field. */
+  label?: string;
 }
 
 const INTEGER = /^[ui](8|16|32|64)$|^player$/;
 
-export function ValueForm({ type, value, change }: ValueProps) {
-  if (typeof type === "string") return <Plain type={type} value={value} change={change} />;
-  if ("quantized" in type) return <Plain type="f64" value={value} change={change} />;
+export function ValueForm({ type, value, change, label = "Value" }: ValueProps) {
+  if (typeof type === "string")
+    return <Plain type={type} value={value} change={change} label={label} />;
+  if ("quantized" in type) return <Plain type="f64" value={value} change={change} label={label} />;
   if ("option" in type) {
     return (
       <div class="group">
@@ -25,7 +28,9 @@ export function ValueForm({ type, value, change }: ValueProps) {
           />{" "}
           present
         </label>
-        {value !== null && <ValueForm type={type.option} value={value} change={change} />}
+        {value !== null && (
+          <ValueForm type={type.option} value={value} change={change} label={label} />
+        )}
       </div>
     );
   }
@@ -44,7 +49,7 @@ export function ValueForm({ type, value, change }: ValueProps) {
         <select
           value={name}
           onChange={(event) => choose(event.currentTarget.value)}
-          aria-label="Variant"
+          aria-label={`${label}: variant`}
         >
           {type.variants.map(({ name }) => (
             <option>{name}</option>
@@ -67,7 +72,12 @@ export function ValueForm({ type, value, change }: ValueProps) {
       <div class="group">
         {items.map((item, at) => (
           <div>
-            <ValueForm type={of} value={item} change={(item) => change(items.with(at, item))} />
+            <ValueForm
+              type={of}
+              value={item}
+              change={(item) => change(items.with(at, item))}
+              label={`${label} ${at + 1}`}
+            />
             {"list" in type && (
               <button type="button" onClick={() => change(items.toSpliced(at, 1))}>
                 Remove
@@ -83,7 +93,7 @@ export function ValueForm({ type, value, change }: ValueProps) {
       </div>
     );
   }
-  return <AsJson value={value} change={change} />;
+  return <AsJson value={value} change={change} label={label} />;
 }
 
 function Fields({
@@ -122,6 +132,7 @@ function Fields({
             type={type}
             value={object[name] ?? initial(type)}
             change={(inner) => change({ ...object, [name]: inner })}
+            label={name}
           />
         </div>
       ))}
@@ -129,21 +140,20 @@ function Fields({
   );
 }
 
-function Plain({
-  type,
-  value,
-  change,
-}: {
+interface PlainProps {
   type: string;
   value: Json;
   change: (value: Json) => void;
-}) {
+  label: string;
+}
+
+function Plain({ type, value, change, label }: PlainProps) {
   if (type === "unit") return null;
   if (type === "bool") {
     return (
       <input
         type="checkbox"
-        aria-label="Value"
+        aria-label={label}
         checked={value === true}
         onChange={(event) => change(event.currentTarget.checked)}
       />
@@ -153,7 +163,7 @@ function Plain({
     return (
       <input
         type="text"
-        aria-label="Value"
+        aria-label={label}
         value={String(value ?? "")}
         placeholder={type === "bytes" ? "base64" : ""}
         onInput={(event) => change(event.currentTarget.value)}
@@ -168,7 +178,7 @@ function Plain({
   return (
     <input
       type="number"
-      aria-label="Value"
+      aria-label={label}
       step={INTEGER.test(type) ? 1 : "any"}
       value={String(value ?? 0)}
       onInput={(event) => change(read(event.currentTarget.value))}
@@ -177,7 +187,7 @@ function Plain({
 }
 
 /** Maps and sets are written as JSON. */
-function AsJson({ value, change }: { value: Json; change: (value: Json) => void }) {
+function AsJson({ value, change, label }: Omit<PlainProps, "type">) {
   const read = (element: HTMLTextAreaElement): void => {
     try {
       change(JSON.parse(element.value) as Json);
@@ -187,7 +197,7 @@ function AsJson({ value, change }: { value: Json; change: (value: Json) => void 
     }
   };
   return (
-    <textarea aria-label="Value as JSON" onInput={(event) => read(event.currentTarget)}>
+    <textarea aria-label={`${label}, as JSON`} onInput={(event) => read(event.currentTarget)}>
       {JSON.stringify(value)}
     </textarea>
   );

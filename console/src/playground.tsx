@@ -6,6 +6,8 @@ import { Client, type Room } from "../../sdk/typescript/src/index.js";
 import * as api from "./api.js";
 import type { Json, Overview } from "./api.js";
 import { ValueForm } from "./fields.js";
+import { Heading } from "./heading.js";
+import { useFocusKept } from "./hooks.js";
 import { useSchema } from "./room.js";
 import { initial, type Schema } from "./schema.js";
 import { Tree } from "./tree.js";
@@ -24,7 +26,16 @@ interface Line {
   text: string;
 }
 
-export function Playground({ node, id }: { node: Overview; id: string }) {
+export function Playground({ node, id }: { node: Overview | null; id: string }) {
+  return (
+    <section aria-label="Playground" class="playground">
+      <Heading title="Playground" />
+      {node ? <Joined node={node} id={id} /> : <p>Waiting for the node…</p>}
+    </section>
+  );
+}
+
+function Joined({ node, id }: { node: Overview; id: string }) {
   const [room, setRoom] = useState<Room | null>(null);
   const [type, setType] = useState("");
   const [state, setState] = useState<Json>(null);
@@ -39,6 +50,8 @@ export function Playground({ node, id }: { node: Overview; id: string }) {
     client.current = null;
     setRoom(null);
   };
+  const view = useRef<HTMLDivElement>(null);
+  useFocusKept(view);
   useEffect(() => leave, []);
   const join = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -51,7 +64,7 @@ export function Playground({ node, id }: { node: Overview; id: string }) {
       reconnectForMs: 10_000,
     });
     client.current = made;
-    made.onStatus((status, said) => say(`${status}: ${said}`));
+    made.onStatus((status, said) => say(status === said ? status : `${status}: ${said}`));
     const target = text("id");
     const joined = target ? made.joinById(target) : made.joinOrCreate(text("type"));
     joined.then(
@@ -82,7 +95,7 @@ export function Playground({ node, id }: { node: Overview; id: string }) {
     return () => stops.forEach((stop) => stop());
   }, [room, schema]);
   return (
-    <section aria-label="Playground">
+    <div ref={view}>
       <form class="filter" onSubmit={join}>
         <label>
           Node <input name="url" defaultValue={roomsUrl(node)} size={28} />
@@ -120,8 +133,8 @@ export function Playground({ node, id }: { node: Overview; id: string }) {
       </form>
       <div class="columns">
         <div>
-          <h3>What happened</h3>
-          <ul class="log" aria-live="polite">
+          <h2>What happened</h2>
+          <ul class="log" aria-label="What happened" aria-live="polite" tabIndex={0}>
             {lines.map(({ number, text }) => (
               <li key={number}>
                 <bdi>{text.slice(0, 2000)}</bdi>
@@ -130,12 +143,23 @@ export function Playground({ node, id }: { node: Overview; id: string }) {
           </ul>
         </div>
         <div>
-          <h3>The copy{room ? ` of player ${room.player}` : ""}</h3>
-          {room && <Tree value={state} type={schema?.state} label="The copy" policies />}
+          <h2>The copy{room ? ` of player ${room.player}` : ""}</h2>
+          {room ? (
+            <Tree value={state} type={schema?.state} label="The copy" policies />
+          ) : (
+            <p class="dim">What the page has of the room, once it has joined.</p>
+          )}
         </div>
-        <div>{room && schema && <Send room={room} schema={schema} say={say} />}</div>
+        <div>
+          <h2>Messages to send</h2>
+          {room && schema ? (
+            <Send room={room} schema={schema} say={say} />
+          ) : (
+            <p class="dim">Join a room.</p>
+          )}
+        </div>
       </div>
-    </section>
+    </div>
   );
 }
 

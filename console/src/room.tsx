@@ -1,119 +1,204 @@
 /** One room: its players, what can be done, and its state beside what a player sees of it. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import * as api from "./api.js";
 import { RoomCharts } from "./charts.js";
+import { Confirm } from "./confirm.js";
 import { ValueForm } from "./fields.js";
-import { usePolled } from "./hooks.js";
+import { Heading } from "./heading.js";
+import { useFocusKept, usePolled } from "./hooks.js";
 import { initial, ordered, type Schema, type Type } from "./schema.js";
 import { Tree } from "./tree.js";
-import { bytes, lateness } from "./units.js";
+import { bytes, duration, lateness, parts, total } from "./units.js";
 
-const POLL_MS = 500;
+const POLL_MS = 500,
+  SCHEMA_AGAIN_MS = 2000;
 
-export function RoomView({ id }: { id: string }) {
-  const [viewer, setViewer] = useState<number | null>(null);
+/** What an operator is asked to confirm: to kick a player, or to close the room. */
+type Asked = { action: "kick"; player: number; name: string } | { action: "close" };
+
+/** A room, and at first what one player sees of it, if `seen` is given. */
+export function RoomView({ id, seen }: { id: string; seen: number | null }) {
+  const [viewer, setViewer] = useState(seen);
   const {
     value: room,
     error,
     again,
   } = usePolled(() => api.room(id, viewer), POLL_MS, `${id} ${viewer}`);
   const [last, setLast] = useState<api.InspectedRoom | null>(null);
-  const [said, setSaid] = useState("");
+  const [said, setSaid] = useState({ done: "", refused: "" });
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const section = useRef<HTMLElement>(null);
   const schema = useSchema(room?.type ?? last?.type);
   useEffect(() => void (room && setLast(room)), [room]);
+  useFocusKept(section);
   const shown = room ?? last;
-  const act = async (action: string, body: unknown): Promise<void> => {
+  const isOver = error?.status === 404;
+  const act = async (action: string, body: unknown, done: string): Promise<void> => {
     try {
       await api.act(id, action, body);
-      setSaid("");
+      setSaid({ done, refused: "" });
       again();
     } catch (error) {
-      setSaid((error as Error).message);
+      setSaid({ done: "", refused: (error as Error).message });
     }
   };
-  if (!shown) return <p role="status">{error?.message ?? "Loading…"}</p>;
-  const { load } = shown;
+  const decided = (reason: string | null): void => {
+    setAsked(null);
+    if (!asked || reason === null) return;
+    const text = reason === "" ? {} : { text: reason };
+    if (asked.action === "close") void act("close", text, "The room closes.");
+    else void act("kick", { player: asked.player, ...text }, `${asked.name} was kicked.`);
+  };
   return (
-    <section class="room" aria-label={`Room ${id}`}>
-      <h2>
-        {shown.type} <code>{id}</code>{" "}
-        {shown.key !== null && (
+    <section class="room" aria-label={`Room ${id}`} ref={section}>
+      <Heading title={`${shown ? shown.type : "Room"} ${id}`}>
+        {shown ? shown.type : "Room"} <code>{id}</code>{" "}
+        {shown?.key != null && (
           <bdi class="long" title={shown.key}>
             {shown.key}
           </bdi>
         )}
-      </h2>
+      </Heading>
       {error && (
         <p class="bad" role="status">
           {error.message}
+          {isOver && (
+            <>
+              : it has ended, or the node was restarted.
+              {shown && " This is what it was."} <a href="#">Show all rooms</a>
+            </>
+          )}
         </p>
       )}
-      <dl class="facts">
-        <Fact name="Players">
-          {shown.players} / {shown.capacity}
-        </Fact>
-        <Fact name="Version">{shown.version}</Fact>
-        <Fact name="Age">{Math.round(shown.age_ms / 1000)} s</Fact>
-        <Fact name="Ticks">
-          {shown.tick_hz} Hz, {load.ticks_us} µs
-        </Fact>
-        <Fact name="Syncs">
-          {shown.sync_hz} Hz, {load.sync_us} µs, patches {load.patches_us} µs
-        </Fact>
-        <Fact name="Late">{lateness(load)}</Fact>
-        <Fact name="Bytes in, out">
-          {bytes(load.bytes_in)}, {bytes(load.bytes_out)}
-        </Fact>
-      </dl>
-      <RoomCharts room={shown} />
-      <div class="actions">
-        <button onClick={() => act("lock", { locked: !shown.locked })}>
-          {shown.locked ? "Unlock" : "Lock"}
-        </button>
-        <button
-          class="danger"
-          onClick={() => confirm("Close this room? All its players leave.") && act("close", {})}
-        >
-          Close
-        </button>
-        <a href={`#playground/${encodeURIComponent(id)}`}>Open in the playground</a>
-      </div>
-      <p class="bad" role="alert">
-        {said}
-      </p>
-      <div class="columns">
-        <Players
-          seats={shown.seats}
-          viewer={viewer}
-          see={setViewer}
-          kick={(player) => act("kick", { player })}
-        />
-        <div>
-          <h3>The server's state</h3>
-          <Tree value={shown.state} type={schema?.state} label="The server's state" policies />
-        </div>
-        <div>
-          <h3>
-            What {viewer === null ? "a player" : <bdi class="long">{nameOf(shown, viewer)}</bdi>}{" "}
-            sees
-          </h3>
-          {viewer === null ? (
-            <p>Choose a player.</p>
-          ) : shown.view === null ? (
-            <p>This player is not in the room.</p>
-          ) : (
-            <Tree value={shown.view} type={schema?.state} label="What the player sees" />
+      {shown ? (
+        <>
+          <Facts room={shown} />
+          <RoomCharts room={shown} />
+          <div class="actions">
+            {!isOver && (
+              <>
+                <button
+                  onClick={() =>
+                    act(
+                      "lock",
+                      { locked: !shown.locked },
+                      shown.locked ? "Players may join again." : "Nobody may join.",
+                    )
+                  }
+                >
+                  {shown.locked ? "Unlock" : "Lock"}
+                </button>
+                <button class="danger" onClick={() => setAsked({ action: "close" })}>
+                  Close…
+                </button>
+                <a href={`#playground/${encodeURIComponent(id)}`}>Open in the playground</a>
+              </>
+            )}
+            <span class="good" role="status">
+              {said.done}
+            </span>
+          </div>
+          <p class="bad" role="alert">
+            {said.refused}
+          </p>
+          <div class="columns">
+            <Players
+              seats={shown.seats}
+              viewer={viewer}
+              see={setViewer}
+              kick={
+                isOver
+                  ? null
+                  : (player) =>
+                      setAsked({ action: "kick", player, name: nameOf(shown, player).slice(0, 60) })
+              }
+            />
+            <div>
+              <h2>The server's state</h2>
+              <Tree value={shown.state} type={schema?.state} label="The server's state" policies />
+            </div>
+            <div>
+              <h2>
+                What{" "}
+                {viewer === null ? "a player" : <bdi class="long">{nameOf(shown, viewer)}</bdi>}{" "}
+                sees
+              </h2>
+              {viewer === null ? (
+                <p class="dim">Choose a player.</p>
+              ) : room === null && !isOver ? (
+                // The last answer has what another player sees.
+                <p class="dim">Loading…</p>
+              ) : shown.view === null ? (
+                <p class="dim">This player is not in the room.</p>
+              ) : (
+                <Tree value={shown.view} type={schema?.state} label="What the player sees" />
+              )}
+            </div>
+          </div>
+          <Messages messages={shown.messages} schema={schema} />
+          {!isOver && schema && schema.events.length > 0 && (
+            <Emit
+              schema={schema}
+              seats={shown.seats}
+              emit={(body) => act("emit", body, "The event was sent.")}
+            />
           )}
-        </div>
-      </div>
-      <Messages messages={shown.messages} schema={schema} />
-      {schema && schema.events.length > 0 && (
-        <Emit schema={schema} seats={shown.seats} emit={(body) => act("emit", body)} />
+        </>
+      ) : (
+        !error && <p role="status">Loading…</p>
+      )}
+      {asked?.action === "kick" && (
+        <Confirm
+          title={`Kick ${asked.name}?`}
+          text="The player leaves the room at once, and may join again while it is not locked."
+          action="Kick"
+          decided={decided}
+        />
+      )}
+      {asked?.action === "close" && (
+        <Confirm
+          title="Close this room?"
+          text="All its players leave, and the room ends."
+          action="Close the room"
+          decided={decided}
+        />
       )}
     </section>
   );
+}
+
+function Facts({ room }: { room: api.InspectedRoom }) {
+  const { load } = room;
+  return (
+    <dl class="facts">
+      <Fact name="Players">
+        {room.players} / {room.capacity}
+      </Fact>
+      <Fact name="Age">{age(room.age_ms)}</Fact>
+      <Fact name="Version">{room.version.toLocaleString()}</Fact>
+      <Fact name="Rates">
+        {room.tick_hz} ticks, {room.sync_hz} syncs per s
+      </Fact>
+      <Fact name="Longest sync in 10 s">
+        {load.longest ? `${duration(total(load.longest))}: ${parts(load.longest)}` : "at rest"}
+      </Fact>
+      <Fact name="Late">{lateness(load)}</Fact>
+      <Fact name="In, out">
+        {bytes(load.bytes_in)}, {bytes(load.bytes_out)}
+      </Fact>
+    </dl>
+  );
+}
+
+/** How old a room is, in the two largest units. */
+function age(ms: number): string {
+  const s = Math.round(ms / 1000);
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  const h = Math.floor(s / 3600);
+  return h < 48 ? `${h} h ${Math.floor((s % 3600) / 60)} min` : `${Math.floor(h / 24)} d ${h % 24} h`;
 }
 
 const nameOf = (room: api.InspectedRoom, id: number): string =>
@@ -133,11 +218,18 @@ export function useSchema(type: string | undefined): Schema | null {
   const [schema, setSchema] = useState<Schema | null>(null);
   useEffect(() => {
     setSchema(null);
-    if (type !== undefined)
-      api.schema(type).then(
-        (found) => setSchema(found as Schema),
-        () => setSchema(null),
+    let timer = 0,
+      isOver = false;
+    const ask = (): void =>
+      void api.schema(type!).then(
+        (found) => isOver || setSchema(found as Schema),
+        () => isOver || (timer = window.setTimeout(ask, SCHEMA_AGAIN_MS)),
       );
+    if (type !== undefined) ask();
+    return () => {
+      isOver = true;
+      window.clearTimeout(timer);
+    };
   }, [type]);
   return schema;
 }
@@ -146,13 +238,14 @@ interface PlayersProps {
   seats: api.Seat[];
   viewer: number | null;
   see: (player: number | null) => void;
-  kick: (player: number) => void;
+  /** `null` when the room has ended. */
+  kick: ((player: number) => void) | null;
 }
 
 function Players({ seats, viewer, see, kick }: PlayersProps) {
   return (
     <div>
-      <h3>Players</h3>
+      <h2>Players</h2>
       <ul class="players">
         {seats.map((seat) => (
           <li key={seat.id}>
@@ -168,21 +261,23 @@ function Players({ seats, viewer, see, kick }: PlayersProps) {
             </button>
             {!seat.connected && <span class="badge">away</span>}
             {seat.user !== null && (
-              <bdi class="long" title={seat.user}>
+              <bdi class="long dim" title={seat.user}>
                 {seat.user.slice(0, 200)}
               </bdi>
             )}
-            <button
-              class="danger"
-              aria-label={`Kick player ${seat.id}`}
-              onClick={() => kick(seat.id)}
-            >
-              Kick
-            </button>
+            {kick && (
+              <button
+                class="danger"
+                aria-label={`Kick player ${seat.id}`}
+                onClick={() => kick(seat.id)}
+              >
+                Kick…
+              </button>
+            )}
           </li>
         ))}
       </ul>
-      {seats.length === 0 && <p>Nobody is here.</p>}
+      {seats.length === 0 && <p class="dim">Nobody is here.</p>}
     </div>
   );
 }
@@ -213,7 +308,7 @@ function Messages({ messages, schema }: { messages: api.Message[]; schema: Schem
     .reverse();
   return (
     <section aria-label="Messages">
-      <h3>Messages</h3>
+      <h2>Messages</h2>
       <label>
         Find{" "}
         <input
@@ -223,7 +318,10 @@ function Messages({ messages, schema }: { messages: api.Message[]; schema: Schem
           onInput={(event) => setFind(event.currentTarget.value)}
         />
       </label>
-      <ul class="log">
+      {lines.length === 0 && (
+        <p class="dim">{messages.length ? "No message fits." : "None since this page was opened."}</p>
+      )}
+      <ul class="log" tabIndex={0} aria-label="Messages">
         {lines.map(({ number, direction, text }) => (
           <li key={number} class={direction}>
             <bdi>{text.length > 300 ? `${text.slice(0, 300)}…` : text}</bdi>
@@ -252,7 +350,7 @@ function Emit({ schema, seats, emit }: EmitProps) {
   };
   return (
     <form class="message" onSubmit={submit}>
-      <h3>Send an event</h3>
+      <h2>Send an event</h2>
       <label>
         Event{" "}
         <select value={name} onChange={(event) => setName(event.currentTarget.value)}>

@@ -1,6 +1,6 @@
 /** Numbers for people. */
 
-import type { Load } from "./api.js";
+import type { Cost, Load } from "./api.js";
 
 /** Bytes with three digits or so. */
 export function bytes(count: number): string {
@@ -10,8 +10,28 @@ export function bytes(count: number): string {
   return `${value.toFixed(unit > 0 && value < 100 ? 1 : 0)} ${units[unit]}`;
 }
 
+/** A number with few digits, as for the axis of a chart. */
+export const short = new Intl.NumberFormat("en", {
+  notation: "compact",
+  maximumFractionDigits: 1,
+}).format;
+
 /** How late a room was lately, and what it has missed since it began. */
 export function lateness({ late_us, syncs_missed }: Load): string {
   const missed = syncs_missed > 0 ? `, ${syncs_missed.toLocaleString()} missed` : "";
-  return `${(late_us / 1000).toFixed(1)} ms${missed}`;
+  return duration(late_us) + missed;
 }
+
+export const total = ({ ticks_us, sync_us, patches_us }: Cost): number =>
+  ticks_us + sync_us + patches_us;
+
+/** Microseconds in the unit that fits. */
+export function duration(us: number): string {
+  if (us < 1000) return `${us} µs`;
+  if (us < 10_000_000) return `${(us / 1000).toFixed(us < 100_000 ? 1 : 0)} ms`;
+  return `${(us / 1e6).toFixed(1)} s`;
+}
+
+/** What a sync consisted of. */
+export const parts = ({ ticks_us, sync_us, patches_us }: Cost): string =>
+  `ticks ${duration(ticks_us)}, comparing ${duration(sync_us)}, patches ${duration(patches_us)}`;

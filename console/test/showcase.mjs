@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:net";
 import { createInterface } from "node:readline";
 
 import { root } from "../../sdk/typescript/test/browser/chromium.mjs";
@@ -10,7 +11,7 @@ import WebSocket from "../../sdk/typescript/node_modules/ws/wrapper.mjs";
 import { Client } from "../../sdk/typescript/dist/index.js";
 
 /** Starts it, with limits that one program with many rooms does not reach. */
-export async function showcase({ release = false } = {}) {
+export async function showcase({ release = false, env = {} } = {}) {
   const node = spawn(
     "cargo",
     ["run", "--quiet", "--package", "playfield-showcase", ...(release ? ["--release"] : [])],
@@ -20,11 +21,13 @@ export async function showcase({ release = false } = {}) {
       env: {
         ...process.env,
         PLAYFIELD_LISTEN: "127.0.0.1:0",
+        PLAYFIELD_CONSOLE: `127.0.0.1:${await freePort()}`,
         PLAYFIELD_LOG: "error",
         PLAYFIELD_ROOMS_CREATED_PER_MINUTE_MAX: "100000",
         PLAYFIELD_ROOMS_CREATED_PER_ADDRESS_PER_MINUTE_MAX: "100000",
         PLAYFIELD_JOINS_PER_ADDRESS_PER_MINUTE_MAX: "100000",
         PLAYFIELD_ROOMS_PER_SESSION_MAX: "1000",
+        ...env,
       },
     },
   );
@@ -52,4 +55,14 @@ export async function showcase({ release = false } = {}) {
       await once(node, "exit");
     },
   };
+}
+
+/** A port of the loopback interface that nobody listens on. */
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
 }

@@ -82,8 +82,8 @@ pub mod device {
 /// states, kick, lock, close, and how near the limits are.
 pub mod operator {
     pub use playfield_server::{
-        Inspection, Limit, OperatedRoom, Operator, Recorded, RecordedKind, RoomCost, RoomLoad,
-        RoomOrder,
+        FoundPlayer, FoundPlayers, Inspection, Limit, OperatedRoom, Operator, Recorded,
+        RecordedKind, RoomCost, RoomLoad, RoomOrder,
     };
 }
 
