@@ -24,7 +24,7 @@ const says = (page, id, text) =>
   page.waitForFunction(
     ([id, text]) => new RegExp(text).test(document.getElementById(id)?.textContent),
     [id, text],
-    { polling: 10, timeout: 60_000 },
+    { polling: 10, timeout: 60_000 * MINUTES_MAX },
   );
 
 // One tab alone has company. The second tab's ship takes a bot's place.

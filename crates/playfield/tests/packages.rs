@@ -74,6 +74,13 @@ fn dev_dependencies_on_each_other_have_a_path_alone() {
     }
 }
 
+/// Maturin does so for wheels; `sdk/cpp/tests/package.cmake` checks what CMake installs.
+#[test]
+fn the_python_wheel_is_stripped() {
+    let project: Table = read("sdk/python/pyproject.toml").parse().unwrap();
+    assert_eq!(project["tool"]["maturin"]["strip"].as_bool(), Some(true));
+}
+
 #[test]
 fn the_readme_has_the_steps_that_the_script_follows() {
     let readme = read("README.md");
