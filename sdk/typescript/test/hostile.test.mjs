@@ -196,7 +196,7 @@ test("after a session ends, options are written by the schema of the next node",
   node.says({ type: "goodbye", code: "shutting_down", text: "restart" });
   await lost;
   const before = node;
-  while (Socket.last === before) await new Promise(setImmediate);
+  while (Socket.last === before) await new Promise((done) => setTimeout(done));
   node = Socket.last.open({ resume: "AQ==", grace_ms: 60_000 });
   connection.join("lab", {}, how);
   node.gives(two);
