@@ -1,6 +1,9 @@
 """What a client does when its connection is lost, and says of it: against the example `cards`."""
 
 import asyncio
+import base64
+import json
+import time
 
 import pytest
 from conftest import ROOT, gate
@@ -138,15 +141,20 @@ def test_it_gives_up_in_the_end(run, example, reconnect_for):
     run(main())
 
 
-def test_the_token_is_asked_for_before_each_attempt(run, example):
+def test_a_token_is_asked_for_when_it_is_about_to_expire_and_not_for_each_connection(run, example):
     async def main():
         asked = []
+
+        def expires():
+            """A JSON Web Token that is to be renewed in a moment."""
+            claims = json.dumps({"exp": time.time() + 10.05}).encode()
+            return f"a.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.b"
 
         async def fails_once():
             asked.append(1)
             if len(asked) == 2:
                 raise LookupError("no token now")
-            return "secret"
+            return expires()
 
         def plain():
             asked.append(1)
@@ -159,6 +167,9 @@ def test_the_token_is_asked_for_before_each_attempt(run, example):
                 async with playfield.connect(url, token=token, backoff=(0.01, 0.01)) as client:
                     events = client.events()
                     assert len(asked) == 1
+                    renewed_at = time.time() + 0.06
+                    while time.time() < renewed_at:
+                        await asyncio.sleep(0.01)
                     way.cut()
                     assert isinstance(await anext(events), Lost)
                     way.target = target
@@ -166,7 +177,8 @@ def test_the_token_is_asked_for_before_each_attempt(run, example):
                     while isinstance(news := await anext(events), AttemptFailed):
                         failures.append(str(news.error))
                     assert isinstance(news, Resumed)
-                    assert len(asked) >= 2 and (token is plain or "no token now" in failures)
+                    assert ("no token now" in failures) == (token is not plain)
+                    assert len(asked) == 1 if token is plain else len(asked) >= 2
 
         async def never():
             await asyncio.sleep(3600)
