@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import random
 import socket
@@ -811,7 +812,12 @@ async def _reach(loop: Any, family: int, address: Any, local: Any = None) -> soc
         sock.setblocking(False)
         if local is not None:
             sock.bind(local)
-        await loop.sock_connect(sock, address)
+        code = sock.connect_ex(address)
+        if code == errno.EINPROGRESS:
+            # On this machine it is done by now, and two turns of the loop are saved.
+            code = sock.connect_ex(address)
+        if code not in (0, errno.EISCONN):
+            await loop.sock_connect(sock, address)
     except BaseException:
         sock.close()
         raise
