@@ -35,11 +35,24 @@ pub(crate) fn delayed(core: usize) -> Duration {
 /// How long the host has made a core of this virtual machine wait so far (proc_stat(5): the eighth
 /// value, in hundredths of a second).
 fn stolen(core: usize) -> Duration {
+    Duration::from_millis(10 * core_times(core).get(7).copied().unwrap_or(0))
+}
+
+/// How long a core of this machine has worked for any process so far, or was held up by the host
+/// (proc_stat(5)). Zero where that is not known.
+pub(crate) fn busy(core: usize) -> Duration {
+    // User, nice, system and stolen; interrupts count for whoever is interrupted.
+    const COLUMNS: [usize; 4] = [0, 1, 2, 7];
+    let times = core_times(core);
+    Duration::from_millis(COLUMNS.iter().filter_map(|at| times.get(*at)).map(|of| 10 * of).sum())
+}
+
+/// The times of a core, in hundredths of a second.
+fn core_times(core: usize) -> Vec<u64> {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let name = format!("cpu{core} ");
-    let times = text.lines().find_map(|line| line.strip_prefix(&name));
-    let hundredths = times.and_then(|times| times.split_whitespace().nth(7)?.parse().ok());
-    Duration::from_millis(10 * hundredths.unwrap_or(0))
+    let times = text.lines().find_map(|line| line.strip_prefix(&name)).unwrap_or_default();
+    times.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
 /// Pins this thread, and all threads that it starts from now on, to one core if there are several.

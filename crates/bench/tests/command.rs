@@ -522,7 +522,7 @@ fn bench_attacks_verifies_what_it_counts() {
     assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
     let rows: Vec<Value> =
         lines.lines().map(|line| serde_json::from_str(line).expect("an object")).collect();
-    assert_eq!(rows.len(), 18, "{lines}");
+    assert_eq!(rows.len(), 20, "{lines}");
     for (at, row) in rows.iter().enumerate() {
         let count = |name: &str| row[name].as_u64();
         assert_eq!(row["verified"], true, "{row}");
@@ -531,7 +531,7 @@ fn bench_attacks_verifies_what_it_counts() {
         assert_eq!(count("attackers_live"), count("attackers"), "{row}");
         assert!(count("effect_count") >= count("effect_count_min"), "{row}");
         // The first and the last row have no attack, and the others are compared with the first.
-        assert_eq!(count("effect_count") > Some(0), at > 0 && at < 17, "{row}");
+        assert_eq!(count("effect_count") > Some(0), at > 0 && at < 19, "{row}");
         assert_eq!(row["p99_ratio"].is_number(), at > 0, "{row}");
     }
 }

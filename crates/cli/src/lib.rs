@@ -34,6 +34,7 @@ pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
         Failure::Usage(Usage(what)) => (format!("{what}\nTry `help`."), ExitCode::from(2)),
         Failure::Work(error) => (error.to_string(), ExitCode::FAILURE),
         Failure::Unverified => ("a result could not be verified".to_owned(), ExitCode::FAILURE),
+        Failure::Unmeasured(what) => (format!("not measured: {what}"), ExitCode::from(3)),
     };
     // If this can't be written, the status must suffice.
     let _ = writeln!(io::stderr(), "{text}");

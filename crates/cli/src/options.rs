@@ -22,6 +22,9 @@ pub enum Failure {
     Work(io::Error),
     /// It finished, but a result could not be verified.
     Unverified,
+    /// It finished and nothing was wrong, but some could not be measured on this machine: what, and
+    /// why.
+    Unmeasured(String),
 }
 
 /// What is wrong with the arguments, in one sentence.

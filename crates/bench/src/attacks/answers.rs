@@ -10,6 +10,7 @@ pub(super) mod kind {
     pub(crate) const SNAPSHOT: u8 = 0x47;
     pub(crate) const PONG: u8 = 0x4A;
     pub(crate) const ERROR: u8 = 0x4B;
+    pub(crate) const REGISTERED: u8 = 0x57;
 }
 
 /// The bytes of a header: the length of the message that follows.

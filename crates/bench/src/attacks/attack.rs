@@ -42,6 +42,10 @@ pub(super) enum Attack {
     Refused,
     /// TLS handshakes that are never finished.
     Handshakes,
+    /// Devices that register again by another connection, which ends the session before.
+    TakeOvers,
+    /// Requests to the console, most of all for the states of large rooms.
+    ConsolePolls,
 }
 
 /// How an effect is counted.
@@ -64,6 +68,8 @@ pub(super) enum Count {
     ResumedByNode,
     /// Connections that the node answered with a record of a TLS handshake.
     Flights,
+    /// Answers of the console to whole requests.
+    Pages,
 }
 
 /// What an attack must have caused.
@@ -93,7 +99,7 @@ impl Effect {
 const ADDRESSES_PER_REPLAY: usize = 5;
 
 impl Attack {
-    pub(super) const ALL: [(Self, &str); 18] = [
+    pub(super) const ALL: [(Self, &str); 20] = [
         (Self::None, "none"),
         (Self::Pings, "pings"),
         (Self::Lists, "lists"),
@@ -111,6 +117,8 @@ impl Attack {
         (Self::Hellos, "hellos"),
         (Self::Refused, "refused"),
         (Self::Handshakes, "handshakes"),
+        (Self::TakeOvers, "take-overs"),
+        (Self::ConsolePolls, "console polls"),
         (Self::None, "none, after"),
     ];
 
@@ -135,6 +143,8 @@ impl Attack {
             Self::Hellos => ("hellos read", Count::ReadFirst, 7000.0),
             Self::Refused => ("errors received", Count::Answers(kind::ERROR), 6000.0),
             Self::Handshakes => ("answers received", Count::Flights, 1500.0),
+            Self::TakeOvers => ("devices registered", Count::Answers(kind::REGISTERED), 1000.0),
+            Self::ConsolePolls => ("answers received", Count::Pages, 20.0),
         };
         Effect { name, count, per_second_min }
     }
@@ -146,6 +156,8 @@ impl Attack {
             // Each has a dozen rooms.
             Self::Resumes => connections.div_ceil(50),
             Self::Replays => connections.div_ceil(ADDRESSES_PER_REPLAY),
+            // Fewer than the console serves at once: each one more would end another.
+            Self::ConsolePolls => connections.div_ceil(20),
             _ => connections,
         }
     }

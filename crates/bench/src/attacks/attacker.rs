@@ -8,15 +8,18 @@ use std::time::Duration;
 use mio::net::TcpStream;
 use socket2::{Domain, Socket, Type};
 
-use super::answers::Answers;
+use super::answers::{Answers, kind};
 use super::attack::Attack;
 use super::flood::Done;
 use super::returning::{Next, Session};
-use super::script::Script;
+use super::script::{self, Script};
 use super::server::Places;
 
 /// The first byte of a record of a TLS handshake (RFC 8446, 5.1).
 const TLS_HANDSHAKE: u8 = 22;
+
+/// The beginning of an answer of the console.
+const PAGE: &[u8] = b"HTTP/1.1 200 ";
 
 /// What all attackers do.
 pub(super) struct Plan {
@@ -30,6 +33,8 @@ pub(super) struct Plan {
 pub(super) struct Attacker {
     /// `None` if it could not connect again.
     pub(super) stream: Option<TcpStream>,
+    /// The connection before, if it stays open until the node closes it.
+    replaced: Option<TcpStream>,
     /// How often it has connected.
     connections: usize,
     /// What is sent before the batches; answers add to it.
@@ -46,6 +51,7 @@ pub(super) struct Attacker {
 impl Plan {
     pub(super) fn new(attack: Attack, node: SocketAddr, places: &Places) -> io::Result<Self> {
         let script = Script::of(attack, places)?;
+        let node = if attack == Attack::ConsolePolls { places.console } else { node };
         Ok(Self { attack, node, script, fat: places.fat.clone() })
     }
 
@@ -73,7 +79,11 @@ impl Plan {
     fn reads_answers(&self) -> bool {
         !matches!(
             self.attack,
-            Attack::Bombs | Attack::Json | Attack::JsonPairs | Attack::Handshakes
+            Attack::Bombs
+                | Attack::Json
+                | Attack::JsonPairs
+                | Attack::Handshakes
+                | Attack::ConsolePolls
         )
     }
 }
@@ -82,6 +92,7 @@ impl Attacker {
     pub(super) fn connect(plan: &Plan, number: usize) -> io::Result<Self> {
         let mut attacker = Self {
             stream: None,
+            replaced: None,
             connections: 0,
             opening: Vec::new(),
             opened: 0,
@@ -97,13 +108,16 @@ impl Attacker {
     /// Disconnects, and connects again with the same session if there is one. On an error it stays
     /// disconnected, and can try again.
     pub(super) fn reconnect(&mut self, plan: &Plan, number: usize) -> io::Result<()> {
-        self.stream = None;
+        self.replaced = self.stream.take().filter(|_| plan.attack == Attack::TakeOvers);
         (self.opened, self.batched, self.is_answered) = (0, 0, false);
         self.answers = Answers::default();
         self.opening = match &mut self.session {
             Some(session) => session.opening(plan.attack, &plan.fat),
             None => plan.script.opening.clone(),
         };
+        if plan.attack == Attack::TakeOvers {
+            script::register(&mut self.opening, number, self.connections);
+        }
         self.stream = Some(plan.connect(number, self.connections)?);
         self.connections += 1;
         Ok(())
@@ -144,6 +158,10 @@ impl Attacker {
         if plan.attack == Attack::Handshakes {
             return false;
         }
+        if plan.attack == Attack::ConsolePolls {
+            // One that is cut is missed.
+            done.pages += bytes.windows(PAGE.len()).filter(|part| *part == PAGE).count() as u64;
+        }
         if !plan.reads_answers() {
             return true;
         }
@@ -152,11 +170,11 @@ impl Attacker {
         let mut stays = true;
         let keeps = |kind| session.is_some() && Session::keeps(kind);
         let mut heard = Vec::new();
-        answers.read(bytes, keeps, |kind, body| {
-            done.answers[usize::from(kind)] += 1;
-            stays &= !is_refused;
+        answers.read(bytes, keeps, |of, body| {
+            done.answers[usize::from(of)] += 1;
+            stays &= !is_refused && of != kind::REGISTERED;
             if plan.acts() {
-                heard.push((kind, body.to_vec()));
+                heard.push((of, body.to_vec()));
             }
         });
         if let Some(session) = session {

@@ -43,6 +43,8 @@ pub(super) struct Done {
     pub(super) answers: [u64; 256],
     /// Connections whose first byte from the node was that of a TLS handshake.
     pub(super) flights: u64,
+    /// Answers of the console.
+    pub(super) pages: u64,
     /// How often sessions were resumed and received all snapshots.
     pub(super) resumed: u64,
     /// How many attackers were connected in the end.
@@ -94,7 +96,16 @@ impl Flood {
 impl Done {
     fn new() -> Self {
         let answers = [0; 256];
-        Self { sent: 0, received: 0, connections: 0, answers, flights: 0, resumed: 0, live: 0 }
+        Self {
+            sent: 0,
+            received: 0,
+            connections: 0,
+            answers,
+            flights: 0,
+            pages: 0,
+            resumed: 0,
+            live: 0,
+        }
     }
 
     /// What the attack has caused, from the attackers' and the node's counts. Players have sent some
@@ -121,6 +132,7 @@ impl Done {
                 (after.sessions_resumed - before.sessions_resumed).saturating_sub(own_returns)
             }
             Count::Flights => self.flights,
+            Count::Pages => self.pages,
         }
     }
 }

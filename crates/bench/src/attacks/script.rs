@@ -17,6 +17,8 @@ use crate::tls::end::{End, Settings};
 const BATCH_BYTES: usize = 64 << 10;
 /// The length of the longest messages: the node's default limit.
 const LONGEST_BYTES: usize = 1 << 20;
+/// How often the id of a device is registered: less than the node allows in a burst.
+const TAKE_OVERS: usize = 40;
 /// The number that the first room of a session has.
 const FIRST_ROOM: RoomNumber = RoomNumber(1);
 
@@ -37,6 +39,10 @@ impl Script {
         }
         if attack == Attack::Bombs {
             return bombs();
+        }
+        if attack == Attack::ConsolePolls {
+            script.batch = polls(places);
+            return Ok(script);
         }
         let is_json = matches!(attack, Attack::Json | Attack::JsonPairs);
         let format = if is_json { Format::Json } else { Format::Packed };
@@ -120,6 +126,27 @@ fn longest(format: Format, is_pairs: bool) -> ClientMessage<'static> {
     let each = (length(&list((0..1000).map(pair).collect())) - length(&list(Vec::new()))) / 1000;
     let count = (LONGEST_BYTES - length(&list(Vec::new()))) / (each + 1);
     list((0..count).map(pair).collect())
+}
+
+/// What the page of the console asks for, for a while.
+fn polls(places: &Places) -> Vec<u8> {
+    let states = places.fat.iter().map(|room| format!("rooms/{room}?messages"));
+    let lists = ["node".to_owned(), "rooms?order=slowest&limit=500".to_owned()];
+    let paths = lists.into_iter().chain(states);
+    let request = |path: String| format!("GET /api/{path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    paths.map(request).collect::<String>().into_bytes()
+}
+
+/// Appends the registration of an attacker's device. The attacker's connections take over its id
+/// from each other, and it takes another id before there were too many.
+pub(super) fn register(out: &mut Vec<u8>, number: usize, connections: usize) {
+    let message = ClientMessage::Register {
+        request: RequestNumber(1),
+        device: format!("device {number} {}", connections / TAKE_OVERS).into(),
+        metadata: Vec::new(),
+        tags: Vec::new(),
+    };
+    frame(out, Format::Packed, &message);
 }
 
 /// Over WebSocket: messages of maximal length that compress to almost nothing.

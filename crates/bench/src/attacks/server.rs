@@ -4,9 +4,10 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use playfield_console::Console;
 use playfield_derive::State;
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
-use playfield_server::{Config, Server};
+use playfield_server::{Config, Fleet, FleetSettings, Server};
 use playfield_state::Map;
 
 use super::SERVER_CORE;
@@ -130,6 +131,11 @@ impl Room for Listed {
     }
 }
 
+/// Takes any device.
+struct Devices;
+
+impl Fleet for Devices {}
+
 /// Serves until standard input is closed: reports its port and the ids of rooms, and then
 /// statistics.
 pub(super) fn host(shards: usize) -> io::Result<()> {
@@ -149,8 +155,12 @@ pub(super) fn host(shards: usize) -> io::Result<()> {
         .room_type(RoomType::of::<Made>("made"))
         .room_type(RoomType::of::<Fat>("fat"))
         .room_type(RoomType::of::<Listed>("listed"))
+        .fleet(Devices, FleetSettings::default())
         .start()?;
     let node = running.handle();
+    let console = Console::listen((Ipv4Addr::LOCALHOST, 0).into(), "")?;
+    let ports = format!("{} {}", running.local_addr().port(), console.address().port());
+    console.serve(node.clone())?;
     // Each goes to the shard with the least load, the first of them if several have the same: a
     // large room to the first, another to the second, and a watched one to each.
     let mut ids = vec![node.create_room::<Fat>(&()).wait().map_err(io::Error::other)?];
@@ -164,7 +174,7 @@ pub(super) fn host(shards: usize) -> io::Result<()> {
     for _ in 0..LISTED {
         node.create_room::<Listed>(&()).wait().map_err(io::Error::other)?;
     }
-    report(format!("{} {}", running.local_addr().port(), ids.join(" ")), || {
+    report(format!("{ports} {}", ids.join(" ")), || {
         let stats = node.stats();
         let last = stats.shards.last().map_or(0, |shard| shard.bytes_out);
         let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
@@ -183,8 +193,9 @@ pub(super) struct Hosted {
     pub(super) places: Places,
 }
 
-/// The ids of its rooms.
+/// Its console, and the ids of its rooms.
 pub(super) struct Places {
+    pub(super) console: SocketAddr,
     /// The large rooms. The first is on the first shard.
     pub(super) fat: Vec<String>,
     /// A small room on the second shard, if there is one.
@@ -216,11 +227,12 @@ impl Hosted {
         let arguments = ["bench", "attacks", "--role", "server", "--shards", &shards_text];
         let process = ServerProcess::start(&arguments, Some("off"))?;
         let word = |at: usize| process.word(at).map(str::to_owned);
-        let fat = [1].into_iter().chain(5..5 + FAT_ROOMS - 1).map(word);
+        let fat = [2].into_iter().chain(6..6 + FAT_ROOMS - 1).map(word);
         let places = Places {
+            console: process.address(1)?,
             fat: fat.collect::<io::Result<_>>()?,
-            other: word(2)?,
-            watched: (3..3 + shards).map(word).collect::<io::Result<_>>()?,
+            other: word(3)?,
+            watched: (4..4 + shards).map(word).collect::<io::Result<_>>()?,
         };
         Ok(Self { node: process.address(0)?, process, shards, places })
     }

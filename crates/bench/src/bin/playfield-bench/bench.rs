@@ -12,7 +12,7 @@ Usage: playfield-bench bench [SUITE] [OPTIONS]
 
 Without a suite, runs all of them with default options (`--json` is allowed).
 Each case runs in its own process. Every counted message is decoded and compared with a model. The
-exit status is 1 if any differs.
+exit status is 1 if any differs, and 3 if none does and a row could not be measured.
 ";
 
 const ALL: &[Opt] = &[Opt { name: "json", value: "", help: "print JSON instead of tables" }];
@@ -53,6 +53,8 @@ fn run_all(
     for suite in SUITES {
         match suite.run(&mut lexopt::Parser::from_args(arguments), out) {
             Err(Failure::Unverified) => all = Err(Failure::Unverified),
+            Err(unmeasured @ Failure::Unmeasured(_)) if all.is_ok() => all = Err(unmeasured),
+            Err(Failure::Unmeasured(_)) => {}
             result => result?,
         }
     }

@@ -1,7 +1,7 @@
 //! `bench attacks`.
 
-use playfield_bench::attacks::{self, Options};
-use playfield_cli::options::{Setter, set};
+use playfield_bench::attacks::{self, Options, Outcome};
+use playfield_cli::options::{Failure, Setter, set};
 
 use crate::suite::*;
 
@@ -9,7 +9,8 @@ pub(crate) const SUITE: Suite<Options> = Suite {
     name: "attacks",
     about: "how evenly a player is served at 20 Hz while strangers attack the same shard. The node
 runs on one core with its default limits, everyone else on another. A row is verified if the
-player's copy was right throughout and missed few patches, and the attack had its effect.",
+player's copy was right throughout and missed few patches, and the attack had its effect. Where
+other processes are the reason why not, the row is not measured: the exit status is then 3.",
     defaults: Options::default,
     setters: &[
         // An unknown name is found when the rows are selected.
@@ -31,5 +32,11 @@ player's copy was right throughout and missed few patches, and the attack had it
         role(|o, given| set(&mut o.is_server, is_server(given))),
         Setter::internal("shards", |o, given| set(&mut o.shards, given.within(1..=2))),
     ],
-    run: |options, out| verified(attacks::run(&options, out)),
+    run: |options, out| {
+        let Outcome { is_verified, unmeasured } = attacks::run(&options, out)?;
+        if is_verified && !unmeasured.is_empty() {
+            return Err(Failure::Unmeasured(unmeasured.join("; ")));
+        }
+        Ok(is_verified)
+    },
 };
