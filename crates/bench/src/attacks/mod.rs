@@ -174,8 +174,8 @@ pub fn run(options: &Options, out: &mut dyn Write) -> io::Result<Outcome> {
         };
         let others = others.end(Some(&watched.after));
         let count = watched.effect(attack);
-        let verdict =
-            Verdict::of(watched.faults.clone(), doubts(attack, options, &watched, count), others);
+        let (faults, doubts) = findings(attack, options, &watched, count);
+        let verdict = Verdict::of(faults, doubts, others);
         let Watched { before, after, done, intervals, .. } = watched;
         let seconds = watched.time.as_secs_f64();
         let effect = attack.effect();
@@ -231,16 +231,22 @@ impl Watched {
     }
 }
 
-/// What is wrong in a row but may be due to the machine: an attack without effect, or players that
+/// What is wrong in a row, and what may be due to the machine: an attack that is weak, or players that
 /// were not served.
-fn doubts(attack: Attack, options: &Options, watched: &Watched, count: u64) -> Vec<String> {
-    let Watched { done, intervals, .. } = watched;
-    let mut doubts = Vec::new();
+fn findings(
+    attack: Attack,
+    options: &Options,
+    watched: &Watched,
+    count: u64,
+) -> (Vec<String>, Vec<String>) {
+    let Watched { done, intervals, faults, .. } = watched;
+    let (mut faults, mut doubts) = (faults.clone(), Vec::new());
     let effect = attack.effect();
     let least = effect.least(options.round, options.connections);
     if count < least {
         let text = format!("the attack had no effect: {} {count}, fewer than {least}", effect.name);
-        doubts.push(text);
+        // However busy the machine is, an attack has some.
+        if count == 0 { faults.push(text) } else { doubts.push(text) }
     }
     let (missed, missed_max) = (intervals.missed_percent(), options.missed_percent_max);
     if missed > f64::from(missed_max) {
@@ -251,7 +257,7 @@ fn doubts(attack: Attack, options: &Options, watched: &Watched, count: u64) -> V
     if done.live < attackers / 2 {
         doubts.push(format!("only {} of {attackers} attackers were left", done.live));
     }
-    doubts
+    (faults, doubts)
 }
 
 /// Runs a player on each shard during the attack, and one that keeps reconnecting. Then ends the
