@@ -142,11 +142,7 @@ impl Victim {
         self.last_tick = None;
         let (room, request) = (self.room.0, RequestNumber(self.requests));
         let message = MessageRef::Index(0);
-        let ask = ClientMessage::Request { room, request, message, payload: b"\0" };
-        let mut out = Vec::new();
-        frame(&mut out, FORMAT, &ask);
-        self.sent += 1;
-        self.stream.write_all(&out)?;
+        self.say(&ClientMessage::Request { room, request, message, payload: b"\0" })?;
         while self.fault.is_none()
             && self.last_tick.is_none_or(|last| self.copy.state().ticks < last)
         {
@@ -162,6 +158,13 @@ impl Victim {
             frame(&mut out, FORMAT, message);
             self.sent += 1;
         }
+        self.stream.write_all(&out)
+    }
+
+    fn say(&mut self, message: &ClientMessage<'_>) -> io::Result<()> {
+        let mut out = Vec::new();
+        frame(&mut out, FORMAT, message);
+        self.sent += 1;
         self.stream.write_all(&out)
     }
 
@@ -234,6 +237,9 @@ impl Victim {
                 if self.version != Some(version) || self.copy.digest() != digest =>
             {
                 return Err(format!("the digest differs at version {version}"));
+            }
+            ServerMessage::Ping { nonce } => {
+                self.say(&ClientMessage::Pong { nonce }).map_err(|error| error.to_string())?;
             }
             ServerMessage::Reply { payload, .. } => {
                 let mut reader = Reader::new(payload);
