@@ -75,7 +75,7 @@ for (const { page } of tabs) {
 }
 tabs.push(await open(browser, url));
 for (const { page } of tabs) await says(page, "ships", "^players: 3, bots: 3$");
-for (const { page } of [one, other]) await says(page, "status", "^joined again: .*panic");
+for (const { page } of [one, other]) await says(page, "status", "^joined again: the room failed");
 console.log(`after a panic the tabs say: ${await page.textContent("#status")}`);
 for (const { errors } of tabs) for (const error of errors) fail(`a page has failed: ${error}`);
 await browser.close();
