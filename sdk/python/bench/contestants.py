@@ -30,6 +30,8 @@ class Contestant:
     takes = ("tls", "deflate")
     # It speaks no WebSocket: what is left is the kernel and the interpreter.
     floor = False
+    # Closing ends once the server has closed, too.
+    waits_for_close = True
 
 
 class Sync(Contestant):
@@ -111,6 +113,7 @@ class PlayfieldMany(Playfield):
 class WebsocketRs(Sync):
     name = "websocket-rs"
     package = "websocket-rs"
+    waits_for_close = False
     takes = ("tls",)
 
     def connect(self, target):
@@ -242,6 +245,7 @@ class PlayfieldContextAwait(PlayfieldAwait):
 class WebsocketRsAwait(Await):
     name = "websocket-rs"
     package = "websocket-rs"
+    waits_for_close = False
     awaits_send = False
 
     async def connect(self, target):
