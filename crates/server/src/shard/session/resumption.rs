@@ -71,7 +71,12 @@ impl Wanted {
     pub(crate) fn of(node: &Node, resume: &Resume<'_>) -> Option<Self> {
         let token = node.tokens.verify(&resume.token)?;
         let copies_max = node.config.rooms_per_session_max;
-        let copies = resume.rooms.iter().copied().take(copies_max).collect();
+        let mut copies: Vec<ResumeRoom> = Vec::new();
+        for copy in resume.rooms.iter().take(copies_max) {
+            if copies.iter().all(|known| known.room != copy.room) {
+                copies.push(*copy);
+            }
+        }
         Some(Self { token, received: resume.received, copies })
     }
 }

@@ -1,11 +1,12 @@
 //! Sessions that lose their connections and are resumed.
 
-use playfield_wire::client::ClientMessage;
-use playfield_wire::server::Lost;
+use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::framing::PREAMBLE;
+use playfield_wire::server::{Lost, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::encoded;
-use super::wanderer::{Return, Wanderer};
+use super::wanderer::{Copy, Return, Wanderer};
 use super::world::World;
 
 fn native(world: &mut World) -> Wanderer {
@@ -304,6 +305,126 @@ fn a_return_that_claims_what_cannot_be_is_refused_and_the_session_goes_on_waitin
     ann.acknowledge(&mut world);
     ann.listen(&mut world);
     assert_eq!(ann.goodbye, Some(ErrorCode::BadMessage), "it confirms what it was not sent");
+}
+
+/// What comes on a new connection that asks for the session, and names these copies.
+fn return_naming(
+    world: &mut World,
+    ann: &Wanderer,
+    rooms: Vec<ResumeRoom>,
+) -> Vec<ServerMessage<'static>> {
+    let resume = Resume { token: ann.token.clone().into(), received: ann.received, rooms };
+    let (name, resume) = ("ann".into(), Some(resume));
+    let hello = Hello { name, resumable: true, resume, ..Hello::new(Format::Packed) };
+    let client = world.connect(0);
+    world.bytes(client, &PREAMBLE);
+    world.say(client, &encoded(Format::Packed, &ClientMessage::Hello(hello)));
+    world.wait(100);
+    let bodies = world.bodies(client);
+    let decoded = |body: Vec<u8>| {
+        // A test may leak.
+        ServerMessage::decode(Format::Packed, Box::leak(body.into_boxed_slice())).unwrap()
+    };
+    bodies.into_iter().map(decoded).collect()
+}
+
+#[test]
+fn of_a_room_that_is_named_twice_the_first_entry_counts() {
+    for swapped in [false, true] {
+        let mut world = World::new(1, &[("resume_bytes_max", "60")]);
+        let mut ann = native(&mut world);
+        let host = world.client(0);
+        let (there, id) = world.room(host, "");
+        let kept = ann.room(&mut world, "");
+        ann.join(&mut world, &id);
+        let [gone] = ann.rooms.keys().copied().filter(|room| *room != kept).collect::<Vec<_>>()[..]
+        else {
+            panic!("two rooms");
+        };
+        ann.acknowledge(&mut world);
+        ann.cut(&mut world, usize::MAX);
+        // One room ends, and the other says so much that this is forgotten.
+        let player = ann.rooms[&gone].player.to_string();
+        world.ask(host, there, "kick", &player);
+        let mut ben = native(&mut world);
+        let room = ben.join(&mut world, &ann.rooms[&kept].id.clone());
+        for _ in 0..9 {
+            ben.request(&mut world, room, 1, "shout", "a text that takes much space");
+        }
+        world.wait(100);
+        let named = |room: RoomNumber| {
+            let Copy { epoch, version, .. } = ann.rooms[&room];
+            let known = ResumeRoom { room, epoch, version };
+            let unknown = ResumeRoom { version: 0, ..known };
+            if swapped { [unknown, known] } else { [known, unknown] }
+        };
+        let rooms = [named(gone), named(kept)].concat();
+        let messages = return_naming(&mut world, &ann, rooms);
+        let count = |which: fn(&ServerMessage<'_>) -> bool| {
+            messages.iter().filter(|message| which(message)).count()
+        };
+        let snapshots = count(|message| matches!(message, ServerMessage::Snapshot { .. }));
+        assert_eq!(snapshots, usize::from(swapped), "{messages:?}");
+        let left = count(|message| matches!(message, ServerMessage::Left { .. }));
+        assert_eq!(left, 1, "{messages:?}");
+    }
+}
+
+#[test]
+fn an_event_of_a_room_left_while_away_may_be_far_ahead_of_the_copy() {
+    let mut world = World::new(1, &[]);
+    let mut ann = native(&mut world);
+    let room = ann.room(&mut world, "");
+    let mut ben = native(&mut world);
+    let there = ben.join(&mut world, &ann.rooms[&room].id.clone());
+    ann.listen(&mut world);
+    // What is sent from here on is lost with the connection.
+    for _ in 0..20 {
+        ben.request(&mut world, there, 1, "add", "");
+        world.wait(100);
+    }
+    ben.request(&mut world, there, 2, "shout", "late");
+    ann.cut(&mut world, 0);
+    let Copy { player, epoch, version, .. } = ann.rooms[&room].clone();
+    ben.request(&mut world, there, 3, "kick", &player.to_string());
+    world.wait(100);
+    let messages = return_naming(&mut world, &ann, vec![ResumeRoom { room, epoch, version }]);
+    let [
+        ServerMessage::Welcome { .. },
+        ServerMessage::Event { version: far, .. },
+        ..,
+        ServerMessage::Left { code: ErrorCode::Kicked, .. },
+    ] = messages[..]
+    else {
+        panic!("{messages:?}");
+    };
+    assert!(far > version + 10, "{far}, and the copy is at {version}");
+    let is_state = |message: &ServerMessage<'_>| {
+        matches!(message, ServerMessage::Patch { .. } | ServerMessage::Snapshot { .. })
+    };
+    assert!(!messages.iter().any(is_state), "{messages:?}");
+}
+
+#[test]
+fn with_resume_bytes_max_0_a_session_keeps_the_newest_message() {
+    let mut world = World::new(1, &[("resume_bytes_max", "0")]);
+    let mut ann = native(&mut world);
+    let room = ann.room(&mut world, "");
+    let mut ben = native(&mut world);
+    let there = ben.join(&mut world, &ann.rooms[&room].id.clone());
+    ann.listen(&mut world);
+    ann.acknowledge(&mut world);
+    // Who misses nothing comes back as ever.
+    ann.cut(&mut world, usize::MAX);
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    ann.cut(&mut world, usize::MAX);
+    ann.heard.clear();
+    for (number, text) in (1..).zip(["one", "two", "three"]) {
+        ben.request(&mut world, there, number, "shout", text);
+    }
+    assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
+    assert_eq!(ann.heard, ["1: three"]);
+    assert_eq!(ann.lost, [Lost { room: Some(room), messages: 2 }]);
 }
 
 #[test]

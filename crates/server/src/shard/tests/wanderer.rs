@@ -48,7 +48,7 @@ pub(super) struct Wanderer {
 pub(super) struct Copy {
     pub(super) id: String,
     pub(super) player: u64,
-    epoch: u64,
+    pub(super) epoch: u64,
     pub(super) version: u64,
     pub(super) state: BTreeMap<String, String>,
     events: u64,
@@ -74,13 +74,20 @@ pub(super) enum Return {
 impl Wanderer {
     /// Connects and opens a session.
     pub(super) fn new(world: &mut World, shard: usize, is_websocket: bool, format: Format) -> Self {
-        let mut wanderer = Self {
+        let mut wanderer = Self::of("", is_websocket, format);
+        assert_eq!(wanderer.come_back(world, shard), Return::NewSession);
+        wanderer
+    }
+
+    /// A client with this token, which has not connected.
+    pub(super) fn of(token: &str, is_websocket: bool, format: Format) -> Self {
+        Self {
             client: 0,
             address: [10, 0, 0, 1],
             takes: usize::MAX,
             format,
             is_websocket,
-            user: String::new(),
+            user: token.to_owned(),
             token: Vec::new(),
             session: 0,
             received: 0,
@@ -94,9 +101,7 @@ impl Wanderer {
             pings: Vec::new(),
             returned: Return::Unknown,
             goodbye: None,
-        };
-        assert_eq!(wanderer.come_back(world, shard), Return::NewSession);
-        wanderer
+        }
     }
 
     fn hello(&self) -> Vec<u8> {
