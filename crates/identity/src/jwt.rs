@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::claims::{Head, check_audience, check_one_of, check_time, text};
 use crate::keys::Keys;
 use crate::refresh::Refreshed;
-use crate::refused::Refused;
+use crate::refused::{Refused, TOKEN_BYTES_MAX};
 use crate::ticket_claims::is_ticket;
 
 /// The longest id of a user, in bytes.
@@ -72,7 +72,8 @@ impl Jwt {
         self
     }
 
-    /// How much the clocks of issuer and node may differ. Default: 30 s.
+    /// How much the clocks of issuer and node may differ: a token is accepted for so long after
+    /// `exp`, and before `nbf`. Default: 30 s. Whole seconds count.
     #[must_use]
     pub fn leeway(mut self, leeway: Duration) -> Self {
         self.leeway_s = leeway.as_secs();
@@ -86,7 +87,8 @@ impl Jwt {
         self
     }
 
-    /// The claim that has the id of the user: a text, or a whole number. Default: `sub`.
+    /// The claim that has the id of the user: a text, or a whole number. Default: `sub`, which is a
+    /// text (RFC 7519, 4.1.2).
     #[must_use]
     pub fn user_claim(mut self, claim: impl Into<String>) -> Self {
         self.user_claim = claim.into();
@@ -112,6 +114,9 @@ impl Jwt {
         let claims = self.keys.verify(&head, token)?;
         check_time(&claims, now, self.leeway_s)?;
         check_audience(&claims, &self.audience, "token")?;
+        // A text each, and not a list or a number (RFC 7519, 4.1.1 and 4.1.2).
+        text(&claims, "iss", TOKEN_BYTES_MAX)?;
+        text(&claims, "sub", TOKEN_BYTES_MAX)?;
         if !self.issuers.is_empty() {
             check_one_of(&claims, "iss", &self.issuers)?;
         }

@@ -64,7 +64,8 @@ impl Tickets {
         self
     }
 
-    /// How much the clocks of backend and node may differ. Default: 30 s.
+    /// How much the clocks of backend and node may differ: a ticket is accepted for so long after
+    /// `exp`, and before `nbf`. Default: 30 s. Whole seconds count.
     #[must_use]
     pub fn leeway(mut self, leeway: Duration) -> Self {
         self.leeway_s = leeway.as_secs();

@@ -118,6 +118,14 @@ fn a_token_is_for_this_audience_by_this_issuer_and_has_what_is_required() {
     // RFC 7519, 4.1.3: a node without an audience refuses a token that has one.
     assert_eq!(ask(&open, json!({"aud": "duel"})), Some(RefusedKind::Foreign));
     assert_eq!(ask(&open, json!({"iss": "anyone"})), None);
+    // RFC 7519, 4.1.1: one issuer, as a text.
+    for issuer in [json!(["us"]), json!(["us", "them"]), json!(7), json!({"us": 1})] {
+        let jwts = [&jwt, &open];
+        for (jwt, audience) in jwts.into_iter().zip([json!("duel"), Value::Null]) {
+            let refused = ask(jwt, with(audience, issuer.clone()));
+            assert_eq!(refused, Some(RefusedKind::Malformed), "{issuer}");
+        }
+    }
 }
 
 #[test]
@@ -133,6 +141,9 @@ fn a_token_names_a_user() {
     assert_eq!(user(&jwt, json!({"sub": long})), Ok(long.clone()));
     assert_eq!(user(&jwt, json!({"sub": format!("{long}u")})), Err(RefusedKind::Malformed));
     assert_eq!(user(&by_number, json!({"uid": 17})), Ok("17".into()));
+    // RFC 7519, 4.1.2: it is a text, also where it does not name the user.
+    assert_eq!(user(&jwt, json!({"sub": 17})), Err(RefusedKind::Malformed));
+    assert_eq!(user(&by_number, json!({"sub": 17, "uid": 17})), Err(RefusedKind::Malformed));
     let named = token(&signer, json!({"uid": "u", "nick": "Bob"}));
     assert_eq!(verify(&by_number, &named).unwrap().name, "Bob");
 }
