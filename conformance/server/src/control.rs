@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use playfield::http::{Request, Response};
 use playfield::prelude::{Bytes, Data as _};
-use playfield::{Error, Format, NodeHandle, Result, Server};
+use playfield::{Error, Format, NodeHandle, Result, Server, Subscriber};
 
 use crate::link::Link;
 use crate::{devices, tickets};
@@ -78,6 +78,8 @@ pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
     let command = |request: Request, node: NodeHandle| async move {
         answer(devices::command(&node, &request).await)
     };
+    let user =
+        |request: Request, node: NodeHandle| async move { answer(moderate(&node, &request)) };
     let ticket = |request: Request, _: NodeHandle| async move { answer(tickets::sign(&request)) };
     server
         .route("GET", "/link", open)
@@ -85,6 +87,7 @@ pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
         .route("GET", "/links/{port}/{action}", act)
         .route("GET", "/certificate", certificate)
         .route("GET", "/devices/{id}/{action}/{number}", command)
+        .route("GET", "/users/{user}/{action}/{what}", user)
 }
 
 async fn act(links: &Links, request: &Request) -> Result<String> {
@@ -113,6 +116,22 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
             let actions = "cut, mend, hold, move, alone, stop, lose_patch, lost_patch, \
                            spoil_check, spoiled_check, snapshot";
             return Err(format!("unknown action {other:?}; the actions are {actions}").into());
+        }
+    }
+    Ok("done".to_owned())
+}
+
+/// `/users/USER/end/TEXT` ends all sessions of a user, `/users/USER/take_out/CHANNEL` their
+/// subscriptions to a channel.
+fn moderate(node: &NodeHandle, request: &Request) -> Result<String> {
+    let user = request.param("user").unwrap_or_default();
+    let what = request.param("what").unwrap_or_default();
+    match request.param("action").unwrap_or_default() {
+        "end" => node.end_sessions(user, what).map(drop)?,
+        "take_out" => node.unsubscribe(Subscriber::User(user), what, "too loud")?,
+        other => {
+            let text = format!("unknown action {other:?}; the actions are end and take_out");
+            return Err(text.into());
         }
     }
     Ok("done".to_owned())

@@ -36,6 +36,8 @@ const ACTIONS: &[(&str, &[&str])] = &[
     ("register", &["device", "metadata?", "tags?", "is_new?", "refused?"]),
     ("report", &["payload", "reply?", "refused?"]),
     ("push", &["device", "payload"]),
+    ("end_sessions", &["user", "text"]),
+    ("take_out", &["user", "channel"]),
     ("command", &["device", "payload", "answer"]),
 ];
 

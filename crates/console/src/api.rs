@@ -11,9 +11,13 @@
 //! | `POST rooms/ID/lock` | `{locked}` |
 //! | `POST rooms/ID/close` | `{text}` |
 //! | `POST rooms/ID/emit` | `{event, value, player}`; to all without a player |
+//! | `GET users/USER` | how many sessions a user has |
+//! | `POST users/USER/end` | `{text}`: ends all sessions of a user, and says how many |
+//! | `POST users/USER/recheck` | asks the rules of channels again |
+//! | `POST users/USER/unsubscribe` | `{channels, text}`: a pattern |
 
 use playfield_http::{Request, Response};
-use playfield_server::{NodeHandle, RoomOrder, ShardStats, settings};
+use playfield_server::{NodeHandle, RoomOrder, ShardStats, Subscriber, settings};
 use playfield_state::PlayerId;
 use serde_json::{Map, Value, json};
 
@@ -35,6 +39,8 @@ pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> 
         ("GET", ["players"]) => players(request, node).await,
         ("GET", ["rooms", id]) => room(id, request, node).await,
         ("GET", ["types", name]) => schema(name, node),
+        ("GET", ["users", user]) => sessions(user, node),
+        ("POST", ["users", user, action]) => moderate(user, action, request, node),
         ("POST", ["rooms", id, action]) => act(id, action, request, node).await,
         _ => Err(Refusal(404, format!("the console has no {} /api/{path}", request.method()))),
     };
@@ -143,15 +149,7 @@ fn schema(name: &str, node: &NodeHandle) -> Answered {
 async fn act(id: &str, action: &str, request: &Request, node: &NodeHandle) -> Answered {
     let (id, operator) = (segment(id)?, node.operator());
     let body = body(request)?;
-    let wrong = |what: &str| Refusal(400, format!("the body needs {what}"));
-    let text = |default: &str| match body["text"].as_str() {
-        Some(text) if text.len() > TEXT_BYTES_MAX => {
-            let bytes = text.len();
-            Err(Refusal(400, format!("the text has {bytes} bytes; {TEXT_BYTES_MAX} is the limit")))
-        }
-        Some(text) if !text.is_empty() => Ok(text.to_owned()),
-        _ => Ok(default.to_owned()),
-    };
+    let text = |default: &str| text(&body, default);
     match action {
         "kick" => {
             let player = body["player"].as_u64().ok_or_else(|| wrong("player, a number"))?;
@@ -173,4 +171,42 @@ async fn act(id: &str, action: &str, request: &Request, node: &NodeHandle) -> An
         other => return Err(Refusal(404, format!("a room can't {other:?}"))),
     }
     Ok(Value::Object(Map::new()))
+}
+
+fn sessions(user: &str, node: &NodeHandle) -> Answered {
+    Ok(json!({ "sessions": node.sessions_of(&segment(user)?) }))
+}
+
+fn moderate(user: &str, action: &str, request: &Request, node: &NodeHandle) -> Answered {
+    let (user, body) = (segment(user)?, body(request)?);
+    match action {
+        "end" => {
+            let ended = node.end_sessions(&user, text(&body, "an operator ended your session")?)?;
+            return Ok(json!({ "sessions": ended }));
+        }
+        "recheck" => node.recheck_access(&user)?,
+        "unsubscribe" => {
+            let channels = body["channels"].as_str().ok_or_else(|| wrong("channels, a pattern"))?;
+            let why = text(&body, "an operator removed you")?;
+            node.unsubscribe(Subscriber::User(&user), channels, why)?;
+        }
+        other => return Err(Refusal(404, format!("a user can't {other:?}"))),
+    }
+    Ok(Value::Object(Map::new()))
+}
+
+/// The text for players in a body, or this one.
+fn text(body: &Value, default: &str) -> Result<String, Refusal> {
+    match body["text"].as_str() {
+        Some(text) if text.len() > TEXT_BYTES_MAX => {
+            let bytes = text.len();
+            Err(Refusal(400, format!("the text has {bytes} bytes; {TEXT_BYTES_MAX} is the limit")))
+        }
+        Some(text) if !text.is_empty() => Ok(text.to_owned()),
+        _ => Ok(default.to_owned()),
+    }
+}
+
+fn wrong(what: &str) -> Refusal {
+    Refusal(400, format!("the body needs {what}"))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use playfield_identity::{Jwt, Place, Refused, Tickets, Verified};
-use playfield_room::{Claims, Error, invisible};
+use playfield_room::{Claims, Error, visible};
 use playfield_server::{
     Authenticator, Decision, Guests, Identity, TicketChecker, TicketPass, TicketRoom,
 };
@@ -98,11 +98,7 @@ fn identity(verified: Verified, name_bytes_max: usize) -> Identity {
 /// A name that can be displayed: users choose theirs where they log in, by other rules. If it has to
 /// be changed, that is logged.
 pub(crate) fn shown(name: String, bytes_max: usize) -> String {
-    let mut visible = name.clone();
-    while let Some(character) = invisible(&visible) {
-        visible = visible.replace(character, "");
-    }
-    let shown = excerpt(visible.trim(), bytes_max).trim_end().to_owned();
+    let shown = excerpt(visible(&name).trim(), bytes_max).trim_end().to_owned();
     if shown != name {
         let name = excerpt(&name, 256);
         log::info!("the name {name:?} of a token or ticket is shown as {shown:?}: name_bytes_max");

@@ -22,8 +22,8 @@ pub use playfield_room::{
 pub use playfield_server::{
     Asked, AsyncAuthenticator, AtNode, Authenticator, Config, ConfigError, Decided, Deciding,
     Decision, Descriptors, Guests, Identity, LevelFilter, ListedRoom, Network, NodeHandle, Origin,
-    Pending, Running, SelfSigned, ShardStats, Stats, Stopper, TicketChecker, TicketPass,
-    TicketRoom, http, service,
+    Pending, Running, SelfSigned, ShardStats, Stats, Stopper, Subscriber, TicketChecker,
+    TicketPass, TicketRoom, http, service,
 };
 pub use playfield_state::{
     Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, NEAREST_DEFAULT, Set, State,

@@ -12,12 +12,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use playfield_channel::ChannelRule;
-use playfield_room::{Error, Room, RoomType, Store};
+use playfield_room::{Error, OnePerUser, Room, RoomType, Store};
 use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
 use playfield_server::{
-    AsyncAuthenticator, Authenticator, Config, Fleet, FleetSettings, Identity, NodeHandle, Running,
-    log_to_stderr,
+    AsyncAuthenticator, Authenticator, Config, Decision, Fleet, FleetSettings, Identity,
+    NodeHandle, Running, log_to_stderr,
 };
 use playfield_wire::client::Hello;
 
@@ -54,7 +54,7 @@ pub struct Server {
     channels: Vec<ChannelRule>,
     fleet: Option<Addition>,
     store: Option<Addition>,
-    /// Routes and folders.
+    /// Routes, folders, and what is decided about users.
     site: Vec<Addition>,
     services: Vec<Addition>,
     has_service_paths: bool,
@@ -336,6 +336,77 @@ impl Server {
             let jwt = Arc::new(jwt);
             Box::new(crate::jwt::JwtAuthenticator { jwt, name_bytes_max, or_ticket })
         }));
+        self
+    }
+
+    /// Calls this with who each client is, once [`jwt`](Self::jwt), or another authenticator, has let
+    /// it in: at each hello, also of one that comes back. It returns the identity, to which it may
+    /// add, or why the client is refused. So a program adds checks of its own to tokens, and keys are
+    /// still refreshed.
+    ///
+    /// It runs on a shard's thread and must not block. What takes time returns
+    /// [`Decision::later`](crate::Decision::later), whose future runs as that of
+    /// [`authenticate`](Self::authenticate).
+    ///
+    /// ```
+    /// use std::collections::HashSet;
+    /// use std::sync::{Arc, RwLock};
+    ///
+    /// use playfield::{Error, ErrorCode, Server};
+    ///
+    /// let banned: Arc<RwLock<HashSet<String>>> = Arc::default();
+    /// let list = Arc::clone(&banned);
+    /// let server = Server::new().admit(move |who| {
+    ///     let is_banned = |user: &String| list.read().unwrap().contains(user);
+    ///     if who.user.as_ref().is_some_and(is_banned) || who.claims.text("role") == Some("none") {
+    ///         return Err(Error::new(ErrorCode::Unauthorized, "you are banned"));
+    ///     }
+    ///     Ok(who)
+    /// });
+    /// ```
+    ///
+    /// What takes time, and adds data:
+    ///
+    /// ```
+    /// use playfield::{Claims, Decision, Server};
+    ///
+    /// # async fn level_of(user: &str) -> Result<u32, playfield::Error> { Ok(user.len() as u32) }
+    /// let server = Server::new().admit(|who| {
+    ///     Decision::later(async move {
+    ///         let level = level_of(who.user.as_deref().unwrap_or_default()).await?;
+    ///         Ok(who.claims(Claims::from_json(&format!(r#"{{"level":{level}}}"#))?))
+    ///     })
+    /// });
+    /// ```
+    #[must_use]
+    pub fn admit<F, D>(mut self, admit: F) -> Self
+    where
+        F: Fn(Identity) -> D + Send + Sync + 'static,
+        D: Into<Decision>,
+    {
+        self.site.push(Box::new(move |server| server.admit(admit)));
+        self
+    }
+
+    /// Sets what happens to a hello of a user who has a session. Without it, a user may have many.
+    ///
+    /// | | |
+    /// |---|---|
+    /// | [`TakeOver`](OnePerUser::TakeOver) | the first session ends with `taken_over`, and its client does not connect again by itself. The second opens when it has left its rooms |
+    /// | [`Refuse`](OnePerUser::Refuse) | the second is refused with `already_here`, until the first has ended |
+    ///
+    /// A session that is away counts. A client that comes back to its session opens no second one.
+    /// One that comes back to a session that is over takes over none: it is refused with
+    /// `taken_over`. Guests may have many, and joins by [tickets](Self::tickets) don't count.
+    ///
+    /// ```
+    /// use playfield::{OnePerUser, Server};
+    ///
+    /// let server = Server::new().one_session_per_user(OnePerUser::TakeOver);
+    /// ```
+    #[must_use]
+    pub fn one_session_per_user(mut self, what: OnePerUser) -> Self {
+        self.site.push(Box::new(move |server| server.one_session_per_user(what)));
         self
     }
 

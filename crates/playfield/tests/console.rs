@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use playfield::client::{Connection, Dynamic, Room as Joined};
 use playfield::prelude::*;
-use playfield::{Config, Running, Server};
+use playfield::{Config, Identity, Running, Server};
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 
@@ -76,6 +76,11 @@ fn free() -> SocketAddr {
 }
 
 fn start(settings: &[(&str, &str)]) -> (Running, SocketAddr) {
+    start_with(settings, Server::new)
+}
+
+/// Starts what `server` makes.
+fn start_with(settings: &[(&str, &str)], server: fn() -> Server) -> (Running, SocketAddr) {
     let mut config = Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
     for (name, value) in settings {
         config.set(name, value).unwrap();
@@ -85,7 +90,7 @@ fn start(settings: &[(&str, &str)]) -> (Running, SocketAddr) {
         .find_map(|_| {
             let console = free();
             config.set("console", &console.to_string()).unwrap();
-            let running = Server::new().room::<Table>("table").start(config.clone()).ok()?;
+            let running = server().room::<Table>("table").start(config.clone()).ok()?;
             Some((running, console))
         })
         .unwrap()
@@ -232,6 +237,41 @@ fn operators_kick_lock_emit_and_close() {
         assert_eq!(act("close", json!({})).0, 200);
         assert!(left(&room).await.contains("an operator closed the room"));
         drop(ann);
+    });
+    running.shutdown();
+}
+
+#[test]
+fn operators_end_the_sessions_of_a_user() {
+    let (running, console) = start_with(&[], || {
+        Server::new()
+            .authenticate(|hello| async move { Ok(Identity::user(hello.name.clone(), hello.name)) })
+    });
+    runtime().block_on(async {
+        let (_ann, room) = join(&running, "ann b").await;
+        let (_bob, _) = join(&running, "bob").await;
+        let count = |user| api(console, &format!("GET /api/users/{user}"), &Value::Null).1;
+        assert_eq!(count("ann%20b"), json!({ "sessions": 1 }));
+        let act =
+            |action: &str, body| api(console, &format!("POST /api/users/ann%20b/{action}"), &body);
+        assert_eq!(act("recheck", json!({})), (200, json!({})));
+        assert_eq!(act("unsubscribe", json!({ "channels": "chat:*" })), (200, json!({})));
+        for (action, body) in [
+            ("unsubscribe", json!({})),
+            ("unsubscribe", json!({ "channels": "chat:" })),
+            ("end", json!({ "text": "x".repeat(501) })),
+            ("end", json!([])),
+        ] {
+            assert_eq!(act(action, body.clone()).0, 400, "{action} {body}");
+        }
+        assert_eq!(act("praise", json!({})).0, 404);
+        assert_eq!(act("end", json!({ "text": "cheating" })), (200, json!({ "sessions": 1 })));
+        assert!(left(&room).await.contains("cheating"));
+        assert_eq!(act("end", json!({})), (200, json!({ "sessions": 0 })));
+        assert_eq!(
+            (count("ann%20b"), count("bob")),
+            (json!({"sessions": 0}), json!({"sessions": 1}))
+        );
     });
     running.shutdown();
 }

@@ -3,10 +3,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use playfield::client::{self, Connection, Error as ClientError};
+use playfield::client::{self, Connection, ConnectionEvent, Error as ClientError};
 use playfield::identity::{Jwt, Keys, Pace, Signer, Ticket, Tickets};
 use playfield::prelude::*;
-use playfield::{Config, ErrorCode, Running};
+use playfield::{Config, Decision, ErrorCode, Identity, OnePerUser, Running};
 use serde_json::{Map, Value, json};
 
 /// Writes down who came.
@@ -72,6 +72,95 @@ async fn a_room_sees_who_a_token_says_someone_is_and_nothing_that_the_client_say
         let refused = connect(&running, &wrong).await.err().and_then(|error| error.code());
         assert_eq!(refused, Some(ErrorCode::Unauthorized), "{}", String::from_utf8_lossy(&wrong));
     }
+}
+
+#[tokio::test]
+async fn a_check_after_the_token_may_refuse_a_user_and_add_to_the_claims() {
+    for is_later in [false, true] {
+        let (signer, public) = Signer::generate().unwrap();
+        let jwt = Jwt::new(Keys::pem(public).unwrap());
+        let decide = |who: Identity| {
+            if who.user.as_deref() == Some("bad") || who.claims.text("plan") == Some("none") {
+                return Err(Error::new(ErrorCode::Unauthorized, "banned"));
+            }
+            let role = who.claims.text("plan").unwrap_or("new").to_owned();
+            let claims = Claims::from_json(&format!(r#"{{"role":"{role}!"}}"#))?;
+            Ok(who.claims(claims))
+        };
+        let server = Server::new().jwt(jwt).admit(move |who| -> Decision {
+            if is_later { Decision::later(async move { decide(who) }) } else { decide(who).into() }
+        });
+        let running = start(server);
+        let by = |claims: Value| {
+            let Value::Object(mut claims) = claims else { panic!("an object") };
+            claims.insert("exp".into(), (now() + 60).into());
+            token(&signer, Value::Object(claims))
+        };
+        let ann = connect(&running, &by(json!({"sub": "u7", "plan": "pro"}))).await.unwrap();
+        let room = ann.join_or_create::<Club>("club", &()).await.unwrap();
+        let members: Vec<_> = room.state().members.iter().map(|(_, who)| who.clone()).collect();
+        assert_eq!(members, ["u7  pro!"]);
+        for refused in [json!({"sub": "bad"}), json!({"sub": "u8", "plan": "none"})] {
+            let error = connect(&running, &by(refused)).await.unwrap_err();
+            assert_eq!((error.code(), error.text()), (Some(ErrorCode::Unauthorized), "banned"));
+        }
+        // A token that is no good never comes to it.
+        assert!(connect(&running, b"guess").await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn ids_of_users_that_mislead_are_refused() {
+    let running = start(Server::new().authenticate(|hello| async move {
+        Ok(Identity::user(String::from_utf8_lossy(&hello.token), "A\u{202e}nn"))
+    }));
+    let long = "u".repeat(257);
+    for user in
+        ["\u{202e}ann", "ann\u{2066}", "an\u{200b}n", "a\nb", "a\u{9b}b", "\u{61c}", &*long, ""]
+    {
+        let error = connect(&running, user.as_bytes()).await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::Unauthorized), "{user:?}");
+    }
+    for user in ["ann@example.com", "\u{5d0}\u{5d1}", "auth0|7", "a b"] {
+        let ann = connect(&running, user.as_bytes()).await.unwrap();
+        let room = ann.join_or_create::<Club>("club", &()).await.unwrap();
+        let who = format!("{user} Ann none");
+        assert!(room.state().members.iter().any(|(_, other)| *other == who), "{user:?}");
+        room.leave().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_program_ends_the_sessions_of_a_user_and_keeps_one_for_each() {
+    let server = Server::new()
+        .authenticate(|hello| async move {
+            Ok(Identity::user(String::from_utf8_lossy(&hello.token), hello.name))
+        })
+        .one_session_per_user(OnePerUser::TakeOver);
+    let running = start(server);
+    let node = running.handle();
+    let ended = |connection: &Connection| {
+        let mut statuses = connection.events();
+        async move {
+            loop {
+                match statuses.next().await {
+                    Some(ConnectionEvent::Ended { error, .. }) => return error.code(),
+                    Some(_) => {}
+                    None => panic!("it ends with a reason"),
+                }
+            }
+        }
+    };
+    let phone = connect(&running, b"ann").await.unwrap();
+    let end = ended(&phone);
+    let desk = connect(&running, b"ann").await.unwrap();
+    assert_eq!(end.await, Some(ErrorCode::TakenOver));
+    assert_eq!(node.sessions_of("ann"), 1);
+    let end = ended(&desk);
+    assert_eq!(node.end_sessions("ann", "out").unwrap(), 1);
+    assert_eq!(end.await, Some(ErrorCode::Kicked));
+    running.shutdown();
+    assert_eq!(node.end_sessions("ann", "out").unwrap_err().code(), ErrorCode::ShuttingDown);
 }
 
 #[tokio::test]

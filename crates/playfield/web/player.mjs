@@ -187,12 +187,14 @@ const actions = {
   spoil_check: (client) => client.action("spoil_check"),
   subscribe: async (client, step) => {
     const events = new Queue();
+    let isBegun = false;
     await taken(step, new Promise((begins, fails) => {
       const on = {
         publication: (payload) => events.put({ kind: "publication", payload }),
         missed: (missed) => events.put({ kind: "missed", missed }),
         subscribed: ({ recovered }) => {
-          if (client.channels.has(step.channel)) events.put({ kind: "subscribed", recovered });
+          if (isBegun) events.put({ kind: "subscribed", recovered });
+          isBegun = true;
           client.channels.set(step.channel, { subscription, events });
           begins();
         },
@@ -249,6 +251,8 @@ const actions = {
     if ("reply" in step) equal(step.reply, reply);
   },
   push: (client, { device, payload }) => client.control(`/devices/${device}/push/${payload}`),
+  end_sessions: (client, { user, text }) => client.control(`/users/${user}/end/${text}`),
+  take_out: (client, { user, channel }) => client.control(`/users/${user}/take_out/${channel}`),
   command: async (client, { device, payload, answer }) => {
     equal(answer, Number(await client.control(`/devices/${device}/request/${payload}`)));
   },

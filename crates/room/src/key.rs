@@ -1,5 +1,7 @@
 //! The keys of rooms, and the characters that names and keys must not have.
 
+use std::borrow::Cow;
+
 use playfield_wire::{ErrorCode, excerpt};
 
 use crate::{Error, Result};
@@ -45,6 +47,15 @@ pub fn invisible(text: &str) -> Option<char> {
         // Keyboards add the emoji style to many symbols. After letters it is only invisible.
         is_unseen(character) || (character == EMOJI_STYLE && before < '\u{2000}')
     })
+}
+
+/// A text without the characters that [`invisible`] finds.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    let mut visible = Cow::Borrowed(text);
+    while let Some(character) = invisible(&visible) {
+        visible = Cow::Owned(visible.replace(character, ""));
+    }
+    visible
 }
 
 const EMOJI_STYLE: char = '\u{FE0F}';

@@ -40,7 +40,7 @@ pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MA
 pub use core::HELD_MAIL_MAX;
 pub use deferred::{DEFERRED_MAX, Deferred};
 pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result, room_full};
-pub use key::{KEY_BYTES_MAX, check_key, invisible};
+pub use key::{KEY_BYTES_MAX, check_key, invisible, visible};
 pub use life::{EndReason, LeaveReason, Stage, Undone};
 pub use message::{
     Accepts, Answer, AskId, AskOf, Asks, CreatedBy, Emits, EventOf, Handle, Internal, InternalOf,

@@ -39,9 +39,11 @@ pub enum LeaveReason {
     /// [grace](crate::Settings::grace_ms); or it was closed for an error.
     ConnectionLost,
     /// The same user has joined again, and the room has
-    /// [one player per user](crate::OnePerUser::TakeOver).
+    /// [one player per user](crate::OnePerUser::TakeOver); or has opened another session, and the
+    /// node keeps one for each user.
     TakenOver,
-    /// The room removed them: [`Context::kick`](crate::Context::kick).
+    /// The room removed them: [`Context::kick`](crate::Context::kick). Or the program has ended
+    /// the sessions of their user.
     Kicked,
     /// The room ends.
     RoomEnded(EndReason),

@@ -257,11 +257,11 @@ pub struct Settings {
     pub one_per_user: OnePerUser,
 }
 
-/// What happens when a user joins a room who is there already, by another session. Guests are never
-/// the same user.
+/// What happens when a user joins a room who is there already, by another session; or, where a node
+/// keeps one session for each user, opens a second one. Guests are never the same user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnePerUser {
-    /// Both players are there.
+    /// Both are there.
     #[default]
     No,
     /// The first one leaves, with [`LeaveReason::TakenOver`](crate::LeaveReason::TakenOver). The

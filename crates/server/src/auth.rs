@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use playfield_room::{Claims, Error, invisible};
 use playfield_wire::ErrorCode;
@@ -96,6 +97,57 @@ pub trait Authenticator: Send + Sync {
     /// is decided [later](Decision::later). The client waits meanwhile, until `hello_timeout_ms`
     /// have passed since it connected; then the future is dropped.
     fn authenticate(&self, hello: &Hello<'_>) -> Decision;
+}
+
+/// An authenticator, and a check of whom it lets in.
+pub(crate) struct Admitting {
+    pub(crate) authenticator: Box<dyn Authenticator>,
+    pub(crate) admit: Arc<Admit>,
+}
+
+/// Decides about someone whom the authenticator lets in.
+pub(crate) type Admit = dyn Fn(Identity) -> Decision + Send + Sync;
+
+impl Authenticator for Admitting {
+    fn authenticate(&self, hello: &Hello<'_>) -> Decision {
+        match self.authenticator.authenticate(hello) {
+            Decision::Now(Ok(identity)) => (self.admit)(identity),
+            Decision::Now(Err(refused)) => Decision::Now(Err(refused)),
+            Decision::Later(deciding) => {
+                let admit = Arc::clone(&self.admit);
+                Decision::later(async move {
+                    match admit(deciding.await?) {
+                        Decision::Now(decided) => decided,
+                        Decision::Later(deciding) => deciding.await,
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// The longest id of a user, in bytes.
+const USER_BYTES_MAX: usize = 256;
+
+/// Checks the id of a user, which others may see, and operators read in logs and consoles.
+///
+/// # Errors
+/// `unauthorized` if it is empty or too long, or has characters that are invisible or change the
+/// direction of text.
+pub(crate) fn check_user(user: &str) -> Result<(), Error> {
+    let text = match invisible(user) {
+        _ if user.is_empty() => "the id of the user is empty".to_owned(),
+        _ if user.len() > USER_BYTES_MAX => {
+            let bytes = user.len();
+            format!("the id of the user has {bytes} bytes; {USER_BYTES_MAX} are the limit")
+        }
+        Some(refused) => format!(
+            "the id of the user contains the character {refused:?}, which is invisible or changes \
+             the direction of text"
+        ),
+        None => return Ok(()),
+    };
+    Err(Error::new(ErrorCode::Unauthorized, text))
 }
 
 /// The refusal after a panic.

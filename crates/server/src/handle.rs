@@ -5,6 +5,7 @@ mod devices;
 mod limits;
 pub(crate) mod operator;
 mod rooms;
+mod users;
 
 use std::fmt;
 use std::pin::Pin;
@@ -32,6 +33,7 @@ pub use operator::{
     RoomCost, RoomLoad,
 };
 pub use rooms::{AtNode, ListedRoom};
+pub use users::Subscriber;
 
 /// Reaches the rooms of a running node from anywhere in its process: from HTTP handlers, services,
 /// other threads and other runtimes.

@@ -54,6 +54,7 @@ mod stats;
 mod sys;
 mod tickets;
 mod tls;
+mod users;
 mod waker;
 mod watchdog;
 
@@ -65,7 +66,7 @@ pub use directory::RoomOrder;
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};
 pub use handle::{
     Asked, AtNode, Devices, FoundPlayer, FoundPlayers, Inspection, Limit, ListedRoom, NodeHandle,
-    OperatedRoom, Operator, Pending, Recorded, RecordedKind, RoomCost, RoomLoad,
+    OperatedRoom, Operator, Pending, Recorded, RecordedKind, RoomCost, RoomLoad, Subscriber,
 };
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;

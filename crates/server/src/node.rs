@@ -18,6 +18,7 @@ use crate::fleet::HostedFleet;
 use crate::http::{Desk, Site};
 use crate::kept_store::KeptStore;
 use crate::tickets::TicketChecker;
+use crate::users::Users;
 
 /// The node, as its shards know it.
 pub(crate) struct Node {
@@ -47,6 +48,8 @@ pub(crate) struct Node {
     pub(crate) tokens: TokenKey,
     /// Sessions whose clients may come back.
     pub(crate) away: AwaySessions,
+    /// The sessions of users.
+    pub(crate) users: Users,
     /// Which channels there may be.
     pub(crate) channel_rules: ChannelRules,
     /// What the channels of all shards take together.
@@ -66,6 +69,7 @@ impl Node {
         tokens: TokenKey,
     ) -> Self {
         let away = AwaySessions::new(&config);
+        let users = Users::new(config.hello_timeout());
         let names = room_types.iter().enumerate();
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
@@ -89,6 +93,7 @@ impl Node {
             asks,
             tokens,
             away,
+            users,
             channel_rules: ChannelRules::default(),
             channel_totals: Arc::new(Totals::new(shards)),
         }

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use playfield_channel::{ChannelRule, ChannelRules};
-use playfield_room::{RoomType, Store, StoreError};
+use playfield_room::{OnePerUser, RoomType, Store, StoreError};
 use playfield_wire::excerpt;
 
-use crate::auth::Authenticator;
+use crate::auth::{Admit, Authenticator, Decision, Identity};
 use crate::config::Config;
 use crate::fleet::{Fleet, FleetSettings};
 use crate::handle::NodeHandle;
@@ -30,6 +30,8 @@ pub struct Server {
     /// What is wrong with what was added, first of all.
     wrong: Option<String>,
     authenticator: Option<Box<dyn Authenticator>>,
+    admit: Option<Arc<Admit>>,
+    one_session_per_user: OnePerUser,
     tickets: Option<Box<dyn TicketChecker>>,
     channel_rules: ChannelRules,
     fleet: Option<(Box<dyn Fleet>, FleetSettings)>,
@@ -64,6 +66,8 @@ impl Server {
             site: Site::default(),
             wrong: None,
             authenticator: None,
+            admit: None,
+            one_session_per_user: OnePerUser::No,
             tickets: None,
             channel_rules: ChannelRules::default(),
             fleet: None,
@@ -146,6 +150,26 @@ impl Server {
     #[must_use]
     pub fn authenticator(mut self, authenticator: Box<dyn Authenticator>) -> Self {
         self.authenticator = Some(authenticator);
+        self
+    }
+
+    /// Calls `admit` with who a client is, once the authenticator has let it in, at each hello. It
+    /// returns the identity, which it may change, or why the client is refused: now, or
+    /// [later](Decision::later). It runs on a shard's thread, so it must not block.
+    #[must_use]
+    pub fn admit<F, D>(mut self, admit: F) -> Self
+    where
+        F: Fn(Identity) -> D + Send + Sync + 'static,
+        D: Into<Decision>,
+    {
+        self.admit = Some(Arc::new(move |identity| admit(identity).into()));
+        self
+    }
+
+    /// Sets what happens to a hello of a user who has a session. Without it, a user may have many.
+    #[must_use]
+    pub fn one_session_per_user(mut self, what: OnePerUser) -> Self {
+        self.one_session_per_user = what;
         self
     }
 

@@ -466,6 +466,10 @@ private:
             if (taken(step, reply) && step["reply"]) must_equal(step["reply"], *reply);
         } else if (action == "push" || action == "command") {
             command(action == "push" ? "push" : "request", step);
+        } else if (action == "end_sessions") {
+            run_control("/users/" + name_of(step, "user") + "/end/" + name_of(step, "text"));
+        } else if (action == "take_out") {
+            run_control("/users/" + name_of(step, "user") + "/take_out/" + name_of(step, "channel"));
         } else {
             throw Failed("the C++ client can't " + action);
         }
@@ -542,10 +546,15 @@ private:
     void command(const std::string &action, Value step) {
         std::string path = "/devices/" + name_of(step, "device") + '/' + action + '/' +
                            step["payload"].json();
+        std::string answer = run_control(path);
+        if (step["answer"]) must_equal(step["answer"], VALUE(Document::parse(answer)));
+    }
+
+    /// Asks the scenario server for something, while clients run.
+    std::string run_control(const std::string &path) {
         auto asked = std::async(std::launch::async, control, controls_, path);
         until([&] { return asked.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
-        std::string answer = asked.get();
-        if (step["answer"]) must_equal(step["answer"], VALUE(Document::parse(answer)));
+        return asked.get();
     }
 
     Happened next(std::deque<Happened> &from, const std::string &kind) {

@@ -373,6 +373,12 @@ class Player:
     async def push(self, step):
         await control(self.controls, f"/devices/{step['device']}/push/{step['payload']}")
 
+    async def end_sessions(self, step):
+        await control(self.controls, f"/users/{step['user']}/end/{step['text']}")
+
+    async def take_out(self, step):
+        await control(self.controls, f"/users/{step['user']}/take_out/{step['channel']}")
+
     async def command(self, step):
         path = f"/devices/{step['device']}/request/{step['payload']}"
         assert await control(self.controls, path) == str(step["answer"])

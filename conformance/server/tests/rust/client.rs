@@ -173,6 +173,14 @@ impl Client {
                 let expected = step.get("answer").map_or("done".to_owned(), Value::to_string);
                 if answer == expected { Ok(()) } else { Err(format!("the answer is {answer}")) }
             }
+            "end_sessions" => {
+                let path = format!("/users/{}/end/{}", text(step, "user")?, text(step, "text")?);
+                control(controls, &path).await.map(drop)
+            }
+            "take_out" => {
+                let (user, channel) = (text(step, "user")?, text(step, "channel")?);
+                control(controls, &format!("/users/{user}/take_out/{channel}")).await.map(drop)
+            }
             other => Err(format!("the Rust client can't {other}")),
         }
     }

@@ -14,7 +14,7 @@ use playfield_session::TokenKey;
 
 use super::running::{Running, Stopper, Word};
 use super::{OnStart, Server, ServiceAt, named};
-use crate::auth::Guests;
+use crate::auth::{Admitting, Guests};
 use crate::config::{Config, Descriptors};
 use crate::control::Control;
 use crate::entropy::Entropy;
@@ -52,6 +52,15 @@ fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Opt
              per_shard), or lower connections_max"
         )
     })
+}
+
+/// What to say if anyone may name the address of a client.
+fn trusts_everyone(config: &Config) -> Option<String> {
+    let network = config.trusted_proxies.iter().find(|network| network.is_all())?;
+    Some(format!(
+        "trusted_proxies has {network}: any client may say that it has another address, and pass \
+         all limits by address; name the addresses of your proxies only"
+    ))
 }
 
 pub(super) fn start(mut server: Server) -> io::Result<Running> {
@@ -185,6 +194,9 @@ impl Server {
                 );
             }
         }
+        if let Some(text) = trusts_everyone(&self.config) {
+            log::warn!("{text}");
+        }
         for doubt in self.channel_rules.doubts(self.config.publication_bytes_max) {
             log::warn!("{doubt}");
         }
@@ -212,11 +224,16 @@ impl Server {
         let name_bytes_max = config.name_bytes_max;
         let authenticator =
             self.authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
+        let authenticator = match self.admit {
+            Some(admit) => Box::new(Admitting { authenticator, admit }),
+            None => authenticator,
+        };
         let store = self.store.map(|open| open()).transpose().map_err(io::Error::other)?;
         let tokens = TokenKey::new(&Entropy::System.bytes());
         let mut node =
             Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
         node.tickets = self.tickets;
+        node.users.keep_one(self.one_session_per_user);
         node.channel_rules = self.channel_rules;
         let paths = services.iter().enumerate();
         node.service_paths = paths
@@ -385,7 +402,24 @@ impl Running {
 
 #[cfg(test)]
 mod tests {
-    use super::too_few;
+    use super::{too_few, trusts_everyone};
+    use crate::config::Config;
+
+    #[test]
+    fn a_node_that_trusts_everyone_as_a_proxy_says_so() {
+        let doubt = |networks: &str| {
+            let mut config = Config::default();
+            config.set("trusted_proxies", networks).unwrap();
+            trusts_everyone(&config)
+        };
+        for networks in ["", "10.0.0.0/8", "0.0.0.0/1,2001:db8::/32"] {
+            assert_eq!(doubt(networks), None, "{networks}");
+        }
+        for (networks, named) in [("10.0.0.1,0.0.0.0/0", "0.0.0.0/0"), ("::/0", "::/0")] {
+            let text = doubt(networks).unwrap();
+            assert!(text.starts_with(&format!("trusted_proxies has {named}: ")), "{text}");
+        }
+    }
 
     #[test]
     fn a_limit_of_descriptors_below_connections_max_is_said() {

@@ -20,6 +20,7 @@ use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey, Seat};
 use crate::shard::rooms::join::{JoinRequest, Joiner};
 use crate::shard::rooms::member::{Farewell, Renewal};
 use crate::shard::session::allowance::Allowance;
+use crate::shard::session::ending::UserMail;
 
 /// A message from one shard to another, or from the background to a shard.
 pub(crate) enum ShardMail {
@@ -106,6 +107,8 @@ pub(crate) enum ShardMail {
     Publication { channel: u64, publication: Publication },
     /// To the shard of devices' connections.
     Device(DeviceMail),
+    /// To the shard of a user's session.
+    User(UserMail),
     /// To the room's shard: its background work ended.
     Finished { room: RoomKey, mail: Mail },
 }

@@ -82,6 +82,7 @@ use rooms::schedule::Schedule;
 use rooms::traffic::Traffic;
 use services::HostedService;
 use session::by_number::ByNumber;
+use session::ending::UserMail;
 use session::rates::Rates;
 use session::round_trips;
 use snapshots::Snapshots;
@@ -158,6 +159,8 @@ pub(crate) struct Shard {
     socket_changes: VecDeque<SocketChange>,
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
+    /// What concerns sessions of users, here and on other shards.
+    user_posts: VecDeque<(u16, UserMail)>,
     /// A connection holds more than before, and its address more than it may, or all together do.
     is_over_budget: bool,
     unnamed: Unnamed,
@@ -249,6 +252,7 @@ impl Shard {
             written: Vec::new(),
             socket_changes: VecDeque::new(),
             leaving: Vec::new(),
+            user_posts: VecDeque::new(),
             is_over_budget: false,
             unnamed: Unnamed::default(),
             turned_away: TurnedAway::default(),
@@ -362,6 +366,7 @@ impl Shard {
             || self.is_over_budget
             || !self.delivery.local_mail.is_empty()
             || !self.delivery.devices.posts.is_empty()
+            || !self.user_posts.is_empty()
             || !self.delivery.local_foundings.is_empty()
             || !self.touched.is_empty()
             || !self.leaving.is_empty();

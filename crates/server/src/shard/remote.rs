@@ -101,6 +101,7 @@ impl Shard {
                 self.delivery.deliver_publication(channel, &publication);
             }
             ShardMail::Device(mail) => self.device_mail(mail),
+            ShardMail::User(mail) => self.user_mail(mail),
             ShardMail::Finished { room, mail } => self.finished(room, mail),
         }
     }
@@ -381,6 +382,7 @@ impl Shard {
             resumed = session.resumption.as_ref().map(|resumption| (number, resumption.home));
         }
         let key = self.delivery.connections.insert(*connection);
+        self.note_place(key);
         self.go_on_returning(key);
         if let Some((number, home)) = resumed {
             self.by_session.insert(number, key, &self.delivery.connections);

@@ -71,7 +71,7 @@ impl Delivery {
     }
 
     /// Takes a subscription out of the tables of this shard and of the home.
-    fn leave_channel(&mut self, session: u64, name: &str, stage: &Stage, leaves: bool) {
+    pub(super) fn leave_channel(&mut self, session: u64, name: &str, stage: &Stage, leaves: bool) {
         let (channel, live) = match *stage {
             // The answer of the home finds nobody.
             Stage::Pending { .. } => return,

@@ -6,6 +6,7 @@
 //! subscribers; that shard writes it once for each way in which its clients are spoken to, and
 //! appends those bytes to the outbox of each.
 
+mod ending;
 mod frames;
 mod home;
 mod lifetime;
@@ -27,6 +28,7 @@ use playfield_wire::client::Position;
 
 use crate::addresses::Address;
 use crate::node::Node;
+pub(crate) use crate::shard::channels::ending::{Unsubscribe, Whose};
 use crate::shard::channels::frames::Frames;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::allowance::Allowance;

@@ -206,8 +206,15 @@ impl Shard {
     pub(in crate::shard) fn end_session(&mut self, key: ConnectionKey, why: LeaveReason) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.session.is_some() && connection.device.is_some() {
-            let is_left = why == LeaveReason::Left;
-            self.end_device(key, if is_left { Gone::Left } else { Gone::ConnectionLost });
+            self.end_device(
+                key,
+                match why {
+                    LeaveReason::Left => Gone::Left,
+                    LeaveReason::Kicked => Gone::Disconnected,
+                    LeaveReason::TakenOver => Gone::TakenOver,
+                    _ => Gone::ConnectionLost,
+                },
+            );
         }
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let address = Arc::clone(connection.tally.address());
@@ -215,6 +222,7 @@ impl Shard {
         connection.resumable = false;
         connection.logged = 0;
         self.sessions -= 1;
+        self.leave_users(&session);
         let Session { number, rooms, resumption, extras, .. } = *session;
         if let Some(resumption) = resumption {
             self.forget_session(number, key, resumption.home, resumption.home);
@@ -349,8 +357,8 @@ impl Shard {
                 return self.look_at(key, by);
             }
             let ms = config.hello_timeout_ms;
-            let text = match connection.greeting {
-                Some(_) => format!("hello_timeout_ms: the authenticator did not decide in {ms} ms"),
+            let text = match &connection.greeting {
+                Some(greeting) => format!("hello_timeout_ms: {} in {ms} ms", greeting.awaits()),
                 None => format!("hello_timeout_ms: no hello was received within {ms} ms"),
             };
             self.delivery.counters.hello_timeouts += 1;

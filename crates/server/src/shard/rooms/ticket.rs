@@ -3,6 +3,7 @@
 use playfield_room::Error;
 use playfield_wire::{ErrorCode, RequestNumber};
 
+use crate::auth::check_user;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::rooms::join::JoinTarget;
@@ -30,7 +31,7 @@ impl Shard {
         ticket: &str,
     ) -> Result<(JoinTarget, TicketPass), Error> {
         let node = &self.delivery.node;
-        let bad = |text| Error::new(ErrorCode::BadTicket, text);
+        let bad = |text: &str| Error::new(ErrorCode::BadTicket, text);
         let checker = node.tickets.as_ref().ok_or_else(|| bad("this node accepts no tickets"))?;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
         let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
@@ -48,6 +49,11 @@ impl Shard {
                 return Err(error);
             }
         };
+        if let Err(refused) = pass.user.as_deref().map_or(Ok(()), check_user) {
+            session.allowances_mut().misses.take(self.now, rate);
+            (pass.give_back)();
+            return Err(bad(refused.text()));
+        }
         if session.is_tickets_only() && pass.user.is_none() {
             session.allowances_mut().misses.take(self.now, rate);
             (pass.give_back)();
@@ -64,6 +70,7 @@ impl Shard {
                 }
             },
         };
+        self.join_users(key, pass.user.as_deref());
         Ok((target, pass))
     }
 }

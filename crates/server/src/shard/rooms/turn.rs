@@ -312,6 +312,7 @@ impl Shard {
             self.close_leaving();
             self.take_out_given_up();
             self.deliver_device_mail();
+            self.deliver_user_mail();
             if let Some(key) = self.touched.pop() {
                 self.settle_room(key);
                 continue;

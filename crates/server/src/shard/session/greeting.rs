@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use playfield_wire::client::Hello;
 use playfield_wire::{ErrorCode, Format};
 
-use crate::auth::{Decided, Deciding};
+use crate::auth::{Decided, Deciding, Identity};
 use crate::background::Underway;
 use crate::node::Node;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
+use crate::shard::session::hello::Opening;
 use crate::shard::session::resumption::Wanted;
+use crate::users::Greeted;
 
 /// What is kept of a hello.
 pub(crate) struct Greeting {
@@ -22,6 +24,10 @@ pub(crate) struct Greeting {
     pub(super) resumable: bool,
     /// The session that it wants back.
     pub(super) wanted: Option<Wanted>,
+    pub(super) greeted: Greeted,
+    /// Who it is, and the number of the session that opens when the user's other sessions have
+    /// ended; `None` as long as the authenticator has not decided.
+    pub(super) waits: Option<(Identity, u64)>,
     /// The authenticator's work.
     underway: Underway,
 }
@@ -43,7 +49,38 @@ impl Greeting {
             })
             .collect();
         let resumable = hello.resumable;
-        Self { format, mismatches, resumable, wanted, underway: Underway::default() }
+        let greeted = Greeted { moment: node.users.moment(), instead_of: None };
+        let (waits, underway) = (None, Underway::default());
+        Self { format, mismatches, resumable, wanted, greeted, waits, underway }
+    }
+
+    /// What is kept until the session with this number opens.
+    pub(super) fn waiting(opening: Opening, session: u64) -> Self {
+        let Opening { format, identity, resumable, mismatches, greeted } = opening;
+        let (wanted, waits) = (None, Some((identity, session)));
+        let underway = Underway::default();
+        Self { format, mismatches, resumable, wanted, greeted, waits, underway }
+    }
+
+    /// What a session is opened with, and its number, if it waits for others to end.
+    pub(super) fn into_opening(self) -> Option<(Opening, u64)> {
+        let Self { format, mismatches, resumable, greeted, waits, .. } = self;
+        let (identity, session) = waits?;
+        Some((Opening { format, identity, resumable, mismatches, greeted }, session))
+    }
+
+    /// The user whose sessions it waits for, and the number of its own.
+    pub(super) fn waits_for(&self) -> Option<(&str, u64)> {
+        let (identity, session) = self.waits.as_ref()?;
+        Some((identity.user.as_deref()?, *session))
+    }
+
+    /// What it waits for.
+    pub(in crate::shard) fn awaits(&self) -> &'static str {
+        match self.waits {
+            Some(_) => "the user's other sessions did not end",
+            None => "the authenticator did not decide",
+        }
     }
 }
 

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use playfield_room::Error;
+use playfield_room::{Error, visible};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::server::{Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
 use crate::addresses::Pace;
-use crate::auth::{Decision, Identity, authenticator_failed};
+use crate::auth::{Decision, Identity, authenticator_failed, check_user};
 use crate::panics::guard;
 use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
@@ -19,6 +19,7 @@ use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
 use crate::shard::session::resumption::{Resumption, Wanted};
+use crate::users::Greeted;
 
 impl Shard {
     /// Handles the first message of a connection.
@@ -81,20 +82,33 @@ impl Shard {
     }
 
     /// Gives an authenticated client the session that it wants back, or a new one.
-    pub(super) fn greet(&mut self, key: ConnectionKey, greeting: Greeting, identity: Identity) {
-        let Greeting { format, mismatches, resumable, wanted, .. } = greeting;
-        let opening = Opening { format, identity, resumable, mismatches };
+    pub(super) fn greet(&mut self, key: ConnectionKey, greeting: Greeting, mut identity: Identity) {
+        if let Cow::Owned(name) = visible(&identity.name) {
+            identity.name = name;
+        }
+        let Greeting { format, mismatches, resumable, wanted, greeted, .. } = greeting;
+        if let Err(refused) = identity.user.as_deref().map_or(Ok(()), check_user) {
+            return self.fail(key, refused.code(), refused.text());
+        }
+        let opening = Opening { format, identity, resumable, mismatches, greeted };
         match wanted {
             Some(wanted) => self.come_back_to_session(key, wanted, opening),
             None => self.open_session(key, opening),
         }
     }
 
-    /// Opens a new session.
+    /// Opens a new session, once no other of the user is in its way.
     pub(in crate::shard) fn open_session(&mut self, key: ConnectionKey, opening: Opening) {
-        let node = Arc::clone(&self.delivery.node);
-        let Opening { format, identity, resumable, mismatches } = opening;
         let number = self.entropy.session();
+        if let Some(opening) = self.enter_users(key, opening, number) {
+            self.begin_session(key, opening, number);
+        }
+    }
+
+    /// Begins a session with this number.
+    pub(super) fn begin_session(&mut self, key: ConnectionKey, opening: Opening, number: u64) {
+        let node = Arc::clone(&self.delivery.node);
+        let Opening { format, identity, resumable, mismatches, .. } = opening;
         let tickets_only = identity.tickets_only;
         let resumable = resumable && node.config.session_grace_ms > 0;
         let resumption = Resumption::new(self.delivery.shard);
@@ -162,4 +176,5 @@ pub(crate) struct Opening {
     pub(crate) resumable: bool,
     /// The room types whose schemas the client does not have.
     pub(crate) mismatches: BTreeSet<u16>,
+    pub(crate) greeted: Greeted,
 }

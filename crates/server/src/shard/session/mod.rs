@@ -6,6 +6,7 @@ pub(crate) mod by_number;
 mod catch_up;
 #[cfg(feature = "echo")]
 mod echo;
+pub(crate) mod ending;
 pub(crate) mod greeting;
 pub(crate) mod hello;
 pub(crate) mod messages;
@@ -60,6 +61,8 @@ pub(crate) struct Extras {
     pub(crate) entering_bytes: usize,
     /// Measures the round trip to its client; `None` if no room of the session asks for it.
     pub(crate) round_trips: Option<Box<RoundTrips>>,
+    /// Users by whose tickets it has joined rooms, and who are not its own.
+    pub(crate) ticket_users: Vec<Box<str>>,
     /// The channels that it has to do with; `None` if there never was one.
     pub(crate) channels: Option<Box<SessionChannels>>,
 }

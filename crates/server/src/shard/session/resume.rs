@@ -40,8 +40,9 @@ impl Shard {
         &mut self,
         key: ConnectionKey,
         wanted: Wanted,
-        opening: Opening,
+        mut opening: Opening,
     ) {
+        opening.greeted.instead_of = Some(wanted.token.session);
         let (at, order) = (self.now, self.delivery.node.away.next_place());
         self.send_to_session(key, Box::new(Comeback { wanted, opening, at, order }));
     }
@@ -109,6 +110,10 @@ impl Shard {
 
     /// Opens a new session for a client whose session is over.
     fn open_instead(&mut self, key: ConnectionKey, opening: Opening) {
+        let over = opening.greeted.instead_of.and_then(|of| self.delivery.node.users.why_over(of));
+        if let Some(end) = over {
+            return self.refuse_hello(key, &end.error);
+        }
         match self.take_pace(key, Pace::Session) {
             Ok(()) => self.open_session(key, opening),
             Err(error) => self.refuse_hello(key, &error),

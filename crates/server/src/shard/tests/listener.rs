@@ -35,6 +35,10 @@ pub(super) fn rules() -> ChannelRules {
         ChannelRule::new("inbox:{user}").history(10, minute),
         ChannelRule::new("users:*").subscribe(Access::User).publish(Access::User),
         ChannelRule::new("news:**"),
+        ChannelRule::new("gate:*")
+            .subscribe(Access::check(|asker, _| super::users::may_pass(asker.user)))
+            .publish(Access::Anyone)
+            .presence(Access::Anyone),
         ChannelRule::new("trap:*").subscribe(Access::check(|_, name| panic!("{name}"))),
     ] {
         rules.add(rule).unwrap();

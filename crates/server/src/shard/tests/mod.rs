@@ -46,5 +46,7 @@ mod strangers;
 mod tickets;
 mod timing;
 mod trickles;
+mod user_laws;
+mod users;
 mod wanderer;
 mod world;

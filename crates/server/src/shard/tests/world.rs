@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use playfield_room::{Error, Job, Mail, Task};
+use playfield_room::{Error, Job, Mail, OnePerUser, Task};
 use playfield_session::TokenKey;
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{ClientMessage, Hello};
@@ -33,11 +33,14 @@ use crate::entropy::Entropy;
 use crate::fleet::{FleetSettings, HostedFleet};
 use crate::http::{Answer, Call, Desk, Order, Part, Site, Then, handler};
 use crate::node::Node;
-use crate::shard::connection::Moving;
+use crate::shard::connection::{Connection, Moving};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::mail::ShardMail;
+use crate::shard::session::Session;
+use crate::shard::session::ending::UserMail;
 use crate::shard::{Shard, SocketChange, Stopwatch};
 use crate::stats::{Counters, Watch};
+use crate::users::End;
 
 /// Names a client of the world.
 pub(super) type Client = usize;
@@ -54,6 +57,8 @@ pub(super) struct World {
     pub(super) space: Vec<usize>,
     parcels: Vec<VecDeque<Parcel>>,
     peers: Vec<Peer>,
+    /// The users who are refused.
+    pub(super) banned: Banned,
     /// HTTP requests that were handed in and not looked at.
     orders: UnboundedReceiver<Order>,
     /// By shard, connections that wait to be served.
@@ -146,13 +151,33 @@ impl World {
         settings: &[(&str, &str)],
         fleet_settings: FleetSettings,
     ) -> Self {
+        Self::with(shards, settings, fleet_settings, OnePerUser::No)
+    }
+
+    /// As [`new`](Self::new), where a user has one session.
+    pub(super) fn keeping_one(
+        shards: usize,
+        settings: &[(&str, &str)],
+        one_session: OnePerUser,
+    ) -> Self {
+        Self::with(shards, settings, FleetSettings::default(), one_session)
+    }
+
+    fn with(
+        shards: usize,
+        settings: &[(&str, &str)],
+        fleet_settings: FleetSettings,
+        one_session: OnePerUser,
+    ) -> Self {
         let mut config = Config::default();
         for (name, value) in settings {
             config.set(name, value).unwrap();
         }
         let mut site = Site::default();
         site.page("/".into(), "text/plain".into(), b"a page".to_vec()).unwrap();
-        let guests = Box::new(Gate(Guests { name_bytes_max: config.name_bytes_max }));
+        let banned = Banned::default();
+        let guests = Guests { name_bytes_max: config.name_bytes_max };
+        let guests = Box::new(Gate(guests, Arc::clone(&banned)));
         let mut room_types = vec![room::room_type("test")];
         for (name, silence_ms, grace_ms) in [("brisk", 3000, 10_000), ("brisker", 1000, 2000)] {
             let mut room_type = room::room_type(name);
@@ -187,6 +212,7 @@ impl World {
         let tokens = TokenKey::new(&Entropy::Seeded(99).bytes());
         let mut node = Node::new(config, shards, room_types, site, desk, guests, None, tokens);
         node.channel_rules = listener::rules();
+        node.users.keep_one(one_session);
         node.service_paths = vec![("/service".to_owned(), 0)];
         let fleet_log = FleetLog::default();
         let fleet = TestFleet(Arc::clone(&fleet_log));
@@ -222,6 +248,7 @@ impl World {
             space: vec![usize::MAX; shards],
             parcels: (0..shards).map(|_| VecDeque::new()).collect(),
             peers: Vec::new(),
+            banned,
             orders,
             queued: vec![HashSet::new(); shards],
             stopwatch,
@@ -797,6 +824,21 @@ impl World {
         self.shards.iter().all(Shard::has_closed_rooms)
     }
 
+    /// How many sessions a user has, on all shards and on the way between them.
+    pub(super) fn sessions_of(&self, user: &str) -> usize {
+        let here = self.shards.iter().flat_map(|shard| {
+            let connections = &shard.delivery.connections;
+            connections.keys().into_iter().filter_map(|key| connections.get(key))
+        });
+        let moving = self.parcels.iter().flatten().filter_map(|parcel| match parcel {
+            Parcel::Moved(_, moving) => Some(&*moving.connection),
+            Parcel::Mail(_) => None,
+        });
+        let of_user =
+            |of: &&Connection| of.session.as_deref().and_then(Session::user) == Some(user);
+        here.chain(moving).filter(of_user).count()
+    }
+
     /// The sessions of all shards, and how many of them are away.
     pub(super) fn sessions(&mut self) -> (u64, u64) {
         let counters: Vec<_> = self.shards.iter_mut().map(Shard::counters).collect();
@@ -817,6 +859,18 @@ impl World {
     pub(super) fn say_goodbye(&mut self) {
         self.shards.iter_mut().for_each(Shard::say_goodbye);
         self.run();
+    }
+
+    /// Ends all sessions of a user, as a program does; how many there are.
+    pub(super) fn end_sessions(&mut self, user: &str, why: &str) -> usize {
+        let ending = self.node.users.end(user, End::kicked(why.into()), self.now);
+        let count = ending.len();
+        for (place, end) in ending {
+            let mail = ShardMail::User(UserMail::End(place, end));
+            self.parcels[usize::from(place.shard)].push_back(Parcel::Mail(mail));
+        }
+        self.run();
+        count
     }
 
     /// Mail for a shard, from outside.
@@ -1005,8 +1059,11 @@ impl World {
     }
 }
 
-/// Accepts guests, and panics at one token.
-struct Gate(Guests);
+/// Users who are refused.
+pub(super) type Banned = Arc<Mutex<HashSet<String>>>;
+
+/// Accepts guests, and users who are not banned, and panics at one token.
+struct Gate(Guests, Banned);
 
 /// The token at which the authenticator panics.
 pub(super) const PANIC_TOKEN: &[u8] = b"panic";
@@ -1016,6 +1073,10 @@ const SPACE_BEFORE_INPUT: usize = 24;
 
 /// What comes before the name of a user in a token.
 const USER_TOKEN: &[u8] = b"user:";
+
+/// What comes before the name of a user in a token whose check ends with
+/// [`World::run_background`]. It looks at who is banned when it begins.
+const LATER_TOKEN: &[u8] = b"later:";
 
 /// The token of a client that is to show a ticket.
 pub(super) const TICKET_TOKEN: &[u8] = b"ticket";
@@ -1036,9 +1097,19 @@ impl Authenticator for Gate {
         if hello.token == TICKET_TOKEN {
             return Ok(Identity::ticket_holder(hello.name.clone())).into();
         }
-        if let Some(user) = hello.token.strip_prefix(USER_TOKEN).filter(|user| !user.is_empty()) {
+        let after =
+            |prefix| hello.token.strip_prefix(prefix).filter(|user: &&[u8]| !user.is_empty());
+        let later = after(LATER_TOKEN);
+        if let Some(user) = later.or_else(|| after(USER_TOKEN)) {
             let user = String::from_utf8_lossy(user);
-            return Ok(Identity::user(user.clone(), user)).into();
+            let decided = match self.1.lock().unwrap().contains(&*user) {
+                true => Err(Error::new(ErrorCode::Unauthorized, "banned")),
+                false => Ok(Identity::user(user.clone(), user)),
+            };
+            return match later {
+                Some(_) => Decision::later(async { decided }),
+                None => decided.into(),
+            };
         }
         self.0.authenticate(hello)
     }

@@ -1,0 +1,127 @@
+//! Subscriptions that the program ends.
+
+use playfield_channel::Pattern;
+use playfield_room::Error;
+use playfield_wire::ErrorCode;
+use playfield_wire::server::ServerMessage;
+
+use crate::shard::Shard;
+use crate::shard::channels::Stage;
+use crate::shard::delivery::Delivery;
+use crate::shard::keys::ConnectionKey;
+use crate::shard::session::Session;
+use crate::users::Place;
+
+/// Subscriptions that are to end.
+#[derive(Debug)]
+pub(crate) struct Unsubscribe {
+    pub(crate) whose: Whose,
+    /// Which channels.
+    pub(crate) channels: Pattern,
+    /// What clients are sent.
+    pub(crate) text: String,
+}
+
+/// Whose subscriptions.
+#[derive(Debug)]
+pub(crate) enum Whose {
+    /// Those of these sessions, as far as they are on the shard.
+    At(Vec<Place>),
+    /// Those of the session with this number, whichever shard it is on.
+    Session(u64),
+}
+
+impl Shard {
+    /// Ends subscriptions of sessions of this shard.
+    pub(in crate::shard) fn end_subscriptions(&mut self, what: &Unsubscribe) {
+        let error = Error::new(ErrorCode::Kicked, what.text.clone());
+        for key in self.keys_of(&what.whose) {
+            let is_over = |_: &Session, name: &str, _| what.channels.matches(name);
+            self.delivery.end_subscriptions(key, is_over, &error);
+        }
+    }
+
+    /// Ends those subscriptions of a session that the rules no longer allow.
+    pub(in crate::shard) fn recheck_access(&mut self, place: Place) {
+        let node = std::sync::Arc::clone(&self.delivery.node);
+        let text = "the session may no longer subscribe to this channel";
+        let error = Error::new(ErrorCode::Forbidden, text);
+        for key in self.keys_of(&Whose::At(vec![place])) {
+            let is_over = |session: &Session, name: &str, wants_presence: bool| {
+                let rule = node.channel_rule(name);
+                !rule.is_ok_and(|rule| {
+                    session.asks(|asker| {
+                        rule.may_subscribe(asker, name)
+                            && (!wants_presence || rule.may_see_members(asker, name))
+                    })
+                })
+            };
+            self.delivery.end_subscriptions(key, is_over, &error);
+        }
+    }
+
+    /// The connections of those of these sessions that are on this shard.
+    fn keys_of(&self, whose: &Whose) -> Vec<ConnectionKey> {
+        let connections = &self.delivery.connections;
+        let number = |key: ConnectionKey| Some(connections.get(key)?.session.as_deref()?.number);
+        match whose {
+            Whose::At(places) => {
+                let here = places.iter().filter(|place| place.shard == self.delivery.shard);
+                let there = |place: &&Place| number(place.connection) == Some(place.session);
+                here.filter(there).map(|place| place.connection).collect()
+            }
+            // Only sessions that can be resumed are found by their number. Few are asked for.
+            Whose::Session(session) => connections
+                .keys()
+                .into_iter()
+                .filter(|key| number(*key) == Some(*session))
+                .collect(),
+        }
+    }
+}
+
+impl Delivery {
+    /// Ends the subscriptions of a session for which this is so, given the channel's name and
+    /// whether the session wants to know its members.
+    fn end_subscriptions(
+        &mut self,
+        key: ConnectionKey,
+        is_over: impl Fn(&Session, &str, bool) -> bool,
+        error: &Error,
+    ) {
+        let Self { channels, connections, .. } = self;
+        let Some(session) = connections.session_mut(key) else { return };
+        let number = session.number;
+        let wants_presence = |stage: &Stage| match *stage {
+            Stage::Pending { wants_presence, .. } => wants_presence,
+            Stage::Live { channel, place } => {
+                let subscribers = channels.local.get(&channel).map(|local| &local.subscribers);
+                let subscriber = subscribers.and_then(|subscribers| subscribers.get(place));
+                subscriber.is_some_and(|subscriber| subscriber.wants_presence)
+            }
+            Stage::Away { .. } => false,
+        };
+        // The rules are asked about the session, so nothing of it changes meanwhile.
+        let Some(own) = session.channels() else { return };
+        let mut subscriptions = std::mem::take(&mut own.subscriptions);
+        let over: Vec<_> = subscriptions
+            .extract_if(.., |of| is_over(session, &of.name, wants_presence(&of.stage)))
+            .collect();
+        if let Some(own) = session.channels() {
+            own.subscriptions = subscriptions;
+        }
+        for subscription in over {
+            self.leave_channel(number, &subscription.name, &subscription.stage, true);
+            match subscription.stage {
+                Stage::Pending { request, .. } => self.refuse_request(key, Some(request), error),
+                Stage::Live { channel, .. } => {
+                    let (code, text) = (error.code(), error.text().into());
+                    self.connections
+                        .send(key, &ServerMessage::Unsubscribed { channel, code, text });
+                }
+                // Its client is away. When it is back, it subscribes again, if it may.
+                Stage::Away { .. } => {}
+            }
+        }
+    }
+}
