@@ -184,6 +184,10 @@ impl Wanderer {
                 self.returned = Return::NewSession;
             }
             ServerMessage::Error { code, .. } => self.returned = Return::Refused(code),
+            ServerMessage::Goodbye { code, .. } => {
+                self.goodbye = Some(code);
+                self.returned = Return::Refused(code);
+            }
             other => panic!("no answer to a hello: {other:?}"),
         }
     }
