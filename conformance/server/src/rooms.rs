@@ -102,7 +102,7 @@ pub(crate) struct Closed {}
 #[room(creation = server)]
 impl Room for Closed {}
 
-/// A user is in it once.
+/// A user is in it once, and nobody else once someone is.
 #[derive(State, Default)]
 pub(crate) struct Single {
     players: Map<PlayerId, String>,
@@ -110,8 +110,9 @@ pub(crate) struct Single {
 
 #[room(one_per_user = take_over)]
 impl Room for Single {
-    fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
+    fn join(&mut self, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         self.players.insert(player.id(), player.name().to_owned());
+        cx.lock();
         Ok(())
     }
 

@@ -266,7 +266,7 @@ pub enum OnePerUser {
     No,
     /// The first one leaves, with [`LeaveReason::TakenOver`](crate::LeaveReason::TakenOver). The
     /// second one then joins as any player does, and may still be refused. It takes the seat of the
-    /// first, so the room may be full; a locked room refuses it, and the first one stays.
+    /// first, so the room may be full or locked.
     TakeOver,
     /// The second one is refused with `already_here`.
     Refuse,

@@ -117,6 +117,39 @@ fn a_second_join_of_a_user_takes_over_or_is_refused_as_the_room_says() {
     assert!(sim.join_as("Anna", "u1").is_ok());
 }
 
+/// A match that has begun: nobody else gets in.
+#[derive(State, Default)]
+struct Match {
+    left: List<String>,
+}
+
+#[room(one_per_user = take_over, capacity = 2)]
+impl Room for Match {
+    fn join(&mut self, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+        cx.lock();
+        Ok(())
+    }
+
+    fn leave(&mut self, player: &Player, _: LeaveReason, _: &mut Context<Self>) {
+        self.left.push(player.name().to_owned());
+    }
+}
+
+#[test]
+fn a_user_takes_over_the_own_seat_in_a_locked_room() {
+    let mut sim = Sim::<Match>::new(1);
+    let first = sim.join_as("Ann", "u1").unwrap();
+    let second = sim.join_as("Anna", "u1").expect("the seat is that of the same user");
+    assert!(!sim.is_here(first) && sim.is_here(second));
+    assert_eq!(sim.why_gone(first).unwrap().code(), ErrorCode::TakenOver);
+    assert_eq!((sim.summary().players, sim.summary().locked), (1, true));
+    assert_eq!(sim.join_as("Ben", "u2").unwrap_err().code(), ErrorCode::RoomLocked);
+    assert_eq!(sim.join("Guest").unwrap_err().code(), ErrorCode::RoomLocked);
+    // Who has left has no seat any more.
+    sim.leave(second);
+    assert_eq!(sim.join_as("Ann", "u1").unwrap_err().code(), ErrorCode::RoomLocked);
+}
+
 /// A room that says what it is told.
 #[derive(State, Default)]
 struct Bell {}

@@ -17,11 +17,12 @@ impl<R: Room> RoomCore<R> {
             return Ok(());
         }
         self.free_reserved_seats();
-        if self.context.summary.locked {
-            return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
-        }
+        // A lock keeps new players out, not the one whose seat it is.
         if self.takes_over(entrant) {
             return Ok(());
+        }
+        if self.context.summary.locked {
+            return Err(Error::new(ErrorCode::RoomLocked, "the room is locked"));
         }
         self.context.check_free_seat()
     }
