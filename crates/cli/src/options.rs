@@ -1,5 +1,6 @@
 //! The options of a command: their help, their values, and errors about them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::io;
@@ -121,6 +122,23 @@ pub fn set<T>(place: &mut T, value: Result<T, Failure>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The options that were given. Each is taken once, or a value would be ignored in silence.
+#[derive(Debug, Default)]
+pub struct Once(BTreeSet<String>);
+
+impl Once {
+    /// Notes an option that is given, by its name without the dashes.
+    ///
+    /// # Errors
+    /// If it was given before.
+    pub fn note(&mut self, name: &str) -> Result<(), Failure> {
+        if self.0.insert(name.to_owned()) {
+            return Ok(());
+        }
+        Err(Usage(format!("--{name} is given twice: give it once")).into())
+    }
+}
+
 /// Reads all arguments. `word` takes those that are not options, or returns whether it does not
 /// expect one. Returns whether the command is to run: not if help is asked for.
 pub fn read<S>(
@@ -129,12 +147,14 @@ pub fn read<S>(
     settings: &mut S,
     mut word: impl FnMut(&mut S, &OsStr) -> Result<bool, Failure>,
 ) -> Result<bool, Failure> {
+    let mut once = Once::default();
     while let Some(argument) = parser.next()? {
         match &argument {
             Short('h') | Long("help") => return Ok(false),
             Value(text) if word(settings, text)? => continue,
             Long(name) => {
                 if let Some(setter) = setters.iter().find(|setter| setter.opt.name == *name) {
+                    once.note(setter.opt.name)?;
                     (setter.set)(settings, &mut Given { name: setter.opt.name, parser })?;
                     continue;
                 }
@@ -269,7 +289,7 @@ impl From<io::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, LISTED_MAX, Opt, Usage, unknown, within};
+    use super::{Failure, LISTED_MAX, Opt, Setter, Usage, read, set, unknown, within};
 
     const OPTIONS: &[Opt] = &[
         Opt { name: "players", value: "N", help: "how many" },
@@ -311,5 +331,23 @@ mod tests {
             panic!()
         };
         assert_eq!(text, "--players 0 must be from 1 to 9");
+    }
+
+    #[test]
+    fn an_option_that_is_given_twice_is_refused() {
+        const SETTERS: &[Setter<u8>] =
+            &[Setter::new("players", "N", "how many", |players, given| {
+                set(players, given.value())
+            })];
+        let players = |arguments: &[&str]| {
+            let mut players = 0;
+            let mut parser = lexopt::Parser::from_args(arguments);
+            read(&mut parser, SETTERS, &mut players, |_, _| Ok(false)).map(|_| players)
+        };
+        assert!(matches!(players(&["--players=2"]), Ok(2)));
+        let Err(Failure::Usage(Usage(text))) = players(&["--players=2", "--players", "3"]) else {
+            panic!()
+        };
+        assert_eq!(text, "--players is given twice: give it once");
     }
 }

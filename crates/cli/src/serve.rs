@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lexopt::Arg::{Long, Short};
 use playfield_server::{Config, Running, Server, log_to_stderr, settings};
 
-use crate::options::{Failure, Usage, text_or_true, unknown_among};
+use crate::options::{Failure, Once, Usage, text_or_true, unknown_among};
 
 /// The exit status of a program that a second signal ends.
 const INTERRUPTED: i32 = 130;
@@ -92,11 +92,12 @@ struct Flags {
 impl Flags {
     /// Reads all arguments; `None` if they ask for help.
     fn read(parser: &mut lexopt::Parser) -> Result<Option<Self>, Failure> {
-        let mut flags = Self::default();
+        let (mut flags, mut once) = (Self::default(), Once::default());
         while let Some(argument) = parser.next()? {
             let setting = match argument {
                 Short('h') | Long("help") => return Ok(None),
                 Long("config") => {
+                    once.note("config")?;
                     flags.file = Some(parser.value()?);
                     continue;
                 }
@@ -104,6 +105,7 @@ impl Flags {
                 _ => None,
             };
             let Some(setting) = setting else { return Err(unknown_among(&argument, names())) };
+            once.note(&flag(setting.name))?;
             flags.settings.push((setting.name, text_or_true(parser, setting.is_switch())?));
         }
         Ok(Some(flags))
@@ -197,6 +199,15 @@ mod tests {
     fn flags_take_dashes_or_underscores() {
         assert_eq!(config(&["--list-max=7"], &[]).unwrap().list_max, 7);
         assert_eq!(config(&["--list_max=7"], &[]).unwrap().list_max, 7);
+    }
+
+    #[test]
+    fn a_flag_that_is_given_twice_is_refused() {
+        let error = config(&["--list-max=7", "--shards=1", "--list_max=8"], &[]).unwrap_err();
+        assert_eq!(error, "--list-max is given twice: give it once");
+        let error = config(&["--config=a", "--config=b"], &[]).unwrap_err();
+        assert_eq!(error, "--config is given twice: give it once");
+        assert!(config(&["--websocket-deflate", "--websocket-deflate"], &[]).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use lexopt::Arg::{Long, Short, Value};
-use playfield_cli::options::{Failure, Opt, describe, unknown};
+use playfield_cli::options::{Failure, Once, Opt, describe, unknown};
 use playfield_server::reach;
 
 use build::{Build, Made, Target};
@@ -102,7 +102,13 @@ enum Event {
 pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
     let (mut bin, mut is_release, mut pages, mut types) = (None, false, None, None);
     let (mut watched, mut arguments, mut console) = (Vec::new(), Vec::new(), None);
+    let mut once = Once::default();
     while let Some(argument) = parser.next()? {
+        if let Long(name) = argument
+            && name != "watch"
+        {
+            once.note(name)?;
+        }
         match argument {
             Short('h') | Long("help") => return Ok(out.write_all(help().as_bytes())?),
             Long("bin") => bin = Some(parser.value()?.to_string_lossy().into_owned()),
