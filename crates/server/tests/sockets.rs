@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::speech::{encoded, request, send};
 use common::{Client, Heard, config, room, start, until};
+use playfield_room::{MemoryStore, StoreError, StoreErrorKind};
 use playfield_server::{Running, Server};
 use playfield_wire::client::ClientMessage;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
@@ -318,6 +319,17 @@ pub(crate) fn two_servers_do_not_share_an_address() {
     let error = second.room_type(room::room_type("test")).start().err().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
     assert!(error.to_string().starts_with(&format!("listen = {address}: ")), "{error}");
+}
+
+/// Who finds the port open takes the node for ready.
+#[test]
+fn a_node_listens_once_its_store_is_open() {
+    let taken = start(&[]);
+    let address = taken.local_addr().to_string();
+    let server = Server::new(config(&[("listen", &address)])).room_type(room::room_type("test"));
+    let damaged = || StoreError::new(StoreErrorKind::Damaged, "the store is damaged");
+    let error = server.open_store(move || Err::<MemoryStore, _>(damaged())).start().err().unwrap();
+    assert_eq!(error.to_string(), "the store is damaged", "the address was not looked at before");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The file: opened, and opened again after an error of the disk.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -103,7 +103,46 @@ fn open_or_create(path: &Path, open: &Open) -> Result<Database, DatabaseError> {
 }
 
 fn open_existing(path: &Path, open: &Open) -> Result<Database, DatabaseError> {
-    open(FileBackend::new(writable(path, false)?)?)
+    let file = writable(path, false)?;
+    let backend = FileBackend::new(file.try_clone()?)?;
+    check_length(&file)?;
+    open(backend)
+}
+
+/// Where the database's header ends.
+const HEADER_BYTES: usize = 320;
+
+/// Refuses a file that is shorter than its header says: the database would panic.
+fn check_length(file: &File) -> Result<(), DatabaseError> {
+    let bytes = file.metadata()?.len();
+    let mut header = Vec::with_capacity(HEADER_BYTES);
+    // The handle shares its position with the backend's, which reads at offsets.
+    file.take(HEADER_BYTES as u64).read_to_end(&mut header)?;
+    let Some(expected) = length(&header) else { return Ok(()) };
+    if bytes >= expected {
+        return Ok(());
+    }
+    let text = format!("it ends at byte {bytes} of {expected}");
+    Err(StorageError::Corrupted(text).into())
+}
+
+/// The least length of a database with this header, which begins with a magic number of nine bytes,
+/// flags, and the layout: see "File format" in the database's design document. `None` if it is
+/// none, which the database finds out itself.
+fn length(header: &[u8]) -> Option<u64> {
+    if !header.starts_with(b"redb\x1a\x0a\xa9\x0d\x0a") {
+        return None;
+    }
+    if header.len() < HEADER_BYTES {
+        return Some(HEADER_BYTES as u64);
+    }
+    let number = |at: usize| Some(u64::from(u32::from_le_bytes(*header[at..].first_chunk()?)));
+    let (page, header_pages, region_pages) = (number(12)?, number(16)?, number(20)?);
+    let (full_regions, last_pages) = (number(24)?, number(28)?);
+    let full = full_regions.checked_mul(header_pages + region_pages)?;
+    let last = if last_pages == 0 { 0 } else { header_pages + last_pages };
+    // The header takes a page.
+    full.checked_add(last + 1)?.checked_mul(page)
 }
 
 /// Creates the file under another name, and renames it once it is whole: a process that is killed

@@ -94,6 +94,37 @@ fn a_file_that_is_in_use_or_no_store_is_refused() {
 }
 
 #[test]
+fn a_truncated_file_is_refused_in_one_line_without_a_panic() {
+    let path = fresh();
+    let store = DiskStore::open(&path).unwrap();
+    wait(store.save("document", "1", vec![7; 30_000])).unwrap();
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    for bytes in [9, 100, 320, 4_096, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..bytes]).unwrap();
+        let mut other = Command::new(std::env::current_exe().unwrap());
+        other.args(["store::says_why_the_file_does_not_open", "--exact", "--ignored"]);
+        let said = other.arg("--nocapture").env("PLAYFIELD_STORE", &path).output().unwrap();
+        let said = String::from_utf8(said.stderr).unwrap();
+        let of = if bytes < 320 { 320 } else { whole.len() };
+        let expected = format!(
+            "can't open the store {}: DB corrupted: it ends at byte {bytes} of {of}: restore it from a \
+             backup\n",
+            path.display()
+        );
+        assert_eq!(said, expected);
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+#[ignore = "a process that another test starts"]
+fn says_why_the_file_does_not_open() {
+    let store = DiskStore::open(std::env::var_os("PLAYFIELD_STORE").unwrap());
+    eprintln!("{}", store.unwrap_err());
+}
+
+#[test]
 #[ignore = "a process that another test starts"]
 fn opens_the_file_of_the_environment() {
     DiskStore::open(std::env::var_os("PLAYFIELD_STORE").unwrap()).unwrap();

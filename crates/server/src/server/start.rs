@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use mio::Poll;
-use playfield_room::RoomType;
+use playfield_room::{RoomType, Store};
 use playfield_session::TokenKey;
 
 use super::running::{Running, Stopper, Word};
@@ -77,7 +77,12 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     raise_descriptors(config, shards);
     server.warn();
 
-    let mut open = Open::new(&server, shards)?;
+    // Whoever finds the port open takes the node for ready, so what may fail comes first.
+    let store = server.store.take().map(|open| open()).transpose().map_err(io::Error::other)?;
+    let serves_rooms = server.serves_rooms();
+    let fleet = server.host_fleet()?;
+    let config = &server.config;
+    let mut open = Open::new(&server, serves_rooms, shards)?;
     let is_per_shard = config.descriptors == Descriptors::PerShard;
     let Edges { polls, mailboxes, tables } = Edges::new(shards, is_per_shard, config.mailbox_max)
         .map_err(|error| named("descriptors", &error))?;
@@ -106,7 +111,7 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
     let http_runtime = server.site.has_work().then(Worker::runtime).transpose()?;
     let threads = shard_threads(&shared, shards)?;
     let (desk, orders) = Desk::new(config);
-    let (node, mut services, on_start) = server.into_node(shards, desk)?;
+    let (node, mut services, on_start) = server.into_node(shards, desk, store, fleet);
     let node = Arc::new(node);
 
     let published: Vec<Arc<Published>> = (0..shards).map(|_| Arc::default()).collect();
@@ -213,13 +218,25 @@ impl Server {
             || !self.site.is_empty()
     }
 
+    /// The fleet, as the node has it.
+    fn host_fleet(&mut self) -> io::Result<Option<HostedFleet>> {
+        let Some((fleet, settings)) = self.fleet.take() else { return Ok(None) };
+        let hosted = HostedFleet::new(fleet, settings, &self.config, &mut Entropy::System);
+        hosted.map(Some).map_err(|error| {
+            let text = format!("FleetSettings::ids: {error}");
+            io::Error::new(io::ErrorKind::InvalidInput, text)
+        })
+    }
+
     /// The node that its shards share, and what is left to be started: services, and calls at the
     /// end.
     fn into_node(
         self,
         shards: usize,
         desk: Desk,
-    ) -> io::Result<(Node, Vec<ServiceAt>, Vec<OnStart>)> {
+        store: Option<Arc<dyn Store>>,
+        fleet: Option<HostedFleet>,
+    ) -> (Node, Vec<ServiceAt>, Vec<OnStart>) {
         let Self { config, room_types, site, services, .. } = self;
         let name_bytes_max = config.name_bytes_max;
         let authenticator =
@@ -228,7 +245,6 @@ impl Server {
             Some(admit) => Box::new(Admitting { authenticator, admit }),
             None => authenticator,
         };
-        let store = self.store.map(|open| open()).transpose().map_err(io::Error::other)?;
         let tokens = TokenKey::new(&Entropy::System.bytes());
         let mut node =
             Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
@@ -239,14 +255,8 @@ impl Server {
         node.service_paths = paths
             .filter_map(|(number, service)| Some((service.path.clone()?, number as u16)))
             .collect();
-        if let Some((fleet, settings)) = self.fleet {
-            let fleet = HostedFleet::new(fleet, settings, &node.config, &mut Entropy::System);
-            node.fleet = Some(fleet.map_err(|error| {
-                let text = format!("FleetSettings::ids: {error}");
-                io::Error::new(io::ErrorKind::InvalidInput, text)
-            })?);
-        }
-        Ok((node, services, self.on_start))
+        node.fleet = fleet;
+        (node, services, self.on_start)
     }
 }
 
@@ -278,10 +288,10 @@ struct Open {
 }
 
 impl Open {
-    fn new(server: &Server, shards: usize) -> io::Result<Self> {
+    fn new(server: &Server, serves_rooms: bool, shards: usize) -> io::Result<Self> {
         let config = &server.config;
         let mut listeners = Listeners::new(shards, config.descriptors == Descriptors::PerShard);
-        let rooms_addr = match server.serves_rooms() {
+        let rooms_addr = match serves_rooms {
             true => Some(listeners.listen(
                 config.listen,
                 None,
