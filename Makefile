@@ -7,8 +7,9 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections fuzz-cpp \
-    typescript test-typescript test-browser console test-console test-new first-game laws kills cuts lint tools \
+.PHONY: help run test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections \
+    fuzz-cpp typescript test-typescript test-browser console test-console test-new first-game laws kills rollbacks cuts \
+    lint tools \
     package bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
@@ -137,6 +138,13 @@ KILLS ?= 1000
 kills: ## kill a process that saves 1,000 times, and check each save (KILLS=1000)
 	$(CHECK)
 	PLAYFIELD_KILLS=$(KILLS) cargo test -p playfield-store kill -- --nocapture
+
+# How many bots play during the rollbacks.
+BOTS ?= 50
+
+rollbacks: ## deploy and roll back twice under 50 bots, and check every save (BOTS=50)
+	$(CHECK)
+	PLAYFIELD_ROLLBACK_BOTS=$(BOTS) cargo test -p playfield --test rollback -- --nocapture
 
 # How often connections between clients and a node are cut.
 CUTS ?= 10000

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use playfield_codegen::Language;
-use playfield_server::{Config, Server};
+use playfield_server::Server;
 
-use crate::options::{Failure, Opt, Usage, describe, unknown};
+use crate::options::{Failure, Once, Opt, Usage, describe, unknown};
 use crate::schemas::{Schemas, of_file, of_node, of_program};
 
 const OPTIONS: &[Opt] = &[
@@ -42,12 +42,16 @@ Options:
 pub(crate) fn run(
     parser: &mut lexopt::Parser,
     program: &str,
-    make: impl FnOnce(Config) -> io::Result<Server>,
+    make: impl FnOnce() -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     use lexopt::Arg::{Long, Short, Value};
     let (mut words, mut folder, mut from) = (Vec::new(), None, None);
+    let mut once = Once::default();
     while let Some(argument) = parser.next()? {
+        if let Long(name) = argument {
+            once.note(name)?;
+        }
         match argument {
             Short('h') | Long("help") => {
                 return Ok(out.write_all(help(program).as_bytes())?);

@@ -7,6 +7,7 @@ mod generate;
 #[cfg(feature = "load")]
 pub mod load;
 pub mod options;
+mod saves;
 pub mod schema;
 mod schemas;
 mod serve;
@@ -20,8 +21,17 @@ use playfield_server::{Config, Server};
 
 use options::{Failure, Usage, unknown};
 
-/// Runs the command that this process was started with. `make` makes the server for `serve`.
-pub fn main(make: impl FnOnce(Config) -> io::Result<Server>) -> ExitCode {
+/// What a command wants of the server that a program makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// All of it.
+    Serve,
+    /// Its room types: what needs keys or other files is left out.
+    Describe,
+}
+
+/// Runs the command that this process was started with. `make` makes the program's server.
+pub fn main(make: impl FnOnce(Config, Purpose) -> io::Result<Server>) -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = name(arguments.next());
     exit_code(run(&program, arguments.collect(), make, &mut io::stdout().lock()))
@@ -50,7 +60,7 @@ fn name(path: Option<OsString>) -> String {
 fn run(
     program: &str,
     mut arguments: Vec<OsString>,
-    make: impl FnOnce(Config) -> io::Result<Server>,
+    make: impl FnOnce(Config, Purpose) -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let first = arguments.first().map(|argument| argument.to_string_lossy().into_owned());
@@ -66,12 +76,17 @@ fn run(
     };
     let parser = &mut lexopt::Parser::from_args(arguments);
     match command.as_str() {
-        "serve" => serve::run(parser, program, make, out),
-        "schema" => schema::run(parser, program, make, out),
-        "generate" => generate::run(parser, program, make, out),
+        "serve" => serve::run(parser, program, |config| make(config, Purpose::Serve), out),
+        "schema" => {
+            schema::run(parser, program, || make(Config::default(), Purpose::Describe), out)
+        }
+        "generate" => {
+            generate::run(parser, program, || make(Config::default(), Purpose::Describe), out)
+        }
+        "saves" => saves::run(parser, program, || make(Config::default(), Purpose::Serve), out),
         "help" => help(parser, program, out),
         other => Err(Usage(format!(
-            "unknown command {other:?}; the commands are serve, schema, generate, help"
+            "unknown command {other:?}; the commands are serve, schema, generate, saves, help"
         ))
         .into()),
     }
@@ -85,9 +100,11 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
             "serve" => serve::help(program),
             "schema" => schema::help(program),
             "generate" => generate::help(program),
+            "saves" => saves::help(program),
             other => {
-                let text =
-                    format!("no help for {other:?}; there is help for serve, schema, generate");
+                let text = format!(
+                    "no help for {other:?}; there is help for serve, schema, generate, saves"
+                );
                 return Err(Usage(text).into());
             }
         },
@@ -105,8 +122,9 @@ Commands:
   serve                 serve until interrupted; the default
   schema                print the schemas of this program's room types, as JSON
   schema URL ROOM_TYPE  print the schema of a room type of a running node
-  schema check OLD      fail if clients of an older release would no longer be served
+  schema check OLD      fail if clients or saves of an older release would no longer be served or read
   generate LANGUAGE     write the types of rooms for clients: typescript, python
+  saves COMMAND         list saved rooms and copies of saves, show and restore them
   help [COMMAND]        print this text, or the options of a command
 "
     )

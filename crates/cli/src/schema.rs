@@ -1,32 +1,43 @@
 //! `schema`: the schemas of this program, or of a running node, and whether older clients are served.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use playfield_server::{Config, Server};
-use playfield_wire::schema::check_compatible;
+use playfield_server::Server;
+use playfield_state::{SaveDifference, SaveFate, save_differences};
+use playfield_wire::schema::{RoomSchema, Type, check_compatible};
 
-use crate::options::{Failure, Opt, Usage, describe, unknown};
-use crate::schemas::{of_file, of_node, of_program};
+use crate::options::{Failure, Once, Opt, Usage, describe, unknown};
+use crate::schemas::{SAVE, of_file, of_node, of_server, saves_of_file};
 
-const OPTIONS: &[Opt] = &[Opt {
-    name: "root-certificate",
-    value: "FILE",
-    help: "over TLS, trust this certificate (PEM or DER), not the system's; may be repeated",
-}];
+const OPTIONS: &[Opt] = &[
+    Opt {
+        name: "root-certificate",
+        value: "FILE",
+        help: "over TLS, trust this certificate (PEM or DER), not the system's; may be repeated",
+    },
+    Opt {
+        name: "rollback",
+        value: "",
+        help: "of check: fail also if a rollback to that release would lose something",
+    },
+];
 
 pub(crate) fn help(program: &str) -> String {
     format!(
         "\
 Usage: {program} schema [options] [URL ROOM_TYPE]
-       {program} schema check OLD [ROOM_TYPE]
+       {program} schema check OLD [ROOM_TYPE] [--rollback]
 
 Prints schemas as JSON: state, options, messages and events. Without arguments, those of this
 program's room types, by name; otherwise that of a room type of a running node.
 URL is tcp://host:port or ws://host:port, or tls://host:port or wss://host:port over TLS.
 
-check fails, and says where, if this program could not serve clients that were built with the
-schemas in the file OLD, which this command has printed for an older release.
+check compares with the schemas in the file OLD, which this command has printed for an older
+release. It fails, and says where, if this program could not serve clients of that release, or not
+read all of its saves. It also says what becomes of this program's saves after a rollback to that
+release: which fields are kept as bytes, and what is dropped.
 
 Options:
 {}",
@@ -42,11 +53,12 @@ Options:
 pub fn run(
     parser: &mut lexopt::Parser,
     program: &str,
-    make: impl FnOnce(Config) -> io::Result<Server>,
+    make: impl FnOnce() -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     use lexopt::Arg::{Long, Short, Value};
     let (mut words, mut roots) = (Vec::new(), Vec::new());
+    let (mut once, mut rollback) = (Once::default(), false);
     while let Some(argument) = parser.next()? {
         match argument {
             Short('h') | Long("help") => {
@@ -60,6 +72,10 @@ pub fn run(
                 })?;
                 roots.push(certificate);
             }
+            Long("rollback") => {
+                once.note("rollback")?;
+                rollback = true;
+            }
             Value(word) if words.len() < 3 => words.push(word.to_string_lossy().into_owned()),
             other => return Err(unknown(&other, OPTIONS)),
         }
@@ -67,8 +83,9 @@ pub fn run(
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         [] => print_own(make, out),
-        ["check", old] => check(Path::new(old), None, make, out),
-        ["check", old, room_type] => check(Path::new(old), Some(room_type), make, out),
+        ["check", old] => check(Path::new(old), None, rollback, make, out),
+        ["check", old, room_type] => check(Path::new(old), Some(room_type), rollback, make, out),
+        _ if rollback => Err(Usage("--rollback is an option of `schema check`".into()).into()),
         [url, room_type] => {
             let schema = of_node(url, room_type, &roots)?;
             Ok(writeln!(out, "{}", schema.to_json_pretty())?)
@@ -82,45 +99,137 @@ pub fn run(
 }
 
 fn print_own(
-    make: impl FnOnce(Config) -> io::Result<Server>,
+    make: impl FnOnce() -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let schemas: Vec<String> = of_program(make)?
-        .iter()
-        .map(|(name, schema)| {
-            let name = serde_json::Value::from(name.as_str());
-            format!("{name}: {}", schema.to_json_pretty()).replace('\n', "\n  ")
-        })
-        .collect();
+    let server = make()?;
+    let saved: BTreeMap<&str, Type> = server.saved_types().collect();
+    let mut schemas = Vec::new();
+    for (name, schema) in of_server(&server)? {
+        let mut text = schema.to_json_pretty();
+        if let Some(of) = saved.get(&*name) {
+            let of = serde_json::to_string_pretty(of).map_err(io::Error::other)?;
+            text.truncate(text.len() - "\n}".len());
+            text += &format!(",\n  \"{SAVE}\": {}\n}}", of.replace('\n', "\n  "));
+        }
+        let name = serde_json::Value::from(name);
+        schemas.push(format!("{name}: {text}").replace('\n', "\n  "));
+    }
     Ok(writeln!(out, "{{\n  {}\n}}", schemas.join(",\n  "))?)
 }
 
-/// Fails where clients that were built with the schemas in a file would not be served.
+/// What `check` compares, and what it found.
+struct Check<'a> {
+    out: &'a mut dyn Write,
+    /// What is lost by a rollback is wrong, too.
+    rollback: bool,
+    wrong: Vec<String>,
+}
+
+/// Fails where clients that were built with the schemas in a file would not be served, or saves of
+/// that release not read; and says what becomes of clients and saves after a rollback to it.
 fn check(
     old: &Path,
     room_type: Option<&str>,
-    make: impl FnOnce(Config) -> io::Result<Server>,
+    rollback: bool,
+    make: impl FnOnce() -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
-    let own = of_program(make)?;
+    let server = make()?;
+    let (own, own_saves) = (of_server(&server)?, server.saved_types().collect::<BTreeMap<_, _>>());
+    let old_saves = saves_of_file(old)?;
     let one = if let [(name, _)] = own.as_slice() { Some(name.as_str()) } else { None };
     let old = match of_file(old, room_type) {
         // A program with one room type needs no name for it.
         Err(_) if room_type.is_none() && one.is_some() => of_file(old, one)?,
         read => read?,
     };
-    let mut wrong = Vec::new();
+    let mut check = Check { out, rollback, wrong: Vec::new() };
     for (name, client) in &old {
-        match own.iter().find(|(known, _)| known == name) {
-            None => wrong.push(format!("{name}: this program has no such room type")),
-            Some((_, node)) => match check_compatible(node, client) {
-                Ok(()) => writeln!(out, "{name}: clients of the older schema are served")?,
-                Err(error) => wrong.push(format!("{name}: {error}")),
-            },
+        let Some((_, node)) = own.iter().find(|(known, _)| known == name) else {
+            check.wrong.push(format!("{name}: this program has no such room type"));
+            continue;
+        };
+        check.clients(name, node, client)?;
+        if let (Some(own), Some(old)) = (own_saves.get(name.as_str()), old_saves.get(name)) {
+            check.saves(name, own, old)?;
         }
     }
     if old.is_empty() {
-        wrong.push(format!("the file has no room type {:?}", room_type.unwrap_or_default()));
+        check.wrong.push(format!("the file has no room type {:?}", room_type.unwrap_or_default()));
     }
-    if wrong.is_empty() { Ok(()) } else { Err(io::Error::other(wrong.join("\n")).into()) }
+    match check.wrong {
+        wrong if wrong.is_empty() => Ok(()),
+        wrong => Err(io::Error::other(wrong.join("\n")).into()),
+    }
+}
+
+impl Check<'_> {
+    fn clients(&mut self, name: &str, own: &RoomSchema, old: &RoomSchema) -> io::Result<()> {
+        match check_compatible(own, old) {
+            Ok(()) => writeln!(self.out, "{name}: clients of the older schema are served")?,
+            Err(error) => self.wrong.push(format!("{name}: {error}")),
+        }
+        match check_compatible(old, own) {
+            Ok(()) => {
+                writeln!(self.out, "{name}: after a rollback, clients of this one are served")
+            }
+            Err(error) => {
+                let text = format!(
+                    "{name}: after a rollback, clients of this one are not served: {error}"
+                );
+                self.lost(text)
+            }
+        }
+    }
+
+    fn saves(&mut self, name: &str, own: &Type, old: &Type) -> io::Result<()> {
+        let mut reads_all = true;
+        for difference in save_differences(old, own) {
+            let fate = fate(difference.fate);
+            let text = format!("{name}: saves of the older schema: {fate}: {difference}");
+            match difference.fate {
+                SaveFate::Kept => writeln!(self.out, "{text}")?,
+                _ => {
+                    self.wrong.push(text);
+                    reads_all = false;
+                }
+            }
+        }
+        if reads_all {
+            writeln!(self.out, "{name}: saves of the older schema are read")?;
+        }
+        let mut reads_all = true;
+        for difference in save_differences(own, old) {
+            let SaveDifference { place, fate: becomes, .. } = &difference;
+            reads_all &= *becomes != SaveFate::Refused;
+            let place = if place.is_empty() { "the save" } else { place };
+            let text = format!("{name}: after a rollback, {place}: {}", fate(*becomes));
+            match becomes {
+                SaveFate::Kept => writeln!(self.out, "{text}")?,
+                _ => self.lost(text)?,
+            }
+        }
+        if reads_all {
+            writeln!(self.out, "{name}: after a rollback, saves of this one are read")?;
+        }
+        Ok(())
+    }
+
+    /// What a rollback loses.
+    fn lost(&mut self, text: String) -> io::Result<()> {
+        if self.rollback {
+            self.wrong.push(text);
+            return Ok(());
+        }
+        writeln!(self.out, "{text}")
+    }
+}
+
+fn fate(of: SaveFate) -> &'static str {
+    match of {
+        SaveFate::Kept => "kept as bytes",
+        SaveFate::Dropped => "dropped, and a copy of the save is kept",
+        SaveFate::Refused => "not read: the room can't be joined, and its save is left as it is",
+    }
 }

@@ -1,20 +1,25 @@
 //! Where commands get schemas from: this program, a file or a node.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use playfield_client::{Error, connect};
-use playfield_server::{Config, Server};
-use playfield_wire::schema::RoomSchema;
+use playfield_server::Server;
+use playfield_wire::schema::{RoomSchema, Type};
 use serde_json::Value;
 
 /// Room types by name, each with its schema.
 pub(crate) type Schemas = Vec<(String, RoomSchema)>;
 
 /// The schemas of the program's own room types. The server is made, and not started.
-pub(crate) fn of_program(make: impl FnOnce(Config) -> io::Result<Server>) -> io::Result<Schemas> {
-    let server = make(Config::default())?;
+pub(crate) fn of_program(make: impl FnOnce() -> io::Result<Server>) -> io::Result<Schemas> {
+    of_server(&make()?)
+}
+
+/// The schemas of a server's room types.
+pub(crate) fn of_server(server: &Server) -> io::Result<Schemas> {
     let read = |(name, text): (&str, &str)| {
         let schema = RoomSchema::from_json(text.as_bytes()).map_err(io::Error::other)?;
         Ok((name.to_owned(), schema))
@@ -48,6 +53,25 @@ pub(crate) fn of_file(path: &Path, room_type: Option<&str>) -> io::Result<Schema
         .filter(|(name, _)| room_type.is_none_or(|wanted| wanted == name.as_str()))
         .map(|(name, schema)| read(name, schema.to_string().as_bytes()))
         .collect()
+}
+
+/// The member of a room type's schema with the type of its state in saves. No node sends it: it has
+/// hidden fields.
+pub(crate) const SAVE: &str = "save";
+
+/// The types of states in saves, by room type, in a file that the command `schema` wrote. Files of
+/// nodes, and of older releases of Playfield, have none.
+pub(crate) fn saves_of_file(path: &Path) -> io::Result<BTreeMap<String, Type>> {
+    let wrong = |what: String| io::Error::other(format!("{}: {what}", path.display()));
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let value: Value = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+    let Value::Object(members) = value else { return Ok(BTreeMap::new()) };
+    let saves = members.iter().filter_map(|(name, schema)| Some((name, schema.get(SAVE)?)));
+    let read = |(name, of): (&String, &Value)| {
+        let of = Type::from_json(of.to_string().as_bytes());
+        Ok((name.clone(), of.map_err(|error| wrong(format!("{name}: {SAVE}: {error}")))?))
+    };
+    saves.map(read).collect()
 }
 
 /// The schema of a room type of a running node, over TLS trusting these certificates.

@@ -26,8 +26,9 @@ pub use playfield_server::{
     TicketPass, TicketRoom, http, service,
 };
 pub use playfield_state::{
-    Bytes, Data, ElementId, Format, Key, List, LoadError, Map, Mirror, NEAREST_DEFAULT, Set, State,
-    Tracker, Tracking, TreeFormat, load, save, save_to, view, view_after,
+    Bytes, Data, Dropped, ElementId, Format, Kept, Key, List, LoadError, Map, Mirror,
+    NEAREST_DEFAULT, Restored, SaveDifference, SaveFate, Set, State, Tracker, Tracking, TreeFormat,
+    load, restore, save, save_differences, save_kept, save_to, saved_type, view, view_after,
 };
 pub use playfield_wire::ErrorCode;
 pub use playfield_wire::client::Hello;
@@ -56,6 +57,7 @@ pub mod identity {
 /// Where saves of rooms are kept: the trait [`Store`](store::Store), one in memory for tests and,
 /// with the feature `store`, one on disk.
 pub mod store {
+    pub use playfield_room::copies;
     pub use playfield_room::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
     #[cfg(feature = "store")]
     pub use playfield_store::{DiskOptions, DiskStore};

@@ -12,6 +12,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use playfield_channel::ChannelRule;
+#[cfg(feature = "tools")]
+use playfield_cli::Purpose;
 use playfield_room::{Error, OnePerUser, Room, RoomType, Store};
 use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
@@ -558,7 +560,8 @@ impl Server {
 
     /// Calls this when the server starts, before it listens, and goes on with the server that it
     /// returns: for additions that may fail, such as keys from a file. If it fails, so does the
-    /// start: [`run`](Self::run) prints the error. Other commands, such as `help`, don't call it.
+    /// start: [`run`](Self::run) prints the error. The commands `schema` and `generate` don't call
+    /// it, so that they run where no keys are: add room types outside of it.
     ///
     /// ```no_run
     /// use playfield::identity::{Jwt, KeyError, Keys};
@@ -629,7 +632,10 @@ impl Server {
     /// if the arguments are wrong.
     #[cfg(feature = "tools")]
     pub fn run(self) -> ExitCode {
-        playfield_cli::main(|config| self.build(config))
+        playfield_cli::main(|config, purpose| match purpose {
+            Purpose::Serve => self.build(config),
+            Purpose::Describe => Ok(add_types(playfield_server::Server::new(config), self.types)),
+        })
     }
 
     fn build(mut self, config: Config) -> io::Result<playfield_server::Server> {
@@ -679,7 +685,7 @@ impl Server {
             server = server.authenticator(authenticator);
         }
         server = channels.into_iter().fold(server, |server, rule| server.channel(rule));
-        server = types.into_iter().fold(server, |server, of| server.room_type(of));
+        server = add_types(server, types);
         server = site
             .into_iter()
             .chain(services)
@@ -691,6 +697,10 @@ impl Server {
             .into_iter()
             .fold(server, |server, page| server.page(&page.path, &page.content_type, page.body)))
     }
+}
+
+fn add_types(server: playfield_server::Server, types: Vec<RoomType>) -> playfield_server::Server {
+    types.into_iter().fold(server, |server, of| server.room_type(of))
 }
 
 /// What serves the console once the node runs, if the settings ask for one.

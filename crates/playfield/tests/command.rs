@@ -10,6 +10,7 @@ use std::time::Duration;
 use log::{Log, Metadata, Record};
 use playfield::client::{self, Connection, Error};
 use playfield::prelude::*;
+use playfield::store::{DiskStore, Store as _};
 use playfield::{Config, RoomSchema, SelfSigned, schema};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -27,6 +28,8 @@ const TESTS: &[(&str, fn())] = &[
     ("the_schema_of_a_nodes_room_is_printed", the_schema_of_a_nodes_room_is_printed),
     ("types_are_generated_from_the_program_a_file_or_a_node", types_are_generated),
     ("an_older_schema_is_checked", an_older_schema_is_checked),
+    ("a_rollback_is_checked_beforehand", a_rollback_is_checked_beforehand),
+    ("copies_of_saves_are_listed_and_restored", copies_of_saves_are_listed_and_restored),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
     ("a_log_that_cannot_be_written_ends_nothing", a_log_that_cannot_be_written_ends_nothing),
@@ -45,7 +48,9 @@ const UNPREPARED: &str = "TROUBLE_UNPREPARED";
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        Some("serve" | "schema" | "generate" | "help" | "bench") => return server().run(),
+        Some("serve" | "schema" | "generate" | "saves" | "help" | "bench") => {
+            return server().run();
+        }
         Some("start") => return start(),
         Some("start-with-own-log") => {
             log::set_logger(&OwnLog).expect("no backend is installed yet");
@@ -75,10 +80,66 @@ fn start() -> ExitCode {
 }
 
 fn server() -> Server {
-    Server::new().room::<Trouble>("trouble").prepare(|server| match std::env::var(UNPREPARED) {
+    let server = Server::new().room::<Trouble>("trouble");
+    let server = match std::env::var(SHELF_BUILD).as_deref() {
+        Ok("old") => server.room::<older::Shelf>("shelf"),
+        Ok(_) => server.room::<newer::Shelf>("shelf"),
+        Err(_) => server,
+    };
+    let server = match std::env::var(SHELF_STORE) {
+        Ok(path) => server.store_file(path),
+        Err(_) => server,
+    };
+    server.prepare(|server| match std::env::var(UNPREPARED) {
         Ok(why) => Err(why),
         Err(_) => Ok(server),
     })
+}
+
+/// The variables with the build of a persistent room type, and the file of its store.
+const SHELF_BUILD: &str = "SHELF_BUILD";
+const SHELF_STORE: &str = "SHELF_STORE";
+
+mod older {
+    use playfield::prelude::*;
+
+    #[derive(State, Default)]
+    pub(super) struct Shelf {
+        pub(super) kind: Kind,
+        #[sync(hidden)]
+        pub(super) books: List<String>,
+    }
+
+    #[derive(State, Data, Clone, Default)]
+    pub(super) enum Kind {
+        #[default]
+        Wood,
+    }
+
+    #[room(persist = 1)]
+    impl Room for Shelf {}
+}
+
+mod newer {
+    use playfield::prelude::*;
+
+    #[derive(State, Default)]
+    pub(super) struct Shelf {
+        pub(super) kind: Kind,
+        #[sync(hidden)]
+        pub(super) books: List<String>,
+        pub(super) color: String,
+    }
+
+    #[derive(State, Data, Clone, Default)]
+    pub(super) enum Kind {
+        #[default]
+        Wood,
+        Steel,
+    }
+
+    #[room(persist = 1)]
+    impl Room for Shelf {}
 }
 
 /// A room that misbehaves.
@@ -243,8 +304,10 @@ fn wrong_arguments_are_named() {
     for (arguments, expected) in [
         (&["serve", "--shard=3"][..], "did you mean --shards?"),
         (&["serve", "--verbose"], "--help lists the options"),
-        (&["bench"], "\"bench\"; the commands are serve, schema, generate, help"),
+        (&["bench"], "\"bench\"; the commands are serve, schema, generate, saves, help"),
         (&["schema", "tcp://127.0.0.1"], "a URL and a room type"),
+        (&["serve", "--shards=1", "--shards=2"], "--shards is given twice"),
+        (&["saves", "restore", "shelf", "a", "first"], "a copy has a number"),
         (&["generate", "cobol"], "not \"cobol\": typescript, python"),
         (&["generate", "python", "--from", "ws://127.0.0.1"], "which room type?"),
     ] {
@@ -264,6 +327,12 @@ fn a_server_that_cant_be_prepared_says_why_and_still_helps() {
     assert_eq!(text(&failed.stderr), "keys.json: gone\n");
     assert!(run(&["help"]).status.success());
     assert!(run(&["serve", "--help"]).status.success());
+    // In CI there may be no keys.
+    for arguments in [&["schema"][..], &["generate", "python"]] {
+        let output = run(arguments);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("joined"), "{}", text(&output.stdout));
+    }
 }
 
 fn the_log_names_the_setting_because_of_which_a_connection_is_refused() {
@@ -352,7 +421,11 @@ fn an_older_schema_is_checked() {
     for schema in [text(&output(&["schema"]).stdout), own.to_json_pretty()] {
         let served = check(schema, &[]);
         assert!(served.status.success(), "{}", text(&served.stderr));
-        assert_eq!(text(&served.stdout), "trouble: clients of the older schema are served\n");
+        assert_eq!(
+            text(&served.stdout),
+            "trouble: clients of the older schema are served\n\
+             trouble: after a rollback, clients of this one are served\n"
+        );
     }
     let mut gone = own.clone();
     gone.messages[0].name = "Explode".into();
@@ -367,6 +440,96 @@ fn an_older_schema_is_checked() {
         assert_eq!(failed.status.code(), Some(1), "{broken}");
         assert!(text(&failed.stderr).contains("old.json: "), "{}", text(&failed.stderr));
     }
+}
+
+fn a_rollback_is_checked_beforehand() {
+    let folder = Folder::new("rollback");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let run = |build: &str, arguments: &[&str]| {
+        let output = program(arguments).env(SHELF_BUILD, build).output();
+        output.expect("this program can be run")
+    };
+    let paths = ["old", "new"].map(|build| {
+        let path = folder.path(&format!("{build}.json"));
+        std::fs::write(&path, run(build, &["schema"]).stdout).expect("a file");
+        path
+    });
+    let [old, new] = &paths;
+    let checked = run("new", &["schema", "check", old, "shelf"]);
+    assert_eq!(
+        text(&checked.stdout),
+        String::from("shelf: clients of the older schema are served\n")
+            + "shelf: after a rollback, clients of this one are not served: "
+            + "state.kind.Steel: this client was built with this variant, which the node lacks: "
+            + "rebuild the client\n"
+            + "shelf: saves of the older schema are read\n"
+            + "shelf: after a rollback, kind.Steel: dropped, and a copy of the save is kept\n"
+            + "shelf: after a rollback, color: kept as bytes\n"
+            + "shelf: after a rollback, saves of this one are read\n",
+        "{}",
+        text(&checked.stderr)
+    );
+    assert_eq!(checked.status.code(), Some(0));
+    let checked = run("new", &["schema", "check", old, "shelf", "--rollback"]);
+    assert_eq!(checked.status.code(), Some(1));
+    let wrong = text(&checked.stderr);
+    assert!(wrong.contains("kind.Steel: dropped") && !wrong.contains("color"), "{wrong}");
+    // A release that would lose what the older one saved fails without the option, too.
+    let checked = run("old", &["schema", "check", new, "shelf"]);
+    assert_eq!(checked.status.code(), Some(1));
+    let wrong = text(&checked.stderr);
+    assert!(wrong.contains("shelf: saves of the older schema: dropped"), "{wrong}");
+    let same = run("new", &["schema", "check", new, "shelf", "--rollback"]);
+    assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
+}
+
+fn copies_of_saves_are_listed_and_restored() {
+    let folder = Folder::new("copies");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let path = folder.path("shelf.redb");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let shelf = newer::Shelf {
+        kind: newer::Kind::Steel,
+        books: ["one".to_owned()].into_iter().collect(),
+        color: "red".into(),
+    };
+    let saved = playfield::save(&shelf);
+    let store = DiskStore::open(&path).expect("a store");
+    runtime.block_on(store.save("shelf", "a@b", saved.clone())).expect("it is saved");
+    drop(store);
+
+    // Twice: a build that finds the same save again keeps no further copy.
+    let listen = ([127, 0, 0, 1], 0).into();
+    let config = || Config { listen, log: playfield::LevelFilter::Off, ..Config::default() };
+    let server = Server::new().room::<older::Shelf>("shelf").store_file(&path);
+    let running = server.start(config()).expect("it starts");
+    runtime.block_on(async {
+        let url = format!("tcp://{}", running.local_addr());
+        let connection = client::connect(&url).await.expect("a connection");
+        let room = connection.join_or_create_by_key::<older::Shelf>("shelf", "a@b", &()).await;
+        assert!(matches!(room.expect("it is joined").state().kind, older::Kind::Wood));
+    });
+    running.shutdown();
+
+    let run = |arguments: &[&str]| {
+        let output = program(arguments).env(SHELF_STORE, &path).output();
+        let output = output.expect("this program can be run");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    assert_eq!(run(&["saves", "list", "shelf"]), "\"a@b\"\t1 copies\n");
+    let bytes = saved.len();
+    assert_eq!(run(&["saves", "copies", "shelf", "a@b"]), format!("1\t{bytes} bytes\n"));
+    assert!(run(&["saves", "show", "shelf", "a@b", "1"]).contains("\"Steel\""));
+    assert!(run(&["saves", "show", "shelf", "a@b"]).contains("\"Wood\""));
+    assert_eq!(
+        run(&["saves", "restore", "shelf", "a@b", "1"]),
+        "shelf \"a@b\" has the save of copy 1 again; the one from before is copy 2\n"
+    );
+    let store = DiskStore::open(&path).expect("a store");
+    let loaded = runtime.block_on(store.load("shelf", "a@b")).expect("a load").expect("a save");
+    assert_eq!(loaded.bytes, saved);
 }
 
 fn a_schema_is_read_over_tls() {

@@ -9,6 +9,7 @@ mod any_room;
 mod claims;
 mod context;
 mod context_state;
+pub mod copies;
 mod core;
 mod deferred;
 mod deferred_output;

@@ -3,8 +3,8 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
-use playfield_state::{Data, Format, State};
-use playfield_wire::schema::{RoomSchema, SchemaError, fingerprint};
+use playfield_state::{Data, Format, State, saved_type};
+use playfield_wire::schema::{RoomSchema, SchemaError, Type, fingerprint};
 
 use crate::core::RoomCore;
 use crate::message::Declared;
@@ -69,6 +69,8 @@ pub struct RoomType {
     pub fingerprint: u64,
     /// The schema as JSON, for clients built with another one.
     pub schema: Arc<str>,
+    /// The type of its state in saves, for [`save_differences`](playfield_state::save_differences).
+    pub saved: fn() -> Type,
     /// Rates and limits: those in the attribute `room`, unless changed.
     pub settings: Settings,
     /// The values of the options that are criteria, encoded: `join_or_create` finds rooms that have
@@ -101,6 +103,7 @@ impl RoomType {
             rust_type: TypeId::of::<R>(),
             fingerprint: fingerprint(&schema),
             schema: text.into(),
+            saved: saved_type::<R>,
             settings: R::SETTINGS,
             criteria: R::HAS_CRITERIA.then_some(RoomCore::<R>::criteria),
             create: RoomCore::<R>::create,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use playfield_channel::{ChannelRule, ChannelRules};
 use playfield_room::{OnePerUser, RoomType, Store, StoreError};
 use playfield_wire::excerpt;
+use playfield_wire::schema::Type;
 
 use crate::auth::{Admit, Authenticator, Decision, Identity};
 use crate::config::Config;
@@ -80,6 +81,20 @@ impl Server {
     /// The room types by name, each with its schema as JSON.
     pub fn schemas(&self) -> impl Iterator<Item = (&str, &str)> {
         self.room_types.iter().map(|of| (of.name.as_str(), &*of.schema))
+    }
+
+    /// The types of states in the saves of room types that are kept, by name.
+    pub fn saved_types(&self) -> impl Iterator<Item = (&str, Type)> {
+        let kept = self.room_types.iter().filter(|of| of.settings.persist_s > 0);
+        kept.map(|of| (of.name.as_str(), (of.saved)()))
+    }
+
+    /// Opens the store, without starting a node; `None` if the server has none.
+    ///
+    /// # Errors
+    /// If it can't be opened: a node may use it.
+    pub fn into_store(self) -> Result<Option<Arc<dyn Store>>, StoreError> {
+        self.store.map(|open| open()).transpose()
     }
 
     /// Adds a room type. [`start`](Self::start) fails if another has its name.

@@ -54,7 +54,10 @@ pub use player_id::PlayerId;
 pub use playfield_derive::{Data, Key, State};
 pub use playfield_wire::tree::TreeWriter;
 pub use playfield_wire::{DecodeError, Format, TreeFormat};
-pub use save::{LoadError, load, load_marked, save, save_marked, save_to, saved_as_json};
+pub use save::{
+    Dropped, Kept, LoadError, Restored, SaveDifference, SaveFate, load, restore, save,
+    save_differences, save_kept, save_to, saved_as_json, saved_type,
+};
 pub use set::Set;
 pub use state::{State, view, view_after, view_in};
 pub use tracker::Tracker;
@@ -77,7 +80,9 @@ pub mod __rt {
     pub use crate::ops::Ops;
     pub use crate::player_id::PlayerId;
     pub use crate::quantized::{Quantize, Quantized};
-    pub use crate::save::{Added, AddedAsDefault, AddedByType, Save, Saved, SavedField};
+    pub use crate::save::{
+        Added, AddedAsDefault, AddedByType, Follow, Node, Save, Saved, SavedField,
+    };
     pub use crate::state::{
         Compare, Describe, Read, State, Write, check_root, copy_default, default_digest, first,
     };

@@ -1,11 +1,12 @@
 //! Saves are exact, are read by later builds, and are refused if anything is wrong with them.
 
 mod damage;
+mod newer;
 mod older;
 
 use playfield_state::{
-    Bytes, JsonMirror, List, Map, PlayerId, Set, State, Tracker, Tracking, load, save,
-    saved_as_json,
+    Bytes, JsonMirror, Kept, List, Map, PlayerId, Set, State, Tracker, Tracking, load, restore,
+    save, saved_as_json,
 };
 use proptest::prelude::*;
 
@@ -203,9 +204,10 @@ fn a_save_has_the_documented_bytes() {
 #[test]
 fn a_writer_can_leave_a_number() {
     let mut bytes = Vec::new();
-    playfield_state::save_marked(&7_u8, 1 << 40, &mut bytes);
-    assert_eq!(playfield_state::load_marked::<u8>(&bytes), Ok((7, 1 << 40)));
-    assert_eq!(playfield_state::load_marked::<u8>(&save(&7_u8)), Ok((7, 0)));
+    playfield_state::save_kept(&7_u8, 1 << 40, &mut Kept::default(), &mut bytes);
+    let restored = |bytes: &[u8]| restore::<u8>(bytes).map(|of| (of.state, of.mark));
+    assert_eq!(restored(&bytes), Ok((7, 1 << 40)));
+    assert_eq!(restored(&save(&7_u8)), Ok((7, 0)));
 }
 
 /// Where everyone sees everything, a save as JSON is what every player's copy is.

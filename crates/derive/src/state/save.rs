@@ -31,6 +31,15 @@ impl Tree<'_> {
         let get_pad = is_empty.then(|| quote!(<() as #rt::Data>::decode(reader)?;));
         let defaults =
             (!is_empty).then(|| quote!(use #rt::{AddedAsDefault as _, AddedByType as _};));
+        let follows = saved().map(|Field { name, member, .. }| {
+            quote!(kept.follow_field(&mut to, #name, &self.#member, how);)
+        });
+        let names = saved().map(|Field { name, .. }| name);
+        let (to, how) = if is_empty {
+            (quote!(let to = kept.beside(&[]);), quote!(_))
+        } else {
+            (quote!(let mut to = kept.beside(&[#(#names),*]);), quote!(how))
+        };
         quote! {
             fn saved() -> #rt::Saved {
                 #defaults
@@ -45,6 +54,11 @@ impl Tree<'_> {
             fn read_save(reader: &mut #rt::Reader<'_>) -> ::std::result::Result<Self, #rt::DecodeError> {
                 #get_pad
                 ::std::result::Result::Ok(Self { #(#reads),* })
+            }
+            fn follow(&self, kept: &#rt::Node, #how: #rt::Follow) -> #rt::Node {
+                #to
+                #(#follows)*
+                to
             }
         }
     }

@@ -271,7 +271,7 @@ impl<R: Room> AnyRoom for RoomCore<R> {
             return;
         }
         self.context.wants_sync = false;
-        let Some(Live { state, tracker }) = self.live.as_mut() else { return };
+        let Some(Live { state, tracker, .. }) = self.live.as_mut() else { return };
         match guard(|| tracker.sync(state)) {
             Ok(()) => self.context.version = tracker.version(),
             Err(panic) => self.fail(&panic, out),

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use playfield_state::{Format, PlayerId, Tracker, Tracking, load_marked};
+use playfield_state::{Dropped, Format, Kept, PlayerId, Restored, Tracker, Tracking, restore};
 use playfield_wire::ErrorCode;
 
 use super::guard::guard;
@@ -11,7 +11,9 @@ use super::saving::{Print, Saving};
 use super::{Live, RoomCore, read_options};
 use crate::context_state::{ContextState, Effect, Seats, Subject};
 use crate::deferred_output::DeferredOutput;
-use crate::{Context, Error, InternalMessage, KeyOrigin, Loaded, Result, Room, RoomOutput};
+use crate::{
+    Context, Error, InternalMessage, KeyOrigin, Loaded, Result, Room, RoomOutput, StoreError,
+};
 
 /// The outcomes of a load, as the names of the messages that end it.
 const FOUND: &str = "playfield:found";
@@ -19,6 +21,9 @@ const FOUND: &str = "playfield:found";
 const FOUND_EARLY: &str = "playfield:found-early";
 /// It was found, and a thread that computes has read it.
 const DECODED: &str = "playfield:decoded";
+/// It was read, but not all of it. Its copy is on disk, or can't be written.
+const COPIED: &str = "playfield:copied";
+const NOT_COPIED: &str = "playfield:not-copied";
 const NOTHING: &str = "playfield:nothing";
 const FAILED: &str = "playfield:failed";
 
@@ -51,6 +56,10 @@ struct Ready<R: Room> {
     print: Print,
     /// The save is on disk.
     is_durable: bool,
+    /// What this build can't read. The next save is without it.
+    dropped: Vec<Dropped>,
+    /// The save, if something was dropped, until a copy of it is kept.
+    to_copy: Option<Vec<u8>>,
 }
 
 /// Players who wait have numbers from here. Those that the room gives them depend on the save.
@@ -129,16 +138,14 @@ impl<R: Room> RoomCore<R> {
             }
             outcome => outcome,
         };
+        let outcome = self.decode_here(outcome, key_origin);
+        let Some(outcome) = self.copy_first(outcome, out) else { return };
         let Some(unborn) = self.unborn.take() else { return };
         let made = match outcome {
             Some(InternalMessage { name, payload }) => match (&*name, key_origin) {
                 (FOUND | FOUND_EARLY, KeyOrigin::Drawn) => {
                     let text = "the code that was drawn is that of a saved room; try again";
                     Err(Error::new(ErrorCode::RoomExists, text))
-                }
-                (FOUND | FOUND_EARLY, _) => {
-                    let decoded = decode(&payload, name == FOUND, unborn.tracking);
-                    self.revive(decoded, key_origin, out)
                 }
                 (DECODED, _) => {
                     let decoded = unborn.decoded.lock();
@@ -151,7 +158,8 @@ impl<R: Room> RoomCore<R> {
                     let Unborn { options, format, tracking, .. } = &unborn;
                     self.give_birth(*format, options, out).and_then(|mut state| {
                         let tracker = guard(|| Tracker::new(&mut state, *tracking));
-                        let live = tracker.map(|tracker| Live { state, tracker });
+                        let kept = Kept::default();
+                        let live = tracker.map(|tracker| Live { state, tracker, kept });
                         live.map_err(|panic| self.not_created(&panic))
                     })
                 }
@@ -223,6 +231,79 @@ impl<R: Room> RoomCore<R> {
         }
     }
 
+    /// Reads a save that was found, unless another thread has.
+    fn decode_here(
+        &mut self,
+        outcome: Option<InternalMessage>,
+        key_origin: KeyOrigin,
+    ) -> Option<InternalMessage> {
+        let (Some(unborn), Some(found)) = (&self.unborn, &outcome) else { return outcome };
+        if !matches!(&*found.name, FOUND | FOUND_EARLY) || key_origin == KeyOrigin::Drawn {
+            return outcome;
+        }
+        let decoded = decode(&found.payload, found.name == FOUND, unborn.tracking);
+        *unborn.decoded.lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
+        Some(InternalMessage { name: DECODED.into(), payload: Vec::new() })
+    }
+
+    /// Keeps a copy of a save that this build can't read whole, before the room saves itself. `None`
+    /// while that is under way.
+    fn copy_first(
+        &mut self,
+        outcome: Option<InternalMessage>,
+        out: &mut dyn RoomOutput,
+    ) -> Option<Option<InternalMessage>> {
+        let (Some(unborn), Some(saving), Some(message)) =
+            (&mut self.unborn, &self.saving, &outcome)
+        else {
+            return Some(outcome);
+        };
+        let mut decoded = unborn.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = match (&*message.name, decoded.as_mut()) {
+            (DECODED, Some(Ok(ready))) => {
+                let Some(bytes) = ready.to_copy.take() else {
+                    log_kept(saving, ready);
+                    drop(decoded);
+                    return Some(outcome);
+                };
+                let begun = self.context.number().and_then(|task| {
+                    let work = saving.copy(bytes);
+                    out.spawn(task, Box::pin(async move { copied(work.await) }))?;
+                    Ok(task)
+                });
+                match begun {
+                    Ok(task) => {
+                        unborn.task = task;
+                        return None;
+                    }
+                    Err(error) => error.text().to_owned(),
+                }
+            }
+            (COPIED, Some(Ok(ready))) => {
+                let number = String::from_utf8_lossy(&message.payload).into_owned();
+                log::warn!(
+                    "the save of {} is of another build, and this build drops what it can't read: \
+                     {}. The save as it was is copy {number} of this room: see `help saves`",
+                    saving.name(),
+                    listed(&ready.dropped)
+                );
+                log_kept(saving, ready);
+                drop(decoded);
+                return Some(Some(InternalMessage { name: DECODED.into(), payload: Vec::new() }));
+            }
+            (NOT_COPIED, _) => String::from_utf8_lossy(&message.payload).into_owned(),
+            _ => {
+                drop(decoded);
+                return Some(outcome);
+            }
+        };
+        *decoded = Some(Err(format!(
+            "it is of another build, this build can't read all of it, and no copy could be kept: {why}"
+        )));
+        drop(decoded);
+        Some(Some(InternalMessage { name: DECODED.into(), payload: Vec::new() }))
+    }
+
     /// Makes what the save leaves out.
     fn revive(
         &mut self,
@@ -230,7 +311,7 @@ impl<R: Room> RoomCore<R> {
         key_origin: KeyOrigin,
         out: &mut dyn RoomOutput,
     ) -> Result<Live<R>> {
-        let Ready { mut live, mark, print, is_durable } =
+        let Ready { mut live, mark, print, is_durable, .. } =
             decoded.map_err(|why| self.unreadable(&why))?;
         let is_code = mark & CODE != 0;
         if key_origin == KeyOrigin::Spelled && !is_code {
@@ -280,11 +361,51 @@ impl<R: Room> RoomCore<R> {
 /// Reads a save, on any thread. Its decoders and defaults are user code, so it may panic.
 fn decode<R: Room>(bytes: &[u8], is_durable: bool, tracking: Tracking) -> Decoded<R> {
     guard(|| {
-        let (mut state, mark) = load_marked::<R>(bytes).map_err(|error| error.to_string())?;
+        let Restored { mut state, mark, mut kept, dropped, .. } =
+            restore::<R>(bytes).map_err(|error| error.to_string())?;
         let tracker = Tracker::new(&mut state, tracking);
-        let live = Live { state, tracker };
-        Ok(Ready { live, mark, print: Print::of(bytes), is_durable })
+        kept.bind(&state);
+        let live = Live { state, tracker, kept };
+        let to_copy = (!dropped.is_empty()).then(|| bytes.to_vec());
+        Ok(Ready { live, mark, print: Print::of(bytes), is_durable, dropped, to_copy })
     })?
+}
+
+fn copied(number: std::result::Result<u64, StoreError>) -> InternalMessage {
+    let (name, text) = match number {
+        Ok(number) => (COPIED, number.to_string()),
+        Err(error) => (NOT_COPIED, error.to_string()),
+    };
+    InternalMessage { name: name.into(), payload: text.into_bytes() }
+}
+
+/// How many places an entry of the log names.
+const LISTED_MAX: usize = 8;
+
+/// What is dropped, and why, in a few words.
+fn listed(dropped: &[Dropped]) -> String {
+    let mut places: Vec<String> = dropped
+        .iter()
+        .take(LISTED_MAX)
+        .map(|Dropped { place, why, count }| format!("{place} ({count} values): {why}"))
+        .collect();
+    if let Some(more @ 1..) = dropped.len().checked_sub(LISTED_MAX) {
+        places.push(format!("and {more} more"));
+    }
+    places.join("; ")
+}
+
+fn log_kept<R: Room>(saving: &Saving, ready: &Ready<R>) {
+    let kept = &ready.live.kept;
+    if !kept.is_empty() {
+        let mut names: Vec<&str> = kept.names().take(LISTED_MAX).collect();
+        names.dedup();
+        log::debug!(
+            "the save of {} has fields that this build lacks, and keeps: {}",
+            saving.name(),
+            names.join(", ")
+        );
+    }
 }
 
 /// Calls `create`. The outer error is a panic: defaults, decoders and destructors are user code as

@@ -13,7 +13,7 @@ mod saving;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use playfield_state::{Data, Format, PlayerId, Tracker, Tracking};
+use playfield_state::{Data, Format, Kept, PlayerId, Tracker, Tracking};
 use playfield_wire::ErrorCode;
 
 use self::guard::guard;
@@ -72,6 +72,8 @@ pub(crate) struct RoomCore<R: Room> {
 struct Live<R: Room> {
     state: R,
     tracker: Tracker<R>,
+    /// What its save had for another build.
+    kept: Kept,
 }
 
 impl<R: Room> RoomCore<R> {
@@ -117,7 +119,7 @@ impl<R: Room> RoomCore<R> {
                 guard(|| {
                     let mut state: R = created?;
                     let tracker = Tracker::new(&mut state, tracking);
-                    Ok(Live { state, tracker })
+                    Ok(Live { state, tracker, kept: Kept::default() })
                 })
             });
             live = Some(created.unwrap_or_else(|panic| {

@@ -5,12 +5,13 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_state::save_marked;
+use playfield_state::save_kept;
 use playfield_wire::ErrorCode;
 
 use super::guard::guard;
 use super::{Live, RoomCore};
 use crate::context_state::Asked;
+use crate::copies::keep_copy;
 use crate::{
     Error, InternalMessage, Loaded, Room, RoomOutput, Stage, Store, StoreError, StoreErrorKind,
     Stored,
@@ -100,6 +101,13 @@ impl Saving {
         begun("load", || self.store.load(&self.room_type, &self.key))
     }
 
+    /// Keeps a copy of a save, and returns its number.
+    pub(super) fn copy(&self, bytes: Vec<u8>) -> Stored<u64> {
+        let (store, room_type) = (Arc::clone(&self.store), self.room_type.clone());
+        let key = Arc::clone(&self.key);
+        Box::pin(async move { keep_copy(&store, &room_type, &key, bytes).await })
+    }
+
     fn save(&self, bytes: Vec<u8>) -> Stored<()> {
         begun("save", || self.store.save(&self.room_type, &self.key, bytes))
     }
@@ -171,7 +179,7 @@ impl<R: Room> RoomCore<R> {
     /// one is in flight, the next follows it.
     pub(super) fn save_now(&mut self, out: &mut dyn RoomOutput) {
         let mark = self.mark();
-        let Self { saving: Some(saving), live: Some(Live { state, .. }), context, .. } = self
+        let Self { saving: Some(saving), live: Some(Live { state, kept, .. }), context, .. } = self
         else {
             return;
         };
@@ -180,7 +188,7 @@ impl<R: Room> RoomCore<R> {
         }
         let mut bytes = Vec::with_capacity(saving.bytes + saving.bytes / 8);
         // The comparison of custom keys is user code.
-        if let Err(panic) = guard(|| save_marked(state, mark, &mut bytes)) {
+        if let Err(panic) = guard(|| save_kept(state, mark, kept, &mut bytes)) {
             return self.fail(&panic, out);
         }
         saving.bytes = bytes.len();

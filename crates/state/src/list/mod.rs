@@ -238,6 +238,16 @@ impl<T> List<T> {
         self.items.iter().map(|item| item.id)
     }
 
+    /// Differs in a list that has replaced this one, once that is in sync.
+    pub(crate) fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// The elements and their ids, as bytes in the order of the ids.
+    pub(crate) fn with_ids(&self) -> impl Iterator<Item = ([u8; 8], &T)> {
+        self.items.iter().map(|item| (item.id.0.to_be_bytes(), &item.value))
+    }
+
     /// The id of the element at an index.
     pub fn id_at(&self, index: usize) -> Option<ElementId> {
         self.items.get(index).map(|item| item.id)

@@ -3,7 +3,8 @@
 use playfield_wire::reader::Reader;
 use playfield_wire::{DecodeError, writer};
 
-use super::{Save, Saved};
+use super::kept::step_to;
+use super::{Follow, Node, Save, Saved};
 use crate::{Key, List, Map, Set, State};
 
 /// For how many elements there is room before any is read. An announced count is not trusted.
@@ -23,6 +24,9 @@ impl<T: State> Save for Option<T> {
     #[inline]
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.bool()?.then(|| T::read_save(reader)).transpose()
+    }
+    fn follow(&self, kept: &Node, how: Follow) -> Node {
+        self.as_ref().map_or_else(Node::default, |value| value.follow(kept, how))
     }
 }
 
@@ -49,6 +53,17 @@ impl<T: State, const N: usize> Save for [T; N] {
             None => Ok(items.map(|item| item.expect("without an error, each was read"))),
         }
     }
+    fn follow(&self, kept: &Node, how: Follow) -> Node {
+        let mut to = Node::default();
+        for (index, value) in self.iter().enumerate() {
+            let step = step_to(index);
+            let inside = kept.at(&step);
+            if !inside.is_empty() {
+                to.put(&step, value.follow(inside, how));
+            }
+        }
+        to
+    }
 }
 
 impl<T: State> Save for List<T> {
@@ -67,6 +82,9 @@ impl<T: State> Save for List<T> {
         }
         Ok(list)
     }
+    fn follow(&self, kept: &Node, how: Follow) -> Node {
+        kept.follow_list(self.token(), self.with_ids(), how)
+    }
 }
 
 impl<K: Key, V: State> Save for Map<K, V> {
@@ -84,6 +102,16 @@ impl<K: Key, V: State> Save for Map<K, V> {
         let count = reader.count()?;
         Self::read_from(reader, count, V::read_save)
     }
+    fn follow(&self, kept: &Node, how: Follow) -> Node {
+        let mut to = Node::default();
+        for (step, inside) in kept.steps() {
+            let key = K::decode(&mut Reader::new(step)).ok();
+            if let Some(value) = key.and_then(|key| self.get(&key)) {
+                to.put(step, value.follow(inside, how));
+            }
+        }
+        to
+    }
 }
 
 impl<K: Key> Save for Set<K> {
@@ -97,5 +125,8 @@ impl<K: Key> Save for Set<K> {
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let count = reader.count()?;
         Self::read_from(reader, count)
+    }
+    fn follow(&self, _: &Node, _: Follow) -> Node {
+        Node::default()
     }
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use playfield_wire::DecodeError;
 
+use super::fate::other_name;
+
 /// Why a save can't be read. Bytes are counted from the start of the save.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -46,7 +48,7 @@ pub enum LoadError {
         /// The name of the type that was asked for; empty for a collection.
         wanted: String,
     },
-    /// The save is of a newer build, or of an older one with an incompatible schema.
+    /// The save is of a newer build, or of one with an incompatible schema.
     Incompatible {
         /// The field, such as `units.*.name`; empty for the root.
         place: String,
@@ -80,15 +82,6 @@ impl fmt::Display for In<'_> {
     }
 }
 
-/// The name of a type in an error.
-struct Named<'a>(&'a str);
-
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { f.write_str("collection") } else { write!(f, "`{}`", self.0) }
-    }
-}
-
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -98,7 +91,7 @@ impl fmt::Display for LoadError {
             Self::Format { version } => {
                 write!(
                     f,
-                    "the save has the format {version}; this build reads the format 1: update Playfield"
+                    "the save has the format {version}; this build reads the formats 1 and 2: update Playfield"
                 )
             }
             Self::Truncated { bytes, expected, place } => {
@@ -112,14 +105,7 @@ impl fmt::Display for LoadError {
                 write!(f, "the save is damaged between the bytes {start} and {end}")?;
                 place.as_ref().map_or(Ok(()), |place| write!(f, ", from the field {place} on"))
             }
-            Self::OtherType { saved, wanted } => {
-                write!(
-                    f,
-                    "this is a save of a {}, not of a {}: the name of the type that is saved must stay the same",
-                    Named(saved),
-                    Named(wanted)
-                )
-            }
+            Self::OtherType { saved, wanted } => f.write_str(&other_name(saved, wanted)),
             Self::Incompatible { place, why } if place.is_empty() => f.write_str(why),
             Self::Incompatible { place, why } => write!(f, "{place}: {why}"),
             Self::Invalid { place, error } => {

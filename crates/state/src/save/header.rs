@@ -3,7 +3,7 @@
 //! | bytes | content |
 //! |---|---|
 //! | 7 | `PFSAVE`, then a byte 0x0a |
-//! | 1 | the version of this format: 1 |
+//! | 1 | the version of this format: 1, or 2 if something is kept for another build |
 //! | 8 | the fingerprint of the description of types |
 //! | 8 | the length of that description |
 //! | 8 | the length of the body |
@@ -12,9 +12,12 @@
 //! | | the description of types, then the body |
 //! | 4 each | the CRC-32 of each 64 KiB of these two; the last block may be shorter |
 //!
-//! Numbers are little endian.
+//! Numbers are little endian. In version 2, what is [kept](super::Kept) follows the state in the
+//! body, then its length in 8 bytes.
 
 use std::ops::Range;
+
+use playfield_wire::DecodeError;
 
 use super::LoadError;
 use super::layout::{self, Layout};
@@ -22,6 +25,8 @@ use super::skim;
 
 const MAGIC: &[u8; 7] = b"PFSAVE\n";
 const VERSION: u8 = 1;
+/// That of saves in which something is kept.
+const VERSION_KEPT: u8 = 2;
 /// Where the header's own checksum is.
 const CHECK_AT: usize = 40;
 /// Where the description of types begins.
@@ -33,15 +38,22 @@ pub(super) struct Header {
     pub(super) fingerprint: u64,
     schema_bytes: usize,
     body_bytes: usize,
+    /// Of what is kept, if anything is.
+    kept_bytes: Option<usize>,
     pub(super) mark: u64,
 }
 
-/// Fills in the header, once description and body are there, and appends the checksums.
-pub(super) fn finish(out: &mut Vec<u8>, layout: &Layout, mark: u64) {
+/// Fills in the header, once description and body are there, and appends the checksums. What is
+/// kept begins at `kept_at`.
+pub(super) fn finish(out: &mut Vec<u8>, layout: &Layout, mark: u64, kept_at: usize) {
+    let kept_bytes = (out.len() - kept_at) as u64;
+    if kept_bytes > 0 {
+        out.extend_from_slice(&kept_bytes.to_le_bytes());
+    }
     let schema_bytes = layout.schema.len() as u64;
     let body_bytes = (out.len() - BODY_AT) as u64 - schema_bytes;
     out[..7].copy_from_slice(MAGIC);
-    out[7] = VERSION;
+    out[7] = if kept_bytes > 0 { VERSION_KEPT } else { VERSION };
     out[8..16].copy_from_slice(&layout.fingerprint.to_le_bytes());
     out[16..24].copy_from_slice(&schema_bytes.to_le_bytes());
     out[24..32].copy_from_slice(&body_bytes.to_le_bytes());
@@ -62,7 +74,9 @@ impl Header {
         if bytes[..known] != MAGIC[..known] || bytes.is_empty() {
             return Err(LoadError::NotASave);
         }
-        if let Some(&version) = bytes.get(7).filter(|version| **version != VERSION) {
+        if let Some(&version) =
+            bytes.get(7).filter(|version| !matches!(**version, VERSION | VERSION_KEPT))
+        {
             return Err(LoadError::Format { version });
         }
         let Some(start) = bytes.first_chunk::<BODY_AT>() else {
@@ -86,10 +100,11 @@ impl Header {
             let expected = u64::try_from(expected).unwrap_or(u64::MAX);
             return Err(LoadError::Truncated { bytes: bytes.len(), expected, place });
         }
-        let this = Self {
+        let mut this = Self {
             fingerprint,
             schema_bytes: schema_bytes as usize,
             body_bytes: body_bytes as usize,
+            kept_bytes: None,
             mark,
         };
         let end = this.body().end;
@@ -103,7 +118,23 @@ impl Header {
                 });
             }
         }
+        if start[7] == VERSION_KEPT {
+            this.split_off_kept(bytes)?;
+        }
         Ok(this)
+    }
+
+    /// Takes what is kept off the end of the body.
+    fn split_off_kept(&mut self, bytes: &[u8]) -> Result<(), LoadError> {
+        let end = self.body().end;
+        let wrong = || LoadError::of(DecodeError::new(end, "what is kept is longer than the body"));
+        let rest = self.body_bytes.checked_sub(8).ok_or_else(wrong)?;
+        let length = u64::from_le_bytes(*bytes[end - 8..].first_chunk().expect("8 bytes"));
+        let length = usize::try_from(length).ok().filter(|length| *length <= rest);
+        let length = length.ok_or_else(wrong)?;
+        self.body_bytes = rest - length;
+        self.kept_bytes = Some(length);
+        Ok(())
     }
 
     /// Where the description of types is.
@@ -115,6 +146,12 @@ impl Header {
     pub(super) fn body(&self) -> Range<usize> {
         let start = BODY_AT + self.schema_bytes;
         start..start + self.body_bytes
+    }
+
+    /// Where what is kept is, if anything is.
+    pub(super) fn kept(&self) -> Option<Range<usize>> {
+        let start = self.body().end;
+        self.kept_bytes.map(|length| start..start + length)
     }
 }
 

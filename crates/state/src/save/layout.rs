@@ -81,7 +81,7 @@ const SET: u8 = 36;
 const STRUCT: u8 = 37;
 const ENUM: u8 = 38;
 
-fn put(of: &Type, out: &mut Vec<u8>) {
+pub(super) fn put(of: &Type, out: &mut Vec<u8>) {
     match of {
         Type::Option(of) => put_one(OPTION, of, out),
         Type::List(of) => put_one(LIST, of, out),
@@ -126,7 +126,7 @@ fn put_fields(fields: &[Field], out: &mut Vec<u8>) {
 }
 
 /// How deep the types of a save may be nested. What players see is limited to less.
-const DEPTH_MAX: usize = 128;
+pub(super) const DEPTH_MAX: usize = 128;
 
 /// What a save says of its types.
 pub(super) struct Stored {
@@ -144,7 +144,7 @@ pub(super) fn read(bytes: &[u8], at: Range<usize>) -> Result<Stored, DecodeError
     Ok(Stored { name, of })
 }
 
-fn get(reader: &mut Reader<'_>, depth: usize) -> Result<Type, DecodeError> {
+pub(super) fn get(reader: &mut Reader<'_>, depth: usize) -> Result<Type, DecodeError> {
     let at = reader.offset();
     if depth > DEPTH_MAX {
         return Err(DecodeError::new(at, format!("types are nested more than {DEPTH_MAX} deep")));

@@ -6,7 +6,12 @@
 
 mod collections;
 mod error;
+#[cfg(test)]
+mod evolutions;
+mod fate;
 mod header;
+mod here;
+mod kept;
 mod layout;
 mod saved;
 mod shown;
@@ -15,13 +20,18 @@ mod turn;
 
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
+use playfield_wire::schema::Type;
 
 use self::header::{BODY_AT, Header};
+use self::here::Here;
 use self::layout::Layout;
+use self::turn::{Failed, Turned};
 use crate::State;
 use crate::leaf::Atomic;
 
 pub use self::error::LoadError;
+pub use self::fate::{SaveDifference, SaveFate, save_differences};
+pub use self::kept::{Follow, Kept, Node};
 pub use self::saved::{Added, AddedAsDefault, AddedByType, Saved, SavedField};
 pub use self::shown::saved_as_json;
 
@@ -42,6 +52,9 @@ pub trait Save: Sized {
     /// # Errors
     /// Anything that doesn't match the shape.
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
+
+    /// What is kept beside this value and inside it, renamed. What has lost its place is left out.
+    fn follow(&self, kept: &Node, how: Follow) -> Node;
 }
 
 #[diagnostic::do_not_recommend]
@@ -56,6 +69,13 @@ impl<T: Atomic> Save for T {
     #[inline]
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         T::decode(reader)
+    }
+    fn follow(&self, kept: &Node, how: Follow) -> Node {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        let at = (&bytes[..], &mut Reader::new(&bytes));
+        // It was just written, so it can be read.
+        kept::follow_whole(&T::schema(), at, kept, how).unwrap_or_default()
     }
 }
 
@@ -92,67 +112,146 @@ pub fn save<S: State>(state: &S) -> Vec<u8> {
 
 /// As [`save`], into a buffer that may be used again. What it held is removed.
 pub fn save_to<S: State>(state: &S, out: &mut Vec<u8>) {
-    save_marked(state, 0, out);
+    save_kept(state, 0, &mut Kept::default(), out);
 }
 
-/// As [`save_to`], with a number that [`load_marked`] returns: what the writer must remember beside
-/// the state.
-pub fn save_marked<S: State>(state: &S, mark: u64, out: &mut Vec<u8>) {
+/// As [`save_to`], with a number that [`restore`] returns, what the writer must remember beside the
+/// state, and with what was [kept](Kept) when the state was read.
+pub fn save_kept<S: State>(state: &S, mark: u64, kept: &mut Kept, out: &mut Vec<u8>) {
     let layout = Layout::of::<S>();
     out.clear();
     out.extend_from_slice(&[0; BODY_AT]);
     out.extend_from_slice(&layout.schema);
     state.write_save(out);
-    header::finish(out, &layout, mark);
+    let kept_at = out.len();
+    kept.write(state, out);
+    header::finish(out, &layout, mark, kept_at);
+}
+
+/// The type of a state in its saves, for [`save_differences`].
+#[must_use]
+pub fn saved_type<S: State>() -> Type {
+    Layout::of::<S>().shape.schema()
 }
 
 /// Reads what [`save`] wrote.
 ///
 /// The save may be of an older build, if the schema of `S` is compatible with it: `S` may have more
 /// fields, which get the default of their type, and its enums more variants. Who sees a field, how it is masked and
-/// quantized has no influence.
+/// quantized has no influence. [`restore`] also reads saves of newer builds.
 ///
 /// # Errors
 /// If the bytes are not a whole, undamaged save of an `S`. The error says what is wrong, and where.
 pub fn load<S: State>(bytes: &[u8]) -> Result<S, LoadError> {
-    load_marked(bytes).map(|(state, _)| state)
+    read(bytes, true).map(|restored| restored.state)
 }
 
-/// As [`load`], with the number that [`save_marked`] was given; 0 from [`save`].
+/// Reads a save of this build, of an older one, or of a newer one as far as this build has its
+/// types: for a program that goes on with the state and saves it again.
+///
+/// Fields that this build lacks are [kept](Kept). A value that this build can't read, such as an
+/// unknown variant of an enum, is dropped: the field has its default, an option is none, and an
+/// element of a list or an entry of a map is left out.
+///
+/// ```
+/// use playfield_state::{Kept, State, Tracker, Tracking, restore, save, save_kept};
+///
+/// mod newer {
+///     #[derive(playfield_state::State, Default)]
+///     pub struct Town {
+///         pub houses: u32,
+///         pub motto: String,
+///     }
+/// }
+///
+/// #[derive(State, Default)]
+/// struct Town {
+///     houses: u32,
+/// }
+///
+/// let newer = save(&newer::Town { houses: 3, motto: "Onward".into() });
+/// let mut older = restore::<Town>(&newer)?;
+/// older.state.houses = 4;
+/// let mut bytes = Vec::new();
+/// save_kept(&older.state, older.mark, &mut older.kept, &mut bytes);
+///
+/// let town = restore::<newer::Town>(&bytes)?.state;
+/// assert_eq!((town.houses, town.motto.as_str()), (4, "Onward"));
+/// # Ok::<_, playfield_state::LoadError>(())
+/// ```
 ///
 /// # Errors
-/// As [`load`].
-pub fn load_marked<S: State>(bytes: &[u8]) -> Result<(S, u64), LoadError> {
-    let header = Header::read(bytes)?;
-    body(bytes, &header).map(|state| (state, header.mark))
+/// If the bytes are not a whole, undamaged save of a type with this name.
+pub fn restore<S: State>(bytes: &[u8]) -> Result<Restored<S>, LoadError> {
+    read(bytes, false)
 }
 
-fn body<S: State>(bytes: &[u8], header: &Header) -> Result<S, LoadError> {
-    let layout = Layout::of::<S>();
-    let body = header.body();
+/// What [`restore`] has read.
+#[derive(Debug)]
+pub struct Restored<S> {
+    /// The state.
+    pub state: S,
+    /// The number that [`save_kept`] was given; 0 from [`save`].
+    pub mark: u64,
+    /// What this build lacks.
+    pub kept: Kept,
+    /// What this build can't read. It will not be in the next save.
+    pub dropped: Vec<Dropped>,
+}
+
+/// Values of a save that this build can't read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Where they are, such as `units.*.kind`.
+    pub place: String,
+    /// Why this build can't read them.
+    pub why: String,
+    /// How many they are.
+    pub count: u64,
+}
+
+fn read<S: State>(bytes: &[u8], is_strict: bool) -> Result<Restored<S>, LoadError> {
+    let header = Header::read(bytes)?;
+    let (layout, body, mark) = (Layout::of::<S>(), header.body(), header.mark);
+    let kept = match header.kept() {
+        Some(place) => {
+            let mut reader = Reader::new(&bytes[..place.end]);
+            let kept = reader.take(place.start).and_then(|_| Kept::read(&mut reader));
+            kept.map_err(LoadError::of)?
+        }
+        None => Kept::default(),
+    };
     if header.fingerprint == layout.fingerprint && bytes[header.schema()] == layout.schema[..] {
         let mut reader = Reader::new(&bytes[..body.end]);
         reader.take(body.start).map_err(LoadError::of)?;
-        return whole(&mut reader).map_err(|error| {
+        let state = whole(&mut reader).map_err(|error| {
             let place = skim::place(&layout.shape.schema(), bytes, body.clone(), error.offset());
             LoadError::Invalid { place, error }
-        });
+        })?;
+        return Ok(Restored { state, mark, kept, dropped: Vec::new() });
     }
     let stored = layout::read(bytes, header.schema()).map_err(LoadError::of)?;
     if stored.name != layout.name {
         return Err(LoadError::OtherType { saved: stored.name, wanted: layout.name.into() });
     }
-    turn::check(&stored.of, &layout.shape)?;
-    let turned = turn::turned(&stored.of, &layout.shape, bytes, body.clone());
-    let turned = turned.map_err(|error| {
-        let place = skim::place(&stored.of, bytes, body, error.offset());
-        LoadError::Invalid { place, error }
+    let here = Here::Saved(&layout.shape);
+    if is_strict && let Some(first) = fate::differences(&stored.of, here).into_iter().next() {
+        return Err(LoadError::Incompatible { place: first.place, why: first.why });
+    }
+    let turned = turn::turned(&stored.of, kept, here, bytes, body.clone());
+    let Turned { body, kept, dropped } = turned.map_err(|failed| match failed {
+        Failed::Load(error) => error,
+        Failed::Bytes(error) => {
+            let place = skim::place(&stored.of, bytes, body, error.offset());
+            LoadError::Invalid { place, error }
+        }
     })?;
     // What is wrong in the converted bytes is wrong in the save too, at a byte that is not known.
-    whole(&mut Reader::new(&turned)).map_err(|error| {
-        let place = skim::place(&layout.shape.schema(), &turned, 0..turned.len(), error.offset());
+    let state = whole(&mut Reader::new(&body)).map_err(|error| {
+        let place = skim::place(&layout.shape.schema(), &body, 0..body.len(), error.offset());
         LoadError::Invalid { place, error: error.without_offset() }
-    })
+    })?;
+    Ok(Restored { state, mark, kept, dropped })
 }
 
 fn whole<S: State>(reader: &mut Reader<'_>) -> Result<S, DecodeError> {

@@ -28,6 +28,14 @@ pub(super) fn place(
     (!steps.is_empty()).then(|| steps.join("."))
 }
 
+/// Passes over one value.
+pub(super) fn skip(of: &Type, reader: &mut Reader<'_>) -> Done {
+    let mut skim = Skim { reader: reader.clone(), offset: usize::MAX, steps: Vec::new() };
+    skim.value(of)?;
+    *reader = skim.reader;
+    Ok(())
+}
+
 /// Passes over values. After an error, `steps` lead to where it stopped; the last step comes first.
 ///
 /// Each value takes at least one byte, so a count that is past the end is found at the end.

@@ -1,313 +1,388 @@
-//! Saves of older builds: their bytes, rewritten for the types of this build.
+//! Saves of other builds: their bytes, rewritten for the types of this build.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::{Enum, Struct, Type};
-use playfield_wire::{DecodeError, excerpt, writer};
+use playfield_wire::{DecodeError, writer};
 
-use super::saved::put_empty;
-use super::skim::plain_value;
-use super::{LoadError, Saved, SavedField};
+use super::fate::{TWICE, differs, lacks, shown};
+use super::here::{Fields, Here, Parts};
+use super::kept::{Column, Kept, Node, step_to};
+use super::skim::{plain_value, skip};
+use super::{Dropped, LoadError};
 
-/// The longest name that a place shows, in bytes.
-const NAME_BYTES_MAX: usize = 64;
-
-/// Checks that a save with these types can be read: that this build has all that is in it.
-pub(super) fn check(stored: &Type, here: &Saved) -> Result<(), LoadError> {
-    Check { path: Vec::new() }.saved(stored, here)
+/// A save for the types of this build.
+pub(super) struct Turned {
+    /// The body, as this build would have written it.
+    pub(super) body: Vec<u8>,
+    /// What this build lacks.
+    pub(super) kept: Kept,
+    /// What this build can't read.
+    pub(super) dropped: Vec<Dropped>,
 }
 
-struct Check<'a> {
+/// Rewrites a body, and what another build has kept beside it.
+pub(super) fn turned(
+    stored: &Type,
+    kept: Kept,
+    here: Here<'_>,
+    bytes: &[u8],
+    body: Range<usize>,
+) -> Result<Turned, Failed> {
+    let (known, before) = kept.into_parts();
+    check_names(stored)?;
+    known.iter().try_for_each(|column| check_names(&column.of))?;
+    let mut reader = Reader::new(&bytes[..body.end]);
+    reader.take(body.start)?;
+    let mut turn = Turn {
+        bytes,
+        reader,
+        out: Vec::with_capacity(body.len()),
+        columns: known.clone(),
+        dropped: BTreeMap::new(),
+        path: Vec::new(),
+        known: &known,
+    };
+    let root = turn.value(stored, here, &before)?;
+    turn.reader.clone().finish()?;
+    let Turn { out, columns, dropped, .. } = turn;
+    let dropped =
+        dropped.into_iter().map(|((place, why), count)| Dropped { place, why, count }).collect();
+    Ok(Turned { body: out, kept: Kept::of(columns, root), dropped })
+}
+
+/// Why a body is not rewritten.
+pub(super) enum Failed {
+    /// The types do not fit, at the root.
+    Load(LoadError),
+    /// The bytes are wrong.
+    Bytes(DecodeError),
+}
+
+impl From<DecodeError> for Failed {
+    fn from(error: DecodeError) -> Self {
+        Self::Bytes(error)
+    }
+}
+
+impl From<Stop> for Failed {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Bytes(error) => Self::Bytes(error),
+            Stop::Unfit(why) => Self::Load(LoadError::Incompatible { place: String::new(), why }),
+        }
+    }
+}
+
+/// Why a value is not rewritten.
+enum Stop {
+    /// This build has no such value. It is left out where that is possible.
+    Unfit(String),
+    Bytes(DecodeError),
+}
+
+impl From<DecodeError> for Stop {
+    fn from(error: DecodeError) -> Self {
+        Self::Bytes(error)
+    }
+}
+
+/// Refuses types with two fields of one name.
+fn check_names(of: &Type) -> Result<(), Failed> {
+    let fields = |of: &Struct| {
+        let mut names: Vec<&str> = of.fields.iter().map(|field| &*field.name).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            let place = shown(&[pair[0]]);
+            return Err(Failed::Load(LoadError::Incompatible { place, why: TWICE.into() }));
+        }
+        of.fields.iter().try_for_each(|field| check_names(&field.of))
+    };
+    match of {
+        Type::Option(of) | Type::List(of) | Type::Array(of, _) | Type::Map(_, of) => {
+            check_names(of)
+        }
+        Type::Struct(of) => fields(of),
+        Type::Enum(of) => of.variants.iter().try_for_each(fields),
+        _ => Ok(()),
+    }
+}
+
+struct Turn<'a> {
+    /// What is read now: the save, or a kept field.
+    bytes: &'a [u8],
+    reader: Reader<'a>,
+    out: Vec<u8>,
+    /// The fields that were kept, and those that are from now on.
+    columns: Vec<Arc<Column>>,
+    /// By place and reason.
+    dropped: BTreeMap<(String, String), u64>,
     path: Vec<&'a str>,
+    known: &'a [Arc<Column>],
 }
 
-type Checked = Result<(), LoadError>;
+type Turning = Result<Node, Stop>;
 
-impl<'a> Check<'a> {
-    fn saved(&mut self, stored: &'a Type, here: &Saved) -> Checked {
-        match (stored, here) {
-            (_, Saved::Whole(here)) => self.whole(stored, here),
-            (Type::Option(stored), Saved::Option(here)) => self.saved(stored, here),
-            (Type::List(stored), Saved::List(here)) => self.at("*", |to| to.saved(stored, here)),
-            (Type::Array(stored, length), Saved::Array(here, other)) if length == other => {
-                self.at("*", |to| to.saved(stored, here))
+impl<'a> Turn<'a> {
+    /// Rewrites a value, beside or in which something may be kept. Returns what is kept from now on.
+    fn value(&mut self, stored: &'a Type, here: Here<'_>, kept: &'a Node) -> Turning {
+        match (stored, here.parts()) {
+            (Type::Option(of), Parts::Option(here)) => self.option(of, here, kept),
+            (Type::List(of), Parts::List(here)) => {
+                let count = self.reader.count()?;
+                let mut list = Node::default();
+                self.each(count, |turn, index, left| {
+                    let (read, now) = (step_to(index), step_to(index - left));
+                    let found = turn.at("*", |turn| turn.attempt(of, here, kept.at(&read)))?;
+                    Ok(found.map(|node| list.put(&now, node)).is_some())
+                })?;
+                Ok(list)
             }
-            (Type::Map(key, stored), Saved::Map(other, here)) => {
-                self.whole(key, other)?;
-                self.at("*", |to| to.saved(stored, here))
-            }
-            (Type::Set(key), Saved::Set(other)) => self.whole(key, other),
-            (Type::Struct(stored), Saved::Struct(_, here)) => {
-                let known = |name: &str| here.iter().find(|field| field.name == name);
-                self.fields(stored, known, |to, stored, here| to.saved(stored, &here.of))
-            }
-            _ => self.differs(stored, &here.schema()),
-        }
-    }
-
-    fn whole(&mut self, stored: &'a Type, here: &Type) -> Checked {
-        match (stored, here) {
-            (Type::Option(stored), Type::Option(here)) => self.whole(stored, here),
-            (Type::List(stored), Type::List(here)) => self.at("*", |to| to.whole(stored, here)),
-            (Type::Array(stored, length), Type::Array(here, other)) if length == other => {
-                self.at("*", |to| to.whole(stored, here))
-            }
-            (Type::Map(key, stored), Type::Map(other, here)) => {
-                self.whole(key, other)?;
-                self.at("*", |to| to.whole(stored, here))
-            }
-            (Type::Struct(stored), Type::Struct(here)) => self.whole_fields(stored, here),
-            (Type::Enum(stored), Type::Enum(here)) => {
-                stored.variants.iter().try_for_each(|variant| {
-                    self.at(&variant.name, |to| {
-                        let known = here.variants.iter().find(|other| other.name == variant.name);
-                        to.whole_fields(variant, known.ok_or_else(|| to.lacks("variant"))?)
-                    })
-                })
-            }
-            (stored, here) if stored == here => Ok(()),
-            (stored, here) => self.differs(stored, here),
-        }
-    }
-
-    fn whole_fields(&mut self, stored: &'a Struct, here: &Struct) -> Checked {
-        let known = |name: &str| here.fields.iter().find(|field| field.name == name);
-        self.fields(stored, known, |to, stored, here| to.whole(stored, &here.of))
-    }
-
-    fn fields<'h, F: 'h>(
-        &mut self,
-        stored: &'a Struct,
-        known: impl Fn(&str) -> Option<&'h F>,
-        check: impl Fn(&mut Self, &'a Type, &'h F) -> Checked,
-    ) -> Checked {
-        stored.fields.iter().enumerate().try_for_each(|(place, field)| {
-            self.at(&field.name, |to| {
-                if stored.fields[..place].iter().any(|other| other.name == field.name) {
-                    return Err(to.error("the save has two fields of this name".into()));
+            (Type::Array(of, length), Parts::Array(here, other)) if *length == other => {
+                let mut array = Node::default();
+                for index in 0..*length {
+                    let step = step_to(index);
+                    match self.at("*", |turn| turn.attempt(of, here, kept.at(&step)))? {
+                        Some(node) => array.put(&step, node),
+                        None => here.put_empty(&mut self.out),
+                    }
                 }
-                check(to, &field.of, known(&field.name).ok_or_else(|| to.lacks("field"))?)
-            })
-        })
+                Ok(array)
+            }
+            (Type::Map(key, of), Parts::Map(other, here)) if **key == *other => {
+                let count = self.reader.count()?;
+                let mut map = Node::default();
+                self.each(count, |turn, _, _| {
+                    let start = turn.reader.offset();
+                    let begin = turn.out.len();
+                    turn.plain(key)?;
+                    let step = &turn.bytes[start..turn.reader.offset()];
+                    let found = turn.at("*", |turn| turn.attempt(of, here, kept.at(step)))?;
+                    match found {
+                        Some(node) => map.put(step, node),
+                        None => {
+                            turn.out.truncate(begin);
+                            return Ok(false);
+                        }
+                    }
+                    Ok(true)
+                })?;
+                Ok(map)
+            }
+            (Type::Set(key), Parts::Set(other)) if **key == *other => {
+                let count = self.reader.count()?;
+                writer::put_varint(&mut self.out, count as u64);
+                (0..count).try_for_each(|_| self.plain(key))?;
+                Ok(Node::default())
+            }
+            (Type::Struct(of), Parts::Struct(here)) => self.fields(of, here, kept, true),
+            (Type::Enum(of), Parts::Enum(here)) => self.variant(of, here, kept),
+            (plain, Parts::Plain(here)) if plain == here => {
+                self.plain(plain)?;
+                Ok(Node::default())
+            }
+            _ => Err(Stop::Unfit(differs(stored, here))),
+        }
     }
 
-    fn at(&mut self, step: &'a str, check: impl FnOnce(&mut Self) -> Checked) -> Checked {
-        self.path.push(step);
-        check(self)?;
-        self.path.pop();
+    /// As [`value`](Self::value). `None` if this build has no such value: it is passed over.
+    fn attempt(
+        &mut self,
+        stored: &'a Type,
+        here: Here<'_>,
+        kept: &'a Node,
+    ) -> Result<Option<Node>, Stop> {
+        let (start, begin) = (self.reader.clone(), self.out.len());
+        match self.value(stored, here, kept) {
+            Ok(node) => Ok(Some(node)),
+            Err(Stop::Unfit(why)) => {
+                self.out.truncate(begin);
+                self.reader = start;
+                skip(stored, &mut self.reader)?;
+                *self.dropped.entry((shown(&self.path), why)).or_default() += 1;
+                Ok(None)
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn option(&mut self, of: &'a Type, here: Here<'_>, kept: &'a Node) -> Turning {
+        let at = self.out.len();
+        let is_some = self.reader.bool()?;
+        writer::put_bool(&mut self.out, is_some);
+        if !is_some {
+            return Ok(Node::default());
+        }
+        Ok(self.attempt(of, here, kept)?.unwrap_or_else(|| {
+            self.out[at] = 0;
+            Node::default()
+        }))
+    }
+
+    /// Rewrites elements or entries. `next` gets the index, and how many were left out before it;
+    /// it returns whether there is one more.
+    fn each(
+        &mut self,
+        count: usize,
+        mut next: impl FnMut(&mut Self, usize, usize) -> Result<bool, Stop>,
+    ) -> Result<(), Stop> {
+        let begin = self.out.len();
+        writer::put_varint(&mut self.out, count as u64);
+        let first = self.out.len();
+        let mut left = 0;
+        for index in 0..count {
+            left += usize::from(!next(self, index, left)?);
+        }
+        if left > 0 {
+            let mut number = Vec::new();
+            writer::put_varint(&mut number, (count - left) as u64);
+            self.out.splice(begin..first, number);
+        }
         Ok(())
     }
 
-    fn error(&self, why: String) -> LoadError {
-        let path: Vec<&str> = self.path.iter().map(|step| excerpt(step, NAME_BYTES_MAX)).collect();
-        LoadError::Incompatible { place: path.join("."), why }
-    }
-
-    fn lacks(&self, what: &str) -> LoadError {
-        self.error(format!(
-            "the save has this {what}, which this build lacks: the save is of a newer build, or the {what} was removed or renamed"
-        ))
-    }
-
-    fn differs(&self, stored: &Type, here: &Type) -> Checked {
-        let (stored, here) = (kind(stored), kind(here));
-        Err(self.error(format!(
-            "the save has {stored}, this build has {here}: keep the type, and add a field with another name"
-        )))
-    }
-}
-
-/// A type in a few words.
-fn kind(of: &Type) -> String {
-    match of {
-        Type::Option(of) => format!("an option of {}", kind(of)),
-        Type::List(_) => "a list".into(),
-        Type::Array(_, length) => format!("an array of {length}"),
-        Type::Map(..) => "a map".into(),
-        Type::Set(_) => "a set".into(),
-        Type::Struct(_) => "a struct".into(),
-        Type::Enum(_) => "an enum".into(),
-        plain => format!("{plain:?}").to_lowercase(),
-    }
-}
-
-/// The body, as this build would have written it. The types were [checked](check).
-pub(super) fn turned(
-    stored: &Type,
-    here: &Saved,
-    bytes: &[u8],
-    body: Range<usize>,
-) -> Result<Vec<u8>, DecodeError> {
-    let mut reader = Reader::new(&bytes[..body.end]);
-    reader.take(body.start)?;
-    let mut out = Vec::with_capacity(body.len());
-    Turn { bytes, reader: &mut reader, out: &mut out }.saved(stored, here)?;
-    reader.finish()?;
-    Ok(out)
-}
-
-struct Turn<'a, 'b> {
-    bytes: &'b [u8],
-    reader: &'a mut Reader<'b>,
-    out: &'a mut Vec<u8>,
-}
-
-type Done = Result<(), DecodeError>;
-
-impl Turn<'_, '_> {
-    fn saved(&mut self, stored: &Type, here: &Saved) -> Done {
-        match (stored, here) {
-            (_, Saved::Whole(here)) => self.whole(stored, here),
-            (Type::Option(stored), Saved::Option(here)) => {
-                if self.bool()? {
-                    self.saved(stored, here)
-                } else {
-                    Ok(())
-                }
-            }
-            (Type::List(stored), Saved::List(here)) => {
-                (0..self.count()?).try_for_each(|_| self.saved(stored, here))
-            }
-            (Type::Array(stored, length), Saved::Array(here, _)) => {
-                (0..*length).try_for_each(|_| self.saved(stored, here))
-            }
-            (Type::Map(key, stored), Saved::Map(_, here)) => {
-                (0..self.count()?).try_for_each(|_| {
-                    self.plain(key)?;
-                    self.saved(stored, here)
-                })
-            }
-            (Type::Set(key), Saved::Set(_)) => (0..self.count()?).try_for_each(|_| self.plain(key)),
-            (Type::Struct(stored), Saved::Struct(_, here)) => self.fields(
-                stored,
-                here,
-                |field| field.name,
-                |turn, stored, here| turn.saved(stored, &here.of),
-                SavedField::put_default,
-                true,
-            ),
-            _ => Err(self.unchecked()),
-        }
-    }
-
-    fn whole(&mut self, stored: &Type, here: &Type) -> Done {
-        match (stored, here) {
-            (Type::Option(stored), Type::Option(here)) => {
-                if self.bool()? {
-                    self.whole(stored, here)
-                } else {
-                    Ok(())
-                }
-            }
-            (Type::List(stored), Type::List(here)) => {
-                (0..self.count()?).try_for_each(|_| self.whole(stored, here))
-            }
-            (Type::Array(stored, length), Type::Array(here, _)) => {
-                (0..*length).try_for_each(|_| self.whole(stored, here))
-            }
-            (Type::Map(key, stored), Type::Map(_, here)) => (0..self.count()?).try_for_each(|_| {
-                self.plain(key)?;
-                self.whole(stored, here)
-            }),
-            (Type::Struct(stored), Type::Struct(here)) => self.whole_fields(stored, here, true),
-            (Type::Enum(stored), Type::Enum(here)) => self.variant(stored, here),
-            (plain, _) => self.plain(plain),
-        }
-    }
-
-    fn variant(&mut self, stored: &Enum, here: &Enum) -> Done {
+    fn variant(&mut self, stored: &'a Enum, here: &Enum, kept: &'a Node) -> Turning {
         let at = self.reader.offset();
         let number = self.reader.varint()?;
         let variant = usize::try_from(number).ok().and_then(|number| stored.variants.get(number));
         let variant = variant
             .ok_or_else(|| DecodeError::new(at, format!("no variant has the number {number}")))?;
         let place = here.variants.iter().position(|other| other.name == variant.name);
-        let place = place.ok_or_else(|| self.unchecked())?;
-        writer::put_varint(self.out, place as u64);
-        self.whole_fields(variant, &here.variants[place], false)
-    }
-
-    fn whole_fields(&mut self, stored: &Struct, here: &Struct, pad: bool) -> Done {
-        self.fields(
-            stored,
-            &here.fields,
-            |field| &field.name,
-            |turn, stored, here| turn.whole(stored, &here.of),
-            |field, out| put_empty(&field.of, out),
-            pad,
-        )
+        let Some(place) = place else {
+            return Err(Stop::Unfit(format!("{}: {}", variant.name, lacks("variant"))));
+        };
+        writer::put_varint(&mut self.out, place as u64);
+        let fields = Fields::Whole(&here.variants[place].fields);
+        let step = variant.name.as_bytes();
+        let inside =
+            self.at(&variant.name, |turn| turn.fields(variant, fields, kept.at(step), false))?;
+        let mut node = Node::default();
+        node.put(step, inside);
+        Ok(node)
     }
 
     /// Rewrites fields in the order of this build. A struct without fields is one byte 0 (`pad`).
-    fn fields<'h, F>(
+    fn fields(
         &mut self,
-        stored: &Struct,
-        here: &'h [F],
-        name: impl Fn(&'h F) -> &'h str,
-        turn: impl Fn(&mut Self, &Type, &F) -> Done,
-        add: impl Fn(&F, &mut Vec<u8>),
+        stored: &'a Struct,
+        here: Fields<'_>,
+        kept: &'a Node,
         pad: bool,
-    ) -> Done {
+    ) -> Turning {
         if stored.fields.is_empty() && pad {
-            self.skip(&Type::Unit)?;
-        }
-        if here.is_empty() && pad {
-            self.out.push(0);
+            skip(&Type::Unit, &mut self.reader)?;
         }
         // As they are stored, each into its own piece of the output; then in this build's order.
         let start = self.out.len();
         let mut pieces = vec![None; here.len()];
+        let mut node = Node::default();
         for field in &stored.fields {
-            let place = here.iter().position(|other| name(other) == field.name);
-            let place = place.ok_or_else(|| self.unchecked())?;
+            let (name, inside) = (&*field.name, kept.at(field.name.as_bytes()));
+            let Some(place) = here.position(name) else {
+                let from = self.reader.offset();
+                skip(&field.of, &mut self.reader)?;
+                let value = self.bytes[from..self.reader.offset()].into();
+                node.add_field(self.column(name, &field.of), value);
+                node.put(name.as_bytes(), inside.clone());
+                continue;
+            };
             let from = self.out.len();
-            turn(self, &field.of, &here[place])?;
-            pieces[place] = Some(from..self.out.len());
+            let found = self.at(name, |turn| turn.attempt(&field.of, here.of(place), inside))?;
+            if let Some(found) = found {
+                node.put(name.as_bytes(), found);
+                pieces[place] = Some(from..self.out.len());
+            }
+        }
+        self.kept_fields(stored, here, kept, &mut node, &mut pieces)?;
+        if here.len() == 0 && pad {
+            self.out.push(0);
         }
         let in_order = pieces.iter().flatten().is_sorted_by_key(|piece| piece.start);
         if in_order && pieces.iter().all(Option::is_some) {
-            return Ok(());
+            return Ok(node);
         }
         let found = self.out.split_off(start);
-        for (field, piece) in here.iter().zip(pieces) {
+        for (place, piece) in pieces.into_iter().enumerate() {
             match piece {
                 Some(piece) => {
                     self.out.extend_from_slice(&found[piece.start - start..piece.end - start]);
                 }
-                None => add(field, self.out),
+                None => here.put_default(place, &mut self.out),
+            }
+        }
+        Ok(node)
+    }
+
+    /// Takes fields that another build has kept: those that this build has are read, the others are
+    /// kept on.
+    fn kept_fields(
+        &mut self,
+        stored: &Struct,
+        here: Fields<'_>,
+        kept: &'a Node,
+        node: &mut Node,
+        pieces: &mut [Option<Range<usize>>],
+    ) -> Result<(), Stop> {
+        for (number, value) in kept.fields() {
+            let column = &self.known[number];
+            let (name, inside) = (&*column.name, kept.at(column.name.as_bytes()));
+            // The build that kept it lacked it, so its save does not have it.
+            if stored.fields.iter().any(|field| field.name == name) {
+                continue;
+            }
+            let Some(place) = here.position(name) else {
+                node.add_field(number, Arc::clone(value));
+                node.put(name.as_bytes(), inside.clone());
+                continue;
+            };
+            if pieces[place].is_some() {
+                continue;
+            }
+            let from = self.out.len();
+            let outside = (self.bytes, self.reader.clone());
+            (self.bytes, self.reader) = (value, Reader::new(value));
+            let found = self.at(name, |turn| turn.attempt(&column.of, here.of(place), inside));
+            let rest = self.reader.clone().finish();
+            (self.bytes, self.reader) = outside;
+            // Its bytes are counted from its own start.
+            let apart = |error: DecodeError| Stop::Bytes(error.without_offset());
+            let found = found.map_err(|stop| match stop {
+                Stop::Bytes(error) => apart(error),
+                unfit @ Stop::Unfit(_) => unfit,
+            })?;
+            rest.map_err(apart)?;
+            if let Some(found) = found {
+                node.put(name.as_bytes(), found);
+                pieces[place] = Some(from..self.out.len());
             }
         }
         Ok(())
     }
 
+    /// The number of a field that is kept.
+    fn column(&mut self, name: &str, of: &Type) -> usize {
+        let known = self.columns.iter().position(|known| *known.name == *name && known.of == *of);
+        known.unwrap_or_else(|| {
+            self.columns.push(Arc::new(Column::new(name.into(), of.clone())));
+            self.columns.len() - 1
+        })
+    }
+
+    fn at<T>(&mut self, step: &'a str, turn: impl FnOnce(&mut Self) -> T) -> T {
+        self.path.push(step);
+        let turned = turn(self);
+        self.path.pop();
+        turned
+    }
+
     /// Copies a value without parts.
-    fn plain(&mut self, of: &Type) -> Done {
+    fn plain(&mut self, of: &Type) -> Result<(), Stop> {
         let start = self.reader.offset();
-        plain_value(of, self.reader)?;
+        plain_value(of, &mut self.reader)?;
         self.out.extend_from_slice(&self.bytes[start..self.reader.offset()]);
         Ok(())
-    }
-
-    /// Passes over a value without parts.
-    fn skip(&mut self, of: &Type) -> Done {
-        plain_value(of, self.reader)
-    }
-
-    fn bool(&mut self) -> Result<bool, DecodeError> {
-        let is_some = self.reader.bool()?;
-        writer::put_bool(self.out, is_some);
-        Ok(is_some)
-    }
-
-    fn count(&mut self) -> Result<usize, DecodeError> {
-        let count = self.reader.count()?;
-        writer::put_varint(self.out, count as u64);
-        Ok(count)
-    }
-
-    /// The types were checked, so this is never the case.
-    fn unchecked(&self) -> DecodeError {
-        DecodeError::new(self.reader.offset(), "the types of the save are not those of this build")
     }
 }

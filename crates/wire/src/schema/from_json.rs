@@ -66,6 +66,21 @@ impl RoomSchema {
     }
 }
 
+impl Type {
+    /// Reads a type that was serialized.
+    ///
+    /// # Errors
+    /// If it is not a valid type. The error names the place.
+    pub fn from_json(text: &[u8]) -> Result<Self, SchemaError> {
+        if text.len() > SCHEMA_BYTES_MAX {
+            return Err(SchemaError::TooLong { bytes: text.len() });
+        }
+        let value: Value = serde_json::from_slice(text)
+            .map_err(|error| SchemaError::Json { why: error.to_string() })?;
+        read_type(&value, &Place::root("the type"), 0)
+    }
+}
+
 /// Reads a type at this nesting depth.
 fn read_type(value: &Value, place: &Place<'_>, depth: usize) -> Result<Type, SchemaError> {
     if depth == TYPE_DEPTH_MAX {

@@ -54,7 +54,7 @@ fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Re
         )
         .into()),
         "schema" => {
-            let none = |_| {
+            let none = || {
                 Err(io::Error::other("this program has no rooms: say a node's URL and a room type"))
             };
             schema::run(parser, "playfield", none, out)

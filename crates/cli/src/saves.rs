@@ -1,0 +1,139 @@
+//! `saves`: the saved rooms in the program's store, and the copies of saves beside them.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use playfield_room::copies::{copies, load_copy, restore_copy};
+use playfield_room::{Store, StoreError};
+use playfield_server::Server;
+use playfield_state::saved_as_json;
+
+use crate::options::{Failure, Usage, unknown};
+
+/// The keys that are read at a time.
+const PAGE: usize = 256;
+
+pub(crate) fn help(program: &str) -> String {
+    format!(
+        "\
+Usage: {program} saves list ROOM_TYPE
+       {program} saves copies ROOM_TYPE KEY
+       {program} saves show ROOM_TYPE KEY [COPY]
+       {program} saves restore ROOM_TYPE KEY COPY
+
+Reads and writes the store of this program, while no node uses it. Where a build can't read all of
+a save, such as after a rollback, it keeps a copy of it before it saves the room again: the last
+four of each room, by number.
+
+list prints the keys of saved rooms, and how many copies each has. copies prints the numbers of a
+room's copies and their sizes, the oldest first. show prints a save, or a copy, as JSON. restore makes
+a copy the room's save; the present save becomes a copy.
+"
+    )
+}
+
+/// Lists, shows and restores saves.
+pub(crate) fn run(
+    parser: &mut lexopt::Parser,
+    program: &str,
+    make: impl FnOnce() -> io::Result<Server>,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    use lexopt::Arg::{Long, Short, Value};
+    let mut words = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(out.write_all(help(program).as_bytes())?),
+            Value(word) if words.len() < 4 => words.push(word.to_string_lossy().into_owned()),
+            other => return Err(unknown(&other, &[])),
+        }
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let wanted = match words.as_slice() {
+        ["list", room_type] => Wanted::List { room_type },
+        ["copies", room_type, key] => Wanted::Copies { room_type, key },
+        ["show", room_type, key] => Wanted::Show { room_type, key, copy: None },
+        ["show", room_type, key, copy] => {
+            Wanted::Show { room_type, key, copy: Some(number(copy)?) }
+        }
+        ["restore", room_type, key, copy] => {
+            Wanted::Restore { room_type, key, copy: number(copy)? }
+        }
+        _ => {
+            let text = "saves needs list, copies, show or restore, a room type, and what it says";
+            return Err(Usage(format!("{text}: see `help saves`")).into());
+        }
+    };
+    let Some(store) = make()?.into_store().map_err(io::Error::other)? else {
+        return Err(io::Error::other("this program has no store").into());
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    Ok(runtime.block_on(wanted.run(&store, out))?)
+}
+
+fn number(copy: &str) -> Result<u64, Usage> {
+    copy.parse().map_err(|_| Usage(format!("a copy has a number, not {copy:?}: see `help saves`")))
+}
+
+enum Wanted<'a> {
+    List { room_type: &'a str },
+    Copies { room_type: &'a str, key: &'a str },
+    Show { room_type: &'a str, key: &'a str, copy: Option<u64> },
+    Restore { room_type: &'a str, key: &'a str, copy: u64 },
+}
+
+impl Wanted<'_> {
+    async fn run(self, store: &Arc<dyn Store>, out: &mut dyn Write) -> io::Result<()> {
+        let failed = |error: StoreError| io::Error::other(error);
+        match self {
+            Self::List { room_type } => {
+                let mut after: Option<String> = None;
+                loop {
+                    let keys = store.keys(room_type, after.as_deref(), PAGE);
+                    let keys = keys.await.map_err(failed)?;
+                    for key in &keys {
+                        let copies = copies(store, room_type, key).await.map_err(failed)?.len();
+                        writeln!(out, "{key:?}\t{copies} copies")?;
+                    }
+                    if keys.len() < PAGE {
+                        return Ok(());
+                    }
+                    after = keys.last().cloned();
+                }
+            }
+            Self::Copies { room_type, key } => {
+                for copy in copies(store, room_type, key).await.map_err(failed)? {
+                    let bytes = load_copy(store, room_type, key, copy).await.map_err(failed)?;
+                    let bytes = bytes.map_or(0, |bytes| bytes.len());
+                    writeln!(out, "{copy}\t{bytes} bytes")?;
+                }
+                Ok(())
+            }
+            Self::Show { room_type, key, copy } => {
+                let found = match copy {
+                    Some(copy) => load_copy(store, room_type, key, copy).await.map_err(failed)?,
+                    None => {
+                        let found = store.load(room_type, key).await.map_err(failed)?;
+                        found.map(|loaded| loaded.bytes)
+                    }
+                };
+                let Some(bytes) = found else {
+                    return Err(io::Error::other(format!("{room_type} {key:?} has no such save")));
+                };
+                let shown = saved_as_json(&bytes).map_err(io::Error::other)?;
+                writeln!(out, "{shown:#}")
+            }
+            Self::Restore { room_type, key, copy } => {
+                let replaced = restore_copy(store, room_type, key, copy).await.map_err(failed)?;
+                match replaced {
+                    Some(number) => writeln!(
+                        out,
+                        "{room_type} {key:?} has the save of copy {copy} again; the one from \
+                         before is copy {number}"
+                    ),
+                    None => writeln!(out, "{room_type} {key:?} has the save of copy {copy} again"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Copies of saves, kept beside them in the store: of a save that the present build can't read
+//! whole, from before the build saves the room again.
+
+use std::sync::Arc;
+
+use crate::{Store, StoreError, StoreErrorKind};
+
+/// How many copies of one room's saves are kept. The oldest is removed for a further one.
+pub const COPIES_MAX: usize = 4;
+
+/// The keys that are read at a time.
+const PAGE: usize = 64;
+
+/// The room type under which a [`Store`] keeps the copies. A copy's key is that of the room, then
+/// `@` and the copy's number with ten digits.
+#[must_use]
+pub fn copies_type(room_type: &str) -> String {
+    format!("{room_type}~copies")
+}
+
+fn name(key: &str, number: u64) -> String {
+    format!("{key}@{number:010}")
+}
+
+fn number(key: &str, name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(key)?.strip_prefix('@')?;
+    let is_number = digits.len() == 10 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
+/// The numbers of the copies of a room's saves, the oldest first.
+///
+/// # Errors
+/// If the store fails.
+pub async fn copies(
+    store: &Arc<dyn Store>,
+    room_type: &str,
+    key: &str,
+) -> Result<Vec<u64>, StoreError> {
+    let (of, first) = (copies_type(room_type), format!("{key}@"));
+    let mut after = first.clone();
+    let mut found = Vec::new();
+    loop {
+        let names = store.keys(&of, Some(&after), PAGE).await?;
+        found.extend(names.iter().filter_map(|name| number(key, name)));
+        match names.last() {
+            Some(last) if last.starts_with(&first) && names.len() == PAGE => {
+                after.clone_from(last);
+            }
+            _ => return Ok(found),
+        }
+    }
+}
+
+/// A copy of a room's save; `None` if there is none with this number.
+///
+/// # Errors
+/// If the store fails.
+pub async fn load_copy(
+    store: &Arc<dyn Store>,
+    room_type: &str,
+    key: &str,
+    number: u64,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let loaded = store.load(&copies_type(room_type), &name(key, number)).await?;
+    Ok(loaded.map(|loaded| loaded.bytes))
+}
+
+/// Keeps a copy, unless the newest one is the same, and removes those beyond [`COPIES_MAX`]. Returns
+/// its number. When the future ends, it is durable.
+///
+/// # Errors
+/// If the store fails.
+pub async fn keep_copy(
+    store: &Arc<dyn Store>,
+    room_type: &str,
+    key: &str,
+    bytes: Vec<u8>,
+) -> Result<u64, StoreError> {
+    let known = copies(store, room_type, key).await?;
+    let last = known.last().copied().unwrap_or(0);
+    if last > 0 && load_copy(store, room_type, key, last).await?.as_deref() == Some(&bytes[..]) {
+        return Ok(last);
+    }
+    let of = copies_type(room_type);
+    store.save(&of, &name(key, last + 1), bytes).await?;
+    let beyond = (known.len() + 1).saturating_sub(COPIES_MAX);
+    for number in &known[..beyond] {
+        store.remove(&of, &name(key, *number)).await?;
+    }
+    Ok(last + 1)
+}
+
+/// Makes a copy a room's save again, and keeps a copy of the present one. No node may have the room
+/// open. Returns the number of that copy, if there was a save.
+///
+/// # Errors
+/// If there is no such copy, or the store fails.
+pub async fn restore_copy(
+    store: &Arc<dyn Store>,
+    room_type: &str,
+    key: &str,
+    number: u64,
+) -> Result<Option<u64>, StoreError> {
+    let Some(bytes) = load_copy(store, room_type, key, number).await? else {
+        let text = format!("{room_type} {key:?} has no copy {number}");
+        return Err(StoreError::new(StoreErrorKind::Other, text));
+    };
+    let replaced = match store.load(room_type, key).await? {
+        Some(present) => Some(keep_copy(store, room_type, key, present.bytes).await?),
+        None => None,
+    };
+    store.save(room_type, key, bytes).await?;
+    Ok(replaced)
+}
