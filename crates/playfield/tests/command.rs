@@ -386,7 +386,10 @@ fn types_are_generated() {
     let own = output(&["generate", "typescript"]);
     assert!(own.status.success(), "{}", text(&own.stderr));
     let types = text(&own.stdout);
-    assert!(types.contains("export interface Trouble {\n  state: TroubleState;"), "{types}");
+    assert!(
+        types.contains("export interface Trouble {\n  type: \"trouble\";\n  state: TroubleState;"),
+        "{types}"
+    );
     assert!(types.contains("Fail: { payload: null; reply: boolean };"), "{types}");
 
     let written = output(&["generate", "python", "--out", &folder.path("gen")]);

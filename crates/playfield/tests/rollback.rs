@@ -9,6 +9,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use playfield::{Config, LevelFilter, Server};
 
 /// How many bots play. `PLAYFIELD_ROLLBACK_BOTS=50` has more.
 const BOTS: usize = 6;
+
+/// How long the test waits for something that must come. Only a failing test waits that long.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How many bots share a room.
 const PER_ROOM: usize = 3;
@@ -291,7 +295,7 @@ async fn connect(url: &str) -> std::result::Result<Connection, client::Error> {
 
 /// Trades until the world is over, over whichever node there is. Its build is that from before the
 /// deploy, as that of clients which were not updated.
-async fn play(world: Arc<World>, bot: u32) {
+async fn play(world: Arc<World>, bot: u32, acknowledged: SyncSender<()>) {
     let mut number = 1;
     while !world.is_over.load(Ordering::Relaxed) {
         let url = world.url.lock().unwrap().clone();
@@ -312,6 +316,8 @@ async fn play(world: Arc<World>, bot: u32) {
             assert_eq!(reply, number);
             world.trades.lock().unwrap().insert(bot, number);
             world.acknowledged.fetch_add(1, Ordering::Relaxed);
+            // Nobody may count them now.
+            let _ = acknowledged.try_send(());
             number += 1;
         }
     }
@@ -370,15 +376,15 @@ fn a_deploy_is_rolled_back_twice_under_bots_and_nothing_is_lost() {
     let world = Arc::<World>::default();
     let mut node = Node::start("new", &store);
     world.url.lock().unwrap().clone_from(&node.url);
+    let (sender, acknowledged) = sync_channel(1 << 16);
     let playing: Vec<_> =
-        (0..bots).map(|bot| runtime.spawn(play(Arc::clone(&world), bot))).collect();
+        (0..bots).map(|bot| runtime.spawn(play(Arc::clone(&world), bot, sender.clone()))).collect();
+    // Waits for so many trades of each bot, on average, and at least one of each.
     let trade = |times: u64| {
-        let until = world.acknowledged.load(Ordering::Relaxed) + u64::from(bots) * times;
-        while world.acknowledged.load(Ordering::Relaxed) < until
-            || world.trades.lock().unwrap().len() < bots as usize
-        {
-            assert!(playing.iter().all(|bot| !bot.is_finished()), "a bot has failed");
-            std::thread::sleep(Duration::from_millis(2));
+        let mut left = u64::from(bots) * times;
+        while left > 0 || world.trades.lock().unwrap().len() < bots as usize {
+            acknowledged.recv_timeout(PATIENCE).expect("trades are acknowledged");
+            left = left.saturating_sub(1);
         }
     };
     trade(TRADES);
@@ -390,6 +396,7 @@ fn a_deploy_is_rolled_back_twice_under_bots_and_nothing_is_lost() {
         let trades = world.trades.lock().unwrap().clone();
         let before = marks(&store, bots, &trades, "new");
 
+        acknowledged.try_iter().for_each(drop);
         node = Node::start("old", &store);
         world.url.lock().unwrap().clone_from(&node.url);
         // Fewer than a shop keeps goods, so that some with labels are left.
@@ -407,6 +414,7 @@ fn a_deploy_is_rolled_back_twice_under_bots_and_nothing_is_lost() {
             kept += 1 + labels_after.len();
         }
 
+        acknowledged.try_iter().for_each(drop);
         node = Node::start("new", &store);
         world.url.lock().unwrap().clone_from(&node.url);
         trade(TRADES);

@@ -11,6 +11,7 @@ use playfield_room::{
     LeaveReason, Link, Mail, PlayerId, RoomOutput, RoomSummary, RoomType, Sender, Settings,
 };
 use playfield_wire::message::MessageRef;
+use playfield_wire::schema::Type;
 use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
@@ -32,6 +33,7 @@ pub(crate) fn room_type(name: &str) -> RoomType {
         name: name.into(),
         fingerprint: 7,
         schema: "{\"fingerprint\":7}".into(),
+        saved: || Type::Unit,
         settings,
         rust_type: TypeId::of::<TestRoom>(),
         criteria: None,
