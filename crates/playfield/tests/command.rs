@@ -105,6 +105,7 @@ mod older {
 
     #[derive(State, Default)]
     pub(super) struct Shelf {
+        #[sync(hidden)]
         pub(super) kind: Kind,
         #[sync(hidden)]
         pub(super) books: List<String>,
@@ -125,6 +126,7 @@ mod newer {
 
     #[derive(State, Default)]
     pub(super) struct Shelf {
+        #[sync(hidden)]
         pub(super) kind: Kind,
         #[sync(hidden)]
         pub(super) books: List<String>,
@@ -463,7 +465,7 @@ fn a_rollback_is_checked_beforehand() {
         text(&checked.stdout),
         String::from("shelf: clients of the older schema are served\n")
             + "shelf: after a rollback, clients of this one are not served: "
-            + "state.kind.Steel: this client was built with this variant, which the node lacks: "
+            + "state.color: this client was built with this field, which the node lacks: "
             + "rebuild the client\n"
             + "shelf: saves of the older schema are read\n"
             + "shelf: after a rollback, kind.Steel: dropped, and a copy of the save is kept\n"
@@ -476,7 +478,7 @@ fn a_rollback_is_checked_beforehand() {
     let checked = run("new", &["schema", "check", old, "shelf", "--rollback"]);
     assert_eq!(checked.status.code(), Some(1));
     let wrong = text(&checked.stderr);
-    assert!(wrong.contains("kind.Steel: dropped") && !wrong.contains("color"), "{wrong}");
+    assert!(wrong.contains("kind.Steel: dropped") && !wrong.contains("kept as bytes"), "{wrong}");
     // A release that would lose what the older one saved fails without the option, too.
     let checked = run("old", &["schema", "check", new, "shelf"]);
     assert_eq!(checked.status.code(), Some(1));
@@ -502,7 +504,6 @@ fn copies_of_saves_are_listed_and_restored() {
     runtime.block_on(store.save("shelf", "a@b", saved.clone())).expect("it is saved");
     drop(store);
 
-    // Twice: a build that finds the same save again keeps no further copy.
     let listen = ([127, 0, 0, 1], 0).into();
     let config = || Config { listen, log: playfield::LevelFilter::Off, ..Config::default() };
     let server = Server::new().room::<older::Shelf>("shelf").store_file(&path);
@@ -511,7 +512,7 @@ fn copies_of_saves_are_listed_and_restored() {
         let url = format!("tcp://{}", running.local_addr());
         let connection = client::connect(&url).await.expect("a connection");
         let room = connection.join_or_create_by_key::<older::Shelf>("shelf", "a@b", &()).await;
-        assert!(matches!(room.expect("it is joined").state().kind, older::Kind::Wood));
+        room.expect("it is joined");
     });
     running.shutdown();
 
