@@ -105,27 +105,8 @@ fn every_test_file_is_part_of_its_crates_test_binary() {
 #[test]
 fn lint_checks_every_feature_that_default_builds_leave_out() {
     let makefile = read(&root().join("Makefile"));
-    let listed = makefile.lines().find_map(|line| line.strip_prefix("FEATURED = "));
-    let listed: Vec<_> = listed.expect("a line FEATURED").split_whitespace().collect();
-    for (name, manifest) in crates() {
-        let Some(features) = manifest.get("features").and_then(|features| features.as_table())
-        else {
-            continue;
-        };
-        let default = features.get("default").and_then(|default| default.as_array());
-        let is_default = |feature: &str| {
-            let mut defaults = default.into_iter().flatten();
-            feature == "default" || defaults.any(|default| default.as_str() == Some(feature))
-        };
-        let package = manifest["package"]["name"].as_str().unwrap_or_default();
-        if let Some(feature) = features.keys().find(|feature| !is_default(feature)) {
-            assert!(
-                listed.contains(&package),
-                "the feature {feature} of {name} would not be linted: add {package} to FEATURED in \
-                 the Makefile"
-            );
-        }
-    }
+    let clippy = "\tcargo clippy --workspace --all-features --all-targets -- -D warnings";
+    assert!(makefile.lines().any(|line| line == clippy), "make lint runs{clippy}");
 }
 
 #[test]
