@@ -52,7 +52,7 @@ fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Re
         "bench" => bench::run(parser, out),
         "load" => load::run(parser, "playfield-bench", out),
         "schema" => {
-            let none = |_| {
+            let none = || {
                 Err(io::Error::other("this program has no rooms: say a node's URL and a room type"))
             };
             schema::run(parser, "playfield-bench", none, out)
