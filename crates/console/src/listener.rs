@@ -52,13 +52,9 @@ impl Listener {
 
     /// Serves until the node has ended.
     pub(crate) async fn run(self) {
-        loop {
-            let Ok(accepted) = timeout(LOOK_EVERY, self.socket.accept()).await else {
-                if self.node.has_ended() {
-                    return;
-                }
-                continue;
-            };
+        // Looked at after each connection, too: some clients connect without a pause.
+        while !self.node.has_ended() {
+            let Ok(accepted) = timeout(LOOK_EVERY, self.socket.accept()).await else { continue };
             match accepted {
                 // Without a place it is closed at once.
                 Ok((stream, from)) => {
