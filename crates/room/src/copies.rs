@@ -77,18 +77,38 @@ pub async fn keep_copy(
     key: &str,
     bytes: Vec<u8>,
 ) -> Result<u64, StoreError> {
-    let known = copies(store, room_type, key).await?;
-    let last = known.last().copied().unwrap_or(0);
+    let kept = add_copy(store, room_type, key, bytes).await?;
+    remove_oldest(store, room_type, key).await?;
+    Ok(kept)
+}
+
+async fn add_copy(
+    store: &Arc<dyn Store>,
+    room_type: &str,
+    key: &str,
+    bytes: Vec<u8>,
+) -> Result<u64, StoreError> {
+    let last = copies(store, room_type, key).await?.last().copied().unwrap_or(0);
     if last > 0 && load_copy(store, room_type, key, last).await?.as_deref() == Some(&bytes[..]) {
         return Ok(last);
     }
-    let of = copies_type(room_type);
-    store.save(&of, &name(key, last + 1), bytes).await?;
-    let beyond = (known.len() + 1).saturating_sub(COPIES_MAX);
-    for number in &known[..beyond] {
-        store.remove(&of, &name(key, *number)).await?;
-    }
+    store.save(&copies_type(room_type), &name(key, last + 1), bytes).await?;
     Ok(last + 1)
+}
+
+/// Removes the copies beyond [`COPIES_MAX`].
+async fn remove_oldest(
+    store: &Arc<dyn Store>,
+    room_type: &str,
+    key: &str,
+) -> Result<(), StoreError> {
+    let known = copies(store, room_type, key).await?;
+    let of = copies_type(room_type);
+    for number in &known[..known.len().saturating_sub(COPIES_MAX)] {
+        store.remove(&of, &name(key, *number)).await?;
+        log::info!("copy {number} of {room_type} {key:?} gave way to newer copies");
+    }
+    Ok(())
 }
 
 /// Makes a copy a room's save again, and keeps a copy of the present one. No node may have the room
@@ -107,9 +127,11 @@ pub async fn restore_copy(
         return Err(StoreError::new(StoreErrorKind::Other, text));
     };
     let replaced = match store.load(room_type, key).await? {
-        Some(present) => Some(keep_copy(store, room_type, key, present.bytes).await?),
+        Some(present) => Some(add_copy(store, room_type, key, present.bytes).await?),
         None => None,
     };
     store.save(room_type, key, bytes).await?;
+    // Not before: the restored copy may be the oldest.
+    remove_oldest(store, room_type, key).await?;
     Ok(replaced)
 }

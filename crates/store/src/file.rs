@@ -128,9 +128,10 @@ fn check_length(file: &File) -> Result<(), DatabaseError> {
 
 /// The least length of a database with this header, which begins with a magic number of nine bytes,
 /// flags, and the layout: see "File format" in the database's design document. `None` if it is
-/// none, which the database finds out itself.
+/// none, which the database finds out itself. It would take an empty file for a new one, but a store
+/// is whole before it has its name.
 fn length(header: &[u8]) -> Option<u64> {
-    if !header.starts_with(b"redb\x1a\x0a\xa9\x0d\x0a") {
+    if !header.is_empty() && !header.starts_with(b"redb\x1a\x0a\xa9\x0d\x0a") {
         return None;
     }
     if header.len() < HEADER_BYTES {

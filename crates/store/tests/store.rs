@@ -100,7 +100,7 @@ fn a_truncated_file_is_refused_in_one_line_without_a_panic() {
     wait(store.save("document", "1", vec![7; 30_000])).unwrap();
     drop(store);
     let whole = std::fs::read(&path).unwrap();
-    for bytes in [9, 100, 320, 4_096, whole.len() / 2, whole.len() - 1] {
+    for bytes in [0, 9, 100, 320, 4_096, whole.len() / 2, whole.len() - 1] {
         std::fs::write(&path, &whole[..bytes]).unwrap();
         let mut other = Command::new(std::env::current_exe().unwrap());
         other.args(["store::says_why_the_file_does_not_open", "--exact", "--ignored"]);
