@@ -252,7 +252,7 @@ export function makeConnection(
     if (left <= 0) return end(code, wasWelcome ? `${text}; it could not be reached again` : text);
     const kept = grace() && lostAt! + grace() - now();
     // The last attempt within the grace comes shortly before its end.
-    const wish = backoff(how, attempts++, kept > 0 ? kept / 2 : Infinity);
+    const wish = backoff(how, attempts++, kept || 0);
     // There is time for one attempt at least.
     const wait = Math.min(retryAfter + wish, left);
     retryAfter = 0;

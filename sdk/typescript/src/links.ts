@@ -159,17 +159,20 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 /**
  * Before each attempt to connect, or to join, again the client waits for a random part of a time
  * that doubles (M. Brooker, "Exponential Backoff And Jitter", 2015), until a connection or a stay
- * has lasted. The first and the longest are `how.backoffMs` and `how.backoffMsMax`.
+ * has lasted. The first and the longest are `how.backoffMs` and `how.backoffMsMax`. While the node
+ * keeps the session, for `kept` ms, the wait is at most half of that. In the last second there is
+ * one attempt, shortly before the end: all clients of a node that is away have the same end.
  */
 export const LASTING_MS = 5000;
-const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000;
+const BACKOFF_MS = 100, BACKOFF_MS_MAX = 5000, LAST_MS = 200, NEAR_MS = 1000;
 export const backoff = (
   { backoffMs: first = BACKOFF_MS, backoffMsMax: last = BACKOFF_MS_MAX }: ConnectHow,
-  attempts: number, most = Infinity,
-): number =>
-  Math.random() * Math.min(
-    Math.max(first, last), first * 2 ** attempts, Math.max(most, Math.min(first, BACKOFF_MS)),
-  );
+  attempts: number, kept = 0,
+): number => {
+  const part = Math.random(), limit = Math.min(Math.max(first, last), first * 2 ** attempts);
+  if (limit <= kept / 2 || kept <= LAST_MS) return part * limit;
+  return kept > NEAR_MS ? part * kept / 2 : kept - LAST_MS + part * LAST_MS / 2;
+};
 
 /** A time in ms from a node, clamped to what timers take; `undefined` if it is invalid. */
 export const duration = (ms: unknown): number | undefined =>

@@ -13,10 +13,12 @@ const room = await client.joinOrCreate("arena").catch((error) => {
 });
 unwatch();
 show("status", "");
-let why = "";
+let why = "", timer;
 room.onStatus((status, { message }) => {
   why = message || why;
   show("status", { joined: `joined again: ${why}`, back: "" }[status] ?? `${status}: ${why}`);
+  clearTimeout(timer);
+  if (status === "joined") timer = setTimeout(() => show("status", ""), 5000);
 });
 
 const motion = new Motion(SYNC_HZ);
