@@ -736,7 +736,7 @@ test("however short the session is kept, several attempts fall within that time,
       assert.ok(within.at(-1) >= grace - 250, `${grace}: ${within}`);
       // All clients of a node that is away have the same end.
       const near = within.filter((time) => grace > 1000 && time > grace - 900);
-      assert.ok(near.length <= 2, `${grace}: ${within}`);
+      assert.ok(near.length <= 4, `${grace}: ${within}`);
     }
   }
   // An attempt that hangs leaves time for others.

@@ -170,7 +170,8 @@ export const backoff = (
   attempts: number, kept = 0,
 ): number => {
   const part = Math.random(), limit = Math.min(Math.max(first, last), first * 2 ** attempts);
-  if (limit <= kept / 2 || kept <= LAST_MS) return part * limit;
+  if (!(kept > 0) || limit <= kept / 2) return part * limit;
+  if (kept <= LAST_MS) return part * Math.min(limit, LAST_MS);
   return kept > NEAR_MS ? part * kept / 2 : kept - LAST_MS + part * LAST_MS / 2;
 };
 
