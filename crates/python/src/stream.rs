@@ -13,7 +13,7 @@ use crate::large::Large;
 use crate::link::{Reader, Writer};
 use crate::receive::Wakeup;
 use crate::socket;
-use crate::tls::{self, CHUNK_BYTES, PARTIAL_BYTES_MAX, RustTls, Tls};
+use crate::tls::{self, CHUNK_BYTES, RustTls, Tls};
 
 /// How many bytes are read at a time, into a buffer that the connections of a thread share.
 const READ_BYTES: usize = 256 << 10;
@@ -272,12 +272,12 @@ impl Stream {
             let mut begin = 0;
             let mut failed = None;
             while let (Some(socket), Some(Tls::Rust(tls))) = (&self.socket, &self.tls) {
-                match socket::read_now(socket, &mut incoming[PARTIAL_BYTES_MAX..]) {
+                match socket::read_now(socket, incoming) {
                     Ok(0) => received.ended = true,
                     Ok(bytes) => {
                         received.some = true;
                         let mut state = tls.state();
-                        match state.receive(incoming, bytes, plain) {
+                        match state.receive(&mut incoming[..bytes], plain) {
                             Ok(ended) => received.ended = ended,
                             Err(error) => failed = Some(tls::exception(py, &error)),
                         }

@@ -22,7 +22,7 @@ use crate::receive::Wanted;
 use crate::socket;
 use crate::stream::{LARGE_START_BYTES, with_scratch};
 use crate::sync_connection::{Failure, TICK, deadline};
-use crate::tls::{self, Buffers, PARTIAL_BYTES_MAX, RustTls, Tls};
+use crate::tls::{self, Buffers, RustTls, Tls};
 use crate::turn::{Held, this_thread};
 
 /// How often what the server has sent is read to find out why it takes nothing more.
@@ -394,10 +394,10 @@ impl SyncConnection {
         let Some(socket) = this.socket(py) else { return Ok(Filled::Ended) };
         let Buffers { incoming, plain } = buffers;
         let mut read = || {
-            let bytes = this.read(&socket, &mut incoming[PARTIAL_BYTES_MAX..], wait)?;
+            let bytes = this.read(&socket, incoming, wait)?;
             let mut state = tls.state();
             let received =
-                if bytes == 0 { Ok(true) } else { state.receive(incoming, bytes, plain) };
+                if bytes == 0 { Ok(true) } else { state.receive(&mut incoming[..bytes], plain) };
             Ok((received, state.has_answers()))
         };
         let read = if let Wait::Not = wait { read() } else { py.detach(read) };

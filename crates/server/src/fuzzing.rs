@@ -57,8 +57,9 @@ impl TlsEnd {
         let mut record = Vec::new();
         let sealed = self.0.seal(output, &mut record);
         self.take_unsent(sent);
-        sent.append(&mut record);
-        sealed
+        let (sealed, bytes) = sealed?;
+        sent.extend_from_slice(&record[..bytes]);
+        Ok(sealed)
     }
 
     /// Appends what the client has to be sent.

@@ -9,7 +9,7 @@ use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, HandshakeKind, ProtocolVersion};
 
 use super::trust::{Roots, config};
-use super::{PARTIAL_BYTES_MAX, TlsState, exception, with_records};
+use super::{TlsState, exception, with_records};
 
 /// A client's end of TLS, without I/O, until a connection takes it. It trusts the certificates in
 /// a file and in a folder; without both, those of the system.
@@ -61,9 +61,7 @@ impl TlsClient {
     /// the connection raises them, so that they do not depend on how the bytes were cut.
     fn feed(&mut self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
         let state = self.state.as_mut().ok_or_else(taken)?;
-        let mut buffer = vec![0; PARTIAL_BYTES_MAX + data.len()];
-        buffer[PARTIAL_BYTES_MAX..].copy_from_slice(data);
-        let fed = state.receive(&mut buffer, data.len(), &mut self.plain);
+        let fed = state.receive(&mut data.to_vec(), &mut self.plain);
         self.outgoing.append(&mut state.take_answers());
         match fed {
             Err(error) if self.plain.is_empty() => Err(exception(py, &error)),

@@ -20,7 +20,7 @@ pub(crate) use client::About;
 pub use client::TlsClient;
 pub(crate) use error::exception;
 pub(crate) use object::{CHUNK_BYTES, SslObject};
-pub(crate) use state::{PARTIAL_BYTES_MAX, TlsState};
+pub(crate) use state::TlsState;
 
 /// How many bytes are read at a time.
 const READ_BYTES: usize = 256 << 10;
@@ -85,20 +85,17 @@ impl RustTls {
 
     /// Sends `close_notify`, if the kernel takes it.
     pub(crate) fn say_goodbye(&self, socket: &OwnedFd) {
-        with_records(|records| {
-            let bytes = self.state().close(records);
-            if bytes > 0 {
-                // The connection is ending either way.
-                let _ = socket::write_now(socket, &records[..bytes]);
-            }
-        });
+        let goodbye = self.state().close();
+        if !goodbye.is_empty() {
+            // The connection is ending either way.
+            let _ = socket::write_now(socket, &goodbye);
+        }
     }
 }
 
 /// The buffers of a thread, which its connections share.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    /// What was received is read behind [`PARTIAL_BYTES_MAX`] bytes.
     pub(crate) incoming: Vec<u8>,
     pub(crate) plain: Vec<u8>,
 }
@@ -112,7 +109,7 @@ thread_local! {
 pub(crate) fn with_buffers<R>(read: impl FnOnce(&mut Buffers) -> R) -> R {
     let mut buffers = BUFFERS.take();
     if buffers.incoming.is_empty() {
-        buffers.incoming = vec![0; PARTIAL_BYTES_MAX + READ_BYTES];
+        buffers.incoming = vec![0; READ_BYTES];
     }
     buffers.plain.clear();
     let result = read(&mut buffers);

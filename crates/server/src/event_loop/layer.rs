@@ -59,7 +59,7 @@ pub(super) struct Tls {
     handshakes: usize,
     /// What was decrypted just now.
     plaintext: Vec<u8>,
-    /// The record that is about to be written.
+    /// Scratch for the record that is about to be written.
     record: Vec<u8>,
     completed: u64,
     resumed: u64,
@@ -248,8 +248,7 @@ impl Tls {
                 // It is being closed, and nothing can be said without keys.
                 return shard.drop_connection(key);
             }
-            self.record.clear();
-            let sealed = match tls.seal(output, &mut self.record) {
+            let (sealed, bytes) = match tls.seal(output, &mut self.record) {
                 Ok(sealed) => sealed,
                 Err(error) => {
                     log::debug!("a TLS connection ends: {error}");
@@ -257,8 +256,9 @@ impl Tls {
                     return shard.drop_connection(key);
                 }
             };
+            let record = &self.record[..bytes];
             let taken = if tls.unsent().is_empty() {
-                match socket.stream.write(&self.record) {
+                match socket.stream.write(record) {
                     Ok(bytes) => bytes,
                     Err(error) if is_passing(&error) => 0,
                     Err(_) => return shard.drop_connection(key),
@@ -267,10 +267,10 @@ impl Tls {
                 // Answers to the client's TLS go first.
                 0
             };
-            if taken == self.record.len() {
+            if taken == record.len() {
                 shard.wrote(key, sealed);
             } else {
-                tls.hold(&self.record[taken..], sealed);
+                tls.hold(&record[taken..], sealed);
             }
         }
     }
