@@ -46,7 +46,7 @@ pub(crate) fn heard(
         let is_done = match judge(&message) {
             Verdict::Wanted => true,
             Verdict::Passing => false,
-            Verdict::Wrong if matches!(message, ServerMessage::Ping { .. }) => false,
+            Verdict::Wrong if matches!(message, ServerMessage::Ping(_)) => false,
             Verdict::Wrong => return Err(wrong("an unexpected message", frame.body)),
         };
         let consumed = frame.consumed;

@@ -20,9 +20,9 @@ use playfield_channel::{
 };
 use playfield_device::{Limits, Place, Registration, Registry};
 use playfield_wire::Format;
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::framing::{Framing, write_frame_with};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 
 use crate::rounds::{self, Body, Form, Options, Run, run as repeat};
 use crate::table::{Column, Report};
@@ -101,7 +101,7 @@ fn heartbeat(form: Form, times: u64) -> Run {
     let mut out = Vec::with_capacity(64);
     repeat(times, 4, |time| {
         out.clear();
-        let ping = ClientMessage::Ping { nonce: black_box(time % 128) };
+        let ping = ClientMessage::Ping(client::Ping { nonce: black_box(time % 128) });
         write_frame_with(&mut out, |out| ping.encode(FORMAT, out));
         let Ok(Some(frame)) = FRAMING.decode(black_box(&out)) else { return false };
         let Ok(read) = ClientMessage::decode(FORMAT, frame.body) else { return false };
@@ -156,7 +156,7 @@ fn send_encode_decode(form: Form, times: u64) -> Run {
         out.clear();
         write_frame_with(&mut out, |out| publication.write(channel, FORMAT, out));
         let Ok(Some(frame)) = FRAMING.decode(black_box(&out)) else { return false };
-        let Ok(ServerMessage::Publication { channel, offset, user, payload }) =
+        let Ok(ServerMessage::Publication(server::Publication { channel, offset, user, payload })) =
             ServerMessage::decode(FORMAT, frame.body)
         else {
             return false;

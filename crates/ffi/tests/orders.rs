@@ -10,7 +10,7 @@ use playfield_ffi::*;
 use playfield_wire::client::ClientMessage;
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use crate::calls::{next, read, text};
@@ -89,13 +89,16 @@ impl Node {
 
     /// The end of what it says, with what was prepared.
     fn bye(&mut self) {
-        self.say(&ServerMessage::Goodbye { code: ErrorCode::Kicked, text: "enough".into() });
+        self.say(&ServerMessage::Goodbye(server::Goodbye {
+            code: ErrorCode::Kicked,
+            text: "enough".into(),
+        }));
         self.stream.shutdown(std::net::Shutdown::Write).expect("a connection");
     }
 }
 
 fn welcome() -> ServerMessage<'static> {
-    ServerMessage::Welcome {
+    ServerMessage::Welcome(server::Welcome {
         protocol: 1,
         session: 7,
         resume: b""[..].into(),
@@ -103,12 +106,12 @@ fn welcome() -> ServerMessage<'static> {
         max_message_bytes: 1 << 20,
         grace_ms: 0,
         resumed: None,
-    }
+    })
 }
 
 /// The answer to the request of this number: a room of the same.
 fn joined(number: u32) -> ServerMessage<'static> {
-    ServerMessage::Joined {
+    ServerMessage::Joined(server::Joined {
         request: RequestNumber(number),
         room: RoomNumber(number),
         id: format!("r{number}").into(),
@@ -121,21 +124,26 @@ fn joined(number: u32) -> ServerMessage<'static> {
         fingerprint: 99,
         silence_ms: 0,
         grace_ms: 0,
-    }
+    })
 }
 
 fn snapshot(number: u32, body: &[u8]) -> ServerMessage<'_> {
-    ServerMessage::Snapshot { room: RoomNumber(number), epoch: 3, version: 5, body }
+    ServerMessage::Snapshot(server::Snapshot {
+        room: RoomNumber(number),
+        epoch: 3,
+        version: 5,
+        body,
+    })
 }
 
 fn patch(number: u32) -> ServerMessage<'static> {
     let body = br#"[[["n"],2]]"#;
-    ServerMessage::Patch { room: RoomNumber(number), base: 5, version: 6, body }
+    ServerMessage::Patch(server::Patch { room: RoomNumber(number), base: 5, version: 6, body })
 }
 
 fn event(number: u32, sequence: u64, payload: &[u8]) -> ServerMessage<'_> {
     let (room, message) = (RoomNumber(number), MessageRef::Name("dealt".into()));
-    ServerMessage::Event { room, sequence, version: 5, message, payload }
+    ServerMessage::Event(server::Event { room, sequence, version: 5, message, payload })
 }
 
 /// A client that connects to a node in JSON, once.
@@ -268,7 +276,7 @@ fn a_state_moves_with_the_event_that_says_so() {
         assert!(node.hear().starts_with("Send"));
         node.prepare(&event(1, 1, b"7"));
         node.prepare(&patch(2));
-        node.say(&ServerMessage::Ping { nonce: 1 });
+        node.say(&ServerMessage::Ping(server::Ping { nonce: 1 }));
         // The client has handled what came before.
         assert!(node.hear().starts_with("Pong"));
         is_there.send(()).expect("the test waits");
@@ -309,7 +317,10 @@ fn nothing_is_reported_of_a_room_that_was_freed() {
         for sequence in 1..=100 {
             node.prepare(&event(1, sequence, b"7"));
         }
-        node.prepare(&ServerMessage::Reply { request: RequestNumber(2), payload: b"8" });
+        node.prepare(&ServerMessage::Reply(server::Reply {
+            request: RequestNumber(2),
+            payload: b"8",
+        }));
         node.prepare(&patch(1));
         node.bye();
     });

@@ -14,7 +14,7 @@ use playfield_server::Config;
 use playfield_server::bare_shard::{BareConnection, BareShard};
 use playfield_server::service::{Frame, NativeFrames, Peer, Result, Service};
 use playfield_state::{Bytes, State};
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{PREAMBLE, write_frame_with};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
@@ -128,12 +128,12 @@ fn enter(
     case: &str,
 ) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
     let hello = Hello { resumable: false, ..Hello::new(FORMAT) };
-    let join = ClientMessage::JoinOrCreate {
+    let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
         request: RequestNumber(1),
         room_type: "hall".into(),
         key: None,
         options: &[],
-    };
+    });
     let mut opening = PREAMBLE.to_vec();
     for message in [ClientMessage::Hello(hello), join] {
         write_frame_with(&mut opening, |out| message.encode(FORMAT, out));
@@ -147,14 +147,18 @@ fn enter(
     let field = [&[PAYLOAD.len() as u8][..], &PAYLOAD].concat();
     for number in 0..WINDOW {
         let message = match case {
-            "send" => ClientMessage::Send { room, message: MessageRef::Index(0), payload: &field },
-            "request" => ClientMessage::Request {
+            "send" => ClientMessage::Send(client::Send {
+                room,
+                message: MessageRef::Index(0),
+                payload: &field,
+            }),
+            "request" => ClientMessage::Request(client::Request {
                 room,
                 request: RequestNumber(1 + number as u32),
                 message: MessageRef::Index(1),
                 // The greatest number takes ten bytes.
                 payload: &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1],
-            },
+            }),
             other => return Err(format!("unknown case {other:?}").into()),
         };
         write_frame_with(&mut window, |out| message.encode(FORMAT, out));

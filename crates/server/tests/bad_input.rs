@@ -7,10 +7,10 @@ use std::io::{Read, Write};
 
 use common::{Client, Do, Transport, connect, server};
 use playfield_server::Running;
-use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
+use playfield_wire::client::{self, ClientMessage, Hello, SchemaRef};
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::RoomSchema;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 /// Someone who plays on whatever others do.
@@ -34,7 +34,7 @@ fn raw(server: &Running, bytes: &[u8]) -> Option<ErrorCode> {
     let _ = stream.read_to_end(&mut answer);
     let length = u32::from_le_bytes(answer.get(..4)?.try_into().ok()?) as usize;
     match ServerMessage::decode(Format::Packed, answer.get(4..4 + length)?).ok()? {
-        ServerMessage::Error { code, .. } => Some(code),
+        ServerMessage::Error(server::Error { code, .. }) => Some(code),
         _ => None,
     }
 }
@@ -97,7 +97,9 @@ fn frames_that_are_empty_or_too_large_end_the_connection() {
     // 1000 bytes in all are taken: the request's prefix is four bytes, the message is no message.
     ann.say_bytes(&[&[7, 1, 9, 0][..], &[0; 996]].concat());
     let refused = ann.expect(|message| match message {
-        ServerMessage::Error { request: Some(RequestNumber(9)), code, .. } => Some(*code),
+        ServerMessage::Error(server::Error { request: Some(RequestNumber(9)), code, .. }) => {
+            Some(*code)
+        }
         _ => None,
     });
     assert_eq!(refused, ErrorCode::BadPayload);
@@ -204,14 +206,14 @@ fn a_room_type_that_is_none_and_options_that_are_none_are_refused() {
     let mut ann = Client::guest(&server, "Ann");
     let mut create = |room_type: &str, options: &[u8]| {
         let request = ann.request_number();
-        ann.say(&ClientMessage::Create {
+        ann.say(&ClientMessage::Create(client::Create {
             request: RequestNumber(request),
             room_type: room_type.into(),
             private: false,
             code: false,
             key: None,
             options,
-        });
+        }));
         ann.joined(RequestNumber(request)).unwrap_err().0
     };
     assert_eq!(create("chess", &[]), ErrorCode::UnknownRoomType);
@@ -229,7 +231,9 @@ fn a_client_built_with_another_schema_is_told_the_nodes() {
         hello.schemas = vec![SchemaRef { room_type: "table".into(), fingerprint: 1 }];
         ann.say(&ClientMessage::Hello(hello));
         let text = ann.expect(|message| match message {
-            ServerMessage::Schema { request: None, schema, .. } => Some(schema.to_vec()),
+            ServerMessage::Schema(server::Schema { request: None, schema, .. }) => {
+                Some(schema.to_vec())
+            }
             _ => None,
         });
         RoomSchema::from_json(&text).unwrap();
@@ -245,17 +249,26 @@ fn messages_for_a_room_not_joined_are_answered_and_change_nothing() {
     assert_eq!(ann.have("x").unwrap_err().0, ErrorCode::NotJoined);
     ann.send(1, &Do { what: "x".into() });
     let room = ann.expect(|message| match message {
-        ServerMessage::Error { request: None, room, code: ErrorCode::NotJoined, .. } => Some(*room),
+        ServerMessage::Error(server::Error {
+            request: None,
+            room,
+            code: ErrorCode::NotJoined,
+            ..
+        }) => Some(*room),
         _ => None,
     });
     assert_eq!(room, Some(RoomNumber(7)));
     for message in [
-        ClientMessage::Leave { request: RequestNumber(90), room: RoomNumber(7) },
-        ClientMessage::Resync { room: RoomNumber(7) },
+        ClientMessage::Leave(client::Leave { request: RequestNumber(90), room: RoomNumber(7) }),
+        ClientMessage::Resync(client::Resync { room: RoomNumber(7) }),
     ] {
         ann.say(&message);
         ann.expect(|message| {
-            matches!(message, ServerMessage::Error { code: ErrorCode::NotJoined, .. }).then_some(())
+            matches!(
+                message,
+                ServerMessage::Error(server::Error { code: ErrorCode::NotJoined, .. })
+            )
+            .then_some(())
         });
     }
     ann.join_or_create().unwrap();
@@ -272,14 +285,14 @@ fn unknown_messages_and_bad_payloads_are_answered() {
         (0, &[0, 0], ErrorCode::BadPayload),
     ] {
         let request = ann.request_number();
-        ann.say(&ClientMessage::Request {
+        ann.say(&ClientMessage::Request(client::Request {
             room: ann.room,
             request: RequestNumber(request),
             message: MessageRef::Index(index),
             payload,
-        });
+        }));
         let refused = ann.expect(|message| match message {
-            ServerMessage::Error { request: Some(of), code, .. }
+            ServerMessage::Error(server::Error { request: Some(of), code, .. })
                 if *of == RequestNumber(request) =>
             {
                 Some(*code)
@@ -298,18 +311,18 @@ fn a_panic_in_a_room_ends_that_room_and_no_other() {
     let mut bystander = Bystander::new(&server);
     let mut ann = Client::guest(&server, "Ann");
     let request = ann.request_number();
-    ann.say(&ClientMessage::Create {
+    ann.say(&ClientMessage::Create(client::Create {
         request: RequestNumber(request),
         room_type: "table".into(),
         private: false,
         code: false,
         key: None,
         options: &[],
-    });
+    }));
     ann.joined(RequestNumber(request)).unwrap();
     ann.send(1, &Do { what: "panic".into() });
     let code = ann.expect(|message| match message {
-        ServerMessage::Left { code, .. } => Some(*code),
+        ServerMessage::Left(server::Left { code, .. }) => Some(*code),
         _ => None,
     });
     assert_eq!(code, ErrorCode::RoomFailed);
@@ -325,7 +338,7 @@ fn one_who_is_kicked_may_join_again() {
     let mut bob = Client::seated(&server, "Bob");
     ann.have(&format!("kick {}", bob.player)).unwrap();
     let why = bob.expect(|message| match message {
-        ServerMessage::Left { code, text, .. } => Some((*code, text.to_string())),
+        ServerMessage::Left(server::Left { code, text, .. }) => Some((*code, text.to_string())),
         _ => None,
     });
     assert_eq!(why, (ErrorCode::Kicked, "out".into()));
@@ -395,28 +408,28 @@ fn limits_hold_at_one_past_them() {
     let mut ann = Client::guest(&server, "Ann");
     for expected in [None, None, Some(ErrorCode::Limit)] {
         let request = ann.request_number();
-        ann.say(&ClientMessage::Create {
+        ann.say(&ClientMessage::Create(client::Create {
             request: RequestNumber(request),
             room_type: "table".into(),
             private: true,
             code: false,
             key: None,
             options: &[],
-        });
+        }));
         assert_eq!(ann.joined(RequestNumber(request)).err().map(|(code, _)| code), expected);
         ann.version = 0;
     }
     let mut bob = Client::guest(&server, "Bob");
     for expected in [None, Some(ErrorCode::Limit)] {
         let request = bob.request_number();
-        bob.say(&ClientMessage::Create {
+        bob.say(&ClientMessage::Create(client::Create {
             request: RequestNumber(request),
             room_type: "table".into(),
             private: true,
             code: false,
             key: None,
             options: &[],
-        });
+        }));
         assert_eq!(
             bob.joined(RequestNumber(request)).err().map(|(code, _)| code),
             expected,
@@ -452,7 +465,7 @@ fn those_who_say_nothing_are_asked_and_then_let_go() {
     let mut mute = Client::open(&server, Transport::Native, Format::Packed);
     assert_eq!(mute.ending().0, Some(ErrorCode::Timeout));
     let mut ann = Client::guest(&server, "Ann");
-    ann.expect(|message| matches!(message, ServerMessage::Ping { .. }).then_some(()));
+    ann.expect(|message| matches!(message, ServerMessage::Ping(_)).then_some(()));
     assert_eq!(ann.ending().0, Some(ErrorCode::Timeout));
 }
 
@@ -462,8 +475,10 @@ fn one_who_vanishes_in_the_middle_of_a_frame_disturbs_nobody() {
     let mut bystander = Bystander::new(&server);
     for cut in 1..12 {
         let mut ann = Client::guest(&server, "Ann");
-        let frame = ann
-            .encoded(&ClientMessage::Join { request: RequestNumber(1), room: "somewhere".into() });
+        let frame = ann.encoded(&ClientMessage::Join(client::Join {
+            request: RequestNumber(1),
+            room: "somewhere".into(),
+        }));
         ann.stream.write_all(&frame[..cut]).unwrap();
     }
     bystander.is_undisturbed();
@@ -478,24 +493,24 @@ fn every_cut_of_a_conversation_is_the_same_conversation() {
         let mut ann = Client::open(&server, transport, Format::Packed);
         let hello = Hello::new(Format::Packed);
         let mut bytes = ann.encoded(&ClientMessage::Hello(hello));
-        bytes.extend(ann.encoded(&ClientMessage::JoinOrCreate {
+        bytes.extend(ann.encoded(&ClientMessage::JoinOrCreate(client::JoinOrCreate {
             request: RequestNumber(1),
             room_type: "table".into(),
             key: None,
             options: &[],
-        }));
-        bytes.extend(ann.encoded(&ClientMessage::Ping { nonce: 77 }));
+        })));
+        bytes.extend(ann.encoded(&ClientMessage::Ping(client::Ping { nonce: 77 })));
         for byte in bytes {
             ann.stream.write_all(&[byte]).unwrap();
         }
-        ann.expect(|message| matches!(message, ServerMessage::Joined { .. }).then_some(()));
+        ann.expect(|message| matches!(message, ServerMessage::Joined(_)).then_some(()));
         if transport == Transport::Native {
             // The pong may come before the join's answer: across a move, both orders are right.
             continue;
         }
-        ann.say(&ClientMessage::Ping { nonce: 78 });
+        ann.say(&ClientMessage::Ping(client::Ping { nonce: 78 }));
         ann.expect(|message| {
-            matches!(message, ServerMessage::Pong { nonce: 78, .. }).then_some(())
+            matches!(message, ServerMessage::Pong(server::Pong { nonce: 78, .. })).then_some(())
         });
     }
 }

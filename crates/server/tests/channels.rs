@@ -10,7 +10,7 @@ use common::{Client, Heard, PATIENCE, config, encoded};
 use playfield_channel::{Access, ChannelRule};
 use playfield_server::Server;
 use playfield_server::service::{Frame, FrameCodec, NativeFrames, Peer, Result, Service};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
@@ -37,12 +37,12 @@ impl Service for Gateway {
 
 fn client(address: SocketAddr, format: Format, channel: &str) -> Client {
     let mut client = Client::websocket(address, format);
-    let subscribe = ClientMessage::Subscribe {
+    let subscribe = ClientMessage::Subscribe(client::Subscribe {
         request: RequestNumber(1),
         channel: channel.into(),
         since: None,
         presence: false,
-    };
+    });
     client.say(&encoded(format, &subscribe));
     client.until(|heard| matches!(heard, Heard::Subscribed { .. }).then_some(()));
     client

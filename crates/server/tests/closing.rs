@@ -9,7 +9,7 @@ use common::speech::{encoded, hello};
 use common::{Client, config, room};
 use playfield_room::Error;
 use playfield_server::{Authenticator, Decision, Identity, Running, Server};
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::{ErrorCode, Format};
 
 /// Fails for some names.
@@ -51,7 +51,10 @@ fn a_code_says_why() {
         client.say(body);
         code(client)
     };
-    assert_eq!(says(&encoded(Format::Packed, &ClientMessage::Goodbye)), Some(1000));
+    assert_eq!(
+        says(&encoded(Format::Packed, &ClientMessage::Goodbye(client::Goodbye {}))),
+        Some(1000)
+    );
     assert_eq!(says(&[0xEE]), Some(1002), "no message");
     assert_eq!(says(&hello(Format::Packed)), Some(1002), "a second hello");
     assert_eq!(says(&[0; 1001]), Some(1009), "too long");

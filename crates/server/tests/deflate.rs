@@ -9,7 +9,7 @@ use common::speech::{encoded, request};
 use common::{Client, Heard, start};
 use playfield_server::Running;
 use playfield_websocket::{Deflater, DeflaterOptions, Opcode, Role, encode_fragment};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 const MASK: [u8; 4] = [1, 2, 3, 4];
@@ -78,7 +78,7 @@ fn assert_ends(mut client: Client, code: ErrorCode, close_code: u16) {
 /// The node goes on for everyone else.
 fn assert_lives(running: &Running) {
     let mut client = Client::deflating(running.local_addr(), Format::Packed);
-    client.say(&encoded(Format::Packed, &ClientMessage::Ping { nonce: 7 }));
+    client.say(&encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce: 7 })));
     assert_eq!(client.next(), Heard::Pong { nonce: 7 });
 }
 

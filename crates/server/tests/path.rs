@@ -5,8 +5,8 @@ use crate::plain as common;
 use std::io::{Read, Write};
 
 use common::{Client, Transport, connect, server};
-use playfield_wire::client::ClientMessage;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 const ALL: [(Transport, Format); 6] = [
@@ -26,12 +26,15 @@ fn a_player_joins_acts_and_leaves_over_each_transport_in_each_format() {
         ann.join_or_create().unwrap();
         assert!(ann.count() > 0);
         let (request, room) = (ann.request_number(), ann.room);
-        ann.say(&ClientMessage::Leave { request: RequestNumber(request), room });
+        ann.say(&ClientMessage::Leave(client::Leave { request: RequestNumber(request), room }));
         ann.expect(|message| {
-            matches!(message, ServerMessage::Left { request: Some(_), code: ErrorCode::Left, .. })
-                .then_some(())
+            matches!(
+                message,
+                ServerMessage::Left(server::Left { request: Some(_), code: ErrorCode::Left, .. })
+            )
+            .then_some(())
         });
-        ann.say(&ClientMessage::Goodbye);
+        ann.say(&ClientMessage::Goodbye(client::Goodbye {}));
         assert_eq!(ann.ending().0, None);
     }
 }
@@ -42,7 +45,7 @@ fn the_snapshot_holds_what_the_join_did_and_events_follow_it() {
     let mut ann = Client::seated(&server, "Ann");
     assert_eq!(ann.mirror.state().players.get(&ann.player).map(String::as_str), Some("Ann"));
     let sequence = ann.expect(|message| match message {
-        ServerMessage::Event { sequence, .. } => Some(*sequence),
+        ServerMessage::Event(server::Event { sequence, .. }) => Some(*sequence),
         _ => None,
     });
     assert_eq!(sequence, 1);
@@ -56,7 +59,9 @@ fn copies_are_held_to_a_digest_now_and_then() {
     bob.count();
     for _ in 0..3 {
         let (version, digest) = ann.expect(|message| match message {
-            ServerMessage::Check { version, digest, .. } => Some((*version, *digest)),
+            ServerMessage::Check(server::Check { version, digest, .. }) => {
+                Some((*version, *digest))
+            }
             _ => None,
         });
         assert_eq!((ann.version, ann.mirror.digest()), (version, digest));
@@ -111,27 +116,27 @@ fn a_connection_that_moves_takes_its_unread_bytes_along() {
         let mut ann = Client::guest(&server, &format!("a{round}"));
         // The join and all that follows come in one segment, before the room is known to be
         // elsewhere.
-        let mut bytes = ann.encoded(&ClientMessage::Create {
+        let mut bytes = ann.encoded(&ClientMessage::Create(client::Create {
             request: RequestNumber(1),
             room_type: "table".into(),
             private: false,
             code: false,
             key: None,
             options: &[],
-        });
+        }));
         for nonce in 0..50 {
-            bytes.extend(ann.encoded(&ClientMessage::Ping { nonce }));
+            bytes.extend(ann.encoded(&ClientMessage::Ping(client::Ping { nonce })));
         }
         ann.stream.write_all(&bytes).unwrap();
         let mut seated = false;
         for wanted in 0..50 {
             let nonce = ann.expect(|message| match message {
-                ServerMessage::Pong { nonce, .. } => Some(*nonce),
-                ServerMessage::Joined { .. } => {
+                ServerMessage::Pong(server::Pong { nonce, .. }) => Some(*nonce),
+                ServerMessage::Joined(_) => {
                     seated = true;
                     None
                 }
-                ServerMessage::Error { text, .. } => panic!("{text}"),
+                ServerMessage::Error(server::Error { text, .. }) => panic!("{text}"),
                 _ => None,
             });
             assert_eq!(nonce, wanted, "in order");
@@ -152,14 +157,14 @@ fn one_session_is_in_several_rooms_wherever_they_are() {
     let mut rooms = Vec::new();
     for other in &mut others {
         let request = other.request_number();
-        other.say(&ClientMessage::Create {
+        other.say(&ClientMessage::Create(client::Create {
             request: RequestNumber(request),
             room_type: "table".into(),
             private: false,
             code: false,
             key: None,
             options: &[],
-        });
+        }));
         other.joined(RequestNumber(request)).unwrap();
         ann.join(&other.room_id).unwrap();
         rooms.push((ann.room, ann.player));
@@ -171,14 +176,14 @@ fn one_session_is_in_several_rooms_wherever_they_are() {
     );
     for (number, _) in &rooms {
         let request = ann.request_number();
-        ann.say(&ClientMessage::Request {
+        ann.say(&ClientMessage::Request(client::Request {
             room: *number,
             request: RequestNumber(request),
             message: playfield_wire::message::MessageRef::Index(0),
             payload: &[0],
-        });
+        }));
         ann.version = 0;
-        let done = |message: &ServerMessage<'_>| matches!(message, ServerMessage::Reply { request: of, .. } if *of == RequestNumber(request));
+        let done = |message: &ServerMessage<'_>| matches!(message, ServerMessage::Reply(server::Reply { request: of, .. }) if *of == RequestNumber(request));
         // Patches of several rooms come by turns here: only the reply is looked for.
         loop {
             let bytes = ann.next().unwrap();
@@ -190,13 +195,13 @@ fn one_session_is_in_several_rooms_wherever_they_are() {
     let (code, _) = {
         let room_id = others[3].room_id.clone();
         let request = ann.request_number();
-        ann.say(&ClientMessage::Join {
+        ann.say(&ClientMessage::Join(client::Join {
             request: RequestNumber(request),
             room: room_id.as_str().into(),
-        });
+        }));
         loop {
             let bytes = ann.next().unwrap();
-            if let ServerMessage::Error { request: Some(of), code, text, .. } =
+            if let ServerMessage::Error(server::Error { request: Some(of), code, text, .. }) =
                 ServerMessage::decode(Format::Packed, &bytes).unwrap()
                 && of == RequestNumber(request)
             {
@@ -217,14 +222,14 @@ fn rooms_elsewhere_ask_and_answer() {
     let mut ann = Client::seated(&server, "Ann");
     let mut bob = Client::guest(&server, "Bob");
     let request = bob.request_number();
-    bob.say(&ClientMessage::Create {
+    bob.say(&ClientMessage::Create(client::Create {
         request: RequestNumber(request),
         room_type: "table".into(),
         private: true,
         code: false,
         key: None,
         options: &[],
-    });
+    }));
     bob.joined(RequestNumber(request)).unwrap();
     ann.have(&format!("ask {}", bob.room_id)).unwrap();
     ann.until(|table| table.answer == Some(42));
@@ -252,14 +257,14 @@ fn rooms_are_listed_by_type_and_metadata_unless_they_are_private() {
     let list = |bob: &mut Client, filter: Vec<(&'static str, &'static str)>| {
         let request = bob.request_number();
         let filter = filter.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        bob.say(&ClientMessage::List {
+        bob.say(&ClientMessage::List(client::List {
             request: RequestNumber(request),
             room_type: Some("table".into()),
             filter,
             limit: 0,
-        });
+        }));
         bob.expect(|message| match message {
-            ServerMessage::Listed { rooms, .. } => Some(
+            ServerMessage::Listed(server::Listed { rooms, .. }) => Some(
                 rooms.iter().map(|room| (room.id.to_string(), room.players)).collect::<Vec<_>>(),
             ),
             _ => None,
@@ -309,7 +314,7 @@ fn a_peer_that_says_all_and_ends_in_one_segment_is_heard_to_the_end() {
     for _ in 0..50 {
         // The last words and the end arrive together, and epoll tells of both at once.
         let mut bob = Client::seated(&server, "Bob");
-        let goodbye = bob.encoded(&ClientMessage::Ping { nonce: 1 });
+        let goodbye = bob.encoded(&ClientMessage::Ping(client::Ping { nonce: 1 }));
         bob.stream.write_all(&goodbye).unwrap();
         bob.stream.shutdown(std::net::Shutdown::Write).unwrap();
         while bob.next().is_some() {}

@@ -11,7 +11,7 @@ use common::{PATIENCE, until};
 use playfield_server::Running;
 use playfield_wire::client::{ClientMessage, Hello, Resume};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format};
 
 /// Runs tests again, on nodes whose shards have tables of their own.
@@ -89,7 +89,7 @@ impl Client {
     fn welcomed(&mut self) {
         let body = self.next_body();
         match ServerMessage::decode(Format::Packed, &body).unwrap() {
-            ServerMessage::Welcome { session, resume, resumed, .. } => {
+            ServerMessage::Welcome(server::Welcome { session, resume, resumed, .. }) => {
                 (self.session, self.token) = (session, resume.into_owned());
                 self.is_resumed = resumed.is_some();
             }
@@ -124,7 +124,10 @@ fn a_session_is_taken_over_from_a_connection_on_another_shard() {
         let body = client.next_body();
         let goodbye = ServerMessage::decode(Format::Packed, &body).unwrap();
         assert!(
-            matches!(goodbye, ServerMessage::Goodbye { code: ErrorCode::TakenOver, .. }),
+            matches!(
+                goodbye,
+                ServerMessage::Goodbye(server::Goodbye { code: ErrorCode::TakenOver, .. })
+            ),
             "{goodbye:?}"
         );
         assert_eq!(client.socket.read(&mut [0; 64]).unwrap(), 0, "no table keeps it open");

@@ -11,7 +11,7 @@ use playfield_room::{
 };
 use playfield_server::{Running, Server};
 use playfield_state::State;
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 /// Held by a test that uses what follows; it runs twice, once with descriptor tables of its own.
@@ -116,7 +116,8 @@ fn enter(running: &Running, room_type: &str) -> Client {
     let request = RequestNumber(1);
     let room_type = room_type.into();
     let key = Some("42".into());
-    let join = ClientMessage::JoinOrCreate { request, room_type, key, options: &[] };
+    let join =
+        ClientMessage::JoinOrCreate(client::JoinOrCreate { request, room_type, key, options: &[] });
     client.say(&crate::common::encoded(Format::Packed, &join));
     client.until_joined(request).unwrap();
     client

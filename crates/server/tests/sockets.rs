@@ -12,7 +12,7 @@ use common::speech::{encoded, request, send};
 use common::{Client, Heard, config, room, start, until};
 use playfield_room::{MemoryStore, StoreError, StoreErrorKind};
 use playfield_server::{Running, Server};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 /// A client that is on the first shard that accepts it, in a room of its own.
@@ -94,10 +94,16 @@ pub(crate) fn a_connection_moves_with_what_it_has_sent_already() {
     // Which shard accepts a client is the system's choice; among so many, both do.
     for number in 0..20 {
         let mut client = Client::native(running.local_addr());
-        let join = ClientMessage::Join { request: RequestNumber(1), room: id.as_str().into() };
+        let join = ClientMessage::Join(client::Join {
+            request: RequestNumber(1),
+            room: id.as_str().into(),
+        });
         let mut bytes = client.framed(&encoded(Format::Packed, &join));
         for nonce in 1..=200 {
-            bytes.extend(client.framed(&encoded(Format::Packed, &ClientMessage::Ping { nonce })));
+            bytes.extend(
+                client
+                    .framed(&encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce }))),
+            );
         }
         let (front, back) = bytes.split_at(bytes.len() - 7 - number);
         client.socket.write_all(front).unwrap();
@@ -128,14 +134,14 @@ pub(crate) fn rooms_on_other_shards_are_played_over_one_connection() {
     // New rooms go where the least is to do, so these are on both shards.
     let mut rooms = Vec::new();
     for number in 1..=6 {
-        let create = ClientMessage::Create {
+        let create = ClientMessage::Create(client::Create {
             request: RequestNumber(number),
             room_type: "test".into(),
             private: false,
             code: false,
             key: None,
             options: b"",
-        };
+        });
         client.say(&encoded(Format::Packed, &create));
         rooms.push(client.until_joined(RequestNumber(number)).unwrap().0);
     }
@@ -157,7 +163,7 @@ pub(crate) fn rooms_on_other_shards_are_played_over_one_connection() {
     for &room in &rooms {
         client.say(&encoded(
             Format::Packed,
-            &ClientMessage::Leave { request: RequestNumber(7), room },
+            &ClientMessage::Leave(client::Leave { request: RequestNumber(7), room }),
         ));
         client.until(|heard| match heard {
             Heard::Left { request: Some(RequestNumber(7)), room: at, .. } => {

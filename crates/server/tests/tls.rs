@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::tls::{client, connect, trusting, trusting_node, tunnel};
 use common::{Client, Heard, config, room, start, until};
 use playfield_server::{Running, SelfSigned, Server};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{Format, RequestNumber};
 use rustls::version::{TLS12, TLS13};
 use rustls::{AlertDescription, Error, HandshakeKind};
@@ -438,7 +438,7 @@ fn broken_handshake_messages_end_their_connection_and_nothing_else() {
         }
     }
     let mut client = Client::native(running.local_addr());
-    client.say(&common::encoded(Format::Packed, &ClientMessage::Ping { nonce: 9 }));
+    client.say(&common::encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce: 9 })));
     assert_eq!(client.next(), Heard::Pong { nonce: 9 });
     running.stopper().stop();
     running.wait().unwrap();

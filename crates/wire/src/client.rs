@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::message::MessageRef;
-use crate::message::field::{Input, OrDefault, Output, Plain, Record};
+use crate::message::field::{Input, OrDefault, Plain, Record};
 use crate::tree::Object;
 use crate::tree::members::Member;
 use crate::writer::{put_u8, put_varint};
@@ -14,19 +14,18 @@ messages! {
     ///
     /// `payload` and `options` are raw bytes in the connection's format. In JSON and MessagePack they
     /// are the value's own, and empty if it is absent or null.
-    #[derive(Clone, Debug, PartialEq)]
     pub enum ClientMessage<'a>, kinds Kind {
         /// Opens the session.
-        0x01 hello Hello(hello: Hello<'a>),
+        0x01 hello Hello<'a> by Hello::decode,
         /// Enters a room that exists.
-        0x02 join Join {
+        0x02 join Join<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The room's id, or a reservation: the room's id, a period and a secret.
             room: Cow<'a, str>,
         },
         /// Enters the room that has a key.
-        0x0f join_by_key JoinByKey {
+        0x0f join_by_key JoinByKey<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The type of the room.
@@ -35,7 +34,7 @@ messages! {
             key: Cow<'a, str>,
         },
         /// Creates a room and enters it.
-        0x03 create Create {
+        0x03 create Create<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The type of the room to create.
@@ -51,7 +50,7 @@ messages! {
         },
         /// Enters any room of a type that is not full and has no key, or creates one; with a key,
         /// the room that has it.
-        0x04 join_or_create JoinOrCreate {
+        0x04 join_or_create JoinOrCreate<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The type of the room.
@@ -62,7 +61,7 @@ messages! {
             options: &'a [u8],
         },
         /// Asks which rooms there are.
-        0x05 list List {
+        0x05 list List<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// Only rooms of this type.
@@ -73,7 +72,7 @@ messages! {
             limit: u32 as OrDefault,
         },
         /// Asks for the schema of a room type.
-        0x0e schema Schema {
+        0x0e schema Schema<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The room type's name.
@@ -87,7 +86,7 @@ messages! {
             room: RoomNumber,
         },
         /// A user message that expects a reply.
-        0x07 request Request {
+        0x07 request Request<'a> {
             /// The room's number.
             room: RoomNumber,
             /// Repeated in the answer.
@@ -98,7 +97,7 @@ messages! {
             payload: &'a [u8],
         },
         /// A user message without a reply.
-        0x08 send Send {
+        0x08 send Send<'a> {
             /// The room's number.
             room: RoomNumber,
             /// The message's type.
@@ -128,10 +127,10 @@ messages! {
             nonce: u64,
         },
         /// Ends the connection.
-        0x0d goodbye Goodbye,
+        0x0d goodbye Goodbye {},
         /// Asks for the publications of a channel, for as long as the connection lasts. A second one
         /// for the same channel takes the place of the first.
-        0x10 subscribe Subscribe {
+        0x10 subscribe Subscribe<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The channel's name.
@@ -148,7 +147,7 @@ messages! {
             channel: u64,
         },
         /// Sends a publication to all who subscribe to a channel.
-        0x12 publish Publish {
+        0x12 publish Publish<'a> {
             /// Repeated in the answer; `None` if none is wanted.
             request: Option<RequestNumber>,
             /// The channel's name.
@@ -157,14 +156,14 @@ messages! {
             payload: &'a [u8],
         },
         /// Asks who subscribes to a channel.
-        0x13 members Members {
+        0x13 members Members<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The channel's name.
             channel: Cow<'a, str>,
         },
         /// Asks for past publications of a channel.
-        0x14 history History {
+        0x14 history History<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The channel's name.
@@ -175,7 +174,7 @@ messages! {
             limit: u32 as OrDefault,
         },
         /// Registers the session as a device.
-        0x15 register Register {
+        0x15 register Register<'a> {
             /// Repeated in the answer.
             request: RequestNumber,
             /// The device's id.
@@ -186,14 +185,14 @@ messages! {
             tags: Vec<Cow<'a, str>> as OrDefault,
         },
         /// A device's message to the fleet.
-        0x16 report Report {
+        0x16 report Report<'a> {
             /// Repeated in the `reply`; `None` if none is wanted.
             request: Option<RequestNumber>,
             /// The report.
             payload: &'a [u8],
         },
         /// Answers a `command`.
-        0x17 answer Answer {
+        0x17 answer Answer<'a> {
             /// The command's number.
             command: u64,
             /// Why the device could not do it; the payload then means nothing.
@@ -211,22 +210,21 @@ record! {
     /// If [`protocol`](Self::protocol) is not [`PROTOCOL`], nothing after it is read, since the
     /// layout of the rest is unknown: the other fields are as if they were absent. The server
     /// checks the version and refuses it.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Hello<'a> {
+    Hello<'a> {
         /// The version of the protocol that the client speaks.
-        pub protocol: u64,
+        protocol: u64,
         /// The format of all later messages.
-        pub format: Format,
+        format: Format,
         /// The display name; may be empty.
-        pub name: Cow<'a, str> as OrDefault,
+        name: Cow<'a, str> as OrDefault,
         /// For the node's authenticator; may be empty.
-        pub token: Cow<'a, [u8]> as OrDefault,
+        token: Cow<'a, [u8]> as OrDefault,
         /// Whether the client acknowledges what it receives, so that the session can be resumed.
-        pub resumable: bool as OrDefault,
+        resumable: bool as OrDefault,
         /// The session to resume.
-        pub resume: Option<Resume<'a>>,
+        resume: Option<Resume<'a>>,
         /// The schemas that the client was built with.
-        pub schemas: Vec<SchemaRef<'a>> as OrDefault,
+        schemas: Vec<SchemaRef<'a>> as OrDefault,
     }
 }
 
@@ -245,6 +243,8 @@ impl<'a> Hello<'a> {
         }
     }
 
+    // Inlined, it slows down the decoding of every other message.
+    #[inline(never)]
     fn decode<I: Input<'a>>(input: &mut I) -> Result<Self, DecodeError> {
         let protocol = input.clone().field(Plain, Member::protocol)?;
         if protocol == PROTOCOL {
@@ -253,62 +253,56 @@ impl<'a> Hello<'a> {
         input.skip_rest();
         Ok(Self { protocol, ..Self::new(input.format()) })
     }
-
-    fn encode<O: Output>(&self, output: &mut O) {
-        Record::write(self, output);
-    }
 }
 
 record! {
     <'a>
     /// The session that a client wants to resume.
-    #[derive(Clone, Debug, PartialEq)]
-    pub struct Resume<'a> {
+    Resume<'a> {
         /// The resume token from `welcome`.
-        pub token: Cow<'a, [u8]>,
+        token: Cow<'a, [u8]>,
         /// How many of the node's [counted](crate::server::ServerMessage::is_counted) messages the
         /// client has handled in this session.
-        pub received: u64,
+        received: u64,
         /// The rooms that the client has a copy of.
-        pub rooms: Vec<ResumeRoom>,
+        rooms: Vec<ResumeRoom>,
     }
 }
 
 record! {
     <'a>
     /// The copy that a client has of a room.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct ResumeRoom {
+    #[derive(Copy)]
+    ResumeRoom {
         /// The room's number.
-        pub room: RoomNumber,
+        room: RoomNumber,
         /// The epoch of the copy.
-        pub epoch: u64,
+        epoch: u64,
         /// The version of the copy; 0 if it is unusable, so that a snapshot is needed.
-        pub version: u64,
+        version: u64,
     }
 }
 
 record! {
     <'a>
     /// A room type, and the fingerprint of the schema that the client was built with.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct SchemaRef<'a> {
+    SchemaRef<'a> {
         /// The room type's name.
-        pub room_type: Cow<'a, str>,
+        room_type: Cow<'a, str>,
         /// Its fingerprint, see [`schema::fingerprint`](crate::schema::fingerprint).
-        pub fingerprint: u64,
+        fingerprint: u64,
     }
 }
 
 record! {
     <'a>
     /// A place in the sequence of a channel's publications.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Position {
+    #[derive(Copy)]
+    Position {
         /// New for each creation of the channel.
-        pub epoch: u64,
+        epoch: u64,
         /// Counts the channel's publications, from 1; 0 is before the first.
-        pub offset: u64,
+        offset: u64,
     }
 }
 
@@ -319,29 +313,29 @@ impl<'a> ClientMessage<'a> {
     #[inline]
     pub fn is_counted(&self) -> bool {
         match self {
-            Self::Join { .. }
-            | Self::JoinByKey { .. }
-            | Self::Create { .. }
-            | Self::JoinOrCreate { .. }
-            | Self::List { .. }
-            | Self::Schema { .. }
-            | Self::Leave { .. }
-            | Self::Request { .. }
-            | Self::Send { .. }
-            | Self::Publish { .. }
-            | Self::Members { .. }
-            | Self::History { .. }
-            | Self::Register { .. }
-            | Self::Report { .. }
-            | Self::Answer { .. } => true,
+            Self::Join(_)
+            | Self::JoinByKey(_)
+            | Self::Create(_)
+            | Self::JoinOrCreate(_)
+            | Self::List(_)
+            | Self::Schema(_)
+            | Self::Leave(_)
+            | Self::Request(_)
+            | Self::Send(_)
+            | Self::Publish(_)
+            | Self::Members(_)
+            | Self::History(_)
+            | Self::Register(_)
+            | Self::Report(_)
+            | Self::Answer(_) => true,
             Self::Hello(_)
-            | Self::Ack { .. }
-            | Self::Resync { .. }
-            | Self::Ping { .. }
-            | Self::Pong { .. }
-            | Self::Goodbye
-            | Self::Subscribe { .. }
-            | Self::Unsubscribe { .. } => false,
+            | Self::Ack(_)
+            | Self::Resync(_)
+            | Self::Ping(_)
+            | Self::Pong(_)
+            | Self::Goodbye(_)
+            | Self::Subscribe(_)
+            | Self::Unsubscribe(_) => false,
         }
     }
 
@@ -391,7 +385,7 @@ pub fn write_request(
         out.extend_from_slice(payload);
     } else {
         let message = MessageRef::Name(name.into());
-        ClientMessage::Request { room, request, message, payload }.encode(format, out);
+        Request { room, request, message, payload }.encode(format, out);
     }
 }
 
@@ -411,6 +405,6 @@ pub fn write_send(
         out.extend_from_slice(payload);
     } else {
         let message = MessageRef::Name(name.into());
-        ClientMessage::Send { room, message, payload }.encode(format, out);
+        Send { room, message, payload }.encode(format, out);
     }
 }

@@ -13,10 +13,9 @@ messages! {
     ///
     /// `payload` and `body` are raw bytes in the connection's format. In JSON and MessagePack they are
     /// the value's own, and empty if it is absent or null. A `schema` is JSON in every format.
-    #[derive(Clone, Debug, PartialEq)]
     pub enum ServerMessage<'a>, kinds Kind {
         /// Answers `hello`.
-        0x41 welcome Welcome {
+        0x41 welcome Welcome<'a> {
             /// The version of the protocol that the node speaks.
             protocol: u64,
             /// The session's number.
@@ -34,7 +33,7 @@ messages! {
             resumed: Option<Resumed>,
         },
         /// Answers `create`, `join` and `join_or_create`.
-        0x42 joined Joined {
+        0x42 joined Joined<'a> {
             /// The request that this answers.
             request: RequestNumber,
             /// The room's number in this session.
@@ -63,14 +62,14 @@ messages! {
             grace_ms: u32 as OrDefault,
         },
         /// Answers `list`.
-        0x43 listed Listed {
+        0x43 listed Listed<'a> {
             /// The request that this answers.
             request: RequestNumber,
             /// The rooms found.
             rooms: Vec<RoomInfo<'a>>,
         },
         /// The schema of a room type: answers `schema`, or informs a client that was built with another.
-        0x4e schema Schema {
+        0x4e schema Schema<'a> {
             /// The request that this answers, if any.
             request: Option<RequestNumber>,
             /// The room type's name.
@@ -79,7 +78,7 @@ messages! {
             schema: &'a [u8] as JsonText,
         },
         /// Ends a room.
-        0x44 left Left {
+        0x44 left Left<'a> {
             /// The `leave` that this answers, if any.
             request: Option<RequestNumber>,
             /// The room's number.
@@ -90,14 +89,14 @@ messages! {
             text: Cow<'a, str>,
         },
         /// Answers a user message.
-        0x45 reply Reply {
+        0x45 reply Reply<'a> {
             /// The request that this answers.
             request: RequestNumber,
             /// The reply itself.
             payload: &'a [u8],
         },
         /// An event of a room.
-        0x46 event Event {
+        0x46 event Event<'a> {
             /// The room's number.
             room: RoomNumber,
             /// Counts the events of this session in this room, from 1.
@@ -110,7 +109,7 @@ messages! {
             payload: &'a [u8],
         },
         /// All of a room's state that the player may see.
-        0x47 snapshot Snapshot {
+        0x47 snapshot Snapshot<'a> {
             /// The room's number.
             room: RoomNumber,
             /// New for each creation of the room.
@@ -121,7 +120,7 @@ messages! {
             body (ops): &'a [u8],
         },
         /// What changed in a room's state.
-        0x48 patch Patch {
+        0x48 patch Patch<'a> {
             /// The room's number.
             room: RoomNumber,
             /// The version that this applies to.
@@ -159,7 +158,7 @@ messages! {
             received: u64,
         },
         /// Answers a request, or a `send`, or is about the connection.
-        0x4b error Error {
+        0x4b error Error<'a> {
             /// The request that this answers, if any.
             request: Option<RequestNumber>,
             /// The number of the room that it concerns, if any.
@@ -173,7 +172,7 @@ messages! {
             retry_after_ms: Option<u32>,
         },
         /// Ends the connection.
-        0x4c goodbye Goodbye {
+        0x4c goodbye Goodbye<'a> {
             /// Why.
             code: ErrorCode,
             /// Why, for people.
@@ -197,7 +196,7 @@ messages! {
             members: u64 as OrDefault,
         },
         /// A publication of a channel.
-        0x51 publication Publication {
+        0x51 publication Publication<'a> {
             /// The channel's number.
             channel: u64,
             /// Its place in the channel; one more than that of the one before, or some were missed.
@@ -208,7 +207,7 @@ messages! {
             payload: &'a [u8],
         },
         /// The node has ended a subscription.
-        0x52 unsubscribed Unsubscribed {
+        0x52 unsubscribed Unsubscribed<'a> {
             /// The channel's number.
             channel: u64,
             /// Why.
@@ -217,7 +216,7 @@ messages! {
             text: Cow<'a, str>,
         },
         /// A session subscribes to a channel, or does no longer.
-        0x53 presence Presence {
+        0x53 presence Presence<'a> {
             /// The channel's number.
             channel: u64,
             /// Counts these messages of the channel; after a gap, ask for `members`.
@@ -239,7 +238,7 @@ messages! {
             offset: u64,
         },
         /// Answers `members`.
-        0x55 members Members {
+        0x55 members Members<'a> {
             /// The request that this answers.
             request: RequestNumber,
             /// Of the last `presence` before this answer.
@@ -250,7 +249,7 @@ messages! {
             members: Vec<MemberInfo<'a>>,
         },
         /// Answers `history`.
-        0x56 history History {
+        0x56 history History<'a> {
             /// The request that this answers.
             request: RequestNumber,
             /// New for each creation of the channel.
@@ -272,7 +271,7 @@ messages! {
             bytes: bool,
         },
         /// A message to a device.
-        0x58 command Command {
+        0x58 command Command<'a> {
             /// The number for the `answer`; `None` if none is wanted.
             command: Option<u64>,
             /// The command.
@@ -284,76 +283,73 @@ messages! {
 record! {
     <'a>
     /// How a session was resumed.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub struct Resumed {
+    #[derive(Default)]
+    Resumed {
         /// How many of the client's [counted](crate::client::ClientMessage::is_counted) messages
         /// the node has handled in this session. The client sends the rest again.
-        pub received: u64,
+        received: u64,
         /// What the node had to forget before the client confirmed it: nothing, if the session is
         /// whole.
-        pub lost: Vec<Lost> as OrDefault,
+        lost: Vec<Lost> as OrDefault,
     }
 }
 
 record! {
     <'a>
     /// Messages that a client will not receive.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct Lost {
+    #[derive(Copy)]
+    Lost {
         /// The room that they were about; `None` if they were about none.
-        pub room: Option<RoomNumber>,
+        room: Option<RoomNumber>,
         /// How many.
-        pub messages: u64,
+        messages: u64,
     }
 }
 
 record! {
     <'a>
     /// A room in `listed`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct RoomInfo<'a> {
+    RoomInfo<'a> {
         /// The room's id.
-        pub id: Cow<'a, str>,
+        id: Cow<'a, str>,
         /// The room's type.
-        pub room_type: Cow<'a, str>,
+        room_type: Cow<'a, str>,
         /// The room's key, if it has one.
-        pub key: Option<Cow<'a, str>>,
+        key: Option<Cow<'a, str>>,
         /// How many players are in it.
-        pub players: u32,
+        players: u32,
         /// How many it can hold.
-        pub capacity: u32,
+        capacity: u32,
         /// Whether it takes no more players.
-        pub locked: bool,
+        locked: bool,
         /// What the room says about itself.
-        pub metadata: Vec<(Cow<'a, str>, Cow<'a, str>)> as OrDefault,
+        metadata: Vec<(Cow<'a, str>, Cow<'a, str>)> as OrDefault,
     }
 }
 
 record! {
     <'a>
     /// A session that subscribes to a channel.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct MemberInfo<'a> {
+    MemberInfo<'a> {
         /// The session's number.
-        pub session: u64,
+        session: u64,
         /// Its verified user, if any.
-        pub user: Option<Cow<'a, str>>,
+        user: Option<Cow<'a, str>>,
         /// Its display name.
-        pub name: Cow<'a, str> as OrDefault,
+        name: Cow<'a, str> as OrDefault,
     }
 }
 
 record! {
     <'a>
     /// A publication in `history`.
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct PastPublication<'a> {
+    PastPublication<'a> {
         /// Its place in the channel.
-        pub offset: u64,
+        offset: u64,
         /// The verified user who published it, if a client with one did.
-        pub user: Option<Cow<'a, str>>,
+        user: Option<Cow<'a, str>>,
         /// The publication.
-        pub payload: &'a [u8] as Embedded,
+        payload: &'a [u8] as Embedded,
     }
 }
 
@@ -365,30 +361,30 @@ impl ServerMessage<'_> {
     #[inline]
     pub fn is_counted(&self) -> bool {
         match self {
-            Self::Joined { .. }
-            | Self::Listed { .. }
-            | Self::Schema { .. }
-            | Self::Left { .. }
-            | Self::Reply { .. }
-            | Self::Event { .. }
-            | Self::Error { .. }
-            | Self::Published { .. }
-            | Self::Members { .. }
-            | Self::History { .. }
-            | Self::Registered { .. }
-            | Self::Command { .. } => true,
-            Self::Welcome { .. }
-            | Self::Snapshot { .. }
-            | Self::Patch { .. }
-            | Self::Check { .. }
-            | Self::Ping { .. }
-            | Self::Pong { .. }
-            | Self::Ack { .. }
-            | Self::Goodbye { .. }
-            | Self::Subscribed { .. }
-            | Self::Publication { .. }
-            | Self::Unsubscribed { .. }
-            | Self::Presence { .. } => false,
+            Self::Joined(_)
+            | Self::Listed(_)
+            | Self::Schema(_)
+            | Self::Left(_)
+            | Self::Reply(_)
+            | Self::Event(_)
+            | Self::Error(_)
+            | Self::Published(_)
+            | Self::Members(_)
+            | Self::History(_)
+            | Self::Registered(_)
+            | Self::Command(_) => true,
+            Self::Welcome(_)
+            | Self::Snapshot(_)
+            | Self::Patch(_)
+            | Self::Check(_)
+            | Self::Ping(_)
+            | Self::Pong(_)
+            | Self::Ack(_)
+            | Self::Goodbye(_)
+            | Self::Subscribed(_)
+            | Self::Publication(_)
+            | Self::Unsubscribed(_)
+            | Self::Presence(_) => false,
         }
     }
 }
@@ -485,7 +481,7 @@ pub fn write_event(
         out.extend_from_slice(payload);
     } else {
         let message = MessageRef::Name(name.into());
-        ServerMessage::Event { room, sequence, version, message, payload }.encode(format, out);
+        Event { room, sequence, version, message, payload }.encode(format, out);
     }
 }
 
@@ -496,6 +492,6 @@ pub fn write_reply(format: Format, out: &mut Vec<u8>, request: RequestNumber, pa
         put_varint(out, request.into());
         out.extend_from_slice(payload);
     } else {
-        ServerMessage::Reply { request, payload }.encode(format, out);
+        Reply { request, payload }.encode(format, out);
     }
 }

@@ -5,13 +5,13 @@ use crate::messages;
 use std::cell::Cell;
 
 use messages::{client_message, server_message};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::framing::{
     FixedSize, Frame, FrameCodec, FrameError, Framing, LengthPrefixed, write_frame,
 };
 use playfield_wire::packet::{Big, Little};
 use playfield_wire::reader::Reader;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::writer::{put_f32, put_f64, put_varint, put_zigzag};
 use playfield_wire::{Format, TreeFormat};
@@ -21,43 +21,39 @@ use proptest::prelude::*;
 /// Whether the last field is a `rest`. Such a message is not self-delimiting, so it may be longer.
 fn client_ends_open(message: &ClientMessage<'_>) -> bool {
     use ClientMessage::{Answer, Create, JoinOrCreate, Publish, Report, Request, Send};
-    let of_rooms =
-        matches!(message, Create { .. } | JoinOrCreate { .. } | Request { .. } | Send { .. });
-    of_rooms || matches!(message, Publish { .. } | Report { .. } | Answer { .. })
+    let of_rooms = matches!(message, Create(_) | JoinOrCreate(_) | Request(_) | Send(_));
+    of_rooms || matches!(message, Publish(_) | Report(_) | Answer(_))
 }
 
 fn server_ends_open(message: &ServerMessage<'_>) -> bool {
     use ServerMessage::{Command, Event, Patch, Publication, Reply, Schema, Snapshot};
-    let of_rooms = matches!(
-        message,
-        Event { .. } | Patch { .. } | Reply { .. } | Schema { .. } | Snapshot { .. }
-    );
-    of_rooms || matches!(message, Publication { .. } | Command { .. })
+    let of_rooms = matches!(message, Event(_) | Patch(_) | Reply(_) | Schema(_) | Snapshot(_));
+    of_rooms || matches!(message, Publication(_) | Command(_))
 }
 
 /// The required length: in a message with a `rest`, everything before that.
 fn client_required(message: &ClientMessage<'_>, length: usize) -> usize {
     match message {
-        ClientMessage::Create { options: rest, .. }
-        | ClientMessage::JoinOrCreate { options: rest, .. }
-        | ClientMessage::Request { payload: rest, .. }
-        | ClientMessage::Publish { payload: rest, .. }
-        | ClientMessage::Report { payload: rest, .. }
-        | ClientMessage::Answer { payload: rest, .. }
-        | ClientMessage::Send { payload: rest, .. } => length - rest.len(),
+        ClientMessage::Create(client::Create { options: rest, .. })
+        | ClientMessage::JoinOrCreate(client::JoinOrCreate { options: rest, .. })
+        | ClientMessage::Request(client::Request { payload: rest, .. })
+        | ClientMessage::Publish(client::Publish { payload: rest, .. })
+        | ClientMessage::Report(client::Report { payload: rest, .. })
+        | ClientMessage::Answer(client::Answer { payload: rest, .. })
+        | ClientMessage::Send(client::Send { payload: rest, .. }) => length - rest.len(),
         _ => length,
     }
 }
 
 fn server_required(message: &ServerMessage<'_>, length: usize) -> usize {
     match message {
-        ServerMessage::Event { payload: rest, .. }
-        | ServerMessage::Reply { payload: rest, .. }
-        | ServerMessage::Publication { payload: rest, .. }
-        | ServerMessage::Command { payload: rest, .. }
-        | ServerMessage::Schema { schema: rest, .. }
-        | ServerMessage::Snapshot { body: rest, .. }
-        | ServerMessage::Patch { body: rest, .. } => length - rest.len(),
+        ServerMessage::Event(server::Event { payload: rest, .. })
+        | ServerMessage::Reply(server::Reply { payload: rest, .. })
+        | ServerMessage::Publication(server::Publication { payload: rest, .. })
+        | ServerMessage::Command(server::Command { payload: rest, .. })
+        | ServerMessage::Schema(server::Schema { schema: rest, .. })
+        | ServerMessage::Snapshot(server::Snapshot { body: rest, .. })
+        | ServerMessage::Patch(server::Patch { body: rest, .. }) => length - rest.len(),
         _ => length,
     }
 }

@@ -1,8 +1,8 @@
 //! What is rejected, what is tolerated, and the error texts.
 
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
 
 fn from_json(text: &str) -> Result<ClientMessage<'_>, DecodeError> {
@@ -35,7 +35,7 @@ fn the_first_message_determines_the_format() {
     let json = ClientMessage::decode_first(br#"{"protocol":1,"type":"hello"}"#);
     assert_eq!(json, Ok((Format::Json, ClientMessage::Hello(Hello::new(Format::Json)))));
     let no_hello = ClientMessage::decode_first(&[0x0d]);
-    assert_eq!(no_hello, Ok((Format::Packed, ClientMessage::Goodbye)));
+    assert_eq!(no_hello, Ok((Format::Packed, ClientMessage::Goodbye(client::Goodbye {}))));
 }
 
 #[test]
@@ -84,29 +84,32 @@ fn json_members_come_in_any_order_and_the_last_of_a_name_counts() {
          \"message\": \"w\\u0061ve\", \"type\": \"send\"}\r\n",
     );
     let message = MessageRef::Name("wave".into());
-    assert_eq!(send, Ok(ClientMessage::Send { room: RoomNumber(3), message, payload: b"[1, 2]" }));
+    assert_eq!(
+        send,
+        Ok(ClientMessage::Send(client::Send { room: RoomNumber(3), message, payload: b"[1, 2]" }))
+    );
 }
 
 #[test]
 fn json_members_that_may_be_absent_may_also_be_null() {
-    let list = ClientMessage::List {
+    let list = ClientMessage::List(client::List {
         request: RequestNumber(4),
         room_type: None,
         filter: vec![],
         limit: 0,
-    };
+    });
     assert_eq!(from_json(r#"{"type":"list","request":4}"#), Ok(list.clone()));
     let nulls = r#"{"type":"list","request":4,"room_type":null,"filter":null,"limit":null}"#;
     assert_eq!(from_json(nulls), Ok(list));
     let create = from_json(r#"{"type":"create","request":4,"room_type":"t","options":null}"#);
-    let expected = ClientMessage::Create {
+    let expected = ClientMessage::Create(client::Create {
         request: RequestNumber(4),
         room_type: "t".into(),
         private: false,
         code: false,
         key: None,
         options: b"",
-    };
+    });
     assert_eq!(create, Ok(expected));
 }
 
@@ -164,7 +167,10 @@ fn deep_nesting_is_carried_without_recursion() {
     let reply = ServerMessage::decode(Format::Json, text.as_bytes());
     assert_eq!(
         reply,
-        Ok(ServerMessage::Reply { request: RequestNumber(1), payload: deep.as_bytes() })
+        Ok(ServerMessage::Reply(server::Reply {
+            request: RequestNumber(1),
+            payload: deep.as_bytes()
+        }))
     );
 }
 
@@ -183,7 +189,7 @@ fn codes_are_names_and_a_rooms_own_are_numbers() {
     let goodbye = |code: &str| {
         let text = format!(r#"{{"type":"goodbye","code":{code},"text":""}}"#);
         match ServerMessage::decode(Format::Json, text.as_bytes()) {
-            Ok(ServerMessage::Goodbye { code, .. }) => Ok(code),
+            Ok(ServerMessage::Goodbye(server::Goodbye { code, .. })) => Ok(code),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(error.to_string()),
         }

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom, SchemaRef};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{Format, RequestNumber, RoomNumber, TreeFormat};
 use serde_json::{Value, json};
@@ -77,7 +77,8 @@ fn the_examples_of_the_document_are_correct() {
     let [hello, join] = &documented()[..] else { panic!("two examples") };
     let expected = ClientMessage::Hello(Hello::new(MSGPACK));
     assert_eq!(ClientMessage::decode_first(hello), Ok((MSGPACK, expected)));
-    let expected = ClientMessage::Join { request: RequestNumber(1), room: "r7".into() };
+    let expected =
+        ClientMessage::Join(client::Join { request: RequestNumber(1), room: "r7".into() });
     assert_eq!(ClientMessage::decode(MSGPACK, join), Ok(expected));
 }
 
@@ -91,19 +92,23 @@ fn other_forms_are_read_too() {
     let message = named("wave");
     assert_eq!(
         ClientMessage::decode(MSGPACK, send),
-        Ok(ClientMessage::Send { room: RoomNumber(3), message, payload: b"\x92\x01\x02" })
+        Ok(ClientMessage::Send(client::Send {
+            room: RoomNumber(3),
+            message,
+            payload: b"\x92\x01\x02"
+        }))
     );
     let resync = msgpack(&json!({"type": "resync", "room": "7"}));
     assert_eq!(
         ClientMessage::decode(MSGPACK, &resync),
-        Ok(ClientMessage::Resync { room: RoomNumber(7) })
+        Ok(ClientMessage::Resync(client::Resync { room: RoomNumber(7) }))
     );
-    let list = ClientMessage::List {
+    let list = ClientMessage::List(client::List {
         request: RequestNumber(4),
         room_type: None,
         filter: vec![],
         limit: 0,
-    };
+    });
     let absent = msgpack(&json!({"type": "list", "request": 4}));
     assert_eq!(ClientMessage::decode(MSGPACK, &absent), Ok(list.clone()));
     let nulls = msgpack(
@@ -206,6 +211,6 @@ fn deep_nesting_is_carried_without_recursion() {
         .concat();
     assert_eq!(
         ServerMessage::decode(MSGPACK, &body),
-        Ok(ServerMessage::Reply { request: RequestNumber(1), payload: &deep })
+        Ok(ServerMessage::Reply(server::Reply { request: RequestNumber(1), payload: &deep }))
     );
 }

@@ -2,9 +2,9 @@
 //! session in many large rooms.
 
 use playfield_session::Received;
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::PREAMBLE;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::answers::kind;
@@ -76,7 +76,7 @@ impl Session {
     /// Acts on a message. Its body is there if it is kept.
     pub(super) fn hear(&mut self, attack: Attack, fat: &[String], kind: u8, body: &[u8]) -> Next {
         match ServerMessage::decode(FORMAT, body) {
-            Ok(ServerMessage::Welcome { resume, resumed, .. }) => {
+            Ok(ServerMessage::Welcome(server::Welcome { resume, resumed, .. })) => {
                 self.is_resumed = resumed.is_some();
                 self.token = resume.into_owned();
                 // The session was over, so this is a new one, without rooms.
@@ -85,7 +85,7 @@ impl Session {
                     return Next::Reconnect;
                 }
             }
-            Ok(ServerMessage::Joined { room, epoch, .. }) => {
+            Ok(ServerMessage::Joined(server::Joined { room, epoch, .. })) => {
                 self.received.handled(body.len());
                 self.rooms.push((room, epoch));
             }
@@ -116,7 +116,8 @@ impl Session {
         let mut out = Vec::new();
         if let Some((room, _)) = self.rooms.pop() {
             self.requests += 1;
-            let leave = ClientMessage::Leave { request: RequestNumber(self.requests), room };
+            let leave =
+                ClientMessage::Leave(client::Leave { request: RequestNumber(self.requests), room });
             frame(&mut out, FORMAT, &leave);
             self.join(&fat[0], &mut out);
         }
@@ -126,6 +127,6 @@ impl Session {
     fn join(&mut self, room: &str, out: &mut Vec<u8>) {
         self.requests += 1;
         let request = RequestNumber(self.requests);
-        frame(out, FORMAT, &ClientMessage::Join { request, room: room.into() });
+        frame(out, FORMAT, &ClientMessage::Join(client::Join { request, room: room.into() }));
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use playfield_websocket::handshake::ClientHandshake;
 use playfield_websocket::{Deflate, Deflater, DeflaterOptions, Opcode, Role};
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{PREAMBLE, write_frame_with};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
@@ -60,7 +60,10 @@ impl Script {
             _ => Vec::new(),
         };
         for (number, room) in (1..).zip(&rooms) {
-            let join = ClientMessage::Join { request: RequestNumber(number), room: (*room).into() };
+            let join = ClientMessage::Join(client::Join {
+                request: RequestNumber(number),
+                room: (*room).into(),
+            });
             frame(&mut script.opening, format, &join);
         }
         let fat = RoomNumber(rooms.len() as u32);
@@ -75,26 +78,30 @@ impl Script {
         while script.batch.len() < BATCH_BYTES {
             number += 1;
             let request = RequestNumber(number);
-            let list = |filter| ClientMessage::List { request, room_type: None, filter, limit: 0 };
+            let list = |filter| {
+                ClientMessage::List(client::List { request, room_type: None, filter, limit: 0 })
+            };
             let message = match attack {
-                Attack::Pings => ClientMessage::Ping { nonce: 1 },
+                Attack::Pings => ClientMessage::Ping(client::Ping { nonce: 1 }),
                 Attack::Lists => list(Vec::new()),
                 Attack::Filters => list(filter.clone()),
-                Attack::Resyncs | Attack::ResyncsAcross => ClientMessage::Resync { room: fat },
-                Attack::Replies => ClientMessage::Request {
+                Attack::Resyncs | Attack::ResyncsAcross => {
+                    ClientMessage::Resync(client::Resync { room: fat })
+                }
+                Attack::Replies => ClientMessage::Request(client::Request {
                     room: FIRST_ROOM,
                     request,
                     message: MessageRef::Index(0),
                     payload: b"\0",
-                },
-                Attack::Rooms => ClientMessage::Create {
+                }),
+                Attack::Rooms => ClientMessage::Create(client::Create {
                     request,
                     room_type: "made".into(),
                     private: false,
                     code: false,
                     key: None,
                     options: &[],
-                },
+                }),
                 _ => break,
             };
             frame(&mut script.batch, format, &message);
@@ -106,11 +113,13 @@ impl Script {
 /// A list with a filter so long that the message has the maximal length: one pair with a long
 /// value, or as many short pairs as go in.
 fn longest(format: Format, is_pairs: bool) -> ClientMessage<'static> {
-    let list = |filter| ClientMessage::List {
-        request: RequestNumber(1),
-        room_type: None,
-        filter,
-        limit: 0,
+    let list = |filter| {
+        ClientMessage::List(client::List {
+            request: RequestNumber(1),
+            room_type: None,
+            filter,
+            limit: 0,
+        })
     };
     let length = |message: &ClientMessage<'_>| {
         let mut bytes = Vec::new();
@@ -140,12 +149,12 @@ fn polls(places: &Places) -> Vec<u8> {
 /// Appends the registration of an attacker's device. The attacker's connections take over its id
 /// from each other, and it takes another id before there were too many.
 pub(super) fn register(out: &mut Vec<u8>, number: usize, connections: usize) {
-    let message = ClientMessage::Register {
+    let message = ClientMessage::Register(client::Register {
         request: RequestNumber(1),
         device: format!("device {number} {}", connections / TAKE_OVERS).into(),
         metadata: Vec::new(),
         tags: Vec::new(),
-    };
+    });
     frame(out, Format::Packed, &message);
 }
 
@@ -192,7 +201,7 @@ mod tests {
             assert!(bytes.len() <= LONGEST_BYTES && bytes.len() > LONGEST_BYTES * 9 / 10);
             assert!(is_pairs || bytes.len() == LONGEST_BYTES);
             let read = ClientMessage::decode(format, &bytes).expect("a list");
-            assert!(matches!(read, ClientMessage::List { .. }));
+            assert!(matches!(read, ClientMessage::List(_)));
         }
     }
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use playfield_session::Received;
 use playfield_state::Mirror;
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::{Framing, PREAMBLE};
 use playfield_wire::message::MessageRef;
 use playfield_wire::reader::Reader;
-use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::server::{self, Resumed, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 use socket2::SockRef;
 
@@ -89,7 +89,8 @@ impl Victim {
             fault: None,
         };
         let hello = Hello { resumable, ..Hello::new(FORMAT) };
-        let join = ClientMessage::Join { request: RequestNumber(1), room: room.into() };
+        let join =
+            ClientMessage::Join(client::Join { request: RequestNumber(1), room: room.into() });
         victim.open(&[ClientMessage::Hello(hello), join])?;
         while victim.version.is_none() && victim.fault.is_none() {
             victim.read(false)?;
@@ -142,7 +143,12 @@ impl Victim {
         self.last_tick = None;
         let (room, request) = (self.room.0, RequestNumber(self.requests));
         let message = MessageRef::Index(0);
-        self.say(&ClientMessage::Request { room, request, message, payload: b"\0" })?;
+        self.say(&ClientMessage::Request(client::Request {
+            room,
+            request,
+            message,
+            payload: b"\0",
+        }))?;
         while self.fault.is_none()
             && self.last_tick.is_none_or(|last| self.copy.state().ticks < last)
         {
@@ -204,20 +210,20 @@ impl Victim {
             self.received.handled(body.len());
         }
         match message {
-            ServerMessage::Welcome { resume, resumed, .. } => {
+            ServerMessage::Welcome(server::Welcome { resume, resumed, .. }) => {
                 let whole = Resumed { lost: Vec::new(), received: self.requests.into() };
                 if std::mem::take(&mut self.returns) && resumed.as_ref() != Some(&whole) {
                     return Err(format!("the player's session came back as {resumed:?}"));
                 }
                 self.token = resume.into_owned();
             }
-            ServerMessage::Joined { room, epoch, .. } => self.room = (room, epoch),
-            ServerMessage::Snapshot { version, body, .. } => {
+            ServerMessage::Joined(server::Joined { room, epoch, .. }) => self.room = (room, epoch),
+            ServerMessage::Snapshot(server::Snapshot { version, body, .. }) => {
                 self.copy.snapshot(body).map_err(|error| error.to_string())?;
                 self.version = Some(version);
                 self.check_copy(0)?;
             }
-            ServerMessage::Patch { base, version, body, .. } => {
+            ServerMessage::Patch(server::Patch { base, version, body, .. }) => {
                 if self.version != Some(base) {
                     return Err(format!("a patch of {base} came to {:?}", self.version));
                 }
@@ -233,19 +239,21 @@ impl Victim {
                 self.check_copy(before + 1)?;
                 return Ok(true);
             }
-            ServerMessage::Check { version, digest, .. }
+            ServerMessage::Check(server::Check { version, digest, .. })
                 if self.version != Some(version) || self.copy.digest() != digest =>
             {
                 return Err(format!("the digest differs at version {version}"));
             }
-            ServerMessage::Ping { nonce } => {
-                self.say(&ClientMessage::Pong { nonce }).map_err(|error| error.to_string())?;
+            ServerMessage::Ping(server::Ping { nonce }) => {
+                self.say(&ClientMessage::Pong(client::Pong { nonce }))
+                    .map_err(|error| error.to_string())?;
             }
-            ServerMessage::Reply { payload, .. } => {
+            ServerMessage::Reply(server::Reply { payload, .. }) => {
                 let mut reader = Reader::new(payload);
                 self.last_tick = Some(reader.varint().map_err(|error| error.to_string())?);
             }
-            ServerMessage::Error { code, text, .. } | ServerMessage::Goodbye { code, text } => {
+            ServerMessage::Error(server::Error { code, text, .. })
+            | ServerMessage::Goodbye(server::Goodbye { code, text }) => {
                 return Err(format!("{code}: {text}"));
             }
             _ => {}

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use playfield_websocket::Opcode;
-use playfield_wire::client::{ClientMessage, Hello, Position};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage, Hello, Position};
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber};
 
 use super::server::CHANNEL;
@@ -146,13 +146,18 @@ impl Audience {
         match members.side {
             Side::Node => {
                 let channel = CHANNEL.into();
-                let message = ClientMessage::Publish { request, channel, payload: &payload };
+                let message =
+                    ClientMessage::Publish(client::Publish { request, channel, payload: &payload });
                 members.dialogue.say(&mut out, &message);
             }
             Side::Bare => {
                 let (mut body, user) = (Vec::new(), None);
-                let message =
-                    ServerMessage::Publication { channel: 1, offset, user, payload: &payload };
+                let message = ServerMessage::Publication(server::Publication {
+                    channel: 1,
+                    offset,
+                    user,
+                    payload: &payload,
+                });
                 message.encode(FORMAT, &mut body);
                 let mut frame = Vec::new();
                 playfield_websocket::encode(&mut frame, Opcode::Binary, &body, None);
@@ -228,25 +233,30 @@ impl Listens for Members {
     fn hear(&mut self, client: usize, heard: Frame<'_>) -> io::Result<Option<Rc<[u8]>>> {
         let Frame::Message(body) = heard else { return Ok(Some(Rc::clone(&self.hello))) };
         match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {
-            ServerMessage::Publication { offset, payload, .. } => {
+            ServerMessage::Publication(server::Publication { offset, payload, .. }) => {
                 self.publication(client, offset, payload).map(|()| None)
             }
-            ServerMessage::Welcome { .. }
+            ServerMessage::Welcome(_)
                 if client == self.subscribers.len() || self.side == Side::Bare =>
             {
                 self.ready += 1;
                 Ok(None)
             }
-            ServerMessage::Welcome { .. } => {
+            ServerMessage::Welcome(_) => {
                 let Subscriber { epoch, last } = self.subscribers[client];
                 let since = (epoch > 0).then_some(Position { epoch, offset: last });
                 let (request, channel) = (RequestNumber(1), CHANNEL.into());
-                let message = ClientMessage::Subscribe { request, channel, since, presence: false };
+                let message = ClientMessage::Subscribe(client::Subscribe {
+                    request,
+                    channel,
+                    since,
+                    presence: false,
+                });
                 let mut out = Vec::new();
                 self.dialogue.say(&mut out, &message);
                 Ok(Some(out.into()))
             }
-            ServerMessage::Subscribed { epoch, offset, recovered, .. } => {
+            ServerMessage::Subscribed(server::Subscribed { epoch, offset, recovered, .. }) => {
                 self.ready += 1;
                 let subscriber = &mut self.subscribers[client];
                 if subscriber.epoch > 0 {
@@ -260,11 +270,11 @@ impl Listens for Members {
                 *subscriber = Subscriber { epoch, last: offset };
                 Ok(None)
             }
-            ServerMessage::Published { offset, .. } => {
+            ServerMessage::Published(server::Published { offset, .. }) => {
                 self.published += 1;
                 if offset > self.last { Err(wrong("an offset from the future")) } else { Ok(None) }
             }
-            ServerMessage::Ping { nonce } => {
+            ServerMessage::Ping(server::Ping { nonce }) => {
                 let mut out = Vec::new();
                 self.dialogue.pong(&mut out, nonce);
                 Ok(Some(out.into()))
@@ -303,7 +313,7 @@ impl Members {
 
 /// What the baseline says to each connection.
 pub(super) fn bare_welcome() -> Vec<u8> {
-    let welcome = ServerMessage::Welcome {
+    let welcome = ServerMessage::Welcome(server::Welcome {
         protocol: playfield_wire::PROTOCOL,
         session: 1,
         heartbeat_ms: 30_000,
@@ -311,7 +321,7 @@ pub(super) fn bare_welcome() -> Vec<u8> {
         grace_ms: 0,
         resume: Vec::new().into(),
         resumed: None,
-    };
+    });
     let (mut body, mut frame) = (Vec::new(), Vec::new());
     welcome.encode(FORMAT, &mut body);
     playfield_websocket::encode(&mut frame, Opcode::Binary, &body, None);

@@ -4,9 +4,9 @@ use std::io;
 
 use playfield_websocket::Opcode;
 use playfield_wire::Format;
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 
 use super::Transport;
 
@@ -72,11 +72,11 @@ impl Dialogue {
     }
 
     pub(super) fn ping(self, out: &mut Vec<u8>, nonce: u64) {
-        self.say(out, &ClientMessage::Ping { nonce });
+        self.say(out, &ClientMessage::Ping(client::Ping { nonce }));
     }
 
     pub(crate) fn pong(self, out: &mut Vec<u8>, nonce: u64) {
-        self.say(out, &ClientMessage::Pong { nonce });
+        self.say(out, &ClientMessage::Pong(client::Pong { nonce }));
     }
 
     pub(crate) fn say(self, out: &mut Vec<u8>, message: &ClientMessage<'_>) {
@@ -150,9 +150,9 @@ impl Dialogue {
             None => return Ok(None),
         };
         let heard = match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {
-            ServerMessage::Welcome { session, .. } => Heard::Welcome { session },
-            ServerMessage::Pong { nonce, .. } => Heard::Pong { nonce },
-            ServerMessage::Ping { nonce } => Heard::Ping { nonce },
+            ServerMessage::Welcome(server::Welcome { session, .. }) => Heard::Welcome { session },
+            ServerMessage::Pong(server::Pong { nonce, .. }) => Heard::Pong { nonce },
+            ServerMessage::Ping(server::Ping { nonce }) => Heard::Ping { nonce },
             other => return Err(wrong(&format!("unexpected: {other:?}"))),
         };
         Ok(Some((heard, consumed)))
@@ -167,7 +167,7 @@ impl Dialogue {
             out
         };
         let token = if is_resumable { vec![0; playfield_session::TOKEN_BYTES] } else { Vec::new() };
-        let welcome = framed(&ServerMessage::Welcome {
+        let welcome = framed(&ServerMessage::Welcome(server::Welcome {
             protocol: playfield_wire::PROTOCOL,
             session: u64::MAX >> 8,
             heartbeat_ms: 30_000,
@@ -175,8 +175,8 @@ impl Dialogue {
             grace_ms: if is_resumable { 10_000 } else { 0 },
             resume: token.into(),
             resumed: None,
-        });
-        let pong = framed(&ServerMessage::Pong { nonce: 1 << 40, time_us: 1 << 24 });
+        }));
+        let pong = framed(&ServerMessage::Pong(server::Pong { nonce: 1 << 40, time_us: 1 << 24 }));
         match self.transport {
             Transport::Tcp => vec![welcome, pong],
             Transport::WebSocket => vec![upgraded(), welcome, pong],

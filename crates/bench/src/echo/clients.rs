@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
-use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage, Hello};
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::arrivals::Arrivals;
@@ -107,12 +107,12 @@ impl Clients {
             out
         };
         let hello = Hello { resumable: false, ..Hello::new(FORMAT) };
-        let join = ClientMessage::JoinOrCreate {
+        let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
             request: RequestNumber(1),
             room_type: "hall".into(),
             key: None,
             options: &[],
-        };
+        });
         let is_raw = side == Side::Bare || options.class == Class::A;
         Ok(Self {
             began: Instant::now(),
@@ -459,7 +459,7 @@ impl Peer {
             return Ok(());
         };
         match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {
-            ServerMessage::Event { room, sequence, payload, .. }
+            ServerMessage::Event(server::Event { room, sequence, payload, .. })
                 if self.is_ready && room == ROOM =>
             {
                 let Replies::Events(payloads) = &talk.traffic.replies else {
@@ -471,14 +471,18 @@ impl Peer {
                 self.answered += 1;
                 self.read_at = (self.read_at + 1) % payloads.len();
             }
-            ServerMessage::Welcome { .. } => self.control.extend_from_slice(&talk.join),
-            ServerMessage::Joined { room: ROOM, .. } => {}
-            ServerMessage::Snapshot { room: RoomNumber(1), .. } if !self.is_ready => {
+            ServerMessage::Welcome(_) => self.control.extend_from_slice(&talk.join),
+            ServerMessage::Joined(server::Joined { room: ROOM, .. }) => {}
+            ServerMessage::Snapshot(server::Snapshot { room: RoomNumber(1), .. })
+                if !self.is_ready =>
+            {
                 self.is_ready = true;
                 tally.ready += 1;
             }
-            ServerMessage::Check { .. } => {}
-            ServerMessage::Ping { nonce } => talk.dialogue.pong(&mut self.control, nonce),
+            ServerMessage::Check(_) => {}
+            ServerMessage::Ping(server::Ping { nonce }) => {
+                talk.dialogue.pong(&mut self.control, nonce);
+            }
             other => {
                 let (side, class) = (talk.side, talk.class);
                 return Err(wrong(&format!("{side:?}, {class:?}: not expected now: {other:?}")));

@@ -1,8 +1,8 @@
 //! What clients send, again and again, and what must come back.
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::{Class, Mode, Options, Transport};
@@ -96,8 +96,10 @@ impl Traffic {
                             .enumerate()
                             .map(|(at, payload)| {
                                 let (mut body, mut framed) = (Vec::new(), Vec::new());
-                                let reply =
-                                    ServerMessage::Reply { request: number(at), payload: &payload };
+                                let reply = ServerMessage::Reply(server::Reply {
+                                    request: number(at),
+                                    payload: &payload,
+                                });
                                 reply.encode(FORMAT, &mut body);
                                 dialogue.answer(&mut framed, &body);
                                 framed
@@ -176,13 +178,15 @@ fn number(at: usize) -> RequestNumber {
 fn room_message(dialogue: Dialogue, options: &Options, at: usize) -> Vec<u8> {
     let payload = &field(options.payload, at);
     let message = match options.mode {
-        Mode::Send => ClientMessage::Send { room: ROOM, message: MessageRef::Index(0), payload },
-        Mode::Request | Mode::Callback => ClientMessage::Request {
+        Mode::Send => {
+            ClientMessage::Send(client::Send { room: ROOM, message: MessageRef::Index(0), payload })
+        }
+        Mode::Request | Mode::Callback => ClientMessage::Request(client::Request {
             room: ROOM,
             request: number(at),
             message: MessageRef::Index(1),
             payload,
-        },
+        }),
     };
     let mut out = Vec::new();
     dialogue.say(&mut out, &message);

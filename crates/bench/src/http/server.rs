@@ -8,9 +8,9 @@ use playfield_derive::State;
 use playfield_room::{Context, Message, On, Result, Room, RoomType, room};
 use playfield_server::http::Request;
 use playfield_server::{Config, NodeHandle, Server};
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber};
 
 use super::{SERVER_CORE, TICK_HZ, bare};
@@ -121,12 +121,12 @@ fn create_room(node: SocketAddr) -> io::Result<(TcpStream, String)> {
     let mut stream = TcpStream::connect(node)?;
     let mut out = PREAMBLE.to_vec();
     let request = RequestNumber(1);
-    let join = ClientMessage::JoinOrCreate {
+    let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
         request,
         room_type: "counter".into(),
         key: None,
         options: &[],
-    };
+    });
     for message in [ClientMessage::Hello(Hello::new(Format::Packed)), join] {
         write_frame_with(&mut out, |out| message.encode(Format::Packed, out));
     }
@@ -139,7 +139,9 @@ fn create_room(node: SocketAddr) -> io::Result<(TcpStream, String)> {
         input.extend_from_slice(&bytes[..count]);
         while let Some(frame) = framing.decode(&input).map_err(io::Error::other)? {
             let message = ServerMessage::decode(Format::Packed, frame.body);
-            if let ServerMessage::Joined { id, .. } = message.map_err(io::Error::other)? {
+            if let ServerMessage::Joined(server::Joined { id, .. }) =
+                message.map_err(io::Error::other)?
+            {
                 let id = id.into_owned();
                 return Ok((stream, id));
             }

@@ -13,8 +13,8 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage, Hello};
+use playfield_wire::server::{self as messages, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::clock::{pin, thread_cpu};
@@ -179,12 +179,12 @@ fn measure(
 
 /// Each token makes its client the user that it names, and no client comes in with a forged one.
 fn check(node: SocketAddr, tokens: &[String]) -> io::Result<()> {
-    let join = framed(&ClientMessage::JoinOrCreate {
+    let join = framed(&ClientMessage::JoinOrCreate(client::JoinOrCreate {
         request: RequestNumber(1),
         room_type: DOOR.into(),
         key: None,
         options: &[],
-    });
+    }));
     let mut visits = Visits::new(node, None)?;
     visits.run(
         tokens.len(),
@@ -192,8 +192,10 @@ fn check(node: SocketAddr, tokens: &[String]) -> io::Result<()> {
         |number, input| {
             let user = user_id(number);
             leaves(input, |message| match message {
-                ServerMessage::Welcome { .. } => Verdict::Passing,
-                ServerMessage::Error { text, .. } if *text == user => Verdict::Wanted,
+                ServerMessage::Welcome(_) => Verdict::Passing,
+                ServerMessage::Error(messages::Error { text, .. }) if *text == user => {
+                    Verdict::Wanted
+                }
                 _ => Verdict::Wrong,
             })
         },
@@ -203,7 +205,9 @@ fn check(node: SocketAddr, tokens: &[String]) -> io::Result<()> {
         |number| hello(&forged(&tokens[number % tokens.len()])),
         |_, input| {
             leaves(input, |message| match message {
-                ServerMessage::Error { code: ErrorCode::Unauthorized, .. } => Verdict::Wanted,
+                ServerMessage::Error(messages::Error { code: ErrorCode::Unauthorized, .. }) => {
+                    Verdict::Wanted
+                }
                 _ => Verdict::Wrong,
             })
         },
@@ -241,7 +245,7 @@ fn sessions(
         |number| hello(&tokens[number % tokens.len()]),
         |_, input| {
             leaves(input, |message| match message {
-                ServerMessage::Welcome { .. } => Verdict::Wanted,
+                ServerMessage::Welcome(_) => Verdict::Wanted,
                 _ => Verdict::Wrong,
             })
         },

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::{Case, Options, Side};
@@ -49,12 +49,12 @@ pub(super) fn requests(dialogue: Dialogue, case: Case) -> Vec<u8> {
     for at in 0..case.window {
         dialogue.say(
             &mut out,
-            &ClientMessage::Request {
+            &ClientMessage::Request(client::Request {
                 room: ROOM,
                 request: request(at),
                 message: MessageRef::Index(0),
                 payload: &payload(case.bytes, at),
-            },
+            }),
         );
     }
     out
@@ -67,7 +67,7 @@ fn bodies(case: Case) -> Vec<Vec<u8>> {
         let echoed = &payload[payload.len() - case.bytes..][..ECHOED];
         let payload = [&[ECHOED as u8], echoed].concat();
         let mut body = Vec::new();
-        ServerMessage::Reply { request: request(at), payload: &payload }.encode(FORMAT, &mut body);
+        server::Reply { request: request(at), payload: &payload }.encode(FORMAT, &mut body);
         body
     };
     (0..case.window).map(answer).collect()
@@ -127,12 +127,12 @@ impl Clients {
             Rc::from(out)
         };
         let hello = Hello { resumable: false, ..Hello::new(FORMAT) };
-        let join = ClientMessage::JoinOrCreate {
+        let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
             request: RequestNumber(1),
             room_type: "desk".into(),
             key: None,
             options: &[],
-        };
+        });
         let opening = match side {
             Side::Bare => Vec::new(),
             Side::Node => dialogue.opening(false),
@@ -233,14 +233,14 @@ impl Listens for Members {
             return Ok(Some(Rc::clone(&self.window)));
         }
         match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {
-            ServerMessage::Welcome { .. } => Ok(Some(Rc::clone(&self.join))),
-            ServerMessage::Joined { room: ROOM, .. } => Ok(None),
-            ServerMessage::Snapshot { .. } => {
+            ServerMessage::Welcome(_) => Ok(Some(Rc::clone(&self.join))),
+            ServerMessage::Joined(server::Joined { room: ROOM, .. }) => Ok(None),
+            ServerMessage::Snapshot(_) => {
                 self.ready += 1;
                 Ok(None)
             }
-            ServerMessage::Ack { .. } | ServerMessage::Check { .. } => Ok(None),
-            ServerMessage::Ping { nonce } => {
+            ServerMessage::Ack(_) | ServerMessage::Check(_) => Ok(None),
+            ServerMessage::Ping(server::Ping { nonce }) => {
                 let mut out = Vec::new();
                 self.dialogue.pong(&mut out, nonce);
                 Ok(Some(out.into()))

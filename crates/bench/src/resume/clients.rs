@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use playfield_session::Received;
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame_with};
 use playfield_wire::message::MessageRef;
 use playfield_wire::reader::Reader;
-use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::server::{self, Resumed, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 use socket2::{Domain, Socket, Type};
 
@@ -247,12 +247,12 @@ impl Client {
         say(&mut out, &ClientMessage::Hello(hello));
         if !self.resumes {
             self.sent += 1;
-            let join = ClientMessage::JoinOrCreate {
+            let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
                 request: RequestNumber(self.sent),
                 room_type: "clock".into(),
                 key: None,
                 options: &[],
-            };
+            });
             say(&mut out, &join);
         }
         out
@@ -295,7 +295,10 @@ impl Client {
         (self.settles, self.hour) = (true, None);
         let (request, message) = (RequestNumber(self.sent), MessageRef::Index(0));
         let mut out = Vec::new();
-        say(&mut out, &ClientMessage::Request { room, request, message, payload: b"\0" });
+        say(
+            &mut out,
+            &ClientMessage::Request(client::Request { room, request, message, payload: b"\0" }),
+        );
         stream.write_all(&out)
     }
 
@@ -304,7 +307,7 @@ impl Client {
             return Ok(());
         };
         let mut out = Vec::new();
-        say(&mut out, &ClientMessage::Ack { received: self.received.acknowledge() });
+        say(&mut out, &ClientMessage::Ack(client::Ack { received: self.received.acknowledge() }));
         stream.write_all(&out)
     }
 
@@ -314,7 +317,7 @@ impl Client {
             self.received.handled(body.len());
         }
         match message {
-            ServerMessage::Welcome { resume, resumed, .. } => {
+            ServerMessage::Welcome(server::Welcome { resume, resumed, .. }) => {
                 let is_whole = Resumed { lost: Vec::new(), received: self.sent.into() };
                 if self.resumes && resumed.as_ref() != Some(&is_whole) {
                     return Err(wrong(&format!("not resumed as it was: {resumed:?}")));
@@ -325,27 +328,30 @@ impl Client {
                     self.ask()?;
                 }
             }
-            ServerMessage::Joined { room, epoch, .. } => {
+            ServerMessage::Joined(server::Joined { room, epoch, .. }) => {
                 counts.joined += 1;
                 self.room = Some((room, epoch));
             }
-            ServerMessage::Snapshot { version, body, .. } => {
+            ServerMessage::Snapshot(server::Snapshot { version, body, .. }) => {
                 self.history.snapshot(version, body)?;
             }
-            ServerMessage::Patch { base, version, body, .. } => {
+            ServerMessage::Patch(server::Patch { base, version, body, .. }) => {
                 self.history.patch(base, version, body)?;
                 counts.patches += 1;
             }
-            ServerMessage::Check { version, digest, .. } => self.history.check(version, digest)?,
-            ServerMessage::Event { sequence, payload, .. } => {
+            ServerMessage::Check(server::Check { version, digest, .. }) => {
+                self.history.check(version, digest)?;
+            }
+            ServerMessage::Event(server::Event { sequence, payload, .. }) => {
                 let sequence = sequence + u64::from(std::mem::take(corrupt));
                 self.history.event(sequence, payload)?;
                 counts.events += 1;
             }
-            ServerMessage::Reply { request, payload } if request.0 == self.sent => {
+            ServerMessage::Reply(server::Reply { request, payload }) if request.0 == self.sent => {
                 self.hour = Some(Reader::new(payload).varint().map_err(io::Error::other)?);
             }
-            ServerMessage::Error { code, text, .. } | ServerMessage::Goodbye { code, text } => {
+            ServerMessage::Error(server::Error { code, text, .. })
+            | ServerMessage::Goodbye(server::Goodbye { code, text }) => {
                 return Err(wrong(&format!("{code}: {text}")));
             }
             _ => {}

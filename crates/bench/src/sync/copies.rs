@@ -1,7 +1,7 @@
 //! The receiving side: every player's copy, updated from the messages and compared with the model.
 
 use playfield_state::{Format, JsonMirror, Mirror, PlayerId, TreeFormat, view, view_in};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use serde_json::Value;
 
 use super::room::{EPOCH, ROOM, Room};
@@ -107,7 +107,7 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
     /// Handles a message as a client does.
     fn take(&mut self, format: Format, message: &[u8]) -> Result<(), String> {
         let message = ServerMessage::decode(format, message).map_err(|error| error.to_string())?;
-        if let ServerMessage::Check { room: ROOM, version, digest } = message {
+        if let ServerMessage::Check(server::Check { room: ROOM, version, digest }) = message {
             let own = match &self.state {
                 CopyState::Packed(mirror) => mirror.digest(),
                 CopyState::Tree(_, mirror) => mirror.digest(),
@@ -120,7 +120,7 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
             };
         }
         let (version, done) = match (message, &mut self.state) {
-            (ServerMessage::Patch { room: ROOM, base, version, body }, state)
+            (ServerMessage::Patch(server::Patch { room: ROOM, base, version, body }), state)
                 if base == self.version =>
             {
                 let done = match state {
@@ -129,7 +129,15 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
                 };
                 (version, done)
             }
-            (ServerMessage::Snapshot { room: ROOM, epoch: EPOCH, version, body }, state) => {
+            (
+                ServerMessage::Snapshot(server::Snapshot {
+                    room: ROOM,
+                    epoch: EPOCH,
+                    version,
+                    body,
+                }),
+                state,
+            ) => {
                 let done = match state {
                     CopyState::Packed(mirror) => mirror.snapshot(body),
                     CopyState::Tree(_, mirror) => mirror.snapshot(body),

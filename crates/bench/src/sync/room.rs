@@ -2,7 +2,7 @@
 
 use playfield_state::{Format, PlayerId, Tracker, Tracking};
 use playfield_wire::RoomNumber;
-use playfield_wire::server::{ServerMessage, Versions, write_patch, write_snapshot};
+use playfield_wire::server::{self, Versions, write_patch, write_snapshot};
 
 use crate::workloads::Workload;
 
@@ -103,7 +103,7 @@ impl<'a, W: Workload> Room<'a, W> {
             // As a server does by default.
             if version.is_multiple_of(CHECK_EVERY_SYNCS) {
                 let (version, digest) = (seat.sent, self.tracker.digest(seat.id, self.format));
-                ServerMessage::Check { room: ROOM, version, digest }
+                server::Check { room: ROOM, version, digest }
                     .encode(self.format, &mut self.transport.bytes);
                 self.transport.send(place);
             }

@@ -15,8 +15,8 @@ mod server;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage, Hello};
+use playfield_wire::server::{self as messages, ServerMessage};
 
 use crate::clock::pin;
 use crate::limits::raise_descriptors;
@@ -227,7 +227,7 @@ fn held(options: &Options) -> io::Result<(Record, bool)> {
         let after = hosted.stats()?;
         *bytes = after.resident.saturating_sub(before.resident) as f64 / count as f64;
         visits.ask_all(
-            |number| framed(&ClientMessage::Ping { nonce: number as u64 }),
+            |number| framed(&ClientMessage::Ping(client::Ping { nonce: number as u64 })),
             |number, input| {
                 // After the length and the kind comes the nonce.
                 if corrupt_one && let Some(nonce) = input.get_mut(5) {
@@ -252,13 +252,13 @@ fn hello() -> Vec<u8> {
 }
 
 fn welcomed(input: &mut Vec<u8>) -> io::Result<Progress> {
-    heard(input, |message| matches!(message, ServerMessage::Welcome { .. }))
+    heard(input, |message| matches!(message, ServerMessage::Welcome(_)))
 }
 
 fn pong(input: &mut Vec<u8>, expected: u64) -> io::Result<Progress> {
     heard(
         input,
-        |message| matches!(message, ServerMessage::Pong { nonce, .. } if *nonce == expected),
+        |message| matches!(message, ServerMessage::Pong(messages::Pong { nonce, .. }) if *nonce == expected),
     )
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use playfield_wire::client::{ClientMessage, Position};
+use playfield_wire::client::{self, ClientMessage, Position};
 use playfield_wire::server::MemberInfo;
 use playfield_wire::{ErrorCode, RequestNumber};
 
@@ -177,7 +177,7 @@ impl Session {
             return; // The next connection does not subscribe again.
         }
         if let Some(channel) = entry.number {
-            let _ = self.send_message(&ClientMessage::Unsubscribe { channel });
+            let _ = self.send_message(&ClientMessage::Unsubscribe(client::Unsubscribe { channel }));
         } else if let Some(request) = entry.request {
             self.channels.dropped.insert(request, entry.channel);
         }
@@ -222,7 +222,12 @@ impl Session {
         let (channel, since, presence) =
             (entry.channel.clone().into(), entry.reached, entry.presence);
         // If it fails, the connection is at its end.
-        let _ = self.send_message(&ClientMessage::Subscribe { request, channel, since, presence });
+        let _ = self.send_message(&ClientMessage::Subscribe(client::Subscribe {
+            request,
+            channel,
+            since,
+            presence,
+        }));
     }
 
     pub(super) fn subscribed<H: Handler>(
@@ -235,7 +240,8 @@ impl Session {
         if let Some(name) = self.channels.dropped.remove(&request) {
             // A later subscription to it has taken the place of this one.
             if !self.channels.has(&name) {
-                let _ = self.send_message(&ClientMessage::Unsubscribe { channel });
+                let _ =
+                    self.send_message(&ClientMessage::Unsubscribe(client::Unsubscribe { channel }));
             }
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use playfield_wire::client::{ClientMessage, Position};
+use playfield_wire::client::{self, ClientMessage, Position};
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::device::Registration;
@@ -19,7 +19,9 @@ impl Client {
     /// Asks to enter an existing room, by its id or with a reservation. Returns the number of the
     /// request.
     pub fn join(&mut self, id: &str) -> Result<RequestNumber, CommandError> {
-        self.session.ask(Asked::Join, |request| ClientMessage::Join { request, room: id.into() })
+        self.session.ask(Asked::Join, |request| {
+            ClientMessage::Join(client::Join { request, room: id.into() })
+        })
     }
 
     /// Asks to enter the room of a type that has this key. The case of a code does not matter.
@@ -29,10 +31,8 @@ impl Client {
         key: &str,
     ) -> Result<RequestNumber, CommandError> {
         let (room_type, key) = (room_type.into(), key.into());
-        self.session.ask(Asked::Join, |request| ClientMessage::JoinByKey {
-            request,
-            room_type,
-            key,
+        self.session.ask(Asked::Join, |request| {
+            ClientMessage::JoinByKey(client::JoinByKey { request, room_type, key })
         })
     }
 
@@ -45,13 +45,15 @@ impl Client {
     ) -> Result<RequestNumber, CommandError> {
         let Creation { private, code, ref key } = *creation;
         let (room_type, key) = (room_type.into(), key.as_deref().map(Cow::Borrowed));
-        self.session.ask(Asked::Join, |request| ClientMessage::Create {
-            request,
-            room_type,
-            private,
-            code,
-            key,
-            options,
+        self.session.ask(Asked::Join, |request| {
+            ClientMessage::Create(client::Create {
+                request,
+                room_type,
+                private,
+                code,
+                key,
+                options,
+            })
         })
     }
 
@@ -82,11 +84,8 @@ impl Client {
         options: &[u8],
     ) -> Result<RequestNumber, CommandError> {
         let room_type = room_type.into();
-        self.session.ask(Asked::Join, |request| ClientMessage::JoinOrCreate {
-            request,
-            room_type,
-            key,
-            options,
+        self.session.ask(Asked::Join, |request| {
+            ClientMessage::JoinOrCreate(client::JoinOrCreate { request, room_type, key, options })
         })
     }
 
@@ -100,24 +99,25 @@ impl Client {
     ) -> Result<RequestNumber, CommandError> {
         let room_type = room_type.map(Cow::Borrowed);
         let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
-        self.session.ask(Asked::List, |request| ClientMessage::List {
-            request,
-            room_type,
-            filter,
-            limit,
+        self.session.ask(Asked::List, |request| {
+            ClientMessage::List(client::List { request, room_type, filter, limit })
         })
     }
 
     /// Asks for the schema of a room type.
     pub fn schema(&mut self, room_type: &str) -> Result<RequestNumber, CommandError> {
         let room_type = room_type.into();
-        self.session.ask(Asked::Schema, |request| ClientMessage::Schema { request, room_type })
+        self.session.ask(Asked::Schema, |request| {
+            ClientMessage::Schema(client::Schema { request, room_type })
+        })
     }
 
     /// Asks to leave a room.
     pub fn leave(&mut self, room: RoomNumber) -> Result<RequestNumber, CommandError> {
         self.session.rooms.get(room)?;
-        self.session.ask(Asked::Leave { room }, |request| ClientMessage::Leave { request, room })
+        self.session.ask(Asked::Leave { room }, |request| {
+            ClientMessage::Leave(client::Leave { request, room })
+        })
     }
 
     /// Sends a message that the room answers. The message type has this `index` and `name`; the
@@ -200,14 +200,16 @@ impl Client {
     ) -> Result<Option<RequestNumber>, CommandError> {
         let channel = || channel.into();
         self.session.tell(confirm.then_some(Asked::Publish), payload, |request| {
-            ClientMessage::Publish { request, channel: channel(), payload }
+            ClientMessage::Publish(client::Publish { request, channel: channel(), payload })
         })
     }
 
     /// Asks who subscribes to a channel. Answered by [`Handler::members`](super::Handler::members).
     pub fn members(&mut self, channel: &str) -> Result<RequestNumber, CommandError> {
         let channel = channel.into();
-        self.session.ask(Asked::Members, |request| ClientMessage::Members { request, channel })
+        self.session.ask(Asked::Members, |request| {
+            ClientMessage::Members(client::Members { request, channel })
+        })
     }
 
     /// Asks for at most `limit` publications of a channel after `since`, the oldest first; 0 means
@@ -219,11 +221,8 @@ impl Client {
         limit: u32,
     ) -> Result<RequestNumber, CommandError> {
         let channel = channel.into();
-        self.session.ask(Asked::History, |request| ClientMessage::History {
-            request,
-            channel,
-            since,
-            limit,
+        self.session.ask(Asked::History, |request| {
+            ClientMessage::History(client::History { request, channel, since, limit })
         })
     }
 
@@ -251,7 +250,7 @@ impl Client {
         reply: bool,
     ) -> Result<Option<RequestNumber>, CommandError> {
         self.session.tell(reply.then_some(Asked::Report), payload, |request| {
-            ClientMessage::Report { request, payload }
+            ClientMessage::Report(client::Report { request, payload })
         })
     }
 
@@ -265,7 +264,9 @@ impl Client {
         let error = answer.err().map(Cow::Borrowed);
         let payload = answer.unwrap_or_default();
         self.session
-            .tell(None, payload, |_| ClientMessage::Answer { command, error, payload })
+            .tell(None, payload, |_| {
+                ClientMessage::Answer(client::Answer { command, error, payload })
+            })
             .map(drop)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use super::channels::{RETRY_AFTER, is_passing};
@@ -23,12 +23,12 @@ pub(super) struct Registration {
 impl Registration {
     fn message(&self, request: RequestNumber) -> ClientMessage<'_> {
         let pair = |(name, value): &(String, String)| (name.clone().into(), value.clone().into());
-        ClientMessage::Register {
+        ClientMessage::Register(client::Register {
             request,
             device: self.device.as_str().into(),
             metadata: self.metadata.iter().map(pair).collect(),
             tags: self.tags.iter().map(|tag| tag.as_str().into()).collect(),
-        }
+        })
     }
 }
 

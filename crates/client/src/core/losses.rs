@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use playfield_wire::client::ClientMessage;
-use playfield_wire::server::{Lost, ServerMessage};
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::server::{self, Lost, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use super::requests::Asked;
@@ -116,24 +116,24 @@ impl Session {
 
     fn drops(&mut self, message: &ServerMessage<'_>) -> bool {
         match *message {
-            ServerMessage::Joined { request, room, .. } => {
+            ServerMessage::Joined(server::Joined { request, room, .. }) => {
                 let is_abandoned = self.abandoned.joins.remove(&request);
                 if is_abandoned && !self.rooms.knows(room) {
                     self.leave_unasked(room);
                 }
                 is_abandoned
             }
-            ServerMessage::Error { request: Some(request), .. } => {
+            ServerMessage::Error(server::Error { request: Some(request), .. }) => {
                 self.abandoned.joins.remove(&request);
                 false
             }
-            ServerMessage::Left { room, .. } => {
+            ServerMessage::Left(server::Left { room, .. }) => {
                 self.abandoned.rooms.remove(&room) || self.may_be_entered(room)
             }
-            ServerMessage::Snapshot { room, .. }
-            | ServerMessage::Patch { room, .. }
-            | ServerMessage::Event { room, .. }
-            | ServerMessage::Check { room, .. } => {
+            ServerMessage::Snapshot(server::Snapshot { room, .. })
+            | ServerMessage::Patch(server::Patch { room, .. })
+            | ServerMessage::Event(server::Event { room, .. })
+            | ServerMessage::Check(server::Check { room, .. }) => {
                 // Its `joined` may be among what was lost.
                 if self.may_be_entered(room) {
                     self.leave_unasked(room);
@@ -156,7 +156,8 @@ impl Session {
         }
         add(&mut self.abandoned.rooms, room);
         let request = self.requests.reserve_unanswered();
-        let (format, leave) = (self.format(), ClientMessage::Leave { request, room });
+        let (format, leave) =
+            (self.format(), ClientMessage::Leave(client::Leave { request, room }));
         // A client that is saying goodbye leaves all rooms.
         let _ = self.write_counted(Some(room), &[], |out| leave.encode(format, out));
     }

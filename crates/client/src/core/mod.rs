@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Transport};
-//! use playfield_wire::{Format, framing, server::ServerMessage};
+//! use playfield_wire::{Format, framing, server};
 //!
 //! let mut client = Client::new(ClientConfig::new(Format::Packed, Transport::Native))?;
 //! let mut out = Vec::new();
@@ -16,10 +16,9 @@
 //! # let mut arrived = Vec::new();
 //! # let (protocol, session, resume) = (1, 7, [][..].into());
 //! # let (heartbeat_ms, max_message_bytes) = (0, 999);
-//! # let welcome =
-//! #     ServerMessage::Welcome {
-//! #         protocol, session, resume, heartbeat_ms, max_message_bytes, grace_ms: 0, resumed: None
-//! #     };
+//! # let welcome = server::Welcome {
+//! #     protocol, session, resume, heartbeat_ms, max_message_bytes, grace_ms: 0, resumed: None
+//! # };
 //! # framing::write_frame_with(&mut arrived, |out| welcome.encode(Format::Packed, out));
 //! let mut events = EventQueue::new();
 //! client.received(&mut arrived, &mut events); // bytes from the node

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use playfield_wire::client::{ClientMessage, Position};
-use playfield_wire::server::{MemberInfo, Resumed, ServerMessage, Versions};
+use playfield_wire::client::{self, ClientMessage, Position};
+use playfield_wire::server::{self, MemberInfo, Resumed, ServerMessage, Versions};
 use playfield_wire::{ErrorCode, PROTOCOL, RequestNumber, RoomNumber};
 
 use super::requests::Asked;
@@ -27,7 +27,7 @@ impl Session {
         if !self.welcomed {
             check_before_welcome(&message)?;
         }
-        if !matches!(message, ServerMessage::Pong { .. }) {
+        if !matches!(message, ServerMessage::Pong(_)) {
             self.pulse.spoke();
         }
         // An error before the welcome belongs to no session.
@@ -48,7 +48,7 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         match message {
-            ServerMessage::Patch { room, base, version, body } => {
+            ServerMessage::Patch(server::Patch { room, base, version, body }) => {
                 let copy = self.rooms.named(room, "a patch")?;
                 let update = Update { kind: UpdateKind::Patch, version, body };
                 let verdict = copy.check_patch(Versions { base, version });
@@ -60,8 +60,10 @@ impl Session {
                     Some(why) => self.repair(room, &why, handler),
                 }
             }
-            ServerMessage::Reply { request, payload } => self.reply(request, payload, handler),
-            ServerMessage::Event { room, sequence, version, message, payload } => {
+            ServerMessage::Reply(server::Reply { request, payload }) => {
+                self.reply(request, payload, handler)
+            }
+            ServerMessage::Event(server::Event { room, sequence, version, message, payload }) => {
                 let missed = self.rooms.event(room, sequence)?;
                 if missed > 0 {
                     handler.missed(room, missed);
@@ -70,7 +72,7 @@ impl Session {
                 handler.event(&RoomEvent { room, sequence, version, message, payload });
                 Ok(())
             }
-            ServerMessage::Snapshot { room, epoch, version, body } => {
+            ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body }) => {
                 let copy = self.rooms.named(room, "a snapshot")?;
                 let update = Update { kind: UpdateKind::Snapshot, version, body };
                 let verdict = copy.check_snapshot(epoch, version);
@@ -82,26 +84,26 @@ impl Session {
                     Some(why) => self.repair(room, &why, handler),
                 }
             }
-            ServerMessage::Check { room, version, digest } => {
+            ServerMessage::Check(server::Check { room, version, digest }) => {
                 let is_due = self.rooms.named(room, "a check")?.is_at(version);
                 if is_due && !handler.check(room, digest) {
                     return self.repair(room, &OutOfStep::Digest { version }, handler);
                 }
                 Ok(())
             }
-            ServerMessage::Ping { nonce } => {
+            ServerMessage::Ping(server::Ping { nonce }) => {
                 // A client that is leaving, or can't send even a pong, need not answer.
-                let _ = self.send_message(&ClientMessage::Pong { nonce });
+                let _ = self.send_message(&ClientMessage::Pong(client::Pong { nonce }));
                 Ok(())
             }
-            ServerMessage::Ack { received } => self.resumption.acknowledged(received),
-            ServerMessage::Pong { nonce, time_us } => {
+            ServerMessage::Ack(server::Ack { received }) => self.resumption.acknowledged(received),
+            ServerMessage::Pong(server::Pong { nonce, time_us }) => {
                 if let Some(round_trip) = self.pulse.pong(nonce, time_us) {
                     handler.pong(nonce, round_trip);
                 }
                 Ok(())
             }
-            ServerMessage::Joined {
+            ServerMessage::Joined(server::Joined {
                 request,
                 room,
                 id,
@@ -114,7 +116,7 @@ impl Session {
                 fingerprint,
                 silence_ms,
                 grace_ms,
-            } => {
+            }) => {
                 let joined = Joined {
                     room,
                     id,
@@ -130,13 +132,13 @@ impl Session {
                 };
                 self.joined(request, &joined, handler)
             }
-            ServerMessage::Listed { request, rooms } => {
+            ServerMessage::Listed(server::Listed { request, rooms }) => {
                 if self.requests.answered(request, "a list", |asked| asked == Asked::List)? {
                     handler.listed(request, &rooms);
                 }
                 Ok(())
             }
-            ServerMessage::Schema { request, room_type, schema } => {
+            ServerMessage::Schema(server::Schema { request, room_type, schema }) => {
                 let asked = match request {
                     Some(request) => self
                         .requests
@@ -148,15 +150,15 @@ impl Session {
                 }
                 Ok(())
             }
-            ServerMessage::Left { request, room, code, text } => {
+            ServerMessage::Left(server::Left { request, room, code, text }) => {
                 self.left(request, room, code, &text, handler)
             }
-            ServerMessage::Publication { channel, offset, user, payload } => {
+            ServerMessage::Publication(server::Publication { channel, offset, user, payload }) => {
                 let payload = Cow::Borrowed(payload);
                 self.publication(channel, &Publication { offset, user, payload }, handler);
                 Ok(())
             }
-            ServerMessage::Subscribed {
+            ServerMessage::Subscribed(server::Subscribed {
                 request,
                 channel,
                 epoch,
@@ -164,48 +166,61 @@ impl Session {
                 recovered,
                 bytes,
                 members,
-            } => {
+            }) => {
                 let (position, missed) = (Position { epoch, offset }, 0);
                 let subscribed = Subscribed { position, recovered, missed, bytes, members };
                 self.subscribed(request, channel, subscribed, handler)
             }
-            ServerMessage::Unsubscribed { channel, code, text } => {
+            ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, text }) => {
                 self.unsubscribed(channel, code, &text, handler);
                 Ok(())
             }
-            ServerMessage::Presence { channel, sequence, joined, session, user, name } => {
+            ServerMessage::Presence(server::Presence {
+                channel,
+                sequence,
+                joined,
+                session,
+                user,
+                name,
+            }) => {
                 let member = MemberInfo { session, user, name };
                 self.presence(channel, &Presence { sequence, joined, member }, handler);
                 Ok(())
             }
-            ServerMessage::Published { request, offset } => {
+            ServerMessage::Published(server::Published { request, offset }) => {
                 let is_publish = |asked| asked == Asked::Publish;
                 if self.requests.answered(request, "a publication's offset", is_publish)? {
                     handler.published(request, offset);
                 }
                 Ok(())
             }
-            ServerMessage::Members { request, sequence, count, members } => {
+            ServerMessage::Members(server::Members { request, sequence, count, members }) => {
                 if self.requests.answered(request, "members", |asked| asked == Asked::Members)? {
                     handler.members(request, sequence, count, &members);
                 }
                 Ok(())
             }
-            ServerMessage::History { request, epoch, offset, bytes, publications } => {
+            ServerMessage::History(server::History {
+                request,
+                epoch,
+                offset,
+                bytes,
+                publications,
+            }) => {
                 if self.requests.answered(request, "a history", |asked| asked == Asked::History)? {
                     let last = Position { epoch, offset };
                     handler.history(request, last, bytes, &publications);
                 }
                 Ok(())
             }
-            ServerMessage::Registered { request, is_new, bytes } => {
+            ServerMessage::Registered(server::Registered { request, is_new, bytes }) => {
                 self.registered(request, is_new, bytes, handler)
             }
-            ServerMessage::Command { command, payload } => {
+            ServerMessage::Command(server::Command { command, payload }) => {
                 handler.command(command, payload);
                 Ok(())
             }
-            ServerMessage::Error { request, room, code, text, retry_after_ms } => {
+            ServerMessage::Error(server::Error { request, room, code, text, retry_after_ms }) => {
                 let retry_after = retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
                 match request {
                     None => {
@@ -225,17 +240,17 @@ impl Session {
                 }
                 Ok(())
             }
-            ServerMessage::Goodbye { code, text } if self.is_passing(code) => {
+            ServerMessage::Goodbye(server::Goodbye { code, text }) if self.is_passing(code) => {
                 self.resumption.turned_away(code);
                 let (text, retry_after) = (text.into_owned(), self.resumption.retry_after);
                 Err(ClientError::TurnedAway { code, text, retry_after })
             }
-            ServerMessage::Goodbye { code, text } => {
+            ServerMessage::Goodbye(server::Goodbye { code, text }) => {
                 handler.goodbye(code, &text);
                 self.finish(None, handler);
                 Ok(())
             }
-            ServerMessage::Welcome {
+            ServerMessage::Welcome(server::Welcome {
                 protocol,
                 session,
                 resume,
@@ -243,7 +258,7 @@ impl Session {
                 max_message_bytes,
                 grace_ms,
                 resumed,
-            } => {
+            }) => {
                 let welcome = Welcome {
                     session,
                     resume,
@@ -367,29 +382,29 @@ impl Session {
 /// A node may refuse the hello without a welcome. Anything else must come after the welcome.
 fn check_before_welcome(message: &ServerMessage<'_>) -> Result<(), ClientError> {
     let message = match message {
-        ServerMessage::Welcome { .. }
-        | ServerMessage::Error { .. }
-        | ServerMessage::Goodbye { .. }
-        | ServerMessage::Ping { .. }
-        | ServerMessage::Pong { .. }
-        | ServerMessage::Ack { .. } => return Ok(()),
-        ServerMessage::Joined { .. } => "a room before the welcome",
-        ServerMessage::Listed { .. } => "a list before the welcome",
-        ServerMessage::Schema { .. } => "a schema before the welcome",
-        ServerMessage::Left { .. } => "a left before the welcome",
-        ServerMessage::Reply { .. } => "a reply before the welcome",
-        ServerMessage::Event { .. } => "an event before the welcome",
-        ServerMessage::Snapshot { .. } => "a snapshot before the welcome",
-        ServerMessage::Patch { .. } => "a patch before the welcome",
-        ServerMessage::Check { .. } => "a check before the welcome",
-        ServerMessage::Subscribed { .. }
-        | ServerMessage::Publication { .. }
-        | ServerMessage::Unsubscribed { .. }
-        | ServerMessage::Presence { .. }
-        | ServerMessage::Published { .. }
-        | ServerMessage::Members { .. }
-        | ServerMessage::History { .. } => "a message of a channel before the welcome",
-        ServerMessage::Registered { .. } | ServerMessage::Command { .. } => {
+        ServerMessage::Welcome(_)
+        | ServerMessage::Error(_)
+        | ServerMessage::Goodbye(_)
+        | ServerMessage::Ping(_)
+        | ServerMessage::Pong(_)
+        | ServerMessage::Ack(_) => return Ok(()),
+        ServerMessage::Joined(_) => "a room before the welcome",
+        ServerMessage::Listed(_) => "a list before the welcome",
+        ServerMessage::Schema(_) => "a schema before the welcome",
+        ServerMessage::Left(_) => "a left before the welcome",
+        ServerMessage::Reply(_) => "a reply before the welcome",
+        ServerMessage::Event(_) => "an event before the welcome",
+        ServerMessage::Snapshot(_) => "a snapshot before the welcome",
+        ServerMessage::Patch(_) => "a patch before the welcome",
+        ServerMessage::Check(_) => "a check before the welcome",
+        ServerMessage::Subscribed(_)
+        | ServerMessage::Publication(_)
+        | ServerMessage::Unsubscribed(_)
+        | ServerMessage::Presence(_)
+        | ServerMessage::Published(_)
+        | ServerMessage::Members(_)
+        | ServerMessage::History(_) => "a message of a channel before the welcome",
+        ServerMessage::Registered(_) | ServerMessage::Command(_) => {
             "a message to a device before the welcome"
         }
     };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use playfield_session::{ACK_DELAY, Log, NeverSent, NotResumed, Passage, Received};
-use playfield_wire::client::{ClientMessage, Hello, Resume, SchemaRef};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, SchemaRef};
 use playfield_wire::server;
 use playfield_wire::{ErrorCode, Format, RoomNumber};
 
@@ -212,10 +212,10 @@ impl Resumption {
         let bodies = self.log.unacknowledged();
         let sends = bodies.filter(|(_, body)| match ClientMessage::decode(format, body) {
             Ok(
-                ClientMessage::Send { .. }
-                | ClientMessage::Publish { request: None, .. }
-                | ClientMessage::Report { request: None, .. }
-                | ClientMessage::Answer { .. },
+                ClientMessage::Send(_)
+                | ClientMessage::Publish(client::Publish { request: None, .. })
+                | ClientMessage::Report(client::Report { request: None, .. })
+                | ClientMessage::Answer(_),
             ) => true,
             // The others are requests, which fail. What this client wrote can be read.
             Ok(_) | Err(_) => false,
@@ -376,7 +376,7 @@ impl Session {
             let _ = self.outbound.message(usize::MAX, |out| out.extend_from_slice(body));
         }
         for room in self.rooms.take_resyncs() {
-            let _ = self.send_message(&ClientMessage::Resync { room });
+            let _ = self.send_message(&ClientMessage::Resync(client::Resync { room }));
         }
         self.subscribe_again();
         self.ping_again();
@@ -408,7 +408,7 @@ impl Session {
     /// Measures the next connection's round trip, and shows the node that its welcome has arrived.
     fn ping_again(&mut self) {
         for nonce in self.pulse.ping_again() {
-            let _ = self.send_message(&ClientMessage::Ping { nonce });
+            let _ = self.send_message(&ClientMessage::Ping(client::Ping { nonce }));
         }
         self.probe();
     }
@@ -425,6 +425,6 @@ impl Session {
         }
         *acknowledge_at = None;
         let received = received.acknowledge();
-        let _ = self.send_message(&ClientMessage::Ack { received });
+        let _ = self.send_message(&ClientMessage::Ack(client::Ack { received }));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use playfield_wire::client::{ClientMessage, write_request, write_send};
+use playfield_wire::client::{self, ClientMessage, write_request, write_send};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::channels::Channels;
@@ -104,9 +104,8 @@ impl Session {
         let request = self.reserve()?;
         let message = message(request);
         let payload = match &message {
-            ClientMessage::Create { options, .. } | ClientMessage::JoinOrCreate { options, .. } => {
-                *options
-            }
+            ClientMessage::Create(client::Create { options, .. })
+            | ClientMessage::JoinOrCreate(client::JoinOrCreate { options, .. }) => *options,
             _ => &[][..],
         };
         let (format, room) = (self.format, asked.room());
@@ -170,7 +169,7 @@ impl Session {
     pub(super) fn send_message(&mut self, message: &ClientMessage<'_>) -> Result<(), CommandError> {
         self.check_open()?;
         let is_for_connection =
-            matches!(message, ClientMessage::Pong { .. } | ClientMessage::Goodbye);
+            matches!(message, ClientMessage::Pong(_) | ClientMessage::Goodbye(client::Goodbye {}));
         if !(self.can_send() || self.is_open() && is_for_connection) {
             return Ok(());
         }
@@ -181,19 +180,19 @@ impl Session {
     pub(super) fn resync(&mut self, room: RoomNumber) -> Result<(), CommandError> {
         let can_send = self.can_send();
         self.rooms.wait_for_snapshot(room, can_send)?;
-        self.send_message(&ClientMessage::Resync { room })
+        self.send_message(&ClientMessage::Resync(client::Resync { room }))
     }
 
     pub(super) fn ping(&mut self) -> Result<u64, CommandError> {
         self.check_open()?;
         let nonce = self.pulse.ping()?;
-        self.send_message(&ClientMessage::Ping { nonce })?;
+        self.send_message(&ClientMessage::Ping(client::Ping { nonce }))?;
         Ok(nonce)
     }
 
     pub(super) fn goodbye(&mut self) {
         // An error means that the connection is closed already.
-        if self.send_message(&ClientMessage::Goodbye).is_ok() {
+        if self.send_message(&ClientMessage::Goodbye(client::Goodbye {})).is_ok() {
             let was_away = self.phase == Phase::Away;
             self.phase = Phase::Leaving;
             if !was_away {
@@ -283,7 +282,7 @@ impl Session {
     pub(super) fn probe(&mut self) {
         let nonce = self.pulse.probe();
         // A ping fails only if the node's limit is too small for any message.
-        if self.send_message(&ClientMessage::Ping { nonce }).is_err() {
+        if self.send_message(&ClientMessage::Ping(client::Ping { nonce })).is_err() {
             self.pulse.sent();
         }
     }

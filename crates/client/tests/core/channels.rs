@@ -5,13 +5,13 @@ use std::time::Duration;
 use playfield_client::core::{
     CommandError, Event, Position, Publication, SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber,
 };
-use playfield_wire::server::{MemberInfo, PastPublication, Resumed, ServerMessage};
+use playfield_wire::server::{self, MemberInfo, PastPublication, Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::support::{Said, Talk, WAYS, kept, other};
 
 fn subscribed(request: u32, epoch: u64, offset: u64, recovered: bool) -> ServerMessage<'static> {
-    ServerMessage::Subscribed {
+    ServerMessage::Subscribed(server::Subscribed {
         request: RequestNumber(request),
         channel: 77,
         epoch,
@@ -19,11 +19,16 @@ fn subscribed(request: u32, epoch: u64, offset: u64, recovered: bool) -> ServerM
         recovered,
         bytes: false,
         members: 2,
-    }
+    })
 }
 
 fn publication(offset: u64) -> ServerMessage<'static> {
-    ServerMessage::Publication { channel: 77, offset, user: Some("ann".into()), payload: b"1" }
+    ServerMessage::Publication(server::Publication {
+        channel: 77,
+        offset,
+        user: Some("ann".into()),
+        payload: b"1",
+    })
 }
 
 fn answered(
@@ -162,7 +167,13 @@ fn a_refusal_ends_a_subscription_but_one_that_passes_only_delays_it_once_it_has_
     let refuse = |talk: &mut Talk, request, code, retry_after_ms| {
         let request = Some(RequestNumber(request));
         let text = "no".into();
-        talk.says(&ServerMessage::Error { request, room: None, code, text, retry_after_ms });
+        talk.says(&ServerMessage::Error(server::Error {
+            request,
+            room: None,
+            code,
+            text,
+            retry_after_ms,
+        }));
     };
     let ended = |subscription, code| {
         let text = "no".to_owned();
@@ -197,7 +208,11 @@ fn the_node_may_end_a_subscription() {
     let mut talk = Talk::kept(Format::Packed, false);
     let subscription = subscribes(&mut talk);
     let (code, text) = (ErrorCode::TooSlow, "read faster");
-    talk.says(&ServerMessage::Unsubscribed { channel: 77, code, text: text.into() });
+    talk.says(&ServerMessage::Unsubscribed(server::Unsubscribed {
+        channel: 77,
+        code,
+        text: text.into(),
+    }));
     let text = text.to_owned();
     assert_eq!(talk.all_events(), [Event::Unsubscribed { subscription, code, text }]);
     assert!(talk.client.subscribe("chat", None, false).is_ok());
@@ -230,21 +245,21 @@ fn publications_are_confirmed_once_and_members_and_history_answered() {
         talk.says(&kept(b"t2", Some(Resumed { received: 1, lost: vec![] })));
         assert_eq!(talk.heard()[..3], before[1..], "each is sent again until it was handled");
         talk.all_events();
-        talk.says(&ServerMessage::Published { request: publish, offset: 3 });
+        talk.says(&ServerMessage::Published(server::Published { request: publish, offset: 3 }));
         let member = || MemberInfo { session: 7, user: None, name: "Ann".into() };
-        talk.says(&ServerMessage::Members {
+        talk.says(&ServerMessage::Members(server::Members {
             request: members,
             sequence: 4,
             count: 1,
             members: vec![member()],
-        });
-        talk.says(&ServerMessage::History {
+        }));
+        talk.says(&ServerMessage::History(server::History {
             request: history,
             epoch: 9,
             offset: 3,
             bytes: true,
             publications: vec![PastPublication { offset: 3, user: None, payload: b"1" }],
-        });
+        }));
         let past = Publication { offset: 3, user: None, payload: b"1"[..].into() };
         let expected = [
             Event::Published { request: publish, offset: 3 },

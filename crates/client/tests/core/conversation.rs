@@ -160,30 +160,39 @@ fn expected_said(format: Format) -> Vec<Said> {
         Format::Packed => MessageRef::Index(index),
         Format::Msgpack | Format::Json => MessageRef::Name(name.into()),
     };
-    use playfield_wire::client::ClientMessage as Message;
+    use playfield_wire::client::{self, ClientMessage as Message};
     let room_type = Some("table".into());
     let filter = vec![("map".into(), "sea".into())];
     [
-        Message::Join { request: RequestNumber(1), room: "r".into() },
-        Message::Ping { nonce: 1 },
-        Message::Request {
+        Message::Join(client::Join { request: RequestNumber(1), room: "r".into() }),
+        Message::Ping(client::Ping { nonce: 1 }),
+        Message::Request(client::Request {
             room: RoomNumber(1),
             request: RequestNumber(2),
             message: message(0, "draw"),
             payload: b"1",
-        },
-        Message::Request {
+        }),
+        Message::Request(client::Request {
             room: RoomNumber(1),
             request: RequestNumber(3),
             message: message(0, "draw"),
             payload: b"2",
-        },
-        Message::List { request: RequestNumber(4), room_type, filter, limit: 9 },
-        Message::Ping { nonce: 2 },
-        Message::Pong { nonce: 42 },
-        Message::Send { room: RoomNumber(1), message: message(2, "nudge"), payload: b"3" },
-        Message::Leave { request: RequestNumber(5), room: RoomNumber(1) },
-        Message::List { request: RequestNumber(6), room_type: None, filter: Vec::new(), limit: 0 },
+        }),
+        Message::List(client::List { request: RequestNumber(4), room_type, filter, limit: 9 }),
+        Message::Ping(client::Ping { nonce: 2 }),
+        Message::Pong(client::Pong { nonce: 42 }),
+        Message::Send(client::Send {
+            room: RoomNumber(1),
+            message: message(2, "nudge"),
+            payload: b"3",
+        }),
+        Message::Leave(client::Leave { request: RequestNumber(5), room: RoomNumber(1) }),
+        Message::List(client::List {
+            request: RequestNumber(6),
+            room_type: None,
+            filter: Vec::new(),
+            limit: 0,
+        }),
     ]
     .iter()
     .map(crate::support::said)

@@ -4,7 +4,7 @@
 
 use playfield_client::core::{ClientError, Event, UNUSABLE_IN_A_ROW_MAX};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::server::{self, RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::play::Play;
@@ -38,47 +38,63 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
     };
     let code = ErrorCode::Refused;
     let message = match place {
-        0 => ServerMessage::Patch { room: RoomNumber(1), base, version, body: &patch },
-        1 => ServerMessage::Snapshot { room: RoomNumber(1), epoch: 3, version, body: &snapshot },
-        2 => ServerMessage::Event {
+        0 => {
+            ServerMessage::Patch(server::Patch { room: RoomNumber(1), base, version, body: &patch })
+        }
+        1 => ServerMessage::Snapshot(server::Snapshot {
+            room: RoomNumber(1),
+            epoch: 3,
+            version,
+            body: &snapshot,
+        }),
+        2 => ServerMessage::Event(server::Event {
             room: RoomNumber(1),
             sequence: 1,
             version,
             message: event,
             payload,
-        },
-        3 => ServerMessage::Reply { request: RequestNumber(2), payload },
-        4 => ServerMessage::Listed { request: RequestNumber(3), rooms: vec![info.clone(), info] },
-        5 => ServerMessage::Schema {
+        }),
+        3 => ServerMessage::Reply(server::Reply { request: RequestNumber(2), payload }),
+        4 => ServerMessage::Listed(server::Listed {
+            request: RequestNumber(3),
+            rooms: vec![info.clone(), info],
+        }),
+        5 => ServerMessage::Schema(server::Schema {
             request: Some(RequestNumber(4)),
             room_type: "table".into(),
             schema: b"{}",
-        },
+        }),
         6 => joined(RequestNumber(5), RoomNumber(2), 8),
-        7 => ServerMessage::Error {
+        7 => ServerMessage::Error(server::Error {
             request: Some(RequestNumber(2)),
             room: None,
             code,
             text,
             retry_after_ms: None,
-        },
-        8 => ServerMessage::Error { request: None, room, code, text, retry_after_ms: None },
-        9 => ServerMessage::Left {
+        }),
+        8 => ServerMessage::Error(server::Error {
+            request: None,
+            room,
+            code,
+            text,
+            retry_after_ms: None,
+        }),
+        9 => ServerMessage::Left(server::Left {
             request: None,
             room: RoomNumber(1),
             code: ErrorCode::Kicked,
             text,
-        },
-        10 => ServerMessage::Check {
+        }),
+        10 => ServerMessage::Check(server::Check {
             room: RoomNumber(1),
             version,
             digest: play.node.tracker.digest(crate::play::ME, play.node.format),
-        },
-        11 => ServerMessage::Ping { nonce: 300 },
-        12 => ServerMessage::Pong { nonce: 1, time_us: 0 },
-        13 => ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text },
+        }),
+        11 => ServerMessage::Ping(server::Ping { nonce: 300 }),
+        12 => ServerMessage::Pong(server::Pong { nonce: 1, time_us: 0 }),
+        13 => ServerMessage::Goodbye(server::Goodbye { code: ErrorCode::ShuttingDown, text }),
         14 => welcome(1000, 1000),
-        15 => ServerMessage::Ack { received: 4 },
+        15 => ServerMessage::Ack(server::Ack { received: 4 }),
         _ => return None,
     };
     let mut bytes = Vec::new();

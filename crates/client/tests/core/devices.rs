@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use playfield_client::core::{Event, Failure};
-use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::server::{self, Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::support::{Talk, WAYS, kept};
@@ -13,7 +13,11 @@ fn registered(format: Format, web_socket: bool) -> Talk {
     let mut talk = Talk::kept(format, web_socket);
     talk.all_events();
     let request = talk.client.register("d1", &[("model", "x")], &["north"]).unwrap();
-    talk.says(&ServerMessage::Registered { request, is_new: true, bytes: false });
+    talk.says(&ServerMessage::Registered(server::Registered {
+        request,
+        is_new: true,
+        bytes: false,
+    }));
     assert_eq!(
         talk.all_events(),
         [Event::Registered { request: Some(request), is_new: true, bytes: false }]
@@ -24,7 +28,7 @@ fn registered(format: Format, web_socket: bool) -> Talk {
 
 fn error(request: u32, code: ErrorCode) -> ServerMessage<'static> {
     let (request, text) = (Some(RequestNumber(request)), "no".into());
-    ServerMessage::Error { request, room: None, code, text, retry_after_ms: None }
+    ServerMessage::Error(server::Error { request, room: None, code, text, retry_after_ms: None })
 }
 
 /// A new session, in which the client has registered again by request 2.
@@ -46,11 +50,11 @@ fn a_device_registers_again_in_a_new_session_and_not_in_a_resumed_one() {
     }
     let mut talk = registered(Format::Packed, false);
     new_session(&mut talk);
-    talk.says(&ServerMessage::Registered {
+    talk.says(&ServerMessage::Registered(server::Registered {
         request: RequestNumber(2),
         is_new: false,
         bytes: false,
-    });
+    }));
     assert_eq!(
         talk.all_events(),
         [Event::Registered { request: None, is_new: false, bytes: false }]
@@ -93,7 +97,7 @@ fn reports_and_answers_are_sent_once_and_commands_are_reported() {
         assert_eq!(talk.client.report(b"1", false), Ok(None));
         let request = talk.client.report(b"2", true).unwrap().unwrap();
         for command in [None, Some(5)] {
-            talk.says(&ServerMessage::Command { command, payload: b"1" });
+            talk.says(&ServerMessage::Command(server::Command { command, payload: b"1" }));
             let payload = b"1".to_vec();
             assert_eq!(talk.all_events(), [Event::Command { command, payload }]);
         }
@@ -105,7 +109,7 @@ fn reports_and_answers_are_sent_once_and_commands_are_reported() {
         talk.says(&kept(b"t2", Some(Resumed { received: 2, lost: vec![] })));
         assert_eq!(talk.heard()[..3], before[1..]);
         talk.all_events();
-        talk.says(&ServerMessage::Reply { request, payload: b"4" });
+        talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"4" }));
         assert_eq!(talk.all_events(), [Event::Reply { request, payload: b"4".to_vec() }]);
     }
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use playfield_client::core::{Client, Event, EventQueue, Failure};
 use playfield_session::{Log, Passage, Received};
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame, write_frame_with};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::server::{self, Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::support::{joined, kept, resumable};
@@ -65,9 +65,14 @@ impl Node {
         let (room, version) = (RoomNumber(1), self.room.version);
         let body: &[u8] = if self.format == Format::Msgpack { b"\x90" } else { b"[]" };
         match from {
-            0 => self.fleeting(&ServerMessage::Snapshot { room, epoch: 3, version, body }),
+            0 => self.fleeting(&ServerMessage::Snapshot(server::Snapshot {
+                room,
+                epoch: 3,
+                version,
+                body,
+            })),
             base if base < version => {
-                self.fleeting(&ServerMessage::Patch { room, base, version, body });
+                self.fleeting(&ServerMessage::Patch(server::Patch { room, base, version, body }));
             }
             _ => {}
         }
@@ -101,7 +106,7 @@ impl Node {
     fn acknowledge(&mut self) {
         if self.output.is_some() {
             let received = self.received.acknowledge();
-            self.fleeting(&ServerMessage::Ack { received });
+            self.fleeting(&ServerMessage::Ack(server::Ack { received }));
         }
     }
 
@@ -109,12 +114,12 @@ impl Node {
         let room = RoomNumber(1);
         match message {
             ClientMessage::Hello(hello) => self.hello(&hello),
-            ClientMessage::Join { request, .. } => {
+            ClientMessage::Join(client::Join { request, .. }) => {
                 assert!(!std::mem::replace(&mut self.is_in_room, true), "a second join");
                 self.counted(Some(room), &joined(request, room, 3));
                 self.show(0);
             }
-            ClientMessage::Request { request, payload, .. } => {
+            ClientMessage::Request(client::Request { request, payload, .. }) => {
                 self.room.executed.push(number(payload));
                 // Some are answered at once.
                 if request.0 % 3 == 0 {
@@ -123,17 +128,20 @@ impl Node {
                     self.reply(request);
                 }
             }
-            ClientMessage::Send { payload, .. } => self.room.executed.push(number(payload)),
-            ClientMessage::Ack { received } => self.log.acknowledge(received).unwrap(),
-            ClientMessage::Resync { .. } => self.show(0),
-            ClientMessage::Ping { nonce } => {
-                self.fleeting(&ServerMessage::Pong { nonce, time_us: 0 });
+            ClientMessage::Send(client::Send { payload, .. }) => {
+                self.room.executed.push(number(payload));
+            }
+            ClientMessage::Ack(client::Ack { received }) => self.log.acknowledge(received).unwrap(),
+            ClientMessage::Resync(_) => self.show(0),
+            ClientMessage::Ping(client::Ping { nonce }) => {
+                self.fleeting(&ServerMessage::Pong(server::Pong { nonce, time_us: 0 }));
             }
             // The answer to the join was forgotten.
-            ClientMessage::Leave { request, .. } => {
+            ClientMessage::Leave(client::Leave { request, .. }) => {
                 self.is_in_room = false;
                 let (request, code) = (Some(request), ErrorCode::Left);
-                let left = ServerMessage::Left { request, room, code, text: "".into() };
+                let left =
+                    ServerMessage::Left(server::Left { request, room, code, text: "".into() });
                 self.counted(Some(room), &left);
             }
             other => panic!("{other:?}"),
@@ -159,7 +167,7 @@ impl Node {
         for body in log {
             write_frame(self.output.as_mut().unwrap(), &body);
             let message = ServerMessage::decode(self.format, &body).unwrap();
-            if matches!(message, ServerMessage::Joined { .. }) {
+            if matches!(message, ServerMessage::Joined(_)) {
                 self.show(0);
             }
         }
@@ -168,7 +176,10 @@ impl Node {
     /// The reply is the request's own number.
     fn reply(&mut self, request: RequestNumber) {
         let payload = self.value(request.0);
-        self.counted(Some(RoomNumber(1)), &ServerMessage::Reply { request, payload: &payload });
+        self.counted(
+            Some(RoomNumber(1)),
+            &ServerMessage::Reply(server::Reply { request, payload: &payload }),
+        );
     }
 
     fn value(&self, number: u32) -> Vec<u8> {
@@ -196,7 +207,8 @@ impl Node {
         let room = RoomNumber(1);
         let payload = self.value(u32::try_from(sequence).unwrap());
         let payload = &payload[..];
-        let event = ServerMessage::Event { room, sequence, version, message, payload };
+        let event =
+            ServerMessage::Event(server::Event { room, sequence, version, message, payload });
         self.counted(Some(room), &event);
     }
 

@@ -7,7 +7,7 @@ use playfield_client::core::{
     ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind,
 };
 use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
-use playfield_wire::server::{Resumed, RoomInfo, ServerMessage};
+use playfield_wire::server::{self, Resumed, RoomInfo, ServerMessage};
 use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 
 use crate::support::{Said, Talk, joined, kept};
@@ -191,11 +191,21 @@ impl Play {
     }
 
     pub(crate) fn says_patch(&mut self, base: u64, version: u64, body: &[u8]) {
-        self.says(&ServerMessage::Patch { room: RoomNumber(1), base, version, body });
+        self.says(&ServerMessage::Patch(server::Patch {
+            room: RoomNumber(1),
+            base,
+            version,
+            body,
+        }));
     }
 
     pub(crate) fn says_snapshot(&mut self, epoch: u64, version: u64, body: &[u8]) {
-        self.says(&ServerMessage::Snapshot { room: RoomNumber(1), epoch, version, body });
+        self.says(&ServerMessage::Snapshot(server::Snapshot {
+            room: RoomNumber(1),
+            epoch,
+            version,
+            body,
+        }));
     }
 
     /// The last message was refused because of its body, or, as it is a tree, could not be read.

@@ -3,7 +3,7 @@
 use playfield_client::core::{Client, Event, EventQueue};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, framing};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -34,30 +34,39 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
             base,
             base + more
         )),
-        n.clone().prop_map(|request| ServerMessage::Reply {
+        n.clone().prop_map(|request| ServerMessage::Reply(server::Reply {
             request: RequestNumber(request),
             payload: b"1"
-        }),
-        n.clone().prop_map(|request| ServerMessage::Listed {
+        })),
+        n.clone().prop_map(|request| ServerMessage::Listed(server::Listed {
             request: RequestNumber(request),
             rooms: vec![]
-        }),
+        })),
         prop::option::of(n.clone().prop_map(RequestNumber)).prop_map(|request| {
-            ServerMessage::Schema { request, room_type: "table".into(), schema: b"{}" }
+            ServerMessage::Schema(server::Schema {
+                request,
+                room_type: "table".into(),
+                schema: b"{}",
+            })
         }),
         (n.clone(), v.clone()).prop_map(|(room, sequence)| {
             let message = MessageRef::Index(0);
-            ServerMessage::Event {
+            ServerMessage::Event(server::Event {
                 room: RoomNumber(room),
                 sequence,
                 version: 1,
                 message,
                 payload: b"1",
-            }
+            })
         }),
         (prop::option::of(n.clone().prop_map(RequestNumber)), n.clone(), code.clone()).prop_map(
             |(request, room, code)| {
-                ServerMessage::Left { request, room: RoomNumber(room), code, text: "x".into() }
+                ServerMessage::Left(server::Left {
+                    request,
+                    room: RoomNumber(room),
+                    code,
+                    text: "x".into(),
+                })
             }
         ),
         (
@@ -65,16 +74,16 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
             prop::option::of(n.prop_map(RoomNumber)),
             code
         )
-            .prop_map(|(request, room, code)| ServerMessage::Error {
+            .prop_map(|(request, room, code)| ServerMessage::Error(server::Error {
                 request,
                 room,
                 code,
                 text: "x".into(),
                 retry_after_ms: None
-            }),
-        v.clone().prop_map(|nonce| ServerMessage::Ping { nonce }),
-        v.clone().prop_map(|received| ServerMessage::Ack { received }),
-        v.prop_map(|nonce| ServerMessage::Pong { nonce, time_us: 0 }),
+            })),
+        v.clone().prop_map(|nonce| ServerMessage::Ping(server::Ping { nonce })),
+        v.clone().prop_map(|received| ServerMessage::Ack(server::Ack { received })),
+        v.prop_map(|nonce| ServerMessage::Pong(server::Pong { nonce, time_us: 0 })),
     ]
 }
 

@@ -8,7 +8,7 @@ use playfield_client::core::{
 };
 use playfield_session::{Log, Passage};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::server::{self, Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::support::{Said, Talk, WAYS, config, joined, kept, other, patch, resumable, snapshot};
@@ -17,11 +17,11 @@ const ROOM: RoomNumber = RoomNumber(1);
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     let message = MessageRef::Index(0);
-    ServerMessage::Event { room: ROOM, sequence, version: 5, message, payload: b"" }
+    ServerMessage::Event(server::Event { room: ROOM, sequence, version: 5, message, payload: b"" })
 }
 
 fn reply(request: RequestNumber) -> ServerMessage<'static> {
-    ServerMessage::Reply { request, payload: b"1" }
+    ServerMessage::Reply(server::Reply { request, payload: b"1" })
 }
 
 fn ask(talk: &mut Talk) -> RequestNumber {
@@ -61,7 +61,12 @@ fn a_client_says_what_it_has_and_repeats_what_the_node_has_not_handled() {
         let mut talk = Talk::kept(format, web_socket);
         let first = talk.client.join("r").unwrap();
         talk.says(&joined(first, ROOM, 3));
-        talk.says(&ServerMessage::Snapshot { room: ROOM, epoch: 3, version: 5, body: b"1" });
+        talk.says(&ServerMessage::Snapshot(server::Snapshot {
+            room: ROOM,
+            epoch: 3,
+            version: 5,
+            body: b"1",
+        }));
         let join = talk.client.join("s").unwrap();
         talk.client.send(ROOM, 1, "nudge", b"1").unwrap();
         let (before, last) = (talk.heard(), talk.client.list(None, &[], 0).unwrap());
@@ -78,7 +83,7 @@ fn a_client_says_what_it_has_and_repeats_what_the_node_has_not_handled() {
         assert_eq!(talk.event(), whole());
         // The answers that were on their way come now.
         talk.says(&joined(join, RoomNumber(2), 3));
-        talk.says(&ServerMessage::Listed { request: last, rooms: vec![] });
+        talk.says(&ServerMessage::Listed(server::Listed { request: last, rooms: vec![] }));
         assert!(matches!(talk.all_events()[..], [Event::Joined { .. }, Event::Listed { .. }]));
 
         // The new token counts; the new room has no copy yet.
@@ -116,7 +121,7 @@ fn commands_given_while_away_follow_what_is_repeated() {
 fn what_the_node_confirms_is_forgotten() {
     let mut talk = Talk::kept_in_room();
     let (first, second) = (ask(&mut talk), ask(&mut talk));
-    talk.says(&ServerMessage::Ack { received: 2 });
+    talk.says(&ServerMessage::Ack(server::Ack { received: 2 }));
     talk.heard();
     talk.reconnects(Format::Packed, false);
     // An acknowledgement is not an answer.
@@ -134,7 +139,7 @@ fn what_the_node_confirms_is_forgotten() {
 #[test]
 fn a_node_that_confirms_what_was_not_sent_ends_the_session() {
     let mut talk = Talk::kept_in_room();
-    talk.says(&ServerMessage::Ack { received: 2 });
+    talk.says(&ServerMessage::Ack(server::Ack { received: 2 }));
     talk.assert_closed(ClientError::NeverSent { received: 2, sent: 1 });
 
     let mut talk = Talk::kept_in_room();
@@ -144,7 +149,7 @@ fn a_node_that_confirms_what_was_not_sent_ends_the_session() {
 
     // It can't take back what it has confirmed, for that is forgotten.
     let mut talk = Talk::kept_in_room();
-    talk.says(&ServerMessage::Ack { received: 1 });
+    talk.says(&ServerMessage::Ack(server::Ack { received: 1 }));
     talk.reconnects(Format::Packed, false);
     talk.says(&kept(b"t2", Some(Resumed { received: 0, lost: vec![] })));
     talk.assert_closed(ClientError::OutOfTurn { message: "a welcome that takes back an ack" });
@@ -160,7 +165,7 @@ fn a_welcome_that_resumes_what_was_not_asked_for_ends_the_session() {
     let mut talk = Talk::kept_in_room();
     talk.reconnects(Format::Packed, false);
     let mut another = kept(b"t2", resumed);
-    if let ServerMessage::Welcome { session, .. } = &mut another {
+    if let ServerMessage::Welcome(server::Welcome { session, .. }) = &mut another {
         *session += 1;
     }
     talk.says(&another);
@@ -180,7 +185,13 @@ fn acknowledgements_come_after_32_messages_or_16_kib_or_a_second() {
 
     let (version, message) = (5, MessageRef::Index(0));
     let payload = &[7; 16 * 1024][..];
-    talk.says(&ServerMessage::Event { room: ROOM, sequence: 32, version, message, payload });
+    talk.says(&ServerMessage::Event(server::Event {
+        room: ROOM,
+        sequence: 32,
+        version,
+        message,
+        payload,
+    }));
     assert_eq!(talk.heard(), [other("Ack { received: 33 }")]);
 
     let at = |ms| Duration::from_millis(ms);
@@ -293,14 +304,14 @@ fn an_unreadable_message_ends_the_connection_and_comes_again() {
         let lost = talk.all_events();
         assert!(matches!(&lost[..], [Event::ConnectionLost { .. }]), "{lost:?}");
         // What follows on that connection is ignored.
-        talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
+        talk.says(&ServerMessage::Listed(server::Listed { request: list, rooms: vec![] }));
         assert_eq!(talk.all_events(), []);
         let closes = if web_socket { 1 } else { 0 };
         assert_eq!(talk.heard().len(), closes);
         let hello = talk.reconnects(format, web_socket);
         assert_eq!(hello, Said::Resume(b"t1".to_vec(), 0, vec![]));
         resumes(&mut talk, 1, vec![]);
-        talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
+        talk.says(&ServerMessage::Listed(server::Listed { request: list, rooms: vec![] }));
         assert!(matches!(talk.all_events()[..], [Event::Resumed(_), Event::Listed { .. }]));
     }
 }
@@ -401,7 +412,13 @@ fn losses_that_alternate_between_rooms_explain_the_gaps_of_each() {
     resumes(&mut talk, 2, log.resume(2).unwrap());
     let of = |room| {
         let message = MessageRef::Index(0);
-        ServerMessage::Event { room, sequence: 401, version: 5, message, payload: b"" }
+        ServerMessage::Event(server::Event {
+            room,
+            sequence: 401,
+            version: 5,
+            message,
+            payload: b"",
+        })
     };
     talk.says(&of(ROOM));
     talk.says(&of(second));
@@ -418,13 +435,13 @@ fn a_return_makes_progress_by_a_counted_message_a_confirmation_or_state() {
     type Happens = fn(&mut Talk);
     let ways: [(Happens, bool); 5] = [
         (|_| {}, false),
-        (|talk| talk.says(&ServerMessage::Ping { nonce: 1 }), false),
+        (|talk| talk.says(&ServerMessage::Ping(server::Ping { nonce: 1 })), false),
         (|talk| talk.says(&event(1)), true),
         (|talk| talk.says(&patch(ROOM, 5, 6)), true),
         (
             |talk| {
                 ask(talk);
-                talk.says(&ServerMessage::Ack { received: 2 });
+                talk.says(&ServerMessage::Ack(server::Ack { received: 2 }));
             },
             true,
         ),
@@ -457,7 +474,7 @@ fn a_room_that_was_entered_without_this_client_knowing_is_left() {
     for (request, room) in [(4, 2), (5, 3)] {
         let (request, room) = (Some(RequestNumber(request)), RoomNumber(room));
         let code = ErrorCode::Left;
-        talk.says(&ServerMessage::Left { request, room, code, text: "".into() });
+        talk.says(&ServerMessage::Left(server::Left { request, room, code, text: "".into() }));
     }
     assert_eq!((talk.all_events(), talk.heard()), (vec![], vec![]));
     // Which of the joins was granted is unknown, so the other may have entered any room.
@@ -468,7 +485,7 @@ fn a_room_that_was_entered_without_this_client_knowing_is_left() {
 
 #[test]
 fn a_goodbye_ends_the_session_and_giving_up_on_a_silent_client_does_not() {
-    let goodbye = |code| ServerMessage::Goodbye { code, text: "".into() };
+    let goodbye = |code| ServerMessage::Goodbye(server::Goodbye { code, text: "".into() });
     let mut talk = Talk::kept_in_room();
     talk.says(&goodbye(ErrorCode::TakenOver));
     assert!(talk.client.is_finished());
@@ -490,7 +507,7 @@ fn a_node_that_shuts_down_leaves_the_client_away_and_keeps_nothing() {
     let mut talk = Talk::kept_in_room();
     assert!(!talk.client.grace().is_zero());
     let (code, text) = (ErrorCode::ShuttingDown, "until nine".to_owned());
-    talk.says(&ServerMessage::Goodbye { code, text: text.clone().into() });
+    talk.says(&ServerMessage::Goodbye(server::Goodbye { code, text: text.clone().into() }));
     let error = ClientError::TurnedAway { code, text, retry_after: None };
     assert_eq!(talk.all_events(), [Event::ConnectionLost { error }]);
     assert!(talk.client.is_away() && talk.client.grace().is_zero());
@@ -500,7 +517,7 @@ fn a_node_that_shuts_down_leaves_the_client_away_and_keeps_nothing() {
     assert!(talk.all_events().iter().any(|event| matches!(event, Event::NewSession { .. })));
     // A client that does not resume has ended.
     let mut talk = Talk::in_room();
-    talk.says(&ServerMessage::Goodbye { code, text: "".into() });
+    talk.says(&ServerMessage::Goodbye(server::Goodbye { code, text: "".into() }));
     assert!(talk.client.is_finished());
 }
 
@@ -510,7 +527,7 @@ fn the_attempts_are_planned_by_the_room_that_keeps_its_seat_for_the_shortest_tim
     for (grace, shortest) in [(20_000, 10_000), (700, 700), (0, 700), (900, 700)] {
         let request = talk.client.join("r").unwrap();
         let mut message = joined(request, RoomNumber(100 + grace), 3);
-        if let ServerMessage::Joined { grace_ms, .. } = &mut message {
+        if let ServerMessage::Joined(server::Joined { grace_ms, .. }) = &mut message {
             *grace_ms = grace;
         }
         talk.says(&message);
@@ -524,10 +541,10 @@ fn a_program_that_renews_its_token_gets_one_more_attempt() {
     let mut talk = Talk::kept_in_room();
     talk.client.set_renews_token(true);
     talk.reconnects(Format::Packed, false);
-    talk.says(&ServerMessage::Goodbye { code, text: "expired".into() });
+    talk.says(&ServerMessage::Goodbye(server::Goodbye { code, text: "expired".into() }));
     assert!(talk.client.is_away());
     talk.reconnects(Format::Packed, false);
-    talk.says(&ServerMessage::Goodbye { code, text: "expired".into() });
+    talk.says(&ServerMessage::Goodbye(server::Goodbye { code, text: "expired".into() }));
     assert!(talk.client.is_finished());
 }
 
@@ -580,7 +597,10 @@ fn the_bytes_that_wait_to_be_confirmed_are_limited() {
     let mut node = crate::support::Node::new(Format::Packed, false);
     let mut events = EventQueue::new();
     client.received(&mut node.write(&kept(b"t", None)), &mut events);
-    client.received(&mut node.write(&ServerMessage::Ack { received: sent }), &mut events);
+    client.received(
+        &mut node.write(&ServerMessage::Ack(server::Ack { received: sent })),
+        &mut events,
+    );
     assert!(client.join("r").is_ok());
 }
 
@@ -593,7 +613,7 @@ fn pings_are_sent_again_and_their_round_trip_starts_over() {
     let again = resumes(&mut talk, 1, vec![]);
     assert_eq!(again, [other(&format!("Ping {{ nonce: {nonce} }}"))]);
     talk.client.advance(Duration::from_millis(3020), &mut talk.events);
-    talk.says(&ServerMessage::Pong { nonce, time_us: 7_000_000 });
+    talk.says(&ServerMessage::Pong(server::Pong { nonce, time_us: 7_000_000 }));
     let round_trip = Duration::from_millis(20);
     assert_eq!(talk.all_events().pop(), Some(Event::Pong { nonce, round_trip }));
     let clock = talk.client.clock().unwrap();
@@ -610,7 +630,7 @@ fn the_clock_is_that_of_the_shortest_of_the_last_eight_round_trips() {
         let nonce = talk.client.ping().unwrap();
         now += delay;
         talk.client.advance(Duration::from_millis(now), &mut talk.events);
-        talk.says(&ServerMessage::Pong { nonce, time_us: 1000 * (now + 500) });
+        talk.says(&ServerMessage::Pong(server::Pong { nonce, time_us: 1000 * (now + 500) }));
         let clock = talk.client.clock().unwrap();
         best.push(clock.round_trip.as_millis());
         // The node's clock is 500 ms ahead, and the way back took nothing.
@@ -631,7 +651,7 @@ fn a_suspected_connection_has_five_seconds_to_answer() {
         assert_eq!(talk.client.due_at(), Some(at(14)));
         talk.client.advance(at(13), &mut talk.events);
         if answers {
-            talk.says(&ServerMessage::Pong { nonce: 2, time_us: 0 });
+            talk.says(&ServerMessage::Pong(server::Pong { nonce: 2, time_us: 0 }));
             assert_eq!(talk.client.due_at(), None);
         }
         talk.client.advance(at(14), &mut talk.events);
@@ -652,7 +672,7 @@ fn sends(talk: &mut Talk) -> RequestNumber {
         talk.client.send(ROOM, 0, "nudge", b"1").unwrap();
     }
     // The join and a send.
-    talk.says(&ServerMessage::Ack { received: 2 });
+    talk.says(&ServerMessage::Ack(server::Ack { received: 2 }));
     ask(talk)
 }
 
@@ -662,7 +682,12 @@ fn sends_that_the_node_has_not_confirmed_are_counted_in_a_new_session_and_at_the
         let mut talk = Talk::kept(format, false);
         let join = talk.client.join("r").unwrap();
         talk.says(&joined(join, ROOM, 3));
-        talk.says(&ServerMessage::Snapshot { room: ROOM, epoch: 3, version: 5, body: b"1" });
+        talk.says(&ServerMessage::Snapshot(server::Snapshot {
+            room: ROOM,
+            epoch: 3,
+            version: 5,
+            body: b"1",
+        }));
         let request = sends(&mut talk);
         talk.reconnects(format, false);
         talk.all_events();
@@ -695,7 +720,7 @@ fn what_the_node_confirms_after_the_goodbye_is_not_counted() {
     let mut talk = Talk::kept_in_room();
     sends(&mut talk);
     talk.client.goodbye();
-    talk.says(&ServerMessage::Ack { received: 5 });
+    talk.says(&ServerMessage::Ack(server::Ack { received: 5 }));
     talk.client.ended(&mut talk.events);
     let events = talk.all_events();
     assert!(!events.iter().any(|event| matches!(event, Event::Unconfirmed { .. })), "{events:?}");

@@ -7,7 +7,7 @@ use playfield_client::core::{
 };
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::support::{Node, Said, Talk, config, joined, other, patch, snapshot, welcome};
@@ -21,22 +21,22 @@ fn a_message_about_an_unknown_room_ends_the_connection() {
         (patch(RoomNumber(2), 1, 2), "a patch"),
         (snapshot(RoomNumber(2), 3, 1), "a snapshot"),
         (
-            ServerMessage::Event {
+            ServerMessage::Event(server::Event {
                 room: RoomNumber(2),
                 sequence: 1,
                 version: 1,
                 message,
                 payload: b"",
-            },
+            }),
             "an event",
         ),
         (
-            ServerMessage::Left {
+            ServerMessage::Left(server::Left {
                 request: None,
                 room: RoomNumber(2),
                 code: ErrorCode::Kicked,
                 text: "".into(),
-            },
+            }),
             "a left",
         ),
     ];
@@ -58,27 +58,27 @@ fn two_rooms_with_one_number_end_the_connection() {
 #[test]
 fn an_answer_to_an_unknown_request_ends_the_connection() {
     for answer in [
-        ServerMessage::Reply { request: RequestNumber(77), payload: b"" },
-        ServerMessage::Listed { request: RequestNumber(77), rooms: vec![] },
-        ServerMessage::Schema {
+        ServerMessage::Reply(server::Reply { request: RequestNumber(77), payload: b"" }),
+        ServerMessage::Listed(server::Listed { request: RequestNumber(77), rooms: vec![] }),
+        ServerMessage::Schema(server::Schema {
             request: Some(RequestNumber(77)),
             room_type: "table".into(),
             schema: b"{}",
-        },
+        }),
         joined(RequestNumber(77), RoomNumber(2), 3),
-        ServerMessage::Error {
+        ServerMessage::Error(server::Error {
             request: Some(RequestNumber(77)),
             room: None,
             code: ErrorCode::Busy,
             text: "".into(),
             retry_after_ms: None,
-        },
-        ServerMessage::Left {
+        }),
+        ServerMessage::Left(server::Left {
             request: Some(RequestNumber(77)),
             room: RoomNumber(1),
             code: ErrorCode::Left,
             text: "".into(),
-        },
+        }),
     ] {
         let mut talk = Talk::in_room();
         talk.says(&answer);
@@ -90,20 +90,25 @@ fn an_answer_to_an_unknown_request_ends_the_connection() {
 fn an_answer_of_the_wrong_kind_ends_the_connection() {
     type Make = fn(RequestNumber) -> ServerMessage<'static>;
     let cases: [(Make, _); 5] = [
-        (|request| ServerMessage::Reply { request, payload: b"" }, "a reply"),
+        (|request| ServerMessage::Reply(server::Reply { request, payload: b"" }), "a reply"),
         (|request| joined(request, RoomNumber(2), 3), "a room"),
-        (|request| ServerMessage::Listed { request, rooms: vec![] }, "a list"),
+        (|request| ServerMessage::Listed(server::Listed { request, rooms: vec![] }), "a list"),
         (
             |request| {
                 let (request, code) = (Some(request), ErrorCode::Left);
-                ServerMessage::Left { request, room: RoomNumber(1), code, text: "".into() }
+                ServerMessage::Left(server::Left {
+                    request,
+                    room: RoomNumber(1),
+                    code,
+                    text: "".into(),
+                })
             },
             "a left",
         ),
         (
             |request| {
                 let (request, room_type) = (Some(request), "table".into());
-                ServerMessage::Schema { request, room_type, schema: b"{}" }
+                ServerMessage::Schema(server::Schema { request, room_type, schema: b"{}" })
             },
             "a schema",
         ),
@@ -123,7 +128,11 @@ fn schemas_come_as_answers_and_unasked() {
     let mut talk = Talk::in_room();
     let asked = talk.client.schema("table").unwrap();
     for request in [Some(asked), None] {
-        talk.says(&ServerMessage::Schema { request, room_type: "table".into(), schema: b"{}" });
+        talk.says(&ServerMessage::Schema(server::Schema {
+            request,
+            room_type: "table".into(),
+            schema: b"{}",
+        }));
         let told = Event::Schema { request, room_type: "table".into(), schema: b"{}".to_vec() };
         assert_eq!(talk.events.pop(), Some(told));
     }
@@ -135,7 +144,12 @@ fn the_end_of_a_room_fails_only_its_own_requests() {
     let asked = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
     let list = talk.client.list(None, &[], 0).unwrap();
     let (code, text) = (ErrorCode::Kicked, "out");
-    talk.says(&ServerMessage::Left { request: None, room: RoomNumber(1), code, text: text.into() });
+    talk.says(&ServerMessage::Left(server::Left {
+        request: None,
+        room: RoomNumber(1),
+        code,
+        text: text.into(),
+    }));
     let failure = Failure::Left { code, text: text.into() };
     let expected = [
         Event::Failed { request: asked, failure },
@@ -145,15 +159,15 @@ fn the_end_of_a_room_fails_only_its_own_requests() {
 
     // The answer to a message that was sent before the end arrived.
     let code = ErrorCode::NotJoined;
-    talk.says(&ServerMessage::Error {
+    talk.says(&ServerMessage::Error(server::Error {
         request: Some(asked),
         room: None,
         code,
         text: "".into(),
         retry_after_ms: None,
-    });
+    }));
     assert_eq!(talk.all_events(), []);
-    talk.says(&ServerMessage::Listed { request: list, rooms: vec![] });
+    talk.says(&ServerMessage::Listed(server::Listed { request: list, rooms: vec![] }));
     assert!(matches!(talk.event(), Event::Listed { .. }));
     assert_eq!(
         talk.client.send(RoomNumber(1), 0, "draw", b""),
@@ -219,7 +233,10 @@ fn only_the_welcome_or_a_refusal_comes_first() {
         ));
     }
     let mut talk = Talk::new(Format::Packed, false);
-    talk.says(&ServerMessage::Goodbye { code: ErrorCode::Unauthorized, text: "who?".into() });
+    talk.says(&ServerMessage::Goodbye(server::Goodbye {
+        code: ErrorCode::Unauthorized,
+        text: "who?".into(),
+    }));
     let expected = [
         Event::Goodbye { code: ErrorCode::Unauthorized, text: "who?".to_owned() },
         Event::Closed { error: None },
@@ -237,7 +254,7 @@ fn a_second_welcome_ends_the_connection() {
 #[test]
 fn another_protocol_version_ends_the_connection() {
     let mut talk = Talk::new(Format::Packed, false);
-    talk.says(&ServerMessage::Welcome {
+    talk.says(&ServerMessage::Welcome(server::Welcome {
         protocol: 2,
         session: 1,
         resume: [][..].into(),
@@ -245,7 +262,7 @@ fn another_protocol_version_ends_the_connection() {
         max_message_bytes: 9,
         grace_ms: 0,
         resumed: None,
-    });
+    }));
     talk.assert_closed(ClientError::Protocol { protocol: 2 });
 }
 
@@ -413,9 +430,9 @@ fn after_goodbye_a_client_receives_but_sends_nothing() {
     talk.client.goodbye();
     talk.client.goodbye();
     assert_eq!(talk.client.request(RoomNumber(1), 0, "draw", b""), Err(CommandError::Closed));
-    talk.says(&ServerMessage::Ping { nonce: 1 });
+    talk.says(&ServerMessage::Ping(server::Ping { nonce: 1 }));
     assert_eq!(talk.heard().last(), Some(&other("Goodbye")));
-    talk.says(&ServerMessage::Reply { request, payload: b"" });
+    talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"" }));
     assert!(matches!(talk.event(), Event::Reply { .. }));
     talk.client.ended(&mut talk.events);
     assert_eq!(talk.all_events(), [Event::Closed { error: None }]);
@@ -432,7 +449,7 @@ fn an_idle_client_pings_and_gives_up_on_a_silent_node() {
     assert_eq!(talk.heard(), []);
     talk.client.advance(at(500), &mut talk.events);
     assert_eq!(talk.heard(), [other("Ping { nonce: 2 }")]);
-    talk.says(&ServerMessage::Pong { nonce: 2, time_us: 0 });
+    talk.says(&ServerMessage::Pong(server::Pong { nonce: 2, time_us: 0 }));
     assert_eq!(talk.all_events(), [], "the user did not ask");
 
     while let Some(due) = talk.client.due_at() {
@@ -449,13 +466,18 @@ fn a_room_shortens_the_silence_after_which_the_client_gives_up_while_it_is_there
         let mut talk = Talk::welcomed();
         let request = talk.client.join("r").unwrap();
         let mut joined = joined(request, RoomNumber(1), 3);
-        if let ServerMessage::Joined { silence_ms, .. } = &mut joined {
+        if let ServerMessage::Joined(server::Joined { silence_ms, .. }) = &mut joined {
             *silence_ms = 400;
         }
         talk.says(&joined);
         if leaves {
             let (code, text) = (ErrorCode::Kicked, "out".into());
-            talk.says(&ServerMessage::Left { request: None, room: RoomNumber(1), code, text });
+            talk.says(&ServerMessage::Left(server::Left {
+                request: None,
+                room: RoomNumber(1),
+                code,
+                text,
+            }));
         }
         talk.all_events();
         let expected = if leaves { 2000 } else { 400 };
@@ -473,7 +495,7 @@ fn a_silent_room_with_ticks_is_a_weak_connection_before_it_is_a_lost_one() {
         let mut talk = Talk::welcomed();
         let request = talk.client.join("r").unwrap();
         let mut joined = joined(request, RoomNumber(1), 3);
-        if let ServerMessage::Joined { tick_hz, sync_hz, .. } = &mut joined {
+        if let ServerMessage::Joined(server::Joined { tick_hz, sync_hz, .. }) = &mut joined {
             (*tick_hz, *sync_hz) = (ticks, 20);
         }
         talk.says(&joined);
@@ -487,7 +509,7 @@ fn a_silent_room_with_ticks_is_a_weak_connection_before_it_is_a_lost_one() {
         let expected = (ticks > 0).then(|| Duration::from_millis(1500));
         assert_eq!(weak_at, expected, "half a second, and as long twice without a round trip");
         if ticks > 0 {
-            talk.says(&ServerMessage::Pong { nonce: 9, time_us: 0 });
+            talk.says(&ServerMessage::Pong(server::Pong { nonce: 9, time_us: 0 }));
             assert_eq!(talk.all_events(), [Event::Weak { is_weak: false }]);
         }
     }
@@ -498,9 +520,9 @@ fn a_ping_reports_its_round_trip() {
     let mut talk = Talk::welcomed();
     let nonce = talk.client.ping().unwrap();
     talk.client.advance(Duration::from_millis(40), &mut talk.events);
-    talk.says(&ServerMessage::Pong { nonce, time_us: 0 });
-    talk.says(&ServerMessage::Pong { nonce, time_us: 0 });
-    talk.says(&ServerMessage::Pong { nonce: 99, time_us: 0 });
+    talk.says(&ServerMessage::Pong(server::Pong { nonce, time_us: 0 }));
+    talk.says(&ServerMessage::Pong(server::Pong { nonce, time_us: 0 }));
+    talk.says(&ServerMessage::Pong(server::Pong { nonce: 99, time_us: 0 }));
     let round_trip = Duration::from_millis(40);
     assert_eq!(talk.all_events(), [Event::Pong { nonce, round_trip }]);
 }

@@ -3,7 +3,7 @@
 use playfield_client::core::{
     ClientError, Event, EventQueue, Handler, OutOfStep, UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind,
 };
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{DecodeError, RoomNumber};
 
 use crate::support::{Talk, joined, other, patch, snapshot};
@@ -44,14 +44,14 @@ fn events_and_replies_arrive_while_a_snapshot_is_awaited() {
     talk.client.resync(RoomNumber(1)).unwrap();
     talk.says(&patch(RoomNumber(1), 5, 6));
     let message = playfield_wire::message::MessageRef::Index(0);
-    talk.says(&ServerMessage::Event {
+    talk.says(&ServerMessage::Event(server::Event {
         room: RoomNumber(1),
         sequence: 1,
         version: 6,
         message,
         payload: b"",
-    });
-    talk.says(&ServerMessage::Reply { request, payload: b"" });
+    }));
+    talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"" }));
     assert!(matches!(talk.event(), Event::Event(event) if event.version == 6));
     assert!(matches!(talk.event(), Event::Reply { .. }));
 }
@@ -134,13 +134,13 @@ fn a_missing_event_ends_the_connection() {
         let mut talk = Talk::in_room();
         let event = |sequence| {
             let message = playfield_wire::message::MessageRef::Index(0);
-            ServerMessage::Event {
+            ServerMessage::Event(server::Event {
                 room: RoomNumber(1),
                 sequence,
                 version: 5,
                 message,
                 payload: b"",
-            }
+            })
         };
         talk.says(&event(first));
         talk.says(&event(got));

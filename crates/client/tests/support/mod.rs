@@ -9,7 +9,7 @@ use playfield_websocket::handshake::{Head, HeadLimits, accept, parse_request};
 use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
 use playfield_wire::client::{ClientMessage, Hello, ResumeRoom};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
-use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::server::{self, Resumed, ServerMessage};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{Format, RequestNumber, RoomNumber, TreeFormat};
 
@@ -311,7 +311,7 @@ impl Node {
 }
 
 pub(crate) fn welcome(heartbeat_ms: u32, max_message_bytes: u32) -> ServerMessage<'static> {
-    ServerMessage::Welcome {
+    ServerMessage::Welcome(server::Welcome {
         protocol: 1,
         session: 7,
         resume: b"tk"[..].into(),
@@ -319,12 +319,12 @@ pub(crate) fn welcome(heartbeat_ms: u32, max_message_bytes: u32) -> ServerMessag
         max_message_bytes,
         grace_ms: 0,
         resumed: None,
-    }
+    })
 }
 
 /// The welcome of a session that the node keeps, with this token.
 pub(crate) fn kept(token: &'static [u8], resumed: Option<Resumed>) -> ServerMessage<'static> {
-    ServerMessage::Welcome {
+    ServerMessage::Welcome(server::Welcome {
         protocol: 1,
         session: 7,
         resume: token.into(),
@@ -332,7 +332,7 @@ pub(crate) fn kept(token: &'static [u8], resumed: Option<Resumed>) -> ServerMess
         max_message_bytes: 1 << 20,
         grace_ms: 10_000,
         resumed,
-    }
+    })
 }
 
 pub(crate) fn joined(
@@ -340,7 +340,7 @@ pub(crate) fn joined(
     room: RoomNumber,
     epoch: u64,
 ) -> ServerMessage<'static> {
-    ServerMessage::Joined {
+    ServerMessage::Joined(server::Joined {
         request,
         room,
         id: "r".into(),
@@ -353,22 +353,22 @@ pub(crate) fn joined(
         fingerprint: 99,
         silence_ms: 0,
         grace_ms: 10_000,
-    }
+    })
 }
 
 /// Room 1 in epoch 3, with this fingerprint.
 pub(crate) fn joined_as(request: RequestNumber, schema: u64) -> ServerMessage<'static> {
     let mut message = joined(request, RoomNumber(1), 3);
-    if let ServerMessage::Joined { fingerprint, .. } = &mut message {
+    if let ServerMessage::Joined(server::Joined { fingerprint, .. }) = &mut message {
         *fingerprint = schema;
     }
     message
 }
 
 pub(crate) fn snapshot(room: RoomNumber, epoch: u64, version: u64) -> ServerMessage<'static> {
-    ServerMessage::Snapshot { room, epoch, version, body: b"\"s\"" }
+    ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body: b"\"s\"" })
 }
 
 pub(crate) fn patch(room: RoomNumber, base: u64, version: u64) -> ServerMessage<'static> {
-    ServerMessage::Patch { room, base, version, body: b"[]" }
+    ServerMessage::Patch(server::Patch { room, base, version, body: b"[]" })
 }

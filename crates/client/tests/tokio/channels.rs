@@ -10,7 +10,7 @@ use playfield_client::{
 };
 use playfield_server::{Config, Running, Server};
 use playfield_wire::RequestNumber;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use serde_json::json;
 
 use crate::server::Server as Script;
@@ -183,11 +183,11 @@ async fn registered(connection: &Connection, mut script: Script) -> (Device, Scr
         let said = hear(&mut script).await;
         assert!(said.starts_with("Register { request: 1, device: \"d1\""), "{said}");
         script
-            .say(&ServerMessage::Registered {
+            .say(&ServerMessage::Registered(server::Registered {
                 request: RequestNumber(1),
                 is_new: true,
                 bytes: false,
-            })
+            }))
             .await;
         script
     };
@@ -201,7 +201,7 @@ async fn commands_that_nobody_takes_out_are_dropped_and_counted() {
     let (connection, script) = Script::welcomed_as(Format::Json, false, set).await;
     let (device, mut script) = registered(&connection, script).await;
     for command in [None, Some(5), None, None] {
-        script.say(&ServerMessage::Command { command, payload: b"[1]" }).await;
+        script.say(&ServerMessage::Command(server::Command { command, payload: b"[1]" })).await;
     }
     let said = hear(&mut script).await;
     assert!(said.starts_with("Answer { command: 5, error: Some(\"the device has not"), "{said}");
@@ -225,7 +225,7 @@ async fn few_publications_and_commands_are_dropped_if_they_are_long() {
             let said = hear(&mut script).await;
             assert!(said.starts_with("Subscribe { request: 2"), "{said}");
             script
-                .say(&ServerMessage::Subscribed {
+                .say(&ServerMessage::Subscribed(server::Subscribed {
                     request: RequestNumber(2),
                     channel: 1,
                     epoch: 7,
@@ -233,7 +233,7 @@ async fn few_publications_and_commands_are_dropped_if_they_are_long() {
                     recovered: true,
                     bytes: false,
                     members: 1,
-                })
+                }))
                 .await;
         };
         let (channel, ()) = tokio::join!(connection.subscribe("chat"), node);
@@ -242,9 +242,14 @@ async fn few_publications_and_commands_are_dropped_if_they_are_long() {
         for offset in 1..=3 {
             let payload = text.as_bytes();
             script
-                .say(&ServerMessage::Publication { channel: 1, offset, user: None, payload })
+                .say(&ServerMessage::Publication(server::Publication {
+                    channel: 1,
+                    offset,
+                    user: None,
+                    payload,
+                }))
                 .await;
-            script.say(&ServerMessage::Command { command: None, payload }).await;
+            script.say(&ServerMessage::Command(server::Command { command: None, payload })).await;
         }
         tokio::join!(connection.ping(), script.pong()).0.unwrap();
         if missed > 0 {
@@ -273,7 +278,7 @@ async fn a_device_is_registered_commanded_and_heard() {
     let (device, mut script) = registered(&connection, script).await;
     assert!(device.is_new());
     for command in [None, Some(5), Some(6), Some(7)] {
-        script.say(&ServerMessage::Command { command, payload: b"[1]" }).await;
+        script.say(&ServerMessage::Command(server::Command { command, payload: b"[1]" })).await;
     }
     let push = device.next_command().await.unwrap();
     assert_eq!((push.wants_answer(), push.payload().value().unwrap()), (false, json!([1])));
@@ -291,7 +296,9 @@ async fn a_device_is_registered_commanded_and_heard() {
 
     let node = async {
         assert!(hear(&mut script).await.starts_with("Report { request: Some("));
-        script.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"3" }).await;
+        script
+            .say(&ServerMessage::Reply(server::Reply { request: RequestNumber(2), payload: b"3" }))
+            .await;
         script
     };
     let (reply, mut script) = tokio::join!(device.report(json!(2)), node);
@@ -301,8 +308,13 @@ async fn a_device_is_registered_commanded_and_heard() {
     // The node refuses it, and says so.
     let mut events = connection.events();
     let (code, text) = (ErrorCode::TooFast, "messages_per_second_max: 3 messages".into());
-    let error =
-        ServerMessage::Error { request: None, room: None, code, text, retry_after_ms: None };
+    let error = ServerMessage::Error(server::Error {
+        request: None,
+        room: None,
+        code,
+        text,
+        retry_after_ms: None,
+    });
     script.say(&error).await;
     let event = events.next().await.unwrap();
     let ConnectionEvent::Refused { code, text } = &event else { panic!("{event:?}") };
@@ -310,13 +322,18 @@ async fn a_device_is_registered_commanded_and_heard() {
     assert!(connection.is_connected(), "a refusal does not end it");
     // 64 of them may wait, so a long text is cut: here within the last letter.
     let (code, text) = (ErrorCode::TooFast, format!("{}é", "x".repeat(4095)).into());
-    let error =
-        ServerMessage::Error { request: None, room: None, code, text, retry_after_ms: None };
+    let error = ServerMessage::Error(server::Error {
+        request: None,
+        room: None,
+        code,
+        text,
+        retry_after_ms: None,
+    });
     script.say(&error).await;
     let event = events.next().await.unwrap();
     let ConnectionEvent::Refused { text, .. } = &event else { panic!("{event:?}") };
     assert_eq!(*text, "x".repeat(4095));
     drop(device);
-    script.say(&ServerMessage::Command { command: Some(8), payload: b"1" }).await;
+    script.say(&ServerMessage::Command(server::Command { command: Some(8), payload: b"1" })).await;
     assert!(hear(&mut script).await.starts_with("Answer { command: 8, error: Some("));
 }

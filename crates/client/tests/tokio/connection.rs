@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use playfield_client::{Connect, Connection, Dynamic, Error, ErrorCode, Format, Room, connect};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::server::{self, RoomInfo, ServerMessage};
 use playfield_wire::tree::digest_of;
 use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
@@ -17,25 +17,36 @@ use crate::support::{Said, WAYS, joined, other, patch};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     let message = MessageRef::Name("dealt".into());
-    ServerMessage::Event { room: RoomNumber(1), sequence, version: 5, message, payload: b"7" }
+    ServerMessage::Event(server::Event {
+        room: RoomNumber(1),
+        sequence,
+        version: 5,
+        message,
+        payload: b"7",
+    })
 }
 
 fn left(code: ErrorCode) -> ServerMessage<'static> {
-    ServerMessage::Left { request: None, room: RoomNumber(1), code, text: "because".into() }
+    ServerMessage::Left(server::Left {
+        request: None,
+        room: RoomNumber(1),
+        code,
+        text: "because".into(),
+    })
 }
 
 /// The state at version 5: `{"n": 1}`.
 fn counted() -> ServerMessage<'static> {
-    ServerMessage::Snapshot {
+    ServerMessage::Snapshot(server::Snapshot {
         room: RoomNumber(1),
         epoch: 3,
         version: 5,
         body: br#"[[[],{"n":1}]]"#,
-    }
+    })
 }
 
 fn counts(base: u64, version: u64, body: &[u8]) -> ServerMessage<'_> {
-    ServerMessage::Patch { room: RoomNumber(1), base, version, body }
+    ServerMessage::Patch(server::Patch { room: RoomNumber(1), base, version, body })
 }
 
 /// A client in room 1, with the state of [`counted`].
@@ -75,7 +86,12 @@ async fn every_format_and_transport_connects_and_closes() {
         assert_eq!(connection.format(), format);
         let node = async {
             assert_eq!(server.hear().await, other("Goodbye"));
-            server.say(&ServerMessage::Goodbye { code: ErrorCode::Left, text: "".into() }).await;
+            server
+                .say(&ServerMessage::Goodbye(server::Goodbye {
+                    code: ErrorCode::Left,
+                    text: "".into(),
+                }))
+                .await;
             server.hang_up().await;
         };
         let second = connection.clone();
@@ -180,15 +196,20 @@ async fn each_request_gets_its_own_answer() {
         server.hear().await;
         let (code, text) = (ErrorCode::Room(1001), "not so much".into());
         server
-            .say(&ServerMessage::Error {
+            .say(&ServerMessage::Error(server::Error {
                 request: Some(RequestNumber(3)),
                 room: Some(RoomNumber(1)),
                 code,
                 text,
                 retry_after_ms: None,
-            })
+            }))
             .await;
-        server.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"[7]" }).await;
+        server
+            .say(&ServerMessage::Reply(server::Reply {
+                request: RequestNumber(2),
+                payload: b"[7]",
+            }))
+            .await;
     };
     let (value, million) = (json!(2), json!(1_000_000));
     let (reply, refused, ()) =
@@ -207,13 +228,13 @@ async fn events_and_refused_sends_come_in_order() {
     server.say(&event(1)).await;
     let (code, text) = (ErrorCode::Refused, "no nudging".into());
     server
-        .say(&ServerMessage::Error {
+        .say(&ServerMessage::Error(server::Error {
             request: None,
             room: Some(RoomNumber(1)),
             code,
             text,
             retry_after_ms: None,
-        })
+        }))
         .await;
     server.say(&event(2)).await;
 
@@ -281,14 +302,21 @@ async fn few_events_and_refusals_are_dropped_if_they_are_long() {
         for _ in 0..2 {
             let (room, code, text) = (Some(RoomNumber(1)), ErrorCode::Forbidden, (&*text).into());
             let (request, retry_after_ms) = (None, None);
-            let error = ServerMessage::Error { request, room, code, text, retry_after_ms };
+            let error =
+                ServerMessage::Error(server::Error { request, room, code, text, retry_after_ms });
             server.say(&error).await;
         }
         for sequence in 1..=3 {
             let (room, message) = (RoomNumber(1), MessageRef::Name("dealt".into()));
             let payload = &payload;
             server
-                .say(&ServerMessage::Event { room, sequence, version: 5, message, payload })
+                .say(&ServerMessage::Event(server::Event {
+                    room,
+                    sequence,
+                    version: 5,
+                    message,
+                    payload,
+                }))
                 .await;
         }
         settle(&connection, &mut server).await;
@@ -378,10 +406,12 @@ async fn a_patch_that_does_not_fit_leads_to_a_snapshot() {
 #[tokio::test]
 async fn a_wrong_copy_is_detected_and_replaced() {
     let (connection, room, mut server) = in_room().await;
-    let check = |version, state| ServerMessage::Check {
-        room: RoomNumber(1),
-        version,
-        digest: digest_of(&state).into(),
+    let check = |version, state| {
+        ServerMessage::Check(server::Check {
+            room: RoomNumber(1),
+            version,
+            digest: digest_of(&state).into(),
+        })
     };
     server.say(&check(5, json!({"n": 1}))).await;
     server.say(&counts(5, 6, br#"[[["n"],6]]"#)).await;
@@ -404,7 +434,12 @@ async fn a_room_whose_state_can_not_be_read_is_not_entered() {
         server.hear().await;
         server.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
         let body = b"[[[],{\"n\":\"\\ud800\"}]]";
-        let snapshot = ServerMessage::Snapshot { room: RoomNumber(1), epoch: 3, version: 5, body };
+        let snapshot = ServerMessage::Snapshot(server::Snapshot {
+            room: RoomNumber(1),
+            epoch: 3,
+            version: 5,
+            body,
+        });
         server.say(&snapshot).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
         server.say(&snapshot).await;
@@ -425,12 +460,12 @@ async fn leaving_waits_for_the_node() {
         assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
         let (code, text) = (ErrorCode::Left, "".into());
         server
-            .say(&ServerMessage::Left {
+            .say(&ServerMessage::Left(server::Left {
                 request: Some(RequestNumber(2)),
                 room: RoomNumber(1),
                 code,
                 text,
-            })
+            }))
             .await;
     };
     tokio::join!(room.leave(), node).0.unwrap();
@@ -520,7 +555,10 @@ async fn a_lost_connection_fails_everything_that_waits() {
 async fn all_methods_report_the_goodbye_of_the_node() {
     let (connection, room, mut server) = in_room().await;
     server
-        .say(&ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "until nine".into() })
+        .say(&ServerMessage::Goodbye(server::Goodbye {
+            code: ErrorCode::ShuttingDown,
+            text: "until nine".into(),
+        }))
         .await;
     let error = room.changed().await.unwrap_err();
     assert_eq!((error.is_closed(), error.code()), (true, Some(ErrorCode::ShuttingDown)));
@@ -558,7 +596,10 @@ async fn rooms_are_listed() {
             r#"List { request: 1, room_type: Some("table"), filter: [("map", "sea")], limit: 5 }"#;
         assert_eq!(server.hear().await, other(expected));
         server
-            .say(&ServerMessage::Listed { request: RequestNumber(1), rooms: vec![info.clone()] })
+            .say(&ServerMessage::Listed(server::Listed {
+                request: RequestNumber(1),
+                rooms: vec![info.clone()],
+            }))
             .await;
     };
     let (listed, ()) = tokio::join!(connection.list(Some("table"), &[("map", "sea")], 5), node);

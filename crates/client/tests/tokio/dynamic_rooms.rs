@@ -7,7 +7,7 @@ use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, R
 use playfield_server::{Config, Running, Server};
 use playfield_state::{Bytes, Data, List, Map, State, Tracker, Tracking};
 use playfield_wire::schema::{RoomSchema, Type, fingerprint};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::{Value, json};
 
@@ -222,12 +222,12 @@ async fn a_room_without_a_valid_schema_is_not_entered() {
         let meet = async {
             node.hear().await;
             node.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
-            node.say(&ServerMessage::Snapshot {
+            node.say(&ServerMessage::Snapshot(server::Snapshot {
                 room: RoomNumber(1),
                 epoch: 3,
                 version: 1,
                 body: &[1, 2, 3],
-            })
+            }))
             .await;
             let Said::Other(asked) = node.hear().await else { panic!("a question") };
             assert!(asked.starts_with("Schema { request: 2"), "{asked}");
@@ -292,10 +292,12 @@ async fn a_wrong_copy_is_detected_and_replaced() {
     let (hall, ()) = tokio::join!(connection.join_dynamic("r"), meet);
     let hall = hall.unwrap();
     assert_eq!(*hall.state(), json!({"round": 1, "desks": {"4": {"lamp": {"level": 3}}}}));
-    let check = |tracker: &mut Tracker<Hall>| ServerMessage::Check {
-        room: RoomNumber(1),
-        version: tracker.version(),
-        digest: tracker.digest(me, Format::Packed),
+    let check = |tracker: &mut Tracker<Hall>| {
+        ServerMessage::Check(server::Check {
+            room: RoomNumber(1),
+            version: tracker.version(),
+            digest: tracker.digest(me, Format::Packed),
+        })
     };
     // The digest is right, although the lamp is at its default, so nothing is asked for.
     node.say(&check(&mut tracker)).await;

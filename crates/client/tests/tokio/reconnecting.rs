@@ -9,7 +9,7 @@ use playfield_client::{
     connect,
 };
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::server::{self, Resumed, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -85,7 +85,9 @@ async fn rooms_and_requests_survive() {
         // It was not handled, so it comes again; the copy gets one patch.
         assert!(matches!(server.hear().await, Said::Other(said) if said.starts_with("Request")));
         server.patch(5, 9, br#"[[["n"],9]]"#).await;
-        server.say(&ServerMessage::Reply { request: RequestNumber(2), payload: b"7" }).await;
+        server
+            .say(&ServerMessage::Reply(server::Reply { request: RequestNumber(2), payload: b"7" }))
+            .await;
         server
     };
     let (reply, _server) = tokio::join!(room.request("add", &value), node);
@@ -215,7 +217,9 @@ async fn all_events_of_a_resumption_are_kept_until_they_are_taken_out() {
     for sequence in 1..=3000 {
         let (room, message) = (RoomNumber(1), MessageRef::Name("dealt".into()));
         let (version, payload) = (5, &b"7"[..]);
-        server.say(&ServerMessage::Event { room, sequence, version, message, payload }).await;
+        server
+            .say(&ServerMessage::Event(server::Event { room, sequence, version, message, payload }))
+            .await;
     }
     // The first ping is that of the welcome.
     server.pong().await;
@@ -234,9 +238,15 @@ async fn a_refusal_says_why_and_when_to_come_again() {
     for code in [ErrorCode::Busy, ErrorCode::Limit, ErrorCode::Internal] {
         let (mut server, _) = Server::accept(&listener, Format::Json).await;
         let (text, retry_after_ms) = ("try again".into(), Some(60));
-        let error = ServerMessage::Error { request: None, room: None, code, text, retry_after_ms };
+        let error = ServerMessage::Error(server::Error {
+            request: None,
+            room: None,
+            code,
+            text,
+            retry_after_ms,
+        });
         server.say(&error).await;
-        server.say(&ServerMessage::Goodbye { code, text: "full".into() }).await;
+        server.say(&ServerMessage::Goodbye(server::Goodbye { code, text: "full".into() })).await;
         let refused = Instant::now();
         let (_, hello) = Server::accept(&listener, Format::Json).await;
         assert!(refused.elapsed() >= wait, "it came again too soon: {hello:?}");
@@ -279,7 +289,8 @@ async fn a_refused_token_is_renewed_once_where_a_function_gives_it() {
         let mut events = connection.events();
         drop(server);
         let code = ErrorCode::Unauthorized;
-        let goodbye = ServerMessage::Goodbye { code, text: "it has expired".into() };
+        let goodbye =
+            ServerMessage::Goodbye(server::Goodbye { code, text: "it has expired".into() });
         let (mut server, _) = Server::accept(&listener, Format::Json).await;
         let kept_token: &[u8] = if renews { b"token 1" } else { b"token" };
         assert_eq!(server.token(), kept_token, "the function is not called for each connection");
@@ -312,7 +323,7 @@ async fn a_node_that_refuses_the_client_ends_it_and_one_that_is_full_does_not() 
     for code in [ErrorCode::Limit, ErrorCode::Limit, ErrorCode::Unauthorized] {
         let (mut server, _) = Server::accept(&listener, Format::Json).await;
         server.error(None, code, "not you").await;
-        server.say(&ServerMessage::Goodbye { code, text: "not you".into() }).await;
+        server.say(&ServerMessage::Goodbye(server::Goodbye { code, text: "not you".into() })).await;
     }
     let error = room.changed().await.unwrap_err();
     assert_eq!((error.is_closed(), error.code()), (true, Some(ErrorCode::Unauthorized)));
@@ -325,7 +336,7 @@ async fn a_suspected_connection_is_pinged_and_the_clock_is_measured() {
     assert_eq!((connection.round_trip(), connection.node_time()), (None, None));
     connection.suspect();
     assert_eq!(server.hear().await, other("Ping { nonce: 2 }"));
-    server.say(&ServerMessage::Pong { nonce: 2, time_us: 3_600_000_000 }).await;
+    server.say(&ServerMessage::Pong(server::Pong { nonce: 2, time_us: 3_600_000_000 })).await;
     tokio::join!(connection.ping(), server.pong()).0.unwrap();
     assert!(connection.round_trip().unwrap() < Duration::from_secs(60));
     assert!(connection.node_time().is_some());
@@ -365,7 +376,9 @@ async fn a_function_gives_another_token_when_one_is_refused_and_may_fail() {
     let (mut server, _) = Server::accept(&listener, Format::Json).await;
     assert_eq!((server.token(), calls.load(Ordering::SeqCst)), (&b"token 1"[..], 1));
     let code = ErrorCode::Unauthorized;
-    server.say(&ServerMessage::Goodbye { code, text: "it has expired".into() }).await;
+    server
+        .say(&ServerMessage::Goodbye(server::Goodbye { code, text: "it has expired".into() }))
+        .await;
     let (mut server, _) = Server::accept(&listener, Format::Json).await;
     assert_eq!((server.token(), calls.load(Ordering::SeqCst)), (&b"token 6"[..], 6));
     server.say(&kept(b"t2", None)).await;
@@ -405,7 +418,9 @@ async fn a_client_whose_token_function_always_fails_gives_up_and_says_why() {
     drop(server);
     let (mut server, _) = Server::accept(&listener, Format::Json).await;
     let code = ErrorCode::Unauthorized;
-    server.say(&ServerMessage::Goodbye { code, text: "it has expired".into() }).await;
+    server
+        .say(&ServerMessage::Goodbye(server::Goodbye { code, text: "it has expired".into() }))
+        .await;
     let error = room.changed().await.unwrap_err();
     assert!(error.is_closed());
     let text = error.to_string();
@@ -424,7 +439,9 @@ async fn a_client_tries_while_the_node_keeps_the_session_whatever_its_settings()
     let node = async {
         let (mut server, _) = Server::accept(&listener, Format::Json).await;
         let mut kept = kept(b"t1", None);
-        let ServerMessage::Welcome { grace_ms, .. } = &mut kept else { unreachable!() };
+        let ServerMessage::Welcome(server::Welcome { grace_ms, .. }) = &mut kept else {
+            unreachable!()
+        };
         *grace_ms = 200;
         server.say(&kept).await;
     };
@@ -448,13 +465,13 @@ async fn the_waits_start_over_after_each_return_that_made_progress() {
             drop(last.take());
             let mut server = comes_back(&listener, 1).await;
             let (room_number, message) = (RoomNumber(1), MessageRef::Name("said".into()));
-            let event = ServerMessage::Event {
+            let event = ServerMessage::Event(server::Event {
                 room: room_number,
                 sequence,
                 version: 5,
                 message,
                 payload: b"1",
-            };
+            });
             server.say(&event).await;
             room.next_event().await.unwrap();
             last = Some(server);
@@ -470,7 +487,7 @@ async fn the_waits_start_over_after_each_return_that_made_progress() {
 async fn the_first_ping_follows_the_welcome() {
     let (connection, _room, mut server, _listener) = in_room(|connect| connect).await;
     assert_eq!(connection.round_trip(), None);
-    server.say(&ServerMessage::Pong { nonce: 1, time_us: 3_600_000_000 }).await;
+    server.say(&ServerMessage::Pong(server::Pong { nonce: 1, time_us: 3_600_000_000 })).await;
     // The answer to a list comes after it.
     let node = async {
         while !matches!(server.hear().await, Said::Other(said) if said.starts_with("List")) {}
@@ -497,7 +514,12 @@ async fn sends_without_a_confirmation_are_counted_in_a_new_session_also_those_th
         let (mut server, _) = Server::accept(&listener, Format::Json).await;
         server.say(&kept(b"n1", None)).await;
         while !matches!(server.hear().await, Said::Other(said) if said.starts_with("List")) {}
-        server.say(&ServerMessage::Listed { request: RequestNumber(2), rooms: vec![] }).await;
+        server
+            .say(&ServerMessage::Listed(server::Listed {
+                request: RequestNumber(2),
+                rooms: vec![],
+            }))
+            .await;
         server
     };
     let (list, _server) = tokio::join!(list, node);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use playfield_client::{Connect, Connection, Error, connect};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -77,23 +77,31 @@ impl Server {
 
     /// Sends a snapshot of room 1 in epoch 3.
     pub(crate) async fn snapshot(&mut self, version: u64, body: &[u8]) {
-        self.say(&ServerMessage::Snapshot { room: RoomNumber(1), epoch: 3, version, body }).await;
+        self.say(&ServerMessage::Snapshot(server::Snapshot {
+            room: RoomNumber(1),
+            epoch: 3,
+            version,
+            body,
+        }))
+        .await;
     }
 
     /// Sends a patch of room 1.
     pub(crate) async fn patch(&mut self, base: u64, version: u64, body: &[u8]) {
-        self.say(&ServerMessage::Patch { room: RoomNumber(1), base, version, body }).await;
+        self.say(&ServerMessage::Patch(server::Patch { room: RoomNumber(1), base, version, body }))
+            .await;
     }
 
     /// Sends a digest of room 1.
     pub(crate) async fn check(&mut self, version: u64, digest: u64) {
-        self.say(&ServerMessage::Check { room: RoomNumber(1), version, digest }).await;
+        self.say(&ServerMessage::Check(server::Check { room: RoomNumber(1), version, digest }))
+            .await;
     }
 
     /// Sends the schema of the room type `table`.
     pub(crate) async fn schema(&mut self, request: Option<RequestNumber>, schema: &[u8]) {
         let room_type = "table".into();
-        self.say(&ServerMessage::Schema { request, room_type, schema }).await;
+        self.say(&ServerMessage::Schema(server::Schema { request, room_type, schema })).await;
     }
 
     /// Refuses a request.
@@ -104,14 +112,28 @@ impl Server {
         text: &str,
     ) {
         let (room, text) = (None, text.into());
-        self.say(&ServerMessage::Error { request, room, code, text, retry_after_ms: None }).await;
+        self.say(&ServerMessage::Error(server::Error {
+            request,
+            room,
+            code,
+            text,
+            retry_after_ms: None,
+        }))
+        .await;
     }
 
     /// Refuses a request as one too many, until `retry_after_ms` have passed.
     pub(crate) async fn refuse_for(&mut self, request: RequestNumber, retry_after_ms: u32) {
         let (room, code, text) = (None, ErrorCode::Limit, "too many".into());
         let (request, retry_after_ms) = (Some(request), Some(retry_after_ms));
-        self.say(&ServerMessage::Error { request, room, code, text, retry_after_ms }).await;
+        self.say(&ServerMessage::Error(server::Error {
+            request,
+            room,
+            code,
+            text,
+            retry_after_ms,
+        }))
+        .await;
     }
 
     /// Answers the client's next ping, after all that it sent before.
@@ -120,7 +142,7 @@ impl Server {
             let Said::Other(said) = self.hear().await else { continue };
             if let Some(nonce) = said.strip_prefix("Ping { nonce: ") {
                 let nonce = nonce.trim_end_matches(" }").parse().unwrap();
-                return self.say(&ServerMessage::Pong { nonce, time_us: 0 }).await;
+                return self.say(&ServerMessage::Pong(server::Pong { nonce, time_us: 0 })).await;
             }
         }
     }

@@ -7,7 +7,7 @@ use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, r
 use playfield_state::{Data, Map, State, Tracker, Tracking};
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::{Field, Policy, RoomSchema, Type, fingerprint};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use crate::server::Server;
@@ -108,15 +108,17 @@ async fn states_replies_and_events_are_typed() {
         server.patch(1, 2, &body).await;
         let message = MessageRef::Index(1);
         server
-            .say(&ServerMessage::Event {
+            .say(&ServerMessage::Event(server::Event {
                 room: RoomNumber(1),
                 sequence: 1,
                 version: 2,
                 message,
                 payload: &[9],
-            })
+            }))
             .await;
-        server.say(&ServerMessage::Reply { request: RequestNumber(3), payload: &[17] }).await;
+        server
+            .say(&ServerMessage::Reply(server::Reply { request: RequestNumber(3), payload: &[17] }))
+            .await;
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
     assert_eq!(card.unwrap(), 17);
@@ -138,10 +140,12 @@ async fn a_wrong_copy_is_detected_and_replaced() {
     let mut tracker = Tracker::new(&mut state, Tracking::On);
     let me = PlayerId(4);
     let table = enter(&connection, &mut server, &mut tracker).await;
-    let check = |tracker: &mut Tracker<Table>| ServerMessage::Check {
-        room: RoomNumber(1),
-        version: tracker.version(),
-        digest: tracker.digest(me, Format::Packed),
+    let check = |tracker: &mut Tracker<Table>| {
+        ServerMessage::Check(server::Check {
+            room: RoomNumber(1),
+            version: tracker.version(),
+            digest: tracker.digest(me, Format::Packed),
+        })
     };
     // The digest is right, so nothing is asked for.
     server.say(&check(&mut tracker)).await;
@@ -177,7 +181,12 @@ async fn a_reply_of_another_type_is_an_error() {
     let table = enter(&connection, &mut server, &mut tracker).await;
     let node = async {
         server.hear().await;
-        server.say(&ServerMessage::Reply { request: RequestNumber(3), payload: b"\x01\x02" }).await;
+        server
+            .say(&ServerMessage::Reply(server::Reply {
+                request: RequestNumber(3),
+                payload: b"\x01\x02",
+            }))
+            .await;
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
     let error = card.unwrap_err();
@@ -257,13 +266,13 @@ async fn updates_and_events_wait_for_the_schema() {
         server.patch(1, 2, &bodies[0]).await;
         let message = MessageRef::Index(0);
         server
-            .say(&ServerMessage::Event {
+            .say(&ServerMessage::Event(server::Event {
                 room: RoomNumber(1),
                 sequence: 1,
                 version: 2,
                 message,
                 payload: &[9],
-            })
+            }))
             .await;
         // A check says nothing about a copy that waits for its schema.
         server.check(2, 7).await;
@@ -303,7 +312,11 @@ async fn a_schema_that_came_unasked_is_used() {
     let text = grown.to_json();
     for (name, text) in [("table", text.as_bytes()), ("chair", b"?")] {
         server
-            .say(&ServerMessage::Schema { request: None, room_type: name.into(), schema: text })
+            .say(&ServerMessage::Schema(server::Schema {
+                request: None,
+                room_type: name.into(),
+                schema: text,
+            }))
             .await;
     }
     // After the pong, everything before it was handled.
@@ -434,11 +447,11 @@ async fn without_the_schema_entering_fails() {
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
         server
-            .say(&ServerMessage::Schema {
+            .say(&ServerMessage::Schema(server::Schema {
                 request: Some(RequestNumber(4)),
                 room_type: "x".into(),
                 schema: b"{}",
-            })
+            }))
             .await;
     };
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);

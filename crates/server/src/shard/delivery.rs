@@ -450,7 +450,8 @@ impl RoomOutput for HostedRoomOutput<'_> {
             let room = if request.is_none() { Some(member.number) } else { None };
             let text = error.text().into();
             let (code, retry_after_ms) = (error.code(), error.retry_after_ms());
-            let message = ServerMessage::Error { request, room, code, text, retry_after_ms };
+            let message =
+                ServerMessage::Error(server::Error { request, room, code, text, retry_after_ms });
             self.delivery.send((self.room, key), member, &message);
         }
     }
@@ -501,15 +502,17 @@ impl RoomOutput for HostedRoomOutput<'_> {
         let (code, text) = (why.code(), why.text().into());
         let message = match &member.standing {
             Standing::Live => {
-                ServerMessage::Left { request: None, room: member.number, code, text }
+                ServerMessage::Left(server::Left { request: None, room: member.number, code, text })
             }
-            Standing::Entering(entering) if entering.seated => ServerMessage::Error {
-                request: Some(entering.request),
-                room: None,
-                code,
-                text,
-                retry_after_ms: why.retry_after_ms(),
-            },
+            Standing::Entering(entering) if entering.seated => {
+                ServerMessage::Error(server::Error {
+                    request: Some(entering.request),
+                    room: None,
+                    code,
+                    text,
+                    retry_after_ms: why.retry_after_ms(),
+                })
+            }
             // The join that asked the room finds it gone, and answers.
             Standing::Entering(_) => {
                 let _ = self.delivery.take_held((self.room, key), &mut member);

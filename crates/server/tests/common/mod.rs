@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use playfield_server::{Config, Running, Server};
 use playfield_websocket::handshake::{ClientHandshake, HeadLimits, Response};
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -166,17 +166,20 @@ impl Client {
     }
 
     pub(crate) fn join(&mut self, request: RequestNumber, room: &str) {
-        self.say(&encoded(self.format, &ClientMessage::Join { request, room: room.into() }));
+        self.say(&encoded(
+            self.format,
+            &ClientMessage::Join(client::Join { request, room: room.into() }),
+        ));
     }
 
     pub(crate) fn join_or_create(&mut self, request: RequestNumber, options: &str) {
         let options = room::encoded(self.format, options.as_bytes());
-        let message = ClientMessage::JoinOrCreate {
+        let message = ClientMessage::JoinOrCreate(client::JoinOrCreate {
             request,
             room_type: "test".into(),
             key: None,
             options: &options,
-        };
+        });
         self.say(&encoded(self.format, &message));
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use playfield_wire::client::{self, ClientMessage, Hello};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::tree::read_value;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 
@@ -100,42 +100,52 @@ pub(crate) fn text(format: Format, bytes: &[u8]) -> String {
 pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
     let text = |bytes: &[u8]| text(format, bytes);
     match ServerMessage::decode(format, body).unwrap() {
-        ServerMessage::Welcome { session, .. } => Heard::Welcome { session },
-        ServerMessage::Joined { request, room, id, key, player, .. } => Heard::Joined {
-            request,
-            room,
-            id: id.into_owned(),
-            key: key.map(Cow::into_owned),
-            player,
-        },
-        ServerMessage::Listed { request, rooms } => Heard::Listed {
+        ServerMessage::Welcome(server::Welcome { session, .. }) => Heard::Welcome { session },
+        ServerMessage::Joined(server::Joined { request, room, id, key, player, .. }) => {
+            Heard::Joined {
+                request,
+                room,
+                id: id.into_owned(),
+                key: key.map(Cow::into_owned),
+                player,
+            }
+        }
+        ServerMessage::Listed(server::Listed { request, rooms }) => Heard::Listed {
             request,
             ids: rooms.iter().map(|room| room.id.clone().into_owned()).collect(),
         },
-        ServerMessage::Schema { request, room_type, schema } => {
+        ServerMessage::Schema(server::Schema { request, room_type, schema }) => {
             Heard::Schema { request, room_type: room_type.into_owned(), schema: text(schema) }
         }
-        ServerMessage::Left { request, room, code, .. } => Heard::Left { request, room, code },
-        ServerMessage::Reply { request, payload } => {
+        ServerMessage::Left(server::Left { request, room, code, .. }) => {
+            Heard::Left { request, room, code }
+        }
+        ServerMessage::Reply(server::Reply { request, payload }) => {
             Heard::Reply { request, payload: text(payload) }
         }
-        ServerMessage::Event { room, sequence, payload, .. } => {
+        ServerMessage::Event(server::Event { room, sequence, payload, .. }) => {
             Heard::Event { room, sequence, payload: text(payload) }
         }
-        ServerMessage::Snapshot { room, version, body, .. } => {
+        ServerMessage::Snapshot(server::Snapshot { room, version, body, .. }) => {
             Heard::Snapshot { room, version, body: text(body) }
         }
-        ServerMessage::Patch { room, base, version, body } => {
+        ServerMessage::Patch(server::Patch { room, base, version, body }) => {
             Heard::Patch { room, base, version, body: text(body) }
         }
-        ServerMessage::Check { room, version, digest } => Heard::Check { room, version, digest },
-        ServerMessage::Ping { .. } => Heard::Ping,
-        ServerMessage::Ack { received } => Heard::Ack { received },
-        ServerMessage::Pong { nonce, .. } => Heard::Pong { nonce },
-        ServerMessage::Error { request, room, code, .. } => Heard::Error { request, room, code },
-        ServerMessage::Goodbye { code, .. } => Heard::Goodbye { code },
-        ServerMessage::Subscribed { channel, .. } => Heard::Subscribed { channel },
-        ServerMessage::Publication { offset, payload, .. } => {
+        ServerMessage::Check(server::Check { room, version, digest }) => {
+            Heard::Check { room, version, digest }
+        }
+        ServerMessage::Ping(_) => Heard::Ping,
+        ServerMessage::Ack(server::Ack { received }) => Heard::Ack { received },
+        ServerMessage::Pong(server::Pong { nonce, .. }) => Heard::Pong { nonce },
+        ServerMessage::Error(server::Error { request, room, code, .. }) => {
+            Heard::Error { request, room, code }
+        }
+        ServerMessage::Goodbye(server::Goodbye { code, .. }) => Heard::Goodbye { code },
+        ServerMessage::Subscribed(server::Subscribed { channel, .. }) => {
+            Heard::Subscribed { channel }
+        }
+        ServerMessage::Publication(server::Publication { offset, payload, .. }) => {
             Heard::Publication { offset, payload: text(payload) }
         }
         other => panic!("no client of these tests asks for that: {other:?}"),

@@ -13,9 +13,9 @@ use playfield_server::{Config, Running, Server};
 use playfield_state::{Data, List, Map, Mirror, State};
 use playfield_websocket::handshake::{ClientHandshake, HeadLimits};
 use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
-use playfield_wire::client::{ClientMessage, Hello, write_request, write_send};
+use playfield_wire::client::{self, ClientMessage, Hello, write_request, write_send};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 #[derive(State, Default, Debug)]
@@ -224,7 +224,7 @@ impl Client {
         let mut hello = Hello::new(format);
         hello.name = name.into();
         client.say(&ClientMessage::Hello(hello));
-        client.expect(|message| matches!(message, ServerMessage::Welcome { .. }).then_some(()));
+        client.expect(|message| matches!(message, ServerMessage::Welcome(_)).then_some(()));
         client
     }
 
@@ -335,13 +335,13 @@ impl Client {
 
     fn follow(&mut self, message: &ServerMessage<'_>) {
         match message {
-            ServerMessage::Snapshot { version, body, .. } => {
+            ServerMessage::Snapshot(server::Snapshot { version, body, .. }) => {
                 self.version = *version;
                 if self.format == Format::Packed {
                     self.mirror.snapshot(body).unwrap();
                 }
             }
-            ServerMessage::Patch { base, version, body, .. } => {
+            ServerMessage::Patch(server::Patch { base, version, body, .. }) => {
                 assert_eq!(*base, self.version, "a patch begins where the copy is");
                 self.version = *version;
                 if self.format == Format::Packed {
@@ -355,27 +355,34 @@ impl Client {
     /// Joins, or is refused.
     pub fn join_or_create(&mut self) -> Result<(), (ErrorCode, String)> {
         let request = self.request_number();
-        self.say(&ClientMessage::JoinOrCreate {
+        self.say(&ClientMessage::JoinOrCreate(client::JoinOrCreate {
             request: RequestNumber(request),
             room_type: "table".into(),
             key: None,
             options: &[],
-        });
+        }));
         self.joined(RequestNumber(request))
     }
 
     pub fn join(&mut self, room: &str) -> Result<(), (ErrorCode, String)> {
         let request = self.request_number();
-        self.say(&ClientMessage::Join { request: RequestNumber(request), room: room.into() });
+        self.say(&ClientMessage::Join(client::Join {
+            request: RequestNumber(request),
+            room: room.into(),
+        }));
         self.joined(RequestNumber(request))
     }
 
     pub fn joined(&mut self, request: RequestNumber) -> Result<(), (ErrorCode, String)> {
         let joined = self.expect(|message| match message {
-            ServerMessage::Joined { request: of, room, id, player, .. } if *of == request => {
+            ServerMessage::Joined(server::Joined { request: of, room, id, player, .. })
+                if *of == request =>
+            {
                 Some(Ok((*room, id.to_string(), PlayerId(*player))))
             }
-            ServerMessage::Error { request: Some(of), code, text, .. } if *of == request => {
+            ServerMessage::Error(server::Error { request: Some(of), code, text, .. })
+                if *of == request =>
+            {
                 Some(Err((*code, text.to_string())))
             }
             _ => None,
@@ -383,7 +390,7 @@ impl Client {
         let (room, id, player) = joined?;
         (self.room, self.room_id, self.player) = (room, id, player);
         self.expect(|message| {
-            matches!(message, ServerMessage::Snapshot { room: of, .. } if *of == room).then_some(())
+            matches!(message, ServerMessage::Snapshot(server::Snapshot { room: of, .. }) if *of == room).then_some(())
         });
         Ok(())
     }
@@ -409,10 +416,12 @@ impl Client {
         self.say_bytes(&body);
         let format = self.format;
         self.expect(|message| match message {
-            ServerMessage::Reply { request: of, payload } if *of == RequestNumber(request) => {
+            ServerMessage::Reply(server::Reply { request: of, payload })
+                if *of == RequestNumber(request) =>
+            {
                 Some(Ok(M::Reply::read(format, payload).unwrap()))
             }
-            ServerMessage::Error { request: Some(of), code, text, .. }
+            ServerMessage::Error(server::Error { request: Some(of), code, text, .. })
                 if *of == RequestNumber(request) =>
             {
                 Some(Err((*code, text.to_string())))
@@ -455,8 +464,10 @@ impl Client {
         let (mut failed, mut goodbye) = (None, None);
         while let Some(bytes) = self.next() {
             match ServerMessage::decode(self.format, &bytes).unwrap() {
-                ServerMessage::Error { code, request: None, .. } => failed = Some(code),
-                ServerMessage::Goodbye { code, .. } => goodbye = Some(code),
+                ServerMessage::Error(server::Error { code, request: None, .. }) => {
+                    failed = Some(code);
+                }
+                ServerMessage::Goodbye(server::Goodbye { code, .. }) => goodbye = Some(code),
                 _ => {}
             }
         }

@@ -5,25 +5,26 @@
 //! messages! {
 //!     /// Docs of the enum.
 //!     pub enum ServerMessage<'a>, kinds Kind {
-//!         /// Docs of a message: its kind in `packed`, its `type` in trees, its variant.
-//!         0x48 patch Patch {
+//!         /// Docs of a message: its kind in `packed`, its `type` in trees, its struct and variant,
+//!         /// with a lifetime if a field borrows.
+//!         0x48 patch Patch<'a> {
 //!             /// Docs of a field: its name, its type, and, where it is not the type's own
 //!             /// `Field`, the `Coding` that writes and reads it. A coding may name fields above it.
 //!             version: u64 as Since(base),
 //!             /// A name in trees that is not the field's stands in parentheses.
 //!             body (ops): &'a [u8],
 //!         },
-//!         /// A message around a struct, which has `decode` and `encode` of its own.
-//!         0x01 hello Hello(hello: Hello<'a>),
+//!         /// A message whose struct is declared as a record, and read by a function of its own.
+//!         0x01 hello Hello<'a> by Hello::decode,
 //!         /// A message without fields.
-//!         0x0d goodbye Goodbye,
+//!         0x0d goodbye Goodbye {},
 //!     }
 //! }
 //! ```
 //!
-//! Fields are written in the order of the table. `record!` declares a struct within a message with
-//! the same grammar for its fields; the lifetime in front of it is that of the bytes it is read
-//! from.
+//! Fields are written in the order of the table, and all are public. `record!` declares a struct
+//! within a message with the same grammar; the lifetime in front of it is that of the bytes it is
+//! read from.
 
 /// The coding of a field: the one given, or that of its type.
 macro_rules! coding {
@@ -45,28 +46,40 @@ macro_rules! member {
     };
 }
 
+/// The function that reads a message: the one given, or that of its struct.
+macro_rules! decoder {
+    () => {
+        $crate::message::field::Record::read
+    };
+    ($decode:path) => {
+        $decode
+    };
+}
+
 macro_rules! messages {
     (
         $(#[$about:meta])*
         pub enum $Message:ident<$life:lifetime>, kinds $Kind:ident {
             $(
                 $(#[$docs:meta])*
-                $number:literal $name:ident $Variant:ident
-                $({$(
-                    $(#[$field_docs:meta])*
-                    $field:ident $(($member:ident))?: $type:ty $(as $coding:expr)?
-                ),* $(,)?})?
-                $(($inner:ident: $Record:ty))?
+                $number:literal $name:ident $Variant:ident $(<$own:lifetime>)?
+                $({$($fields:tt)*})?
+                $(by $decode:path)?
             ),* $(,)?
         }
     ) => {
         $(#[$about])*
+        #[derive(Clone, PartialEq, Eq)]
         pub enum $Message<$life> {
             $(
                 $(#[$docs])*
-                $Variant $({$( $(#[$field_docs])* $field: $type ),*})? $(($Record))?
+                $Variant($Variant $(<$own>)?)
             ),*
         }
+
+        $(message! {
+            <$life> $(#[$docs])* $Kind::$Variant, $Variant $(<$own>)? $({$($fields)*})?
+        })*
 
         /// The kinds of messages, by their numbers in `packed`.
         #[derive(Clone, Copy)]
@@ -135,17 +148,9 @@ macro_rules! messages {
                 kind: $Kind,
                 input: &mut I,
             ) -> Result<Self, DecodeError> {
-                Ok(match kind {
-                    $($Kind::$Variant => {
-                        $($(
-                            let $field: $type = input.field(
-                                coding!($($coding)?),
-                                member!($field $($member)?),
-                            )?;
-                        )*)?
-                        Self::$Variant $({$($field),*})? $((<$Record>::decode(input)?))?
-                    })*
-                })
+                match kind {
+                    $($Kind::$Variant => decoder!($($decode)?)(input).map(Self::$Variant)),*
+                }
             }
 
             /// Appends the message.
@@ -155,35 +160,49 @@ macro_rules! messages {
             /// carries: an index in `packed`, a name in `msgpack` and `json`. The writers in this
             /// module take both. If a patch's version is before its base.
             pub fn encode(&self, format: Format, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$Variant(message) => message.encode(format, out)),*
+                }
+            }
+        }
+
+        impl std::fmt::Debug for $Message<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $(Self::$Variant(message) => message.fmt(f)),*
+                }
+            }
+        }
+    };
+}
+
+/// The struct of a message, unless it is a record declared elsewhere, and how it is written.
+macro_rules! message {
+    (
+        <$input:lifetime> $(#[$docs:meta])*
+        $Kind:ident::$Variant:ident, $Message:ident $(<$life:lifetime>)? {$($fields:tt)*}
+    ) => {
+        record! { <$input> $(#[$docs])* $Message $(<$life>)? {$($fields)*} }
+        message! { <$input> $Kind::$Variant, $Message $(<$life>)? }
+    };
+    (
+        <$input:lifetime> $(#[$docs:meta])*
+        $Kind:ident::$Variant:ident, $Message:ident $(<$life:lifetime>)?
+    ) => {
+        impl $(<$life>)? $Message $(<$life>)? {
+            /// Appends the message, as the enum's `encode` does, and panics as that does.
+            pub fn encode(&self, format: Format, out: &mut Vec<u8>) {
+                use $crate::message::field::{Packed, Record};
                 match format.tree() {
                     None => {
-                        out.push(self.kind() as u8);
-                        self.write(&mut $crate::message::field::Packed(out));
+                        out.push($Kind::$Variant as u8);
+                        Record::write(self, &mut Packed(out));
                     }
                     Some(format) => {
-                        let mut object = Object::message(format, out, self.kind().name());
-                        self.write(&mut object);
+                        let mut object = Object::message(format, out, $Kind::$Variant.name());
+                        Record::write(self, &mut object);
                         object.end();
                     }
-                }
-            }
-
-            fn kind(&self) -> $Kind {
-                match self {
-                    $(Self::$Variant { .. } => $Kind::$Variant),*
-                }
-            }
-
-            fn write<O: $crate::message::field::Output>(&self, output: &mut O) {
-                match self {
-                    $(Self::$Variant $({$($field),*})? $(($inner))? => {
-                        $($(output.field(
-                            coding!($($coding)?),
-                            member!($field $($member)?),
-                            $field,
-                        );)*)?
-                        $($inner.encode(output);)?
-                    })*
                 }
             }
         }
@@ -194,28 +213,37 @@ macro_rules! record {
     (
         <$input:lifetime>
         $(#[$docs:meta])*
-        pub struct $Record:ident $(<$life:lifetime>)? {$(
+        $Record:ident $(<$life:lifetime>)? {$(
             $(#[$field_docs:meta])*
-            pub $field:ident: $type:ty $(as $coding:expr)?
+            $field:ident $(($member:ident))?: $type:ty $(as $coding:expr)?
         ),* $(,)?}
     ) => {
         $(#[$docs])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $Record $(<$life>)? {$( $(#[$field_docs])* pub $field: $type ),*}
 
         impl<$input> $crate::message::field::Record<$input> for $Record $(<$life>)? {
+            #[inline]
+            #[allow(unused_variables, reason = "a message may have no fields")]
             fn read<I: $crate::message::field::Input<$input>>(
                 input: &mut I,
             ) -> Result<Self, DecodeError> {
                 $(let $field: $type = input.field(
                     coding!($($coding)?),
-                    member!($field),
+                    member!($field $($member)?),
                 )?;)*
                 Ok(Self { $($field),* })
             }
 
+            #[inline]
+            #[allow(unused_variables, reason = "a message may have no fields")]
             fn write<O: $crate::message::field::Output>(&self, output: &mut O) {
                 let Self { $($field),* } = self;
-                $(output.field(coding!($($coding)?), member!($field), $field);)*
+                $(output.field(
+                    coding!($($coding)?),
+                    member!($field $($member)?),
+                    $field,
+                );)*
             }
         }
     };

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use playfield_wire::client::{ClientMessage, Hello, Position, Resume, ResumeRoom, SchemaRef};
+use playfield_wire::client::{self, ClientMessage, Hello, Position, Resume, ResumeRoom, SchemaRef};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Lost, MemberInfo, PastPublication, Resumed, RoomInfo, ServerMessage};
+use playfield_wire::server::{
+    self, Lost, MemberInfo, PastPublication, Resumed, RoomInfo, ServerMessage,
+};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 use proptest::collection::vec;
@@ -113,65 +115,65 @@ fn hello(format: Format) -> BoxedStrategy<ClientMessage<'static>> {
 pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMessage<'static>> {
     prop_oneof![
         hello(format),
-        (number_u32(), text()).prop_map(|(request, room)| ClientMessage::Join {
+        (number_u32(), text()).prop_map(|(request, room)| ClientMessage::Join(client::Join {
             request: RequestNumber(request),
             room
-        }),
+        })),
         (number_u32(), text(), text()).prop_map(|(request, room_type, key)| {
-            ClientMessage::JoinByKey { request: RequestNumber(request), room_type, key }
+            ClientMessage::JoinByKey(client::JoinByKey {
+                request: RequestNumber(request),
+                room_type,
+                key,
+            })
         }),
         (number_u32(), text(), any::<(bool, bool)>(), option::of(text()), raw(format)).prop_map(
             |(request, room_type, (private, code), key, options)| {
-                ClientMessage::Create {
+                ClientMessage::Create(client::Create {
                     request: RequestNumber(request),
                     room_type,
                     private,
                     code,
                     key,
                     options,
-                }
+                })
             }
         ),
         (number_u32(), text(), option::of(text()), raw(format)).prop_map(
-            |(request, room_type, key, options)| ClientMessage::JoinOrCreate {
-                request: RequestNumber(request),
-                room_type,
-                key,
-                options
-            }
+            |(request, room_type, key, options)| ClientMessage::JoinOrCreate(
+                client::JoinOrCreate { request: RequestNumber(request), room_type, key, options }
+            )
         ),
         (number_u32(), option::of(text()), pairs(), number_u32()).prop_map(
-            |(request, room_type, filter, limit)| ClientMessage::List {
+            |(request, room_type, filter, limit)| ClientMessage::List(client::List {
                 request: RequestNumber(request),
                 room_type,
                 filter,
                 limit
-            }
+            })
         ),
-        (number_u32(), number_u32()).prop_map(|(request, room)| ClientMessage::Leave {
-            request: RequestNumber(request),
-            room: RoomNumber(room)
-        }),
+        (number_u32(), number_u32()).prop_map(|(request, room)| ClientMessage::Leave(
+            client::Leave { request: RequestNumber(request), room: RoomNumber(room) }
+        )),
         (number_u32(), number_u32(), message_ref(format), raw(format)).prop_map(
-            |(room, request, message, payload)| ClientMessage::Request {
+            |(room, request, message, payload)| ClientMessage::Request(client::Request {
                 room: RoomNumber(room),
                 request: RequestNumber(request),
                 message,
                 payload
-            }
+            })
         ),
         (number_u32(), message_ref(format), raw(format)).prop_map(|(room, message, payload)| {
-            ClientMessage::Send { room: RoomNumber(room), message, payload }
+            ClientMessage::Send(client::Send { room: RoomNumber(room), message, payload })
         }),
-        number().prop_map(|received| ClientMessage::Ack { received }),
-        number_u32().prop_map(|room| ClientMessage::Resync { room: RoomNumber(room) }),
-        number().prop_map(|nonce| ClientMessage::Ping { nonce }),
-        number().prop_map(|nonce| ClientMessage::Pong { nonce }),
-        Just(ClientMessage::Goodbye),
-        (number_u32(), text()).prop_map(|(request, room_type)| ClientMessage::Schema {
-            request: RequestNumber(request),
-            room_type
-        }),
+        number().prop_map(|received| ClientMessage::Ack(client::Ack { received })),
+        number_u32()
+            .prop_map(|room| ClientMessage::Resync(client::Resync { room: RoomNumber(room) })),
+        number().prop_map(|nonce| ClientMessage::Ping(client::Ping { nonce })),
+        number().prop_map(|nonce| ClientMessage::Pong(client::Pong { nonce })),
+        Just(ClientMessage::Goodbye(client::Goodbye {})),
+        (number_u32(), text()).prop_map(|(request, room_type)| ClientMessage::Schema(
+            client::Schema { request: RequestNumber(request), room_type }
+        )),
         client_message_of_channels(format),
         client_message_of_devices(format),
     ]
@@ -180,26 +182,27 @@ pub(crate) fn client_message(format: Format) -> impl Strategy<Value = ClientMess
 fn client_message_of_channels(format: Format) -> impl Strategy<Value = ClientMessage<'static>> {
     prop_oneof![
         (request(), text(), option::of(position()), any::<bool>()).prop_map(
-            |(request, channel, since, presence)| ClientMessage::Subscribe {
+            |(request, channel, since, presence)| ClientMessage::Subscribe(client::Subscribe {
                 request,
                 channel,
                 since,
                 presence
-            }
+            })
         ),
-        number().prop_map(|channel| ClientMessage::Unsubscribe { channel }),
+        number().prop_map(|channel| ClientMessage::Unsubscribe(client::Unsubscribe { channel })),
         (option::of(request()), text(), raw(format)).prop_map(|(request, channel, payload)| {
-            ClientMessage::Publish { request, channel, payload }
+            ClientMessage::Publish(client::Publish { request, channel, payload })
         }),
-        (request(), text())
-            .prop_map(|(request, channel)| ClientMessage::Members { request, channel }),
+        (request(), text()).prop_map(|(request, channel)| ClientMessage::Members(
+            client::Members { request, channel }
+        )),
         (request(), text(), option::of(position()), number_u32()).prop_map(
-            |(request, channel, since, limit)| ClientMessage::History {
+            |(request, channel, since, limit)| ClientMessage::History(client::History {
                 request,
                 channel,
                 since,
                 limit
-            }
+            })
         ),
     ]
 }
@@ -207,17 +210,18 @@ fn client_message_of_channels(format: Format) -> impl Strategy<Value = ClientMes
 fn client_message_of_devices(format: Format) -> impl Strategy<Value = ClientMessage<'static>> {
     prop_oneof![
         (request(), text(), pairs(), vec(text(), 0..4)).prop_map(
-            |(request, device, metadata, tags)| ClientMessage::Register {
+            |(request, device, metadata, tags)| ClientMessage::Register(client::Register {
                 request,
                 device,
                 metadata,
                 tags
-            }
+            })
         ),
-        (option::of(request()), raw(format))
-            .prop_map(|(request, payload)| ClientMessage::Report { request, payload }),
+        (option::of(request()), raw(format)).prop_map(|(request, payload)| ClientMessage::Report(
+            client::Report { request, payload }
+        )),
         (number(), option::of(text()), raw(format)).prop_map(|(command, error, payload)| {
-            ClientMessage::Answer { command, error, payload }
+            ClientMessage::Answer(client::Answer { command, error, payload })
         }),
     ]
 }
@@ -254,7 +258,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                     (heartbeat_ms, max_message_bytes, grace_ms),
                     resumed,
                 )| {
-                    ServerMessage::Welcome {
+                    ServerMessage::Welcome(server::Welcome {
                         protocol,
                         session,
                         resume,
@@ -262,7 +266,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                         max_message_bytes,
                         grace_ms,
                         resumed,
-                    }
+                    })
                 }
             ),
         (
@@ -276,7 +280,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                     (player, epoch, tick_hz, sync_hz, fingerprint),
                     (silence_ms, grace_ms),
                 )| {
-                    ServerMessage::Joined {
+                    ServerMessage::Joined(server::Joined {
                         request: RequestNumber(request),
                         room: RoomNumber(room),
                         id,
@@ -289,51 +293,55 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                         fingerprint,
                         silence_ms,
                         grace_ms,
-                    }
+                    })
                 }
             ),
-        (number_u32(), vec(room_info(), 0..4)).prop_map(|(request, rooms)| ServerMessage::Listed {
-            request: RequestNumber(request),
-            rooms
-        }),
+        (number_u32(), vec(room_info(), 0..4)).prop_map(|(request, rooms)| ServerMessage::Listed(
+            server::Listed { request: RequestNumber(request), rooms }
+        )),
         (option::of(number_u32().prop_map(RequestNumber)), number_u32(), code(), text()).prop_map(
-            |(request, room, code, text)| ServerMessage::Left {
+            |(request, room, code, text)| ServerMessage::Left(server::Left {
                 request,
                 room: RoomNumber(room),
                 code,
                 text
-            }
+            })
         ),
-        (number_u32(), raw(format)).prop_map(|(request, payload)| ServerMessage::Reply {
-            request: RequestNumber(request),
-            payload
-        }),
+        (number_u32(), raw(format)).prop_map(|(request, payload)| ServerMessage::Reply(
+            server::Reply { request: RequestNumber(request), payload }
+        )),
         (number_u32(), number(), number(), message_ref(format), raw(format)).prop_map(
-            |(room, sequence, version, message, payload)| ServerMessage::Event {
+            |(room, sequence, version, message, payload)| ServerMessage::Event(server::Event {
                 room: RoomNumber(room),
                 sequence,
                 version,
                 message,
                 payload,
-            }
+            })
         ),
         (number_u32(), number(), number(), raw(format)).prop_map(|(room, epoch, version, body)| {
-            ServerMessage::Snapshot { room: RoomNumber(room), epoch, version, body }
+            ServerMessage::Snapshot(server::Snapshot {
+                room: RoomNumber(room),
+                epoch,
+                version,
+                body,
+            })
         }),
         (number_u32(), number(), number(), raw(format)).prop_map(|(room, one, other, body)| {
-            ServerMessage::Patch {
+            ServerMessage::Patch(server::Patch {
                 room: RoomNumber(room),
                 base: one.min(other),
                 version: one.max(other),
                 body,
-            }
+            })
         }),
         (number_u32(), number(), any::<u64>()).prop_map(|(room, version, digest)| {
-            ServerMessage::Check { room: RoomNumber(room), version, digest }
+            ServerMessage::Check(server::Check { room: RoomNumber(room), version, digest })
         }),
-        number().prop_map(|nonce| ServerMessage::Ping { nonce }),
-        (number(), number()).prop_map(|(nonce, time_us)| ServerMessage::Pong { nonce, time_us }),
-        number().prop_map(|received| ServerMessage::Ack { received }),
+        number().prop_map(|nonce| ServerMessage::Ping(server::Ping { nonce })),
+        (number(), number())
+            .prop_map(|(nonce, time_us)| ServerMessage::Pong(server::Pong { nonce, time_us })),
+        number().prop_map(|received| ServerMessage::Ack(server::Ack { received })),
         (
             option::of(number_u32().prop_map(RequestNumber)),
             option::of(number_u32().prop_map(RoomNumber)),
@@ -342,20 +350,19 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             option::of(number_u32())
         )
             .prop_map(|(request, room, code, text, retry_after_ms)| {
-                ServerMessage::Error { request, room, code, text, retry_after_ms }
+                ServerMessage::Error(server::Error { request, room, code, text, retry_after_ms })
             }),
-        (code(), text()).prop_map(|(code, text)| ServerMessage::Goodbye { code, text }),
+        (code(), text())
+            .prop_map(|(code, text)| ServerMessage::Goodbye(server::Goodbye { code, text })),
         // In MessagePack, it is the JSON text.
         (
             option::of(number_u32().prop_map(RequestNumber)),
             text(),
             raw(if format == Format::Msgpack { Format::Json } else { format })
         )
-            .prop_map(|(request, room_type, schema)| ServerMessage::Schema {
-                request,
-                room_type,
-                schema
-            }),
+            .prop_map(|(request, room_type, schema)| ServerMessage::Schema(
+                server::Schema { request, room_type, schema }
+            )),
         server_message_of_channels(format),
         server_message_of_devices(format),
     ]
@@ -369,7 +376,7 @@ fn server_message_of_channels(format: Format) -> impl Strategy<Value = ServerMes
     prop_oneof![
         (request(), (number(), number(), number()), any::<(bool, bool)>(), number()).prop_map(
             |(request, (channel, epoch, offset), (recovered, bytes), members)| {
-                ServerMessage::Subscribed {
+                ServerMessage::Subscribed(server::Subscribed {
                     request,
                     channel,
                     epoch,
@@ -377,48 +384,40 @@ fn server_message_of_channels(format: Format) -> impl Strategy<Value = ServerMes
                     recovered,
                     bytes,
                     members,
-                }
+                })
             }
         ),
         (number(), number(), option::of(text()), raw(format)).prop_map(
-            |(channel, offset, user, payload)| ServerMessage::Publication {
+            |(channel, offset, user, payload)| ServerMessage::Publication(server::Publication {
                 channel,
                 offset,
                 user,
                 payload
-            }
+            })
         ),
         (number(), code(), text()).prop_map(|(channel, code, text)| {
-            ServerMessage::Unsubscribed { channel, code, text }
+            ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, text })
         }),
         (number(), number(), any::<bool>(), number(), option::of(text()), text()).prop_map(
-            |(channel, sequence, joined, session, user, name)| ServerMessage::Presence {
-                channel,
-                sequence,
-                joined,
-                session,
-                user,
-                name,
-            }
+            |(channel, sequence, joined, session, user, name)| ServerMessage::Presence(
+                server::Presence { channel, sequence, joined, session, user, name }
+            )
         ),
-        (request(), number())
-            .prop_map(|(request, offset)| ServerMessage::Published { request, offset }),
+        (request(), number()).prop_map(|(request, offset)| ServerMessage::Published(
+            server::Published { request, offset }
+        )),
         (request(), number(), number(), vec(member, 0..4)).prop_map(
-            |(request, sequence, count, members)| ServerMessage::Members {
+            |(request, sequence, count, members)| ServerMessage::Members(server::Members {
                 request,
                 sequence,
                 count,
                 members
-            }
+            })
         ),
         (request(), number(), number(), any::<bool>(), vec(publication, 0..4)).prop_map(
-            |(request, epoch, offset, bytes, publications)| ServerMessage::History {
-                request,
-                epoch,
-                offset,
-                bytes,
-                publications
-            }
+            |(request, epoch, offset, bytes, publications)| ServerMessage::History(
+                server::History { request, epoch, offset, bytes, publications }
+            )
         ),
     ]
 }
@@ -426,9 +425,10 @@ fn server_message_of_channels(format: Format) -> impl Strategy<Value = ServerMes
 fn server_message_of_devices(format: Format) -> impl Strategy<Value = ServerMessage<'static>> {
     prop_oneof![
         (request(), any::<bool>(), any::<bool>()).prop_map(|(request, is_new, bytes)| {
-            ServerMessage::Registered { request, is_new, bytes }
+            ServerMessage::Registered(server::Registered { request, is_new, bytes })
         }),
-        (option::of(number()), raw(format))
-            .prop_map(|(command, payload)| ServerMessage::Command { command, payload }),
+        (option::of(number()), raw(format)).prop_map(|(command, payload)| ServerMessage::Command(
+            server::Command { command, payload }
+        )),
     ]
 }

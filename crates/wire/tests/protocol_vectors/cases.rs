@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use playfield_wire::client::{ClientMessage, Hello, Position, Resume, ResumeRoom, SchemaRef};
+use playfield_wire::client::{self, ClientMessage, Hello, Position, Resume, ResumeRoom, SchemaRef};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Lost, MemberInfo, PastPublication, Resumed, RoomInfo, ServerMessage};
+use playfield_wire::server::{
+    self, Lost, MemberInfo, PastPublication, Resumed, RoomInfo, ServerMessage,
+};
 use playfield_wire::tree::TreeWriter;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -71,202 +73,237 @@ pub(crate) fn client(format: Format) -> Vec<(&'static str, ClientMessage<'static
                 ..Hello::new(format)
             }),
         ),
-        ("join", ClientMessage::Join { request: RequestNumber(1), room: "r7".into() }),
+        (
+            "join",
+            ClientMessage::Join(client::Join { request: RequestNumber(1), room: "r7".into() }),
+        ),
         (
             "create, without options",
-            ClientMessage::Create {
+            ClientMessage::Create(client::Create {
                 request: RequestNumber(2),
                 room_type: "table".into(),
                 private: true,
                 code: false,
                 key: None,
                 options: b"",
-            },
+            }),
         ),
         (
             "create, with options",
-            ClientMessage::Create {
+            ClientMessage::Create(client::Create {
                 request: RequestNumber(2),
                 room_type: "table".into(),
                 private: false,
                 code: false,
                 key: None,
                 options: own,
-            },
+            }),
         ),
         (
             "create, with a key",
-            ClientMessage::Create {
+            ClientMessage::Create(client::Create {
                 request: RequestNumber(2),
                 room_type: "table".into(),
                 private: false,
                 code: false,
                 key: Some("döcument 42".into()),
                 options: own,
-            },
+            }),
         ),
         (
             "create, with a code",
-            ClientMessage::Create {
+            ClientMessage::Create(client::Create {
                 request: RequestNumber(2),
                 room_type: "table".into(),
                 private: true,
                 code: true,
                 key: None,
                 options: b"",
-            },
+            }),
         ),
         (
             "join by key",
-            ClientMessage::JoinByKey {
+            ClientMessage::JoinByKey(client::JoinByKey {
                 request: RequestNumber(5),
                 room_type: "table".into(),
                 key: "K7WQ4C".into(),
-            },
+            }),
         ),
         (
             "join or create",
-            ClientMessage::JoinOrCreate {
+            ClientMessage::JoinOrCreate(client::JoinOrCreate {
                 request: RequestNumber(3),
                 room_type: "täble".into(),
                 key: None,
                 options: own,
-            },
+            }),
         ),
         (
             "join or create, with a key",
-            ClientMessage::JoinOrCreate {
+            ClientMessage::JoinOrCreate(client::JoinOrCreate {
                 request: RequestNumber(3),
                 room_type: "table".into(),
                 key: Some("document 42".into()),
                 options: own,
-            },
+            }),
         ),
         (
             "list, of all",
-            ClientMessage::List {
+            ClientMessage::List(client::List {
                 request: RequestNumber(4),
                 room_type: None,
                 filter: vec![],
                 limit: 0,
-            },
+            }),
         ),
         (
             "list, of some",
-            ClientMessage::List {
+            ClientMessage::List(client::List {
                 request: RequestNumber(4),
                 room_type: Some("table".into()),
                 filter: vec![("map".into(), "sea".into()), ("a\"b".into(), "".into())],
                 limit: 20,
-            },
+            }),
         ),
-        ("schema", ClientMessage::Schema { request: RequestNumber(3), room_type: "table".into() }),
-        ("leave", ClientMessage::Leave { request: RequestNumber(u32::MAX), room: RoomNumber(1) }),
+        (
+            "schema",
+            ClientMessage::Schema(client::Schema {
+                request: RequestNumber(3),
+                room_type: "table".into(),
+            }),
+        ),
+        (
+            "leave",
+            ClientMessage::Leave(client::Leave {
+                request: RequestNumber(u32::MAX),
+                room: RoomNumber(1),
+            }),
+        ),
         (
             "request",
-            ClientMessage::Request {
+            ClientMessage::Request(client::Request {
                 room: RoomNumber(1),
                 request: RequestNumber(128),
                 message: which(format),
                 payload: own,
-            },
+            }),
         ),
-        ("send", ClientMessage::Send { room: RoomNumber(1), message: which(format), payload: own }),
+        (
+            "send",
+            ClientMessage::Send(client::Send {
+                room: RoomNumber(1),
+                message: which(format),
+                payload: own,
+            }),
+        ),
         (
             "send, of a message without fields",
-            ClientMessage::Send {
+            ClientMessage::Send(client::Send {
                 room: RoomNumber(0),
                 message: which(format),
                 payload: nothing(format),
-            },
+            }),
         ),
-        ("ack", ClientMessage::Ack { received: 300 }),
-        ("resync", ClientMessage::Resync { room: RoomNumber(16_384) }),
-        ("ping, with a nonce past 2^53", ClientMessage::Ping { nonce: 1 << 53 }),
-        ("pong", ClientMessage::Pong { nonce: 9 }),
-        ("goodbye", ClientMessage::Goodbye),
+        ("ack", ClientMessage::Ack(client::Ack { received: 300 })),
+        ("resync", ClientMessage::Resync(client::Resync { room: RoomNumber(16_384) })),
+        ("ping, with a nonce past 2^53", ClientMessage::Ping(client::Ping { nonce: 1 << 53 })),
+        ("pong", ClientMessage::Pong(client::Pong { nonce: 9 })),
+        ("goodbye", ClientMessage::Goodbye(client::Goodbye {})),
         (
             "subscribe",
-            ClientMessage::Subscribe {
+            ClientMessage::Subscribe(client::Subscribe {
                 request: RequestNumber(8),
                 channel: "chat:lobby".into(),
                 since: None,
                 presence: false,
-            },
+            }),
         ),
         (
             "subscribe, from a position",
-            ClientMessage::Subscribe {
+            ClientMessage::Subscribe(client::Subscribe {
                 request: RequestNumber(8),
                 channel: "chat:lobby".into(),
                 since: Some(Position { epoch: 300, offset: 41 }),
                 presence: true,
-            },
+            }),
         ),
-        ("unsubscribe", ClientMessage::Unsubscribe { channel: 300 }),
+        ("unsubscribe", ClientMessage::Unsubscribe(client::Unsubscribe { channel: 300 })),
         (
             "publish",
-            ClientMessage::Publish {
+            ClientMessage::Publish(client::Publish {
                 request: Some(RequestNumber(9)),
                 channel: "chat:lobby".into(),
                 payload: value(format),
-            },
+            }),
         ),
         (
             "publish, without an answer",
-            ClientMessage::Publish {
+            ClientMessage::Publish(client::Publish {
                 request: None,
                 channel: "chat:lobby".into(),
                 payload: value(format),
-            },
+            }),
         ),
         (
             "members",
-            ClientMessage::Members { request: RequestNumber(10), channel: "chat:lobby".into() },
+            ClientMessage::Members(client::Members {
+                request: RequestNumber(10),
+                channel: "chat:lobby".into(),
+            }),
         ),
         (
             "history",
-            ClientMessage::History {
+            ClientMessage::History(client::History {
                 request: RequestNumber(11),
                 channel: "chat:lobby".into(),
                 since: Some(Position { epoch: 300, offset: 41 }),
                 limit: 20,
-            },
+            }),
         ),
         (
             "register",
-            ClientMessage::Register {
+            ClientMessage::Register(client::Register {
                 request: RequestNumber(12),
                 device: "sensor-7".into(),
                 metadata: vec![("model".into(), "b2".into())],
                 tags: vec!["roof".into(), "nörth".into()],
-            },
+            }),
         ),
         (
             "register, with nothing but an id",
-            ClientMessage::Register {
+            ClientMessage::Register(client::Register {
                 request: RequestNumber(12),
                 device: "sensor-7".into(),
                 metadata: vec![],
                 tags: vec![],
-            },
+            }),
         ),
         (
             "report",
-            ClientMessage::Report { request: Some(RequestNumber(13)), payload: value(format) },
+            ClientMessage::Report(client::Report {
+                request: Some(RequestNumber(13)),
+                payload: value(format),
+            }),
         ),
         (
             "report, without an answer",
-            ClientMessage::Report { request: None, payload: value(format) },
+            ClientMessage::Report(client::Report { request: None, payload: value(format) }),
         ),
-        ("answer", ClientMessage::Answer { command: 5, error: None, payload: value(format) }),
+        (
+            "answer",
+            ClientMessage::Answer(client::Answer {
+                command: 5,
+                error: None,
+                payload: value(format),
+            }),
+        ),
         (
             "answer, that it failed",
-            ClientMessage::Answer {
+            ClientMessage::Answer(client::Answer {
                 command: 5,
                 error: Some("the valve is stuck".into()),
                 payload: b"",
-            },
+            }),
         ),
     ]
 }
@@ -286,7 +323,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
     vec![
         (
             "welcome",
-            ServerMessage::Welcome {
+            ServerMessage::Welcome(server::Welcome {
                 protocol: 1,
                 session: 77,
                 resume: Cow::Borrowed(&[0xAB, 0xCD]),
@@ -294,11 +331,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 max_message_bytes: 65_536,
                 grace_ms: 20_000,
                 resumed: None,
-            },
+            }),
         ),
         (
             "welcome, resumed",
-            ServerMessage::Welcome {
+            ServerMessage::Welcome(server::Welcome {
                 protocol: 1,
                 session: 77,
                 resume: Cow::Borrowed(&[0xAB, 0xCE]),
@@ -306,11 +343,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 max_message_bytes: 65_536,
                 grace_ms: 20_000,
                 resumed: Some(Resumed { received: 130, lost: vec![] }),
-            },
+            }),
         ),
         (
             "welcome, resumed with losses",
-            ServerMessage::Welcome {
+            ServerMessage::Welcome(server::Welcome {
                 protocol: 1,
                 session: 77,
                 resume: Cow::Borrowed(&[0xAB, 0xCF]),
@@ -324,11 +361,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                         Lost { room: Some(RoomNumber(2)), messages: 300 },
                     ],
                 }),
-            },
+            }),
         ),
         (
             "joined",
-            ServerMessage::Joined {
+            ServerMessage::Joined(server::Joined {
                 request: RequestNumber(1),
                 room: RoomNumber(2),
                 id: "r7".into(),
@@ -341,11 +378,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 fingerprint: 0xAF63_DC4C_8601_EC8C,
                 silence_ms: 0,
                 grace_ms: 0,
-            },
+            }),
         ),
         (
             "joined, a room with a key that wants to notice silence and keeps seats",
-            ServerMessage::Joined {
+            ServerMessage::Joined(server::Joined {
                 request: RequestNumber(1),
                 room: RoomNumber(2),
                 id: "r7".into(),
@@ -358,127 +395,143 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 fingerprint: 1,
                 silence_ms: 3_000,
                 grace_ms: 5_000,
-            },
+            }),
         ),
-        ("listed, none", ServerMessage::Listed { request: RequestNumber(4), rooms: vec![] }),
+        (
+            "listed, none",
+            ServerMessage::Listed(server::Listed { request: RequestNumber(4), rooms: vec![] }),
+        ),
         (
             "listed",
-            ServerMessage::Listed {
+            ServerMessage::Listed(server::Listed {
                 request: RequestNumber(4),
                 rooms: vec![
                     info("r7", false, vec![("map".into(), "sea".into())]),
                     info("é", true, vec![]),
                 ],
-            },
+            }),
         ),
         (
             "schema, asked for",
-            ServerMessage::Schema {
+            ServerMessage::Schema(server::Schema {
                 request: Some(RequestNumber(3)),
                 room_type: "table".into(),
                 schema: b"{}",
-            },
+            }),
         ),
         (
             "schema, by itself",
-            ServerMessage::Schema { request: None, room_type: "table".into(), schema: b"{}" },
+            ServerMessage::Schema(server::Schema {
+                request: None,
+                room_type: "table".into(),
+                schema: b"{}",
+            }),
         ),
         (
             "left, asked for",
-            ServerMessage::Left {
+            ServerMessage::Left(server::Left {
                 request: Some(RequestNumber(5)),
                 room: RoomNumber(1),
                 code: ErrorCode::Left,
                 text: "".into(),
-            },
+            }),
         ),
         (
             "left, thrown out",
-            ServerMessage::Left {
+            ServerMessage::Left(server::Left {
                 request: None,
                 room: RoomNumber(1),
                 code: ErrorCode::Kicked,
                 text: "bye".into(),
-            },
+            }),
         ),
-        ("reply", ServerMessage::Reply { request: RequestNumber(6), payload: own }),
+        ("reply", ServerMessage::Reply(server::Reply { request: RequestNumber(6), payload: own })),
         (
             "reply, of nothing",
-            ServerMessage::Reply { request: RequestNumber(6), payload: nothing(format) },
+            ServerMessage::Reply(server::Reply {
+                request: RequestNumber(6),
+                payload: nothing(format),
+            }),
         ),
         (
             "event",
-            ServerMessage::Event {
+            ServerMessage::Event(server::Event {
                 room: RoomNumber(1),
                 sequence: 2,
                 version: 300,
                 message: which(format),
                 payload: own,
-            },
+            }),
         ),
         (
             "snapshot",
-            ServerMessage::Snapshot {
+            ServerMessage::Snapshot(server::Snapshot {
                 room: RoomNumber(1),
                 epoch: 2,
                 version: 300,
                 body: whole(format),
-            },
+            }),
         ),
         (
             "patch",
-            ServerMessage::Patch {
+            ServerMessage::Patch(server::Patch {
                 room: RoomNumber(1),
                 base: 300,
                 version: 302,
                 body: operations(format),
-            },
+            }),
         ),
         (
             "check",
-            ServerMessage::Check {
+            ServerMessage::Check(server::Check {
                 room: RoomNumber(1),
                 version: 300,
                 digest: 0x0102_0304_0506_0708,
-            },
+            }),
         ),
-        ("ping", ServerMessage::Ping { nonce: 8 }),
-        ("pong", ServerMessage::Pong { nonce: u64::MAX, time_us: 1_500_000 }),
-        ("ack", ServerMessage::Ack { received: 300 }),
+        ("ping", ServerMessage::Ping(server::Ping { nonce: 8 })),
+        ("pong", ServerMessage::Pong(server::Pong { nonce: u64::MAX, time_us: 1_500_000 })),
+        ("ack", ServerMessage::Ack(server::Ack { received: 300 })),
         (
             "error, about a request",
-            ServerMessage::Error {
+            ServerMessage::Error(server::Error {
                 request: Some(RequestNumber(6)),
                 room: None,
                 code: ErrorCode::RoomFull,
                 text: "4 of 4".into(),
                 retry_after_ms: None,
-            },
+            }),
         ),
         (
             "error, with a room's own code",
-            ServerMessage::Error {
+            ServerMessage::Error(server::Error {
                 request: None,
                 room: Some(RoomNumber(1)),
                 code: ErrorCode::Room(1001),
                 text: "".into(),
                 retry_after_ms: None,
-            },
+            }),
         ),
         (
             "error, of a rate",
-            ServerMessage::Error {
+            ServerMessage::Error(server::Error {
                 request: Some(RequestNumber(7)),
                 room: None,
                 code: ErrorCode::Limit,
                 text: "lists_per_second_max: one session gets 10 in a second".into(),
                 retry_after_ms: Some(300),
-            },
+            }),
         ),
-        ("goodbye", ServerMessage::Goodbye { code: ErrorCode::ShuttingDown, text: "".into() }),
+        (
+            "goodbye",
+            ServerMessage::Goodbye(server::Goodbye {
+                code: ErrorCode::ShuttingDown,
+                text: "".into(),
+            }),
+        ),
         (
             "subscribed",
-            ServerMessage::Subscribed {
+            ServerMessage::Subscribed(server::Subscribed {
                 request: RequestNumber(8),
                 channel: 300,
                 epoch: 7,
@@ -486,11 +539,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 recovered: false,
                 bytes: false,
                 members: 0,
-            },
+            }),
         ),
         (
             "subscribed, recovered, to bytes",
-            ServerMessage::Subscribed {
+            ServerMessage::Subscribed(server::Subscribed {
                 request: RequestNumber(8),
                 channel: 300,
                 epoch: u64::MAX,
@@ -498,60 +551,63 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 recovered: true,
                 bytes: true,
                 members: 10_000,
-            },
+            }),
         ),
         (
             "publication",
-            ServerMessage::Publication {
+            ServerMessage::Publication(server::Publication {
                 channel: 300,
                 offset: 42,
                 user: None,
                 payload: value(format),
-            },
+            }),
         ),
         (
             "publication, of a user, of bytes",
-            ServerMessage::Publication {
+            ServerMessage::Publication(server::Publication {
                 channel: 300,
                 offset: 42,
                 user: Some("ada".into()),
                 payload: blob(format),
-            },
+            }),
         ),
         (
             "unsubscribed",
-            ServerMessage::Unsubscribed {
+            ServerMessage::Unsubscribed(server::Unsubscribed {
                 channel: 300,
                 code: ErrorCode::TooSlow,
                 text: "subscriber_queue_max".into(),
-            },
+            }),
         ),
         (
             "presence, joined",
-            ServerMessage::Presence {
+            ServerMessage::Presence(server::Presence {
                 channel: 300,
                 sequence: 2,
                 joined: true,
                 session: 77,
                 user: Some("ada".into()),
                 name: "Ada".into(),
-            },
+            }),
         ),
         (
             "presence, left",
-            ServerMessage::Presence {
+            ServerMessage::Presence(server::Presence {
                 channel: 300,
                 sequence: 3,
                 joined: false,
                 session: 78,
                 user: None,
                 name: "".into(),
-            },
+            }),
         ),
-        ("published", ServerMessage::Published { request: RequestNumber(9), offset: 42 }),
+        (
+            "published",
+            ServerMessage::Published(server::Published { request: RequestNumber(9), offset: 42 }),
+        ),
         (
             "members",
-            ServerMessage::Members {
+            ServerMessage::Members(server::Members {
                 request: RequestNumber(10),
                 sequence: 3,
                 count: 2,
@@ -559,11 +615,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                     MemberInfo { session: 77, user: Some("ada".into()), name: "Ada".into() },
                     MemberInfo { session: 79, user: None, name: "".into() },
                 ],
-            },
+            }),
         ),
         (
             "history",
-            ServerMessage::History {
+            ServerMessage::History(server::History {
                 request: RequestNumber(11),
                 epoch: 7,
                 offset: 43,
@@ -576,11 +632,11 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                     },
                     PastPublication { offset: 43, user: None, payload: value(format) },
                 ],
-            },
+            }),
         ),
         (
             "history, of bytes",
-            ServerMessage::History {
+            ServerMessage::History(server::History {
                 request: RequestNumber(11),
                 epoch: 7,
                 offset: 42,
@@ -590,26 +646,33 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                     user: None,
                     payload: blob(format),
                 }],
-            },
+            }),
         ),
         (
             "registered",
-            ServerMessage::Registered { request: RequestNumber(12), is_new: true, bytes: true },
+            ServerMessage::Registered(server::Registered {
+                request: RequestNumber(12),
+                is_new: true,
+                bytes: true,
+            }),
         ),
-        ("command", ServerMessage::Command { command: Some(5), payload: value(format) }),
+        (
+            "command",
+            ServerMessage::Command(server::Command { command: Some(5), payload: value(format) }),
+        ),
         (
             "command, without an answer",
-            ServerMessage::Command { command: None, payload: value(format) },
+            ServerMessage::Command(server::Command { command: None, payload: value(format) }),
         ),
         (
             "error, of a channel",
-            ServerMessage::Error {
+            ServerMessage::Error(server::Error {
                 request: Some(RequestNumber(8)),
                 room: None,
                 code: ErrorCode::Forbidden,
                 text: "".into(),
                 retry_after_ms: None,
-            },
+            }),
         ),
     ]
 }

@@ -19,7 +19,7 @@ use playfield_fuzz::{VIEWER, schema_of};
 use playfield_state::{Format, Tracker, Tracking};
 use playfield_wire::client::{ClientMessage, Hello};
 use playfield_wire::framing;
-use playfield_wire::server::{ServerMessage, Versions, write_patch, write_snapshot};
+use playfield_wire::server::{self, ServerMessage, Versions, write_patch, write_snapshot};
 use playfield_wire::{RequestNumber, RoomNumber};
 
 fn main() -> io::Result<()> {
@@ -80,7 +80,7 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         write(&mut message);
         messages.push(message);
     };
-    let welcome = ServerMessage::Welcome {
+    let welcome = ServerMessage::Welcome(server::Welcome {
         protocol: playfield_wire::PROTOCOL,
         session: 1,
         resume: b"token".as_slice().into(),
@@ -88,9 +88,9 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         max_message_bytes: 100_000,
         grace_ms: 0,
         resumed: None,
-    };
+    });
     let room = RoomNumber(1);
-    let joined = ServerMessage::Joined {
+    let joined = ServerMessage::Joined(server::Joined {
         request: RequestNumber(1),
         room,
         id: "r".into(),
@@ -103,7 +103,7 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         fingerprint: 1,
         silence_ms: 0,
         grace_ms: 10_000,
-    };
+    });
     say(&|out| welcome.encode(format, out));
     say(&|out| joined.encode(format, out));
     say(&|out| write_snapshot(format, out, room, 1, 1, |out| out.extend_from_slice(snapshot)));

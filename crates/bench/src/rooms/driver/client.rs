@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use playfield_state::{Data, Format, PlayerId};
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::check::{ClientCheck, RoomCheck, Taken};
@@ -75,7 +75,7 @@ impl Room {
                 put(
                     case.transport,
                     out,
-                    &ClientMessage::Join { request, room: id.as_str().into() },
+                    &ClientMessage::Join(client::Join { request, room: id.as_str().into() }),
                 );
             }
             None if self.creating => self.waiting.push(client),
@@ -87,14 +87,14 @@ impl Room {
                 put(
                     case.transport,
                     out,
-                    &ClientMessage::Create {
+                    &ClientMessage::Create(client::Create {
                         request,
                         room_type,
                         private: false,
                         code: false,
                         key: None,
                         options: &options,
-                    },
+                    }),
                 );
             }
         }
@@ -146,33 +146,31 @@ impl Client {
             }
         };
         let taken = match (message, &mut self.check) {
-            (ServerMessage::Patch { room: number, base, version, body }, Some(check))
-                if number == self.number =>
-            {
-                check.patch(&mut room.check, base, version, body)
-            }
-            (ServerMessage::Snapshot { room: number, version, body, .. }, Some(check))
-                if number == self.number =>
-            {
-                check.snapshot(&mut room.check, version, body)
-            }
-            (ServerMessage::Joined { room: number, id, player, .. }, None) => {
+            (
+                ServerMessage::Patch(server::Patch { room: number, base, version, body }),
+                Some(check),
+            ) if number == self.number => check.patch(&mut room.check, base, version, body),
+            (
+                ServerMessage::Snapshot(server::Snapshot { room: number, version, body, .. }),
+                Some(check),
+            ) if number == self.number => check.snapshot(&mut room.check, version, body),
+            (ServerMessage::Joined(server::Joined { room: number, id, player, .. }), None) => {
                 self.number = number;
                 self.check = Some(ClientCheck::new(PlayerId(player)));
                 let created = room.id.is_none();
                 room.id.get_or_insert_with(|| id.into_owned());
                 return Ok(if created { Entry::Created } else { Entry::None });
             }
-            (ServerMessage::Welcome { .. }, None) => return Ok(Entry::Welcomed),
-            (ServerMessage::Ping { nonce }, _) => {
-                put(transport, out, &ClientMessage::Pong { nonce });
+            (ServerMessage::Welcome(_), None) => return Ok(Entry::Welcomed),
+            (ServerMessage::Ping(server::Ping { nonce }), _) => {
+                put(transport, out, &ClientMessage::Pong(client::Pong { nonce }));
                 return Ok(Entry::None);
             }
             // Copies are compared with the model at every message, so digests are not needed.
-            (ServerMessage::Pong { .. } | ServerMessage::Check { .. }, _) => {
+            (ServerMessage::Pong(_) | ServerMessage::Check(_), _) => {
                 return Ok(Entry::None);
             }
-            (ServerMessage::Reply { payload, .. }, _) => {
+            (ServerMessage::Reply(server::Reply { payload, .. }), _) => {
                 room.inputs =
                     u64::read(Format::Packed, payload).map_err(|error| error.to_string())?;
                 return Ok(Entry::None);
@@ -204,7 +202,12 @@ pub(super) fn count_inputs(transport: Transport, room: RoomNumber, out: &mut Vec
     put(
         transport,
         out,
-        &ClientMessage::Request { room, request: RequestNumber(2), message, payload: &payload },
+        &ClientMessage::Request(client::Request {
+            room,
+            request: RequestNumber(2),
+            message,
+            payload: &payload,
+        }),
     );
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use playfield_state::{Data, Format};
 use playfield_wire::RoomNumber;
-use playfield_wire::client::{ClientMessage, write_send};
+use playfield_wire::client::{self, ClientMessage, write_send};
 
 use super::client::put;
 use super::socket::put_message;
@@ -62,7 +62,7 @@ impl Pacer {
     /// Appends the message of a client whose room has this number in its session.
     pub(super) fn put(&self, transport: Transport, room: RoomNumber, out: &mut Vec<u8>) {
         if !self.inputs {
-            return put(transport, out, &ClientMessage::Ping { nonce: self.sent });
+            return put(transport, out, &ClientMessage::Ping(client::Ping { nonce: self.sent }));
         }
         let mut payload = Vec::new();
         Steer { x: (self.sent % 7) as f32, y: 0.5 }.encode(&mut payload);

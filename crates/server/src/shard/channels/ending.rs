@@ -3,7 +3,7 @@
 use playfield_channel::Pattern;
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 
 use crate::shard::Shard;
 use crate::shard::channels::Stage;
@@ -116,8 +116,10 @@ impl Delivery {
                 Stage::Pending { request, .. } => self.refuse_request(key, Some(request), error),
                 Stage::Live { channel, .. } => {
                     let (code, text) = (error.code(), error.text().into());
-                    self.connections
-                        .send(key, &ServerMessage::Unsubscribed { channel, code, text });
+                    self.connections.send(
+                        key,
+                        &ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, text }),
+                    );
                 }
                 // Its client is away. When it is back, it subscribes again, if it may.
                 Stage::Away { .. } => {}

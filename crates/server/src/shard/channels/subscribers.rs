@@ -7,7 +7,7 @@ use playfield_channel::{
     Backlog, Change, Member, Members, Past, PayloadKind, Publication, Pushed, Slow, Start, Waiting,
 };
 use playfield_room::Error;
-use playfield_wire::server::{MemberInfo, PastPublication, ServerMessage};
+use playfield_wire::server::{self, MemberInfo, PastPublication, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::shard::channels::{LocalChannel, Stage, Subscriber};
@@ -69,7 +69,8 @@ impl Delivery {
         }
         self.end_subscription(key, channel);
         let (code, text) = (ErrorCode::TooSlow, text.into());
-        self.connections.send(key, &ServerMessage::Unsubscribed { channel, code, text });
+        self.connections
+            .send(key, &ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, text }));
     }
 
     /// A change of the members, for those subscribers of this shard that want to know.
@@ -207,7 +208,7 @@ impl Delivery {
             own.subscriptions[at].stage = Stage::Live { channel, place };
         }
         let may_know = session.asks(|asker| rule.may_see_members(asker, name));
-        let message = ServerMessage::Subscribed {
+        let message = ServerMessage::Subscribed(server::Subscribed {
             request,
             channel,
             epoch,
@@ -215,7 +216,7 @@ impl Delivery {
             recovered,
             bytes: rule.payload_kind() == PayloadKind::Bytes,
             members: if may_know { members } else { 0 },
-        };
+        });
         self.connections.send(key, &message);
         self.catch_up_channel(channel, place);
     }
@@ -229,7 +230,8 @@ impl Delivery {
     ) {
         match offset {
             Ok(offset) => {
-                self.connections.send(key, &ServerMessage::Published { request, offset });
+                self.connections
+                    .send(key, &ServerMessage::Published(server::Published { request, offset }));
             }
             Err(error) => self.refuse_request(key, Some(request), &error),
         }
@@ -250,7 +252,7 @@ impl Delivery {
         };
         let members = members.iter().map(info).collect();
         let (sequence, count) = (*sequence, *count);
-        let message = ServerMessage::Members { request, sequence, count, members };
+        let message = ServerMessage::Members(server::Members { request, sequence, count, members });
         self.connections.send(key, &message);
     }
 
@@ -277,7 +279,8 @@ impl Delivery {
             })
             .collect();
         let (epoch, offset, bytes) = (past.epoch, past.offset, kind == PayloadKind::Bytes);
-        let message = ServerMessage::History { request, epoch, offset, bytes, publications };
+        let message =
+            ServerMessage::History(server::History { request, epoch, offset, bytes, publications });
         self.connections.send(key, &message);
     }
 
@@ -289,7 +292,8 @@ impl Delivery {
     ) {
         let (code, text) = (error.code(), error.text().into());
         let retry_after_ms = error.retry_after_ms();
-        let message = ServerMessage::Error { request, room: None, code, text, retry_after_ms };
+        let message =
+            ServerMessage::Error(server::Error { request, room: None, code, text, retry_after_ms });
         self.connections.send(key, &message);
     }
 }
@@ -315,12 +319,12 @@ fn promise(start: &mut Start, waiting: usize, bytes_max: usize) -> u64 {
 
 fn presence(channel: u64, change: &Change) -> ServerMessage<'_> {
     let Change { sequence, joined, member } = change;
-    ServerMessage::Presence {
+    ServerMessage::Presence(server::Presence {
         channel,
         sequence: *sequence,
         joined: *joined,
         session: member.session,
         user: member.user.as_deref().map(Cow::Borrowed),
         name: Cow::Borrowed(&member.name),
-    }
+    })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use playfield_room::LeaveReason;
 use playfield_wire::ErrorCode;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 
 use crate::fleet::Gone;
 use crate::service::Closed;
@@ -58,13 +58,13 @@ impl Shard {
             // An HTTP client can't read messages.
             return self.refuse_http(key, 408, text);
         }
-        let error = ServerMessage::Error {
+        let error = ServerMessage::Error(server::Error {
             request: None,
             room: None,
             code,
             text: Cow::Borrowed(text),
             retry_after_ms: None,
-        };
+        });
         if connection.held {
             // What is counted waits, but the session ends here.
             let mut body = Vec::new();
@@ -84,9 +84,10 @@ impl Shard {
         text: &str,
         close: Option<u16>,
     ) {
-        self.delivery
-            .connections
-            .send(key, &ServerMessage::Goodbye { code, text: Cow::Borrowed(text) });
+        self.delivery.connections.send(
+            key,
+            &ServerMessage::Goodbye(server::Goodbye { code, text: Cow::Borrowed(text) }),
+        );
         let close = close.unwrap_or(match code {
             ErrorCode::ShuttingDown => GOING_AWAY,
             ErrorCode::TooLarge => TOO_BIG,
@@ -443,7 +444,9 @@ impl Shard {
         }
         match connection.dialect.framing {
             Framing::Native => {
-                self.delivery.connections.send(key, &ServerMessage::Ping { nonce: 0 });
+                self.delivery
+                    .connections
+                    .send(key, &ServerMessage::Ping(server::Ping { nonce: 0 }));
             }
             Framing::WebSocket(_) => self.delivery.connections.ping_transport(key, &[]),
         }

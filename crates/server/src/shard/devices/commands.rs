@@ -7,7 +7,7 @@ use std::time::Duration;
 use playfield_channel::Payload;
 use playfield_device::{Cursor, Device};
 use playfield_room::{Error, Push, Target};
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server;
 use playfield_wire::{ErrorCode, Format};
 
 use crate::asks::Answer;
@@ -207,8 +207,7 @@ impl Shard {
             let at = bodies.iter().position(|(of, _)| *of == format).unwrap_or_else(|| {
                 let payload = payload.written(format);
                 let mut body = Vec::new();
-                ServerMessage::Command { command: ask, payload: &payload }
-                    .encode(format, &mut body);
+                server::Command { command: ask, payload: &payload }.encode(format, &mut body);
                 bodies.push((format, body));
                 bodies.len() - 1
             });

@@ -98,7 +98,8 @@ impl Shard {
             Ok(is_new) => {
                 let fleet = self.delivery.node.fleet.as_ref();
                 let bytes = fleet.is_some_and(|fleet| fleet.payload == PayloadKind::Bytes);
-                let registered = ServerMessage::Registered { request, is_new, bytes };
+                let registered =
+                    ServerMessage::Registered(server::Registered { request, is_new, bytes });
                 self.delivery.connections.send(key, &registered);
             }
             Err(error) => self.send_error(key, Some(request), None, &error),

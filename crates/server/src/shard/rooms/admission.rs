@@ -10,7 +10,7 @@ use std::time::Duration;
 use playfield_room::{
     Admission, Creator, Entrant, Error, LeaveReason, OnePerUser, Stage, split_reservation,
 };
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, excerpt};
 
 use crate::addresses::Pace;
@@ -488,7 +488,8 @@ impl Shard {
     ) {
         let (code, text) = (error.code(), error.text().into());
         let retry_after_ms = error.retry_after_ms();
-        let message = ServerMessage::Error { request, room, code, text, retry_after_ms };
+        let message =
+            ServerMessage::Error(server::Error { request, room, code, text, retry_after_ms });
         self.delivery.connections.send(key, &message);
     }
 }

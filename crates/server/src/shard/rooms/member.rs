@@ -8,7 +8,7 @@ use std::time::Duration;
 use playfield_room::{EventHeader, PlayerId};
 use playfield_session::{SentHistory, SyncHistory};
 use playfield_wire::client::ResumeRoom;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::addresses::Address;
@@ -161,15 +161,15 @@ impl Farewell {
         let text = Cow::Borrowed(text);
         Some(match (&member.standing, self) {
             (Standing::Entering(entering), Self::GraceOver | Self::TooMuch) => {
-                ServerMessage::Error {
+                ServerMessage::Error(server::Error {
                     request: Some(entering.request),
                     room: None,
                     code,
                     text,
                     retry_after_ms: None,
-                }
+                })
             }
-            _ => ServerMessage::Left { request, room, code, text },
+            _ => ServerMessage::Left(server::Left { request, room, code, text }),
         })
     }
 }

@@ -201,7 +201,7 @@ pub(super) fn enter(
     let request = entering.request;
     member.standing = Standing::Live;
     let room_type = &delivery.node.room_types[usize::from(room_type)];
-    let joined = ServerMessage::Joined {
+    let joined = ServerMessage::Joined(server::Joined {
         request,
         room: member.number,
         id: id.as_str().into(),
@@ -214,7 +214,7 @@ pub(super) fn enter(
         fingerprint: room_type.fingerprint,
         silence_ms: Patience::of(room_type.settings).silence_ms(),
         grace_ms: u32::try_from(room_type.settings.grace_ms).unwrap_or(u32::MAX),
-    };
+    });
     delivery.send(place, member, &joined);
     if let MemberOutput::Here(connection) = member.output {
         mark_joined(delivery, connection, member.number);

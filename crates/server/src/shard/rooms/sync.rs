@@ -366,7 +366,11 @@ fn check(
         return;
     }
     if let Some(digest) = room.digest(member.player, member.format) {
-        let message = ServerMessage::Check { room: member.number, version: member.sent, digest };
+        let message = ServerMessage::Check(server::Check {
+            room: member.number,
+            version: member.sent,
+            digest,
+        });
         delivery.send(place, member, &message);
     }
 }

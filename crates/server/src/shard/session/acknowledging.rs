@@ -3,7 +3,7 @@
 use playfield_session::ACK_DELAY;
 use playfield_wire::ErrorCode;
 use playfield_wire::client::ClientMessage;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 
 use crate::shard::Shard;
 use crate::shard::connection::narrowed;
@@ -42,7 +42,7 @@ impl Shard {
     fn acknowledge(&mut self, key: ConnectionKey) {
         let Some(resumption) = self.resumption(key) else { return };
         let received = resumption.received.acknowledge();
-        self.delivery.connections.send(key, &ServerMessage::Ack { received });
+        self.delivery.connections.send(key, &ServerMessage::Ack(server::Ack { received }));
     }
 
     /// Tells the client what was handled, if it does not know yet.

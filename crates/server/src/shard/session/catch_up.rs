@@ -9,7 +9,7 @@
 
 use playfield_room::LeaveReason;
 use playfield_wire::client::ResumeRoom;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RoomNumber};
 
 use crate::shard::Shard;
@@ -203,7 +203,8 @@ impl Shard {
             }
             self.delivery.connections.write_again(key, body);
             if !missing.is_empty()
-                && let Ok(ServerMessage::Left { room, .. }) = ServerMessage::decode(format, body)
+                && let Ok(ServerMessage::Left(server::Left { room, .. })) =
+                    ServerMessage::decode(format, body)
             {
                 missing.retain(|&other| other != room);
             }
@@ -236,7 +237,8 @@ impl Shard {
         // Why it left these was forgotten, but it must know that it did.
         for room in returning.left {
             let (code, text) = (ErrorCode::ConnectionLost, "the player left the room meanwhile");
-            let left = ServerMessage::Left { request: None, room, code, text: text.into() };
+            let left =
+                ServerMessage::Left(server::Left { request: None, room, code, text: text.into() });
             self.delivery.connections.send(key, &left);
         }
         self.delivery.catch_up_channels(key);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use playfield_room::{Error, visible};
 use playfield_wire::client::{ClientMessage, Hello};
-use playfield_wire::server::{Resumed, ServerMessage};
+use playfield_wire::server::{self, Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, PROTOCOL};
 
 use crate::addresses::Pace;
@@ -146,7 +146,7 @@ impl Shard {
     ) {
         let config = &self.delivery.node.config;
         let ms = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX);
-        let welcome = ServerMessage::Welcome {
+        let welcome = ServerMessage::Welcome(server::Welcome {
             protocol: PROTOCOL,
             session,
             heartbeat_ms: ms(config.heartbeat_ms),
@@ -154,7 +154,7 @@ impl Shard {
             grace_ms: if token.is_empty() { 0 } else { ms(config.session_grace_ms) },
             resume: Cow::Owned(token),
             resumed,
-        };
+        });
         let mut body = Vec::new();
         let max_message_bytes = config.max_message_bytes;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };

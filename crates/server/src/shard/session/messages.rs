@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use playfield_room::{Error, LeaveReason, RoomType, check_key};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{RoomInfo, ServerMessage};
+use playfield_wire::server::{self, RoomInfo, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, excerpt};
 
 use crate::directory::keys::Key;
@@ -76,33 +76,35 @@ impl Shard {
     fn handle_message(&mut self, key: ConnectionKey, format: Format, message: &ClientMessage<'_>) {
         self.visit.did(work(message));
         match *message {
-            ClientMessage::Request { room, request, ref message, payload } => {
+            ClientMessage::Request(client::Request { room, request, ref message, payload }) => {
                 self.handle_user_message(key, room, message, payload, Some(request));
             }
-            ClientMessage::Send { room, ref message, payload } => {
+            ClientMessage::Send(client::Send { room, ref message, payload }) => {
                 self.handle_user_message(key, room, message, payload, None);
             }
-            ClientMessage::Ack { received } => self.acknowledged(key, received),
-            ClientMessage::Resync { room } => {
+            ClientMessage::Ack(client::Ack { received }) => self.acknowledged(key, received),
+            ClientMessage::Resync(client::Resync { room }) => {
                 if let Some(seat) = self.seat_of(key, room, None) {
                     self.act(key, seat, Act::Resync);
                 }
             }
-            ClientMessage::Leave { request, room } => {
+            ClientMessage::Leave(client::Leave { request, room }) => {
                 if self.is_new_request(key, request)
                     && let Some(seat) = self.seat_of(key, room, Some(request))
                 {
                     self.act(key, seat, Act::Leave { request });
                 }
             }
-            ClientMessage::Ping { nonce } => {
+            ClientMessage::Ping(client::Ping { nonce }) => {
                 let time_us = self.now.as_micros() as u64;
-                self.delivery.connections.send(key, &ServerMessage::Pong { nonce, time_us });
+                self.delivery
+                    .connections
+                    .send(key, &ServerMessage::Pong(server::Pong { nonce, time_us }));
             }
-            ClientMessage::Pong { nonce } => self.ponged(key, nonce),
-            ClientMessage::Goodbye => self.let_go(key),
+            ClientMessage::Pong(client::Pong { nonce }) => self.ponged(key, nonce),
+            ClientMessage::Goodbye(client::Goodbye {}) => self.let_go(key),
             ClientMessage::Hello(_) => self.fail(key, ErrorCode::HelloExpected, "a second hello"),
-            ClientMessage::Join { request, ref room } => {
+            ClientMessage::Join(client::Join { request, ref room }) => {
                 if self.is_new_request(key, request) {
                     if is_ticket(room) {
                         self.join_by_ticket(key, request, room);
@@ -111,55 +113,78 @@ impl Shard {
                     }
                 }
             }
-            ClientMessage::JoinByKey { request, ref room_type, key: ref room_key } => {
+            ClientMessage::JoinByKey(client::JoinByKey {
+                request,
+                ref room_type,
+                key: ref room_key,
+            }) => {
                 if let Some(room_type) = self.known_type(key, request, room_type) {
                     self.join(key, request, JoinTarget::Key(room_type, room_key.to_string()), None);
                 }
             }
-            ClientMessage::Create {
+            ClientMessage::Create(client::Create {
                 request,
                 ref room_type,
                 private,
                 code,
                 key: ref room_key,
                 options,
-            } => {
+            }) => {
                 let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
                 if let Some(spec) = self.spec(key, request, room_type, &wanted) {
                     self.join(key, request, JoinTarget::New(spec), None);
                 }
             }
-            ClientMessage::JoinOrCreate { request, ref room_type, key: ref room_key, options } => {
+            ClientMessage::JoinOrCreate(client::JoinOrCreate {
+                request,
+                ref room_type,
+                key: ref room_key,
+                options,
+            }) => {
                 let (private, code) = (false, false);
                 let wanted = Wanted { private, code, key: room_key.as_deref(), options, format };
                 if let Some(spec) = self.spec(key, request, room_type, &wanted) {
                     self.join(key, request, JoinTarget::Any(spec), None);
                 }
             }
-            ClientMessage::List { request, ref room_type, ref filter, limit } => {
+            ClientMessage::List(client::List { request, ref room_type, ref filter, limit }) => {
                 self.list(key, request, room_type.as_deref(), filter, limit);
             }
-            ClientMessage::Schema { request, ref room_type } => {
+            ClientMessage::Schema(client::Schema { request, ref room_type }) => {
                 self.tell_schema(key, request, room_type);
             }
-            ClientMessage::Subscribe { request, ref channel, since, presence } => {
+            ClientMessage::Subscribe(client::Subscribe {
+                request,
+                ref channel,
+                since,
+                presence,
+            }) => {
                 self.subscribe(key, request, channel, since, presence);
             }
-            ClientMessage::Unsubscribe { channel } => self.unsubscribe(key, channel),
-            ClientMessage::Publish { request, ref channel, payload } => {
+            ClientMessage::Unsubscribe(client::Unsubscribe { channel }) => {
+                self.unsubscribe(key, channel);
+            }
+            ClientMessage::Publish(client::Publish { request, ref channel, payload }) => {
                 self.publish(key, request, channel, payload);
             }
-            ClientMessage::Members { request, ref channel } => {
+            ClientMessage::Members(client::Members { request, ref channel }) => {
                 self.ask_members(key, request, channel);
             }
-            ClientMessage::History { request, ref channel, since, limit } => {
+            ClientMessage::History(client::History { request, ref channel, since, limit }) => {
                 self.ask_history(key, request, channel, since, limit);
             }
-            ClientMessage::Register { request, ref device, ref metadata, ref tags } => {
+            ClientMessage::Register(client::Register {
+                request,
+                ref device,
+                ref metadata,
+                ref tags,
+            }) => {
                 self.register(key, request, device, metadata.clone(), tags.clone());
             }
-            ClientMessage::Report { request, payload } => self.report(key, request, payload),
-            ClientMessage::Answer { command, ref error, payload } => {
+            ClientMessage::Report(client::Report { request, payload }) => {
+                self.report(key, request, payload);
+            }
+            ClientMessage::Answer(client::Answer { command, ref error, payload }) => {
                 self.answer_command(key, command, error.clone(), payload);
             }
         }
@@ -292,13 +317,13 @@ impl Shard {
             };
             if let Some(error) = refusal {
                 let text = error.text().into();
-                let message = ServerMessage::Error {
+                let message = ServerMessage::Error(server::Error {
                     request: Some(request),
                     room: None,
                     code: error.code(),
                     text,
                     retry_after_ms: None,
-                };
+                });
                 return self.delivery.send((room, member), sender, &message);
             }
             sender.unanswered.push(request);
@@ -389,7 +414,9 @@ impl Shard {
                 .collect(),
         });
         let rooms = rooms.collect();
-        self.delivery.connections.send(key, &ServerMessage::Listed { request, rooms });
+        self.delivery
+            .connections
+            .send(key, &ServerMessage::Listed(server::Listed { request, rooms }));
     }
 
     fn tell_schema(&mut self, key: ConnectionKey, request: RequestNumber, room_type: &str) {
@@ -411,8 +438,11 @@ impl Shard {
         room_type: u16,
     ) {
         let RoomType { name, schema, .. } = &self.delivery.node.room_types[usize::from(room_type)];
-        let schema =
-            ServerMessage::Schema { request, room_type: name.into(), schema: schema.as_bytes() };
+        let schema = ServerMessage::Schema(server::Schema {
+            request,
+            room_type: name.into(),
+            schema: schema.as_bytes(),
+        });
         self.delivery.connections.send(key, &schema);
     }
 
@@ -463,29 +493,29 @@ impl Shard {
 #[inline]
 fn work(message: &ClientMessage<'_>) -> u32 {
     match message {
-        ClientMessage::Request { .. }
-        | ClientMessage::Send { .. }
-        | ClientMessage::Publish { .. }
-        | ClientMessage::Report { .. }
-        | ClientMessage::Answer { .. } => WORK_OF_ROOM,
-        ClientMessage::Ack { .. }
-        | ClientMessage::Ping { .. }
-        | ClientMessage::Pong { .. }
-        | ClientMessage::Goodbye => 0,
+        ClientMessage::Request(_)
+        | ClientMessage::Send(_)
+        | ClientMessage::Publish(_)
+        | ClientMessage::Report(_)
+        | ClientMessage::Answer(_) => WORK_OF_ROOM,
+        ClientMessage::Ack(_)
+        | ClientMessage::Ping(_)
+        | ClientMessage::Pong(_)
+        | ClientMessage::Goodbye(client::Goodbye {}) => 0,
         ClientMessage::Hello(_)
-        | ClientMessage::Join { .. }
-        | ClientMessage::JoinByKey { .. }
-        | ClientMessage::Create { .. }
-        | ClientMessage::JoinOrCreate { .. }
-        | ClientMessage::List { .. }
-        | ClientMessage::Schema { .. }
-        | ClientMessage::Leave { .. }
-        | ClientMessage::Resync { .. }
-        | ClientMessage::Subscribe { .. }
-        | ClientMessage::Unsubscribe { .. }
-        | ClientMessage::Members { .. }
-        | ClientMessage::History { .. }
-        | ClientMessage::Register { .. } => WORK_OF_NODE,
+        | ClientMessage::Join(_)
+        | ClientMessage::JoinByKey(_)
+        | ClientMessage::Create(_)
+        | ClientMessage::JoinOrCreate(_)
+        | ClientMessage::List(_)
+        | ClientMessage::Schema(_)
+        | ClientMessage::Leave(_)
+        | ClientMessage::Resync(_)
+        | ClientMessage::Subscribe(_)
+        | ClientMessage::Unsubscribe(_)
+        | ClientMessage::Members(_)
+        | ClientMessage::History(_)
+        | ClientMessage::Register(_) => WORK_OF_NODE,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use playfield_room::Error;
 use playfield_room::rate::{Limit, Limiters, Rate, Verdict};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::config::Config;
@@ -133,12 +133,12 @@ impl Shard {
         let request = match message {
             // What ends something, or says how it is, only makes less work.
             Some(
-                ClientMessage::Ack { .. }
-                | ClientMessage::Pong { .. }
-                | ClientMessage::Resync { .. }
-                | ClientMessage::Leave { .. }
-                | ClientMessage::Unsubscribe { .. }
-                | ClientMessage::Goodbye,
+                ClientMessage::Ack(_)
+                | ClientMessage::Pong(_)
+                | ClientMessage::Resync(_)
+                | ClientMessage::Leave(_)
+                | ClientMessage::Unsubscribe(_)
+                | ClientMessage::Goodbye(client::Goodbye {}),
             ) => return true,
             Some(message) => request_of(message),
             None => None,
@@ -147,7 +147,7 @@ impl Shard {
         let now = self.now;
         let Some(session) = self.delivery.connections.session_mut(key) else { return false };
         let room = match message {
-            Some(ClientMessage::Send { room, .. }) => Some(*room),
+            Some(ClientMessage::Send(client::Send { room, .. })) => Some(*room),
             _ => None,
         };
         if request.is_none() {
@@ -209,19 +209,20 @@ impl Shard {
 
 pub(super) fn request_of(message: &ClientMessage<'_>) -> Option<RequestNumber> {
     match message {
-        ClientMessage::Request { request, .. }
-        | ClientMessage::Join { request, .. }
-        | ClientMessage::JoinByKey { request, .. }
-        | ClientMessage::Create { request, .. }
-        | ClientMessage::JoinOrCreate { request, .. }
-        | ClientMessage::List { request, .. }
-        | ClientMessage::Schema { request, .. }
-        | ClientMessage::Leave { request, .. }
-        | ClientMessage::Subscribe { request, .. }
-        | ClientMessage::Members { request, .. }
-        | ClientMessage::History { request, .. }
-        | ClientMessage::Register { request, .. } => Some(*request),
-        ClientMessage::Publish { request, .. } | ClientMessage::Report { request, .. } => *request,
+        ClientMessage::Request(client::Request { request, .. })
+        | ClientMessage::Join(client::Join { request, .. })
+        | ClientMessage::JoinByKey(client::JoinByKey { request, .. })
+        | ClientMessage::Create(client::Create { request, .. })
+        | ClientMessage::JoinOrCreate(client::JoinOrCreate { request, .. })
+        | ClientMessage::List(client::List { request, .. })
+        | ClientMessage::Schema(client::Schema { request, .. })
+        | ClientMessage::Leave(client::Leave { request, .. })
+        | ClientMessage::Subscribe(client::Subscribe { request, .. })
+        | ClientMessage::Members(client::Members { request, .. })
+        | ClientMessage::History(client::History { request, .. })
+        | ClientMessage::Register(client::Register { request, .. }) => Some(*request),
+        ClientMessage::Publish(client::Publish { request, .. })
+        | ClientMessage::Report(client::Report { request, .. }) => *request,
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use playfield_room::Settings;
 use playfield_wire::RoomNumber;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 
 use crate::shard::Shard;
 use crate::shard::connection::transport::Framing;
@@ -132,7 +132,9 @@ impl Shard {
         let nonce = self.entropy.nonce();
         round_trips.ping = Some(Ping { nonce, at: now });
         match framing {
-            Framing::Native => self.delivery.connections.send(key, &ServerMessage::Ping { nonce }),
+            Framing::Native => {
+                self.delivery.connections.send(key, &ServerMessage::Ping(server::Ping { nonce }));
+            }
             Framing::WebSocket(_) => {
                 let payload = nonce.to_le_bytes();
                 self.delivery.connections.ping_transport(key, &payload);

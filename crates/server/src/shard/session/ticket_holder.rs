@@ -2,7 +2,7 @@
 
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 
 use crate::node::Node;
 use crate::shard::Shard;
@@ -24,7 +24,7 @@ impl Shard {
             return true;
         }
         let room = match message {
-            ClientMessage::Send { room, .. } => Some(*room),
+            ClientMessage::Send(client::Send { room, .. }) => Some(*room),
             _ => None,
         };
         let text = "this session may only join rooms by tickets; connect with a token for more";
@@ -37,23 +37,23 @@ impl Shard {
 /// A list of what is allowed, so that new messages are refused until they are added here.
 fn is_allowed(message: &ClientMessage<'_>, session: &Session, node: &Node) -> bool {
     match message {
-        ClientMessage::Join { room, .. } => is_ticket(room),
+        ClientMessage::Join(client::Join { room, .. }) => is_ticket(room),
         // All rooms of the session were joined by tickets.
-        ClientMessage::Request { .. }
-        | ClientMessage::Send { .. }
-        | ClientMessage::Resync { .. }
-        | ClientMessage::Leave { .. } => true,
-        ClientMessage::Schema { room_type, .. } => {
+        ClientMessage::Request(_)
+        | ClientMessage::Send(_)
+        | ClientMessage::Resync(_)
+        | ClientMessage::Leave(_) => true,
+        ClientMessage::Schema(client::Schema { room_type, .. }) => {
             let wanted = node.room_type(room_type);
             session.rooms.iter().filter(|room| room.request.is_none()).any(|room| {
                 let place = node.directory.find(room.id);
                 place.is_some_and(|place| Some(place.room_type) == wanted)
             })
         }
-        ClientMessage::Ack { .. }
-        | ClientMessage::Ping { .. }
-        | ClientMessage::Pong { .. }
-        | ClientMessage::Goodbye
+        ClientMessage::Ack(_)
+        | ClientMessage::Ping(_)
+        | ClientMessage::Pong(_)
+        | ClientMessage::Goodbye(client::Goodbye {})
         // A second one ends the connection.
         | ClientMessage::Hello(_) => true,
         _ => false,

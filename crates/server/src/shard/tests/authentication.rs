@@ -2,7 +2,7 @@
 
 use playfield_room::{Room, RoomType, room};
 use playfield_state::State;
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use super::speech::{Heard, encoded};
@@ -18,7 +18,7 @@ pub(super) fn room_type() -> RoomType {
     RoomType::of::<Single>("single")
 }
 
-const PING: ClientMessage<'_> = ClientMessage::Ping { nonce: 1 };
+const PING: ClientMessage<'_> = ClientMessage::Ping(client::Ping { nonce: 1 });
 
 /// A client that waits, under a name that the authenticator may refuse. It has sent more than its
 /// hello.
@@ -103,7 +103,12 @@ fn a_user_takes_over_their_own_seat_in_a_full_room_and_nobody_else_gets_in() {
     let enter = |world: &mut World, client, room_type: &str, key: Option<&str>| {
         let request = RequestNumber(1);
         let (room_type, key) = (room_type.into(), key.map(Into::into));
-        let join = ClientMessage::JoinOrCreate { request, room_type, key, options: &[] };
+        let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
+            request,
+            room_type,
+            key,
+            options: &[],
+        });
         world.say(client, &encoded(Format::Packed, &join));
         world.wait(60);
         world.heard(client)

@@ -1,6 +1,6 @@
 //! Channels: publish and subscribe over several shards.
 
-use playfield_wire::client::{ClientMessage, Position};
+use playfield_wire::client::{self, ClientMessage, Position};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -250,7 +250,7 @@ fn who_is_resumed_and_does_not_subscribe_again_is_a_member_no_longer() {
     for _ in 0..12 {
         world.wait(500);
         for listener in [&ann, &bob] {
-            listener.say(&mut world, &ClientMessage::Ping { nonce: 1 });
+            listener.say(&mut world, &ClientMessage::Ping(client::Ping { nonce: 1 }));
         }
     }
     let left =
@@ -416,14 +416,14 @@ fn rooms_publish_and_what_they_may_not_is_counted() {
     }
     ann.told(&mut world);
     let bob = world.client(1);
-    let create = ClientMessage::Create {
+    let create = ClientMessage::Create(client::Create {
         request: RequestNumber(1),
         room_type: "herald".into(),
         private: false,
         code: false,
         key: None,
         options: b"\0",
-    };
+    });
     world.say(bob, &super::speech::encoded(Format::Packed, &create));
     world.wait(100);
     assert_eq!(ann.told(&mut world), [publication("news:rooms", 1, None, "0")]);
@@ -431,7 +431,8 @@ fn rooms_publish_and_what_they_may_not_is_counted() {
         let mut payload = Vec::new();
         Say { channel: channel.into(), value }.encode(&mut payload);
         let message = MessageRef::Index(0);
-        let send = ClientMessage::Send { room: RoomNumber(1), message, payload: &payload };
+        let send =
+            ClientMessage::Send(client::Send { room: RoomNumber(1), message, payload: &payload });
         world.say(bob, &super::speech::encoded(Format::Packed, &send));
     };
     for value in 1..=3 {
@@ -740,8 +741,11 @@ fn a_client_that_names_100_000_channels_gets_few_and_leaves_none() {
         let mut bytes = Vec::new();
         for number in 0..PER_STEP {
             let channel = format!("chat:{}", step * PER_STEP + number).into();
-            let message =
-                ClientMessage::Publish { request: Some(RequestNumber(1)), channel, payload: b"1" };
+            let message = ClientMessage::Publish(client::Publish {
+                request: Some(RequestNumber(1)),
+                channel,
+                payload: b"1",
+            });
             let body = super::speech::encoded(Format::Packed, &message);
             bytes.extend(world.framed(ann.client, &body));
         }
@@ -760,7 +764,7 @@ fn a_client_that_names_100_000_channels_gets_few_and_leaves_none() {
     assert!((600..=600 + STEPS * 10 + 1).contains(&opened), "{opened}");
     // They are kept for a minute, and looked at once in a while.
     assert!((600..=1400).contains(&most), "{most}");
-    ann.say(&mut world, &ClientMessage::Goodbye);
+    ann.say(&mut world, &ClientMessage::Goodbye(client::Goodbye {}));
     world.wait(120_000);
     assert_eq!(count(&mut world), 0);
 }
@@ -773,7 +777,7 @@ fn a_session_that_ends_leaves_nothing_behind() {
         let name = channel("plain", home);
         ann.subscribe(&mut world, &name);
         ann.told(&mut world);
-        ann.say(&mut world, &ClientMessage::Goodbye);
+        ann.say(&mut world, &ClientMessage::Goodbye(client::Goodbye {}));
         world.wait(1);
     }
     for shard in 0..SHARDS {

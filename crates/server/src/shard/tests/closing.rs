@@ -1,7 +1,7 @@
 //! The closing handshake of WebSockets (RFC 6455, 7): who says Close, who waits for whom, and for
 //! how long.
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{Format, RequestNumber};
 
 use super::speech::{encoded, request};
@@ -10,7 +10,7 @@ use super::world::{CLOSE, Client, World};
 const PACKED: Format = Format::Packed;
 
 fn goodbye(world: &mut World, client: Client) {
-    world.say(client, &encoded(PACKED, &ClientMessage::Goodbye));
+    world.say(client, &encoded(PACKED, &ClientMessage::Goodbye(client::Goodbye {})));
 }
 
 /// A Close frame of the node, with a code and no reason.
@@ -102,7 +102,8 @@ fn nothing_is_kept_of_what_is_passed_over() {
 fn a_goodbye_and_a_close_may_come_at_once() {
     let mut world = World::new(1, &[]);
     let client = world.websocket_client(0, PACKED);
-    let goodbye = world.framed(client, &encoded(PACKED, &ClientMessage::Goodbye));
+    let goodbye =
+        world.framed(client, &encoded(PACKED, &ClientMessage::Goodbye(client::Goodbye {})));
     world.bytes(client, &[&goodbye[..], CLOSE].concat());
     assert_eq!(world.raw(client), close(1000));
     assert!(world.is_over(client));
@@ -138,7 +139,8 @@ fn a_clients_close_is_answered_in_kind_and_nothing_after_it_is_read() {
     ] {
         let mut world = World::new(1, &[]);
         let client = world.websocket_client(0, PACKED);
-        let ping = world.framed(client, &encoded(PACKED, &ClientMessage::Ping { nonce: 1 }));
+        let ping =
+            world.framed(client, &encoded(PACKED, &ClientMessage::Ping(client::Ping { nonce: 1 })));
         world.bytes(client, &[said, &ping].concat());
         assert_eq!(world.raw(client), answer);
         assert!(world.is_over(client), "the node closes the transport, and at once");

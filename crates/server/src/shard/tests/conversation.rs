@@ -1,6 +1,6 @@
 //! How a conversation goes: transports, hello, pages, goodbye.
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::framing::PREAMBLE;
 use playfield_wire::{Format, RequestNumber};
 
@@ -53,7 +53,9 @@ fn a_conversation_may_come_one_byte_at_a_time() {
         let client = world.connect(0);
         world.upgrade(client, format);
         let mut bytes = world.framed(client, &hello(format));
-        bytes.extend(world.framed(client, &encoded(format, &ClientMessage::Ping { nonce: 5 })));
+        bytes.extend(
+            world.framed(client, &encoded(format, &ClientMessage::Ping(client::Ping { nonce: 5 }))),
+        );
         for byte in bytes {
             world.bytes(client, &[byte]);
         }
@@ -71,7 +73,12 @@ fn a_preamble_a_hello_and_more_may_come_at_once() {
     let client = world.connect(0);
     let mut bytes = b"PF1\n".to_vec();
     bytes.extend(world.framed(client, &hello(Format::Packed)));
-    bytes.extend(world.framed(client, &encoded(Format::Packed, &ClientMessage::Ping { nonce: 1 })));
+    bytes.extend(
+        world.framed(
+            client,
+            &encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce: 1 })),
+        ),
+    );
     let last = bytes.pop().unwrap();
     world.bytes(client, &bytes);
     assert!(matches!(world.heard(client)[..], [Heard::Welcome { .. }]));
@@ -94,7 +101,7 @@ fn a_websocket_ping_is_answered_and_a_close_too() {
 fn a_fragmented_websocket_message_is_one_message() {
     let mut world = World::new(1, &[]);
     let client = world.websocket_client(0, Format::Packed);
-    let ping = encoded(Format::Packed, &ClientMessage::Ping { nonce: 9 });
+    let ping = encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce: 9 }));
     let (front, back) = ping.split_at(1);
     let mut bytes = vec![0x02, 0x81, 0, 0, 0, 0];
     bytes.extend(front);
@@ -111,7 +118,7 @@ fn after_goodbye_the_session_is_gone_from_its_rooms() {
     let (room, id) = world.room(one, "");
     world.join(other, RequestNumber(1), &id);
     world.joined(other);
-    world.say(other, &encoded(Format::Packed, &ClientMessage::Goodbye));
+    world.say(other, &encoded(Format::Packed, &ClientMessage::Goodbye(client::Goodbye {})));
     assert_eq!(world.heard(other), []);
     assert!(world.is_over(other));
     let heard = world.heard(one);

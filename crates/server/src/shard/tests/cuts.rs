@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::speech::Heard;
@@ -130,9 +130,11 @@ impl History {
         match (dice.roll(20), room) {
             (0..3, _) => {
                 let id = self.witnesses[dice.index(ROOMS)].id.as_str();
-                client.say(world, &ClientMessage::Join { request, room: id.into() });
+                client.say(world, &ClientMessage::Join(client::Join { request, room: id.into() }));
             }
-            (3, Some(room)) => client.say(world, &ClientMessage::Leave { request, room }),
+            (3, Some(room)) => {
+                client.say(world, &ClientMessage::Leave(client::Leave { request, room }));
+            }
             (4..8, Some(room)) => {
                 self.adds[at].insert(self.requests, client.rooms[&room].id.clone());
                 client.request(world, room, self.requests, "add", "");
@@ -154,8 +156,12 @@ impl History {
                 }
             }
             (15, Some(_)) if client.is_welcome() => {
-                let list =
-                    ClientMessage::List { request, room_type: None, filter: Vec::new(), limit: 1 };
+                let list = ClientMessage::List(client::List {
+                    request,
+                    room_type: None,
+                    filter: Vec::new(),
+                    limit: 1,
+                });
                 let bytes = dice.index(20);
                 client.cut_while_speaking(world, &list, bytes);
             }

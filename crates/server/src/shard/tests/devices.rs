@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_channel::Payload;
 use playfield_room::{Error, Target};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format};
 use tokio::sync::oneshot::Receiver;
 
@@ -98,7 +98,7 @@ fn a_device_registers_reports_and_is_reached_in_every_format() {
         assert_eq!(code(answered), ErrorCode::Refused);
         let counters = world.counters(1);
         assert_eq!((counters.devices, counters.commands, counters.reports), (1, 3, 5));
-        lamp.say(&mut world, &ClientMessage::Goodbye);
+        lamp.say(&mut world, &ClientMessage::Goodbye(client::Goodbye {}));
         assert_eq!(log(&world), ["lamp registered", "lamp Left"]);
         assert_eq!((fleet(&world).registry.count(), world.counters(1).devices), (0, 0));
     }
@@ -210,7 +210,7 @@ fn an_id_is_kept_from_other_users_and_from_all_where_duplicates_are_refused() {
     assert_eq!(ann.register(&mut world, "ann:one", &["t"]), KNOWN, "it is no duplicate of itself");
     let mut again = Gadget::new(&mut world, 0, Format::Packed, "ann");
     assert_eq!(again.register(&mut world, "ann:one", &[]), TAKEN);
-    ann.say(&mut world, &ClientMessage::Goodbye);
+    ann.say(&mut world, &ClientMessage::Goodbye(client::Goodbye {}));
     assert_eq!(again.register(&mut world, "ann:one", &[]), NEW);
 }
 

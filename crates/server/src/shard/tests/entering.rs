@@ -1,6 +1,6 @@
 //! Events that wait for players who are entering: what they take is counted, and bounded.
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use super::speech::encoded;
@@ -19,7 +19,7 @@ fn enters_while_away(shard: usize, resume_bytes_max: usize) -> (Option<usize>, u
     let there = host.room(&mut world, SELDOM);
     let id = host.rooms[&there].id.clone();
     let request = RequestNumber(5);
-    ann.say(&mut world, &ClientMessage::Join { request, room: id.into() });
+    ann.say(&mut world, &ClientMessage::Join(client::Join { request, room: id.into() }));
     ann.listen(&mut world);
     ann.acknowledge(&mut world);
     let (home, key) = world.place_of(ann.client);
@@ -61,7 +61,10 @@ fn events_that_wait_for_players_who_are_entering_count_in_the_budget_of_their_ad
             let stranger = world.client_from([203, 0, 113, 5], 0);
             world.heard(stranger);
             world.room(stranger, "");
-            let join = ClientMessage::Join { request: RequestNumber(5), room: id.clone().into() };
+            let join = ClientMessage::Join(client::Join {
+                request: RequestNumber(5),
+                room: id.clone().into(),
+            });
             world.say(stranger, &encoded(Format::Packed, &join));
             strangers.push(stranger);
         }

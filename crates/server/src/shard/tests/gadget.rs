@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use playfield_channel::Payload;
 use playfield_device::Device;
 use playfield_room::{Error, Result};
-use playfield_wire::client::{ClientMessage, Hello, Resume};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume};
 use playfield_wire::framing::PREAMBLE;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use super::speech::encoded;
@@ -142,7 +142,10 @@ impl Gadget {
         let tags = tags.iter().map(|&tag| tag.into()).collect();
         let metadata = vec![("fw".into(), "7".into())];
         let device = id.into();
-        self.say(world, &ClientMessage::Register { request, device, metadata, tags });
+        self.say(
+            world,
+            &ClientMessage::Register(client::Register { request, device, metadata, tags }),
+        );
         self.told(world)
     }
 
@@ -151,7 +154,7 @@ impl Gadget {
         let request = Some(self.next_request());
         let payload = Payload::json(json.as_bytes()).unwrap();
         let payload = &payload.written(self.format);
-        self.say(world, &ClientMessage::Report { request, payload });
+        self.say(world, &ClientMessage::Report(client::Report { request, payload }));
         self.told(world)
     }
 
@@ -160,7 +163,7 @@ impl Gadget {
         let payload = Payload::json(answer.unwrap_or("null").as_bytes()).unwrap();
         let payload = &payload.written(self.format);
         let error = answer.err().map(Into::into);
-        self.say(world, &ClientMessage::Answer { command, error, payload });
+        self.say(world, &ClientMessage::Answer(client::Answer { command, error, payload }));
     }
 
     /// What it has heard since it was last asked.
@@ -174,7 +177,7 @@ impl Gadget {
             let message = ServerMessage::decode(self.format, &body).unwrap();
             self.received += u64::from(message.is_counted());
             let told = match message {
-                ServerMessage::Welcome { resume, resumed, .. } => {
+                ServerMessage::Welcome(server::Welcome { resume, resumed, .. }) => {
                     self.token = resume.into_owned();
                     self.is_resumed = resumed.is_some();
                     if !self.is_resumed {
@@ -182,13 +185,17 @@ impl Gadget {
                     }
                     continue;
                 }
-                ServerMessage::Registered { is_new, .. } => Told::Registered { is_new },
-                ServerMessage::Reply { payload, .. } => Told::Reply(self.text(payload)),
-                ServerMessage::Command { command, payload } => {
+                ServerMessage::Registered(server::Registered { is_new, .. }) => {
+                    Told::Registered { is_new }
+                }
+                ServerMessage::Reply(server::Reply { payload, .. }) => {
+                    Told::Reply(self.text(payload))
+                }
+                ServerMessage::Command(server::Command { command, payload }) => {
                     Told::Command { command, payload: self.text(payload) }
                 }
-                ServerMessage::Error { code, .. } => Told::Error(code),
-                ServerMessage::Goodbye { code, .. } => Told::Goodbye(code),
+                ServerMessage::Error(server::Error { code, .. }) => Told::Error(code),
+                ServerMessage::Goodbye(server::Goodbye { code, .. }) => Told::Goodbye(code),
                 _ => continue,
             };
             self.told.push(told);

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use playfield_state::{JsonMirror, Mirror, PlayerId, view, view_in};
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::PREAMBLE;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::law_room::{self, Law};
@@ -207,7 +207,7 @@ impl Seat {
     /// Confirms what it has heard.
     pub(super) fn acknowledge(&mut self, world: &mut World) {
         if self.resumable {
-            let ack = ClientMessage::Ack { received: self.received };
+            let ack = ClientMessage::Ack(client::Ack { received: self.received });
             self.say(world, encoded(self.format, &ack), false);
         }
     }
@@ -226,7 +226,7 @@ impl Seat {
         while let Some(body) = bodies.pop_front() {
             let message = ServerMessage::decode(self.format, &body).unwrap();
             self.received += u64::from(message.is_counted());
-            if let ServerMessage::Welcome { resume, resumed, .. } = message {
+            if let ServerMessage::Welcome(server::Welcome { resume, resumed, .. }) = message {
                 self.is_welcome = true;
                 let Some(resumed) = resumed else {
                     self.begin(resume.into_owned());
@@ -249,7 +249,7 @@ impl Seat {
     fn handle(&mut self, message: ServerMessage<'_>) {
         let may_skip = self.was_cut;
         match message {
-            ServerMessage::Joined { room, id, player, epoch, .. } => {
+            ServerMessage::Joined(server::Joined { room, id, player, epoch, .. }) => {
                 let copy = Copy {
                     id: id.into_owned(),
                     player: PlayerId(player),
@@ -262,11 +262,11 @@ impl Seat {
                 };
                 assert!(self.copies.insert(room, copy).is_none(), "the number {room} is taken");
             }
-            ServerMessage::Left { room, .. } => {
+            ServerMessage::Left(server::Left { room, .. }) => {
                 let copy = self.copies.remove(&room);
                 assert!(copy.is_some() || self.lost.contains(&room), "what is left was joined");
             }
-            ServerMessage::Snapshot { room, epoch, version, body } => {
+            ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body }) => {
                 let copy = self.copies.get_mut(&room).expect("a room that was joined");
                 assert_eq!(epoch, copy.epoch);
                 match self.format {
@@ -275,7 +275,7 @@ impl Seat {
                 }
                 copy.is_at(self.format, version, may_skip);
             }
-            ServerMessage::Patch { room, base, version, body } => {
+            ServerMessage::Patch(server::Patch { room, base, version, body }) => {
                 let copy = self.copies.get_mut(&room).expect("a room that was joined");
                 assert_eq!(copy.version, Some(base), "the patch to {version} begins elsewhere");
                 assert!(version > base, "a patch leads to a later version");
@@ -285,7 +285,7 @@ impl Seat {
                 }
                 copy.is_at(self.format, version, may_skip);
             }
-            ServerMessage::Check { room, version, digest } => {
+            ServerMessage::Check(server::Check { room, version, digest }) => {
                 let copy = &self.copies[&room];
                 let own = match self.format {
                     Format::Packed => copy.packed.digest(),
@@ -293,7 +293,7 @@ impl Seat {
                 };
                 assert_eq!((copy.version, own), (Some(version), digest));
             }
-            ServerMessage::Event { room, sequence, version, .. } => {
+            ServerMessage::Event(server::Event { room, sequence, version, .. }) => {
                 let has_gaps = self.lost.contains(&room);
                 let Some(copy) = self.copies.get_mut(&room) else {
                     assert!(has_gaps, "a room that was joined");
@@ -306,7 +306,7 @@ impl Seat {
                 assert!(sequence == copy.events + 1 || (has_gaps && sequence > copy.events));
                 copy.events = sequence;
             }
-            ServerMessage::Ack { received } => self.confirm(received),
+            ServerMessage::Ack(server::Ack { received }) => self.confirm(received),
             _ => {}
         }
     }

@@ -11,7 +11,7 @@
 
 use playfield_room::Message;
 use playfield_state::Data;
-use playfield_wire::client::{ClientMessage, write_send};
+use playfield_wire::client::{self, ClientMessage, write_send};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -164,14 +164,14 @@ impl Play {
         let options = format!(r#"{{"scramble":{scramble},"spared":"{spared}","eager":{eager}}}"#);
         let rooms = [0, 1].map(|shard| {
             let founder = world.named_client(shard, false, Format::Json, "founder");
-            let create = ClientMessage::Create {
+            let create = ClientMessage::Create(client::Create {
                 request: RequestNumber(1),
                 room_type: pace.room_type().into(),
                 private: false,
                 code: false,
                 key: None,
                 options: options.as_bytes(),
-            };
+            });
             world.say(founder, &encoded(Format::Json, &create));
             world.wait(60);
             let rooms = world.rooms_of(founder);
@@ -210,16 +210,16 @@ impl Play {
                 self.connect(seat);
                 let request = self.seats[seat].next_request();
                 let room = self.rooms[room].clone().into();
-                self.say(seat, &ClientMessage::Join { request, room });
+                self.say(seat, &ClientMessage::Join(client::Join { request, room }));
             }
             Step::Leave { seat, pick } => {
                 let Some(room) = self.place(seat, pick) else { return };
                 let request = self.seats[seat].next_request();
-                self.say(seat, &ClientMessage::Leave { request, room });
+                self.say(seat, &ClientMessage::Leave(client::Leave { request, room }));
             }
             Step::Resync { seat, pick } => {
                 let Some(room) = self.place(seat, pick) else { return };
-                self.say(seat, &ClientMessage::Resync { room });
+                self.say(seat, &ClientMessage::Resync(client::Resync { room }));
             }
             Step::Act { seat, pick, seed } => {
                 let Some(room) = self.place(seat, pick) else { return };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use playfield_room::Message;
 use playfield_state::Data;
-use playfield_wire::client::{ClientMessage, write_request};
+use playfield_wire::client::{self, ClientMessage, write_request};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use proptest::prelude::*;
 
@@ -28,15 +28,20 @@ fn enter(world: &mut World, client: Client, request: u32, setup: Option<&Setup>)
     }
     let (request, room_type) = (RequestNumber(request), "life".into());
     let message = match setup {
-        Some(_) => ClientMessage::Create {
+        Some(_) => ClientMessage::Create(client::Create {
             request,
             room_type,
             private: false,
             code: false,
             key: None,
             options: &options,
-        },
-        None => ClientMessage::JoinOrCreate { request, room_type, key: None, options: &options },
+        }),
+        None => ClientMessage::JoinOrCreate(client::JoinOrCreate {
+            request,
+            room_type,
+            key: None,
+            options: &options,
+        }),
     };
     world.say(client, &encoded(Format::Packed, &message));
 }
@@ -364,12 +369,15 @@ fn play(shards: usize, panics: bool, steps: Vec<(usize, Step)>) {
             Step::Leave { pick } => {
                 if let Some(room) = nth(pick, expects) {
                     let request = RequestNumber(expects.begin(Some(room)));
-                    let leave = ClientMessage::Leave { request, room };
+                    let leave = ClientMessage::Leave(client::Leave { request, room });
                     world.say(client, &encoded(Format::Packed, &leave));
                 }
             }
             Step::Goodbye => {
-                world.say(client, &encoded(Format::Packed, &ClientMessage::Goodbye));
+                world.say(
+                    client,
+                    &encoded(Format::Packed, &ClientMessage::Goodbye(client::Goodbye {})),
+                );
                 (expects.is_gone, expects.open) = (true, BTreeMap::new());
             }
             Step::Vanish => {

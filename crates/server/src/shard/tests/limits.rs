@@ -1,6 +1,6 @@
 //! Every limit: what happens one past it, and that memory stays bounded.
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, request, send};
@@ -19,7 +19,12 @@ fn waiting(world: &World, client: Client) -> usize {
 }
 
 fn list(world: &mut World, client: Client, request: RequestNumber) {
-    let message = ClientMessage::List { request, room_type: None, filter: Vec::new(), limit: 0 };
+    let message = ClientMessage::List(client::List {
+        request,
+        room_type: None,
+        filter: Vec::new(),
+        limit: 0,
+    });
     world.say(client, &encoded(PACKED, &message));
 }
 
@@ -47,7 +52,10 @@ fn rooms_per_session_max() {
     assert_eq!(world.heard(client), [refusal(RequestNumber(2), ErrorCode::Limit)]);
     assert_eq!(world.counters(0).joins_refused, 1);
     world.joined(client);
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(3), room }));
+    world.say(
+        client,
+        &encoded(PACKED, &ClientMessage::Leave(client::Leave { request: RequestNumber(3), room })),
+    );
     world.heard(client);
     world.join_or_create(client, RequestNumber(4), "");
     world.joined(client);
@@ -156,8 +164,10 @@ fn schemas_per_second_max() {
     let mut world = World::new(1, &[("schemas_per_second_max", "1")]);
     let client = world.client(0);
     for request in [1, 2] {
-        let message =
-            ClientMessage::Schema { request: RequestNumber(request), room_type: "test".into() };
+        let message = ClientMessage::Schema(client::Schema {
+            request: RequestNumber(request),
+            room_type: "test".into(),
+        });
         world.say(client, &encoded(PACKED, &message));
     }
     let heard = world.heard(client);
@@ -188,12 +198,12 @@ fn list_max() {
         world.room(client, "");
     }
     for limit in [0, 3] {
-        let message = ClientMessage::List {
+        let message = ClientMessage::List(client::List {
             request: RequestNumber(1),
             room_type: None,
             filter: Vec::new(),
             limit,
-        };
+        });
         world.say(client, &encoded(PACKED, &message));
         assert!(matches!(&world.heard(client)[..], [Heard::Listed { ids, .. }] if ids.len() == 2));
     }
@@ -367,7 +377,8 @@ fn resyncs_per_second_max() {
         }
         world.join(client, RequestNumber(1), &id);
         let (room, _) = world.joined(client);
-        let resync = world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
+        let resync =
+            world.framed(client, &encoded(PACKED, &ClientMessage::Resync(client::Resync { room })));
         // The one that it came in with counts, too.
         world.wait(1000);
 
@@ -403,8 +414,10 @@ fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_no
     }
     world.wait(1000);
     for client in [gone, slow] {
-        let resync =
-            world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room: RoomNumber(1) }));
+        let resync = world.framed(
+            client,
+            &encoded(PACKED, &ClientMessage::Resync(client::Resync { room: RoomNumber(1) })),
+        );
         for _ in 0..2 {
             world.bytes(client, &resync);
         }
@@ -412,7 +425,10 @@ fn a_resync_that_waits_is_forgotten_with_its_player_and_kept_for_one_who_does_no
     }
     world.say(
         gone,
-        &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(2), room: RoomNumber(1) }),
+        &encoded(
+            PACKED,
+            &ClientMessage::Leave(client::Leave { request: RequestNumber(2), room: RoomNumber(1) }),
+        ),
     );
     world.takes(slow, 0);
     // An event is stuck on its way when the time has come.
@@ -434,10 +450,14 @@ fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
                 Heard::Snapshot { .. } => drawn += 1,
                 Heard::Joined { room, .. } => {
                     slowest = slowest.max(ms - asked_at);
-                    let resync =
-                        world.framed(client, &encoded(PACKED, &ClientMessage::Resync { room }));
-                    let leave =
-                        encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(2), room });
+                    let resync = world.framed(
+                        client,
+                        &encoded(PACKED, &ClientMessage::Resync(client::Resync { room })),
+                    );
+                    let leave = encoded(
+                        PACKED,
+                        &ClientMessage::Leave(client::Leave { request: RequestNumber(2), room }),
+                    );
                     world.bytes(client, &[resync.repeat(5), world.framed(client, &leave)].concat());
                 }
                 Heard::Left { .. } => {
@@ -498,7 +518,10 @@ fn rooms_that_are_left_and_joined_now_and_then_are_joined_at_once() {
         for (room, _) in world.rooms_of(client) {
             world.say(
                 client,
-                &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(99), room }),
+                &encoded(
+                    PACKED,
+                    &ClientMessage::Leave(client::Leave { request: RequestNumber(99), room }),
+                ),
             );
             assert!(matches!(world.heard(client)[..], [Heard::Left { .. }]));
         }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use playfield_channel::{Access, ChannelRule, ChannelRules, Slow};
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_state::State;
-use playfield_wire::client::{ClientMessage, Hello, Position, Resume};
+use playfield_wire::client::{self, ClientMessage, Hello, Position, Resume};
 use playfield_wire::framing::PREAMBLE;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::tree::read_value;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 use std::time::Duration;
@@ -197,7 +197,12 @@ impl Listener {
             let request = self.next_request();
             self.asked.insert(request, channel.clone());
             let (channel, since) = (channel.into(), *since);
-            let message = ClientMessage::Subscribe { request, channel, since, presence: true };
+            let message = ClientMessage::Subscribe(client::Subscribe {
+                request,
+                channel,
+                since,
+                presence: true,
+            });
             requests.extend(world.framed(self.client, &encoded(self.format, &message)));
         }
         self.wanted = wanted;
@@ -243,7 +248,10 @@ impl Listener {
         let request = self.next_request();
         self.asked.insert(request, channel.into());
         let channel = channel.into();
-        self.say(world, &ClientMessage::Subscribe { request, channel, since, presence });
+        self.say(
+            world,
+            &ClientMessage::Subscribe(client::Subscribe { request, channel, since, presence }),
+        );
     }
 
     /// Whether it has asked for a channel and has no answer.
@@ -255,7 +263,7 @@ impl Listener {
         self.wanted.remove(channel);
         let number = self.names.iter().find(|(_, name)| *name == channel);
         let channel = number.map_or(0, |(number, _)| *number);
-        self.say(world, &ClientMessage::Unsubscribe { channel });
+        self.say(world, &ClientMessage::Unsubscribe(client::Unsubscribe { channel }));
     }
 
     /// Publishes a JSON value, whatever the format.
@@ -267,12 +275,15 @@ impl Listener {
     pub(super) fn publish_raw(&mut self, world: &mut World, channel: &str, payload: &[u8]) {
         let request = Some(self.next_request());
         let channel = channel.into();
-        self.say(world, &ClientMessage::Publish { request, channel, payload });
+        self.say(world, &ClientMessage::Publish(client::Publish { request, channel, payload }));
     }
 
     pub(super) fn ask_members(&mut self, world: &mut World, channel: &str) {
         let request = self.next_request();
-        self.say(world, &ClientMessage::Members { request, channel: channel.into() });
+        self.say(
+            world,
+            &ClientMessage::Members(client::Members { request, channel: channel.into() }),
+        );
     }
 
     pub(super) fn ask_history(&mut self, world: &mut World, channel: &str, after: u64, limit: u32) {
@@ -280,7 +291,10 @@ impl Listener {
         let since = self.wanted.get(channel).copied().flatten();
         let since = since.map(|since| Position { offset: after, ..since });
         let channel = channel.into();
-        self.say(world, &ClientMessage::History { request, channel, since, limit });
+        self.say(
+            world,
+            &ClientMessage::History(client::History { request, channel, since, limit }),
+        );
     }
 
     /// What it has heard since it was last asked.
@@ -321,7 +335,7 @@ impl Listener {
 
     fn hear(&mut self, message: ServerMessage<'_>) {
         let told = match message {
-            ServerMessage::Welcome { session, resume, resumed, .. } => {
+            ServerMessage::Welcome(server::Welcome { session, resume, resumed, .. }) => {
                 self.token = resume.into_owned();
                 self.is_resumed = resumed.is_some();
                 if let Some(resumed) = resumed {
@@ -333,7 +347,7 @@ impl Listener {
                 self.session = session;
                 return;
             }
-            ServerMessage::Subscribed {
+            ServerMessage::Subscribed(server::Subscribed {
                 request,
                 channel: number,
                 epoch,
@@ -341,7 +355,7 @@ impl Listener {
                 recovered,
                 members,
                 ..
-            } => {
+            }) => {
                 let channel = self.asked.remove(&request).expect("it was asked for");
                 self.names.insert(number, channel.clone());
                 self.epochs.insert(channel.clone(), epoch);
@@ -350,7 +364,7 @@ impl Listener {
                 }
                 Told::Subscribed { channel, offset, recovered, members }
             }
-            ServerMessage::Publication { channel, offset, user, payload } => {
+            ServerMessage::Publication(server::Publication { channel, offset, user, payload }) => {
                 let channel = self.named(channel);
                 if let Some(Some(position)) = self.wanted.get_mut(&channel) {
                     assert!(offset > position.offset, "publications are in order");
@@ -359,27 +373,36 @@ impl Listener {
                 let (user, payload) = (user.map(Into::into), self.text(payload));
                 Told::Publication { channel, offset, user, payload }
             }
-            ServerMessage::Unsubscribed { channel, code, .. } => {
+            ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, .. }) => {
                 Told::Unsubscribed { channel: self.named(channel), code }
             }
-            ServerMessage::Presence { channel, sequence, joined, name, session, .. } => {
+            ServerMessage::Presence(server::Presence {
+                channel,
+                sequence,
+                joined,
+                name,
+                session,
+                ..
+            }) => {
                 assert_ne!(session, self.session, "it is not told about itself");
                 let (channel, name) = (self.named(channel), name.into());
                 Told::Presence { channel, sequence, joined, name }
             }
-            ServerMessage::Published { offset, .. } => Told::Published { offset },
-            ServerMessage::Members { sequence, count, members, .. } => {
+            ServerMessage::Published(server::Published { offset, .. }) => {
+                Told::Published { offset }
+            }
+            ServerMessage::Members(server::Members { sequence, count, members, .. }) => {
                 let mut names: Vec<String> =
                     members.iter().map(|member| member.name.clone().into()).collect();
                 names.sort();
                 Told::Members { sequence, count, names }
             }
-            ServerMessage::History { offset, publications, .. } => {
+            ServerMessage::History(server::History { offset, publications, .. }) => {
                 let texts = publications.iter().map(|of| (of.offset, self.text(of.payload)));
                 Told::History { offset, publications: texts.collect() }
             }
-            ServerMessage::Error { code, .. } => Told::Error { code },
-            ServerMessage::Goodbye { code, .. } => Told::Goodbye { code },
+            ServerMessage::Error(server::Error { code, .. }) => Told::Error { code },
+            ServerMessage::Goodbye(server::Goodbye { code, .. }) => Told::Goodbye { code },
             _ => return,
         };
         self.heard.push(told);

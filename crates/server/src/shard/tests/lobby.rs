@@ -7,7 +7,7 @@ use playfield_room::{
     Settings, room,
 };
 use playfield_state::{Data, State};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -152,14 +152,14 @@ fn in_lobby(world: &mut World, shard: usize) -> Client {
     let client = world.named_client(shard, false, PACKED, "host");
     world.heard(client);
     let (request, room_type) = (RequestNumber(1), "lobby".into());
-    let create = ClientMessage::Create {
+    let create = ClientMessage::Create(client::Create {
         request,
         room_type,
         private: false,
         code: false,
         key: None,
         options: b"",
-    };
+    });
     asks(world, client, &create).unwrap();
     client
 }
@@ -174,7 +174,11 @@ fn tell(
     message.encode(&mut payload);
     let message = MessageRef::Index(index);
     let (room, request) = (RoomNumber(1), RequestNumber(2));
-    asks(world, client, &ClientMessage::Request { room, request, message, payload: &payload })
+    asks(
+        world,
+        client,
+        &ClientMessage::Request(client::Request { room, request, message, payload: &payload }),
+    )
 }
 
 fn opens(
@@ -190,7 +194,11 @@ fn opens(
 }
 
 fn joins(world: &mut World, client: Client, id: &str) -> Result<String, ErrorCode> {
-    asks(world, client, &ClientMessage::Join { request: RequestNumber(9), room: id.into() })
+    asks(
+        world,
+        client,
+        &ClientMessage::Join(client::Join { request: RequestNumber(9), room: id.into() }),
+    )
 }
 
 fn guest(world: &mut World, shard: usize, name: &str) -> Client {
@@ -211,7 +219,12 @@ fn finds(
     asks(
         world,
         client,
-        &ClientMessage::JoinOrCreate { request, room_type, key: None, options: &options },
+        &ClientMessage::JoinOrCreate(client::JoinOrCreate {
+            request,
+            room_type,
+            key: None,
+            options: &options,
+        }),
     )
 }
 
@@ -264,7 +277,10 @@ fn a_player_may_use_a_reservation_before_the_room_is_there() {
         ann,
         &encoded(
             PACKED,
-            &ClientMessage::Join { request: RequestNumber(9), room: (&*said[1]).into() },
+            &ClientMessage::Join(client::Join {
+                request: RequestNumber(9),
+                room: (&*said[1]).into(),
+            }),
         ),
     );
     world.space[1] = usize::MAX;
@@ -301,7 +317,8 @@ fn a_room_that_can_not_be_created_leaves_nothing_behind() {
         assert_eq!(opens(&mut world, host, "sea", Some("k"), ""), Err(ErrorCode::RoomExists));
         assert_eq!(opens(&mut world, host, "sea", Some("k "), ""), Err(ErrorCode::BadKey));
         let (request, room_type) = (RequestNumber(5), "match".into());
-        let join = ClientMessage::JoinByKey { request, room_type, key: "k".into() };
+        let join =
+            ClientMessage::JoinByKey(client::JoinByKey { request, room_type, key: "k".into() });
         assert_eq!(asks(&mut world, ann, &join), Ok(made[0].clone()));
         // More reservations than seats.
         let crowded = opens(&mut world, host, "sea", None, "a b c");
@@ -340,14 +357,14 @@ fn clients_can_not_create_rooms_of_a_type_that_is_closed_to_them() {
     let mut world = World::new(1, &[]);
     let (host, ann) = (in_lobby(&mut world, 0), guest(&mut world, 0, "ann"));
     let (request, room_type) = (RequestNumber(3), "match".into());
-    let create = ClientMessage::Create {
+    let create = ClientMessage::Create(client::Create {
         request,
         room_type,
         private: false,
         code: true,
         key: None,
         options: b"",
-    };
+    });
     assert_eq!(asks(&mut world, ann, &create), Err(ErrorCode::CreationClosed));
     assert_eq!(finds(&mut world, ann, "match", "sea"), Err(ErrorCode::CreationClosed));
     let made = opens(&mut world, host, "sea", None, "").unwrap();
@@ -376,7 +393,12 @@ fn players_are_matched_by_the_criteria() {
     let ann = guest(&mut world, 0, "ann");
     let (request, room_type) = (RequestNumber(3), "open match".into());
     let options = b"\xff\xff";
-    let bad = ClientMessage::JoinOrCreate { request, room_type, key: None, options };
+    let bad = ClientMessage::JoinOrCreate(client::JoinOrCreate {
+        request,
+        room_type,
+        key: None,
+        options,
+    });
     assert_eq!(asks(&mut world, ann, &bad), Err(ErrorCode::BadPayload));
 }
 
@@ -418,24 +440,27 @@ fn who_asks_for_the_key_of_a_room_that_ends_waits_for_its_end() {
             let mut world = World::new(shards, &[]);
             let [ann, bob, eve] = [0, shards - 1, 0].map(|shard| world.client(shard));
             let (room_type, options) = ("document", &b""[..]);
-            let open = |request| ClientMessage::JoinOrCreate {
-                request: RequestNumber(request),
-                room_type: room_type.into(),
-                key: Some("42".into()),
-                options,
+            let open = |request| {
+                ClientMessage::JoinOrCreate(client::JoinOrCreate {
+                    request: RequestNumber(request),
+                    room_type: room_type.into(),
+                    key: Some("42".into()),
+                    options,
+                })
             };
             let made = asks(&mut world, ann, &open(1)).unwrap();
             let message = MessageRef::Index(0);
             let (room, request) = (RoomNumber(1), RequestNumber(2));
-            let finish = ClientMessage::Request { room, request, message, payload: b"\0" };
+            let finish =
+                ClientMessage::Request(client::Request { room, request, message, payload: b"\0" });
             world.say(ann, &encoded(PACKED, &finish));
             world.wait(100);
             world.say(bob, &encoded(PACKED, &open(3)));
-            let join = ClientMessage::JoinByKey {
+            let join = ClientMessage::JoinByKey(client::JoinByKey {
                 request: RequestNumber(4),
                 room_type: room_type.into(),
                 key: "42".into(),
-            };
+            });
             world.say(eve, &encoded(PACKED, &join));
             world.wait(500);
             assert_eq!((world.heard(bob), world.heard(eve)), (vec![], vec![]), "it ends");

@@ -2,7 +2,7 @@
 
 use playfield_room::Message;
 use playfield_state::Data;
-use playfield_wire::client::{ClientMessage, write_request};
+use playfield_wire::client::{self, ClientMessage, write_request};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::life_room::{Do, Setup};
@@ -27,13 +27,21 @@ fn by_key(ask: Ask, key: &str, options: &str) -> Vec<u8> {
     let (request, room_type, options) = (RequestNumber(1), "test".into(), &*options);
     let (key, private, code) = (key.into(), false, false);
     let message = match ask {
-        Ask::Join => ClientMessage::JoinByKey { request, room_type, key },
-        Ask::Create => {
-            ClientMessage::Create { request, room_type, private, code, key: Some(key), options }
-        }
-        Ask::JoinOrCreate => {
-            ClientMessage::JoinOrCreate { request, room_type, key: Some(key), options }
-        }
+        Ask::Join => ClientMessage::JoinByKey(client::JoinByKey { request, room_type, key }),
+        Ask::Create => ClientMessage::Create(client::Create {
+            request,
+            room_type,
+            private,
+            code,
+            key: Some(key),
+            options,
+        }),
+        Ask::JoinOrCreate => ClientMessage::JoinOrCreate(client::JoinOrCreate {
+            request,
+            room_type,
+            key: Some(key),
+            options,
+        }),
     };
     encoded(PACKED, &message)
 }
@@ -41,14 +49,14 @@ fn by_key(ask: Ask, key: &str, options: &str) -> Vec<u8> {
 /// A private room with a code.
 fn with_code() -> Vec<u8> {
     let (request, room_type) = (RequestNumber(1), "test".into());
-    let message = ClientMessage::Create {
+    let message = ClientMessage::Create(client::Create {
         request,
         room_type,
         private: true,
         code: true,
         key: None,
         options: b"",
-    };
+    });
     encoded(PACKED, &message)
 }
 
@@ -209,14 +217,14 @@ fn keys_that_are_none() {
         assert_eq!(asks(&mut world, ann, ask, &"k".repeat(129)), Err(ErrorCode::BadKey));
     }
     assert!(asks(&mut world, ann, Ask::Create, &"k".repeat(128)).is_ok());
-    let both = ClientMessage::Create {
+    let both = ClientMessage::Create(client::Create {
         request: RequestNumber(1),
         room_type: "test".into(),
         private: false,
         code: true,
         key: Some("k".into()),
         options: b"",
-    };
+    });
     world.say(ann, &encoded(PACKED, &both));
     assert_eq!(answer(&mut world, ann), Err(ErrorCode::BadKey));
 }
@@ -257,7 +265,9 @@ fn a_creator_who_leaves_at_once_is_nobodys_loss() {
         let mut world = World::new(shards, &[]);
         let (ann, bob) = (world.client(0), world.client(shards - 1));
         let mut said = world.framed(ann, &by_key(Ask::JoinOrCreate, "k", ""));
-        said.extend(world.framed(ann, &encoded(PACKED, &ClientMessage::Goodbye)));
+        said.extend(
+            world.framed(ann, &encoded(PACKED, &ClientMessage::Goodbye(client::Goodbye {}))),
+        );
         let wanted = world.framed(bob, &by_key(Ask::JoinOrCreate, "k", ""));
         world.each(&[(ann, said), (bob, wanted)]);
         assert!(answer(&mut world, bob).is_ok());
@@ -272,11 +282,20 @@ fn life(ask: Ask, key: Option<&str>, setup: &Setup) -> Vec<u8> {
     let (request, room_type, options) = (RequestNumber(1), "life".into(), &*options);
     let (key, private, code) = (key.map(Into::into), false, false);
     let message = match (ask, key) {
-        (Ask::Join, Some(key)) => ClientMessage::JoinByKey { request, room_type, key },
-        (Ask::Create, key) => {
-            ClientMessage::Create { request, room_type, private, code, key, options }
+        (Ask::Join, Some(key)) => {
+            ClientMessage::JoinByKey(client::JoinByKey { request, room_type, key })
         }
-        (_, key) => ClientMessage::JoinOrCreate { request, room_type, key, options },
+        (Ask::Create, key) => ClientMessage::Create(client::Create {
+            request,
+            room_type,
+            private,
+            code,
+            key,
+            options,
+        }),
+        (_, key) => {
+            ClientMessage::JoinOrCreate(client::JoinOrCreate { request, room_type, key, options })
+        }
     };
     encoded(PACKED, &message)
 }
@@ -302,8 +321,10 @@ fn a_join_whose_snapshot_is_delayed_is_not_refused_because_the_room_ends() {
             world.room(bob, "");
         }
         // The room that bob leaves is on shard 0, and so is the next one.
-        let leave =
-            ClientMessage::Leave { request: RequestNumber(2), room: RoomNumber(shards as u32) };
+        let leave = ClientMessage::Leave(client::Leave {
+            request: RequestNumber(2),
+            room: RoomNumber(shards as u32),
+        });
         world.say(bob, &encoded(PACKED, &leave));
         world.say(ann, &life(Ask::Create, key, &Setup::default()));
         let (id, _) = answer(&mut world, ann).unwrap();

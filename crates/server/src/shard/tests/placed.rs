@@ -2,7 +2,7 @@
 
 use playfield_room::{Context, Player, PlayerId, Result, Room, RoomType, room};
 use playfield_state::{Map, State};
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{Format, RequestNumber};
 
 use super::speech::encoded;
@@ -37,12 +37,12 @@ fn entries_beyond_a_cap_are_counted_for_each_player_and_sync() {
     let mut world = World::new(1, &[]);
     let enter = |world: &mut World| {
         let client = world.client(0);
-        let join = ClientMessage::JoinOrCreate {
+        let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
             request: RequestNumber(1),
             room_type: "meadow".into(),
             key: None,
             options: b"",
-        };
+        });
         world.say(client, &encoded(Format::Packed, &join));
         world.wait(200);
     };

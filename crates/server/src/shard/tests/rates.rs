@@ -1,8 +1,8 @@
 //! Rates of messages and bytes: what comes faster is refused, and past a multiple the connection is
 //! closed.
 
-use playfield_wire::client::ClientMessage;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, request, send};
@@ -20,7 +20,7 @@ const MESSAGES: &[(&str, &str)] = &[
 ];
 
 fn ping(nonce: u64) -> Vec<u8> {
-    encoded(PACKED, &ClientMessage::Ping { nonce })
+    encoded(PACKED, &ClientMessage::Ping(client::Ping { nonce }))
 }
 
 fn refusal(request: RequestNumber) -> Heard {
@@ -68,7 +68,7 @@ fn requests_past_the_burst_are_answered_with_an_error_and_not_applied() {
 /// What the errors of a client say after the name of the setting.
 fn refused(world: &mut World, client: Client) -> Vec<String> {
     let text = |body: Vec<u8>| match ServerMessage::decode(PACKED, &body).unwrap() {
-        ServerMessage::Error { request: None, code: CODE, text, .. } => {
+        ServerMessage::Error(server::Error { request: None, code: CODE, text, .. }) => {
             Some(text.split_once("; ").unwrap().1.to_owned())
         }
         _ => None,
@@ -136,22 +136,23 @@ fn joins_lists_and_pings_count_too() {
     world.heard(client);
     world.say(client, &ping(5));
     assert_eq!(world.heard(client), [Heard::Error { request: None, room: None, code: CODE }]);
-    let list = ClientMessage::List {
+    let list = ClientMessage::List(client::List {
         request: RequestNumber(1),
         room_type: None,
         filter: Vec::new(),
         limit: 0,
-    };
+    });
     world.say(client, &encoded(PACKED, &list));
     assert_eq!(world.heard(client), [refusal(RequestNumber(1))]);
     world.create(client, RequestNumber(2), false, "");
     assert_eq!(world.heard(client), [refusal(RequestNumber(2))]);
     let (room_type, key) = ("test".into(), "7".into());
-    let by_key = ClientMessage::JoinByKey { request: RequestNumber(3), room_type, key };
+    let by_key =
+        ClientMessage::JoinByKey(client::JoinByKey { request: RequestNumber(3), room_type, key });
     world.say(client, &encoded(PACKED, &by_key));
     assert_eq!(world.heard(client), [refusal(RequestNumber(3))]);
     let channel = "chat".into();
-    let members = ClientMessage::Members { request: RequestNumber(4), channel };
+    let members = ClientMessage::Members(client::Members { request: RequestNumber(4), channel });
     world.say(client, &encoded(PACKED, &members));
     assert_eq!(world.heard(client), [refusal(RequestNumber(4))]);
     assert_eq!(world.rooms_of(client).len(), 1);
@@ -165,11 +166,14 @@ fn what_ends_something_is_taken_but_counts() {
         world.say(client, &ping(nonce));
     }
     world.heard(client);
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(1), room }));
+    world.say(
+        client,
+        &encoded(PACKED, &ClientMessage::Leave(client::Leave { request: RequestNumber(1), room })),
+    );
     let heard = world.heard(client);
     assert!(matches!(&heard[..], [Heard::Left { .. }]), "{heard:?}");
     // Acknowledgements alone: none is refused.
-    let ack = encoded(PACKED, &ClientMessage::Ack { received: 0 });
+    let ack = encoded(PACKED, &ClientMessage::Ack(client::Ack { received: 0 }));
     for _ in 0..15 {
         world.say(other, &ack);
     }

@@ -1,6 +1,6 @@
 //! What a client must not do, what it is sent then, and that nobody else is disturbed.
 
-use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
+use playfield_wire::client::{self, ClientMessage, Hello, SchemaRef};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, hello, request, send};
@@ -30,7 +30,7 @@ fn first(world: &mut World, body: &[u8]) -> Client {
 /// The client is answered with this code, and goes on.
 fn assert_refused(world: &mut World, client: Client, request: RequestNumber, code: ErrorCode) {
     assert_eq!(world.heard(client), [Heard::Error { request: Some(request), room: None, code }]);
-    world.say(client, &encoded(PACKED, &ClientMessage::Ping { nonce: 1 }));
+    world.say(client, &encoded(PACKED, &ClientMessage::Ping(client::Ping { nonce: 1 })));
     assert_eq!(world.heard(client), [Heard::Pong { nonce: 1 }]);
 }
 
@@ -67,7 +67,8 @@ fn a_client_without_tls_where_only_tls_is_accepted() {
 #[test]
 fn something_before_hello_and_a_second_hello() {
     let mut world = World::new(1, &[]);
-    let client = first(&mut world, &encoded(PACKED, &ClientMessage::Ping { nonce: 1 }));
+    let client =
+        first(&mut world, &encoded(PACKED, &ClientMessage::Ping(client::Ping { nonce: 1 })));
     assert_closed(&mut world, client, ErrorCode::HelloExpected);
     let client = world.client(0);
     world.say(client, &hello(PACKED));
@@ -84,7 +85,7 @@ fn a_panic_of_the_authenticator_ends_one_connection() {
     let expected = [Heard::Error { request: None, room: None, code }, Heard::Goodbye { code }];
     assert_eq!(world.heard(client), expected);
     assert!(world.is_over(client));
-    world.say(other, &encoded(PACKED, &ClientMessage::Ping { nonce: 1 }));
+    world.say(other, &encoded(PACKED, &ClientMessage::Ping(client::Ping { nonce: 1 })));
     assert_eq!(world.heard(other), [Heard::Pong { nonce: 1 }]);
 }
 
@@ -121,7 +122,7 @@ fn text_where_binary_was_agreed_and_the_reverse() {
 
 #[test]
 fn messages_that_are_none() {
-    let ping = encoded(PACKED, &ClientMessage::Ping { nonce: 300 });
+    let ping = encoded(PACKED, &ClientMessage::Ping(client::Ping { nonce: 300 }));
     let truncated = &ping[..ping.len() - 1];
     let trailing = [&ping[..], &[0]].concat();
     for body in [truncated, &trailing, &[0x7F], &[0x00], &[0x42, 1], &[0x0B, 0x80, 0x00]] {
@@ -245,14 +246,14 @@ fn rooms_that_cannot_be_made() {
     assert_refused(&mut world, client, RequestNumber(1), ErrorCode::BadPayload);
     world.create(client, RequestNumber(2), false, "panic");
     assert_refused(&mut world, client, RequestNumber(2), ErrorCode::RoomFailed);
-    let message = ClientMessage::Create {
+    let message = ClientMessage::Create(client::Create {
         request: RequestNumber(3),
         room_type: "other".into(),
         private: false,
         code: false,
         key: None,
         options: &[],
-    };
+    });
     world.say(client, &encoded(PACKED, &message));
     assert_refused(&mut world, client, RequestNumber(3), ErrorCode::UnknownRoomType);
     // Nothing of them is left, and numbers are not used up by them.
@@ -266,7 +267,10 @@ fn schemas_are_sent_on_request() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     let ask = |request, room_type: &'static str| {
-        encoded(PACKED, &ClientMessage::Schema { request, room_type: room_type.into() })
+        encoded(
+            PACKED,
+            &ClientMessage::Schema(client::Schema { request, room_type: room_type.into() }),
+        )
     };
     world.say(client, &ask(RequestNumber(1), "test"));
     let schema = Heard::Schema {
@@ -317,12 +321,15 @@ fn messages_for_a_room_that_was_not_joined() {
     assert_refused(&mut world, client, RequestNumber(5), ErrorCode::NotJoined);
     world.say(
         client,
-        &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(6), room: RoomNumber(1) }),
+        &encoded(
+            PACKED,
+            &ClientMessage::Leave(client::Leave { request: RequestNumber(6), room: RoomNumber(1) }),
+        ),
     );
     assert_refused(&mut world, client, RequestNumber(6), ErrorCode::NotJoined);
     for message in [
         send(RoomNumber(1), "add", ""),
-        encoded(PACKED, &ClientMessage::Resync { room: RoomNumber(1) }),
+        encoded(PACKED, &ClientMessage::Resync(client::Resync { room: RoomNumber(1) })),
     ] {
         world.say(client, &message);
         let code = ErrorCode::NotJoined;
@@ -338,7 +345,10 @@ fn messages_that_cross_a_left_are_dropped() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     let (room, _) = world.room(client, "");
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(1), room }));
+    world.say(
+        client,
+        &encoded(PACKED, &ClientMessage::Leave(client::Leave { request: RequestNumber(1), room })),
+    );
     assert_eq!(
         world.heard(client),
         [Heard::Left { request: Some(RequestNumber(1)), room, code: ErrorCode::Left }]

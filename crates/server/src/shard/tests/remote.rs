@@ -1,6 +1,6 @@
 //! Several shards: connections that move, rooms elsewhere, full mailboxes.
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, send};
@@ -42,10 +42,12 @@ fn what_was_sent_after_the_join_moves_too() {
     let host = world.client(0);
     let (_, id) = world.room(host, "sync=0");
     let client = world.client(1);
-    let join = ClientMessage::Join { request: RequestNumber(1), room: id.into() };
+    let join = ClientMessage::Join(client::Join { request: RequestNumber(1), room: id.into() });
     let mut bytes = world.framed(client, &encoded(PACKED, &join));
     for nonce in 1..=3 {
-        bytes.extend(world.framed(client, &encoded(PACKED, &ClientMessage::Ping { nonce })));
+        bytes.extend(
+            world.framed(client, &encoded(PACKED, &ClientMessage::Ping(client::Ping { nonce }))),
+        );
     }
     let (front, back) = bytes.split_at(bytes.len() - 1);
     world.bytes(client, front);
@@ -70,7 +72,10 @@ fn a_connection_moves_once_at_most() {
         assert_eq!(world.shard_of(client), 0);
         world.say(
             client,
-            &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(9), room }),
+            &encoded(
+                PACKED,
+                &ClientMessage::Leave(client::Leave { request: RequestNumber(9), room }),
+            ),
         );
         world.heard(client);
     }
@@ -96,9 +101,12 @@ fn a_room_elsewhere_is_played_through_the_mail() {
     world.wait(60);
     let heard = world.heard(visitor);
     assert!(matches!(&heard[..], [Heard::Patch { body, .. }] if body == "c=1 "), "{heard:?}");
-    world.say(visitor, &encoded(PACKED, &ClientMessage::Resync { room }));
+    world.say(visitor, &encoded(PACKED, &ClientMessage::Resync(client::Resync { room })));
     assert!(matches!(world.heard(visitor)[..], [Heard::Snapshot { .. }]));
-    world.say(visitor, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(3), room }));
+    world.say(
+        visitor,
+        &encoded(PACKED, &ClientMessage::Leave(client::Leave { request: RequestNumber(3), room })),
+    );
     assert_eq!(
         world.heard(visitor),
         [Heard::Left { request: Some(RequestNumber(3)), room, code: ErrorCode::Left }]
@@ -130,7 +138,7 @@ fn one_who_asks_and_does_not_read_is_kept_little() {
         let mut all = Vec::new();
         for request in 0..500 {
             let message = match asks {
-                "resync" => encoded(PACKED, &ClientMessage::Resync { room }),
+                "resync" => encoded(PACKED, &ClientMessage::Resync(client::Resync { room })),
                 _ => {
                     super::speech::request(PACKED, room, RequestNumber(10 + request), "big", "1000")
                 }
@@ -171,8 +179,10 @@ fn after_a_leave_nothing_goes_unanswered() {
     let (room, _) = world.joined(visitor);
     let mut all = Vec::new();
     for request in [111, 112] {
-        let leave =
-            encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(request), room });
+        let leave = encoded(
+            PACKED,
+            &ClientMessage::Leave(client::Leave { request: RequestNumber(request), room }),
+        );
         all.extend(world.framed(visitor, &leave));
     }
     all.extend(
@@ -194,7 +204,10 @@ fn a_leave_that_crosses_the_end_of_a_room_is_answered() {
         let (host, id, visitor) = apart(&mut world, "");
         world.join(visitor, RequestNumber(1), &id);
         let (room, _) = world.joined(visitor);
-        let leave = encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(7), room });
+        let leave = encoded(
+            PACKED,
+            &ClientMessage::Leave(client::Leave { request: RequestNumber(7), room }),
+        );
         let (end, leave) =
             (world.framed(host, &send(RoomNumber(1), end, "2")), world.framed(visitor, &leave));
         world.each(&[(host, end), (visitor, leave)]);
@@ -426,12 +439,12 @@ fn a_question_for_a_room_whose_mailbox_is_full_is_answered_busy() {
 fn joins_from_two_shards_at_once_fill_rooms_exactly() {
     let mut world = World::new(2, &[]);
     let clients: Vec<Client> = (0..40).map(|number| world.client(number % 2)).collect();
-    let join = ClientMessage::JoinOrCreate {
+    let join = ClientMessage::JoinOrCreate(client::JoinOrCreate {
         request: RequestNumber(1),
         room_type: "test".into(),
         key: None,
         options: b"capacity=4",
-    };
+    });
     // All are read in one turn of each shard, before any mail or move.
     let bytes = world.framed(clients[0], &encoded(PACKED, &join));
     world.all_at_once(&clients, &bytes);
@@ -456,12 +469,12 @@ fn who_waits_for_a_room_that_cannot_be_made_gets_another() {
     let message = |options: &'static [u8]| {
         encoded(
             PACKED,
-            &ClientMessage::JoinOrCreate {
+            &ClientMessage::JoinOrCreate(client::JoinOrCreate {
                 request: RequestNumber(1),
                 room_type: "test".into(),
                 key: None,
                 options,
-            },
+            }),
         )
     };
     world.say(load, &send(RoomNumber(1), "lock", ""));

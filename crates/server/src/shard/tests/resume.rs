@@ -1,8 +1,8 @@
 //! Sessions that lose their connections and are resumed.
 
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::PREAMBLE;
-use playfield_wire::server::{Lost, ServerMessage};
+use playfield_wire::server::{self, Lost, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::encoded;
@@ -363,9 +363,9 @@ fn of_a_room_that_is_named_twice_the_first_entry_counts() {
         let count = |which: fn(&ServerMessage<'_>) -> bool| {
             messages.iter().filter(|message| which(message)).count()
         };
-        let snapshots = count(|message| matches!(message, ServerMessage::Snapshot { .. }));
+        let snapshots = count(|message| matches!(message, ServerMessage::Snapshot(_)));
         assert_eq!(snapshots, usize::from(swapped), "{messages:?}");
-        let left = count(|message| matches!(message, ServerMessage::Left { .. }));
+        let left = count(|message| matches!(message, ServerMessage::Left(_)));
         assert_eq!(left, 1, "{messages:?}");
     }
 }
@@ -390,17 +390,17 @@ fn an_event_of_a_room_left_while_away_may_be_far_ahead_of_the_copy() {
     world.wait(100);
     let messages = return_naming(&mut world, &ann, vec![ResumeRoom { room, epoch, version }]);
     let [
-        ServerMessage::Welcome { .. },
-        ServerMessage::Event { version: far, .. },
+        ServerMessage::Welcome(_),
+        ServerMessage::Event(server::Event { version: far, .. }),
         ..,
-        ServerMessage::Left { code: ErrorCode::Kicked, .. },
+        ServerMessage::Left(server::Left { code: ErrorCode::Kicked, .. }),
     ] = messages[..]
     else {
         panic!("{messages:?}");
     };
     assert!(far > version + 10, "{far}, and the copy is at {version}");
     let is_state = |message: &ServerMessage<'_>| {
-        matches!(message, ServerMessage::Patch { .. } | ServerMessage::Snapshot { .. })
+        matches!(message, ServerMessage::Patch(_) | ServerMessage::Snapshot(_))
     };
     assert!(!messages.iter().any(is_state), "{messages:?}");
 }
@@ -432,7 +432,7 @@ fn a_goodbye_ends_the_session_at_once() {
     let mut world = World::new(1, &[]);
     let mut ann = native(&mut world);
     ann.room(&mut world, "");
-    world.say(ann.client, &encoded(Format::Packed, &ClientMessage::Goodbye));
+    world.say(ann.client, &encoded(Format::Packed, &ClientMessage::Goodbye(client::Goodbye {})));
     assert_eq!((world.members(), world.sessions()), (0, (0, 0)));
     assert_eq!(ann.come_back(&mut world, 0), Return::NewSession);
 }
@@ -463,7 +463,10 @@ fn a_join_that_is_decided_meanwhile_is_heard_of_on_return() {
         let (_, id) = world.room(host, "");
         let mut ann = native(&mut world);
         ann.room(&mut world, "");
-        let join = ClientMessage::Join { request: RequestNumber(5), room: id.clone().into() };
+        let join = ClientMessage::Join(client::Join {
+            request: RequestNumber(5),
+            room: id.clone().into(),
+        });
         world.takes(ann.client, 0);
         ann.say(&mut world, &join);
         world.wait(100);
@@ -497,7 +500,10 @@ fn a_room_of_another_shard_whose_joined_was_forgotten_says_nothing_more() {
     let room = ann.room(&mut world, "");
     ann.acknowledge(&mut world);
     world.takes(ann.client, 0);
-    ann.say(&mut world, &ClientMessage::Join { request: RequestNumber(5), room: id.into() });
+    ann.say(
+        &mut world,
+        &ClientMessage::Join(client::Join { request: RequestNumber(5), room: id.into() }),
+    );
     world.wait(100);
     for number in 6..16 {
         ann.request(&mut world, room, number, "add", "");

@@ -1,7 +1,7 @@
 //! Rooms and their players: joining, syncs, events, leaving, ending, background work, mail.
 
-use playfield_wire::client::ClientMessage;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::room::EMPTY;
@@ -174,7 +174,8 @@ fn an_event_names_the_version_that_holds_all_that_was_synced_before_it() {
 /// The version in a patch or an event.
 fn version_of(body: &[u8]) -> u64 {
     match ServerMessage::decode(PACKED, body).unwrap() {
-        ServerMessage::Patch { version, .. } | ServerMessage::Event { version, .. } => version,
+        ServerMessage::Patch(server::Patch { version, .. })
+        | ServerMessage::Event(server::Event { version, .. }) => version,
         other => panic!("{other:?}"),
     }
 }
@@ -286,7 +287,7 @@ fn a_client_that_lost_track_gets_a_snapshot() {
     world.ask(client, room, "add", "");
     world.wait(60);
     world.heard(client);
-    world.say(client, &encoded(PACKED, &ClientMessage::Resync { room }));
+    world.say(client, &encoded(PACKED, &ClientMessage::Resync(client::Resync { room })));
     let heard = world.heard(client);
     let [Heard::Snapshot { version, body, .. }] = &heard[..] else { panic!("{heard:?}") };
     assert_eq!(body, "c=1 s=0 ");
@@ -338,7 +339,10 @@ fn a_session_may_be_in_several_rooms_and_numbers_are_not_used_again() {
     world.ask(client, second, "add", "");
     world.say(
         client,
-        &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(1), room: second }),
+        &encoded(
+            PACKED,
+            &ClientMessage::Leave(client::Leave { request: RequestNumber(1), room: second }),
+        ),
     );
     world.heard(client);
     let (third, _) = world.room(client, "");
@@ -402,7 +406,10 @@ fn a_room_is_dropped_when_its_own_time_is_over() {
     let mut world = World::new(1, &[]);
     let client = world.client(0);
     let (room, id) = world.room(client, "");
-    world.say(client, &encoded(PACKED, &ClientMessage::Leave { request: RequestNumber(1), room }));
+    world.say(
+        client,
+        &encoded(PACKED, &ClientMessage::Leave(client::Leave { request: RequestNumber(1), room })),
+    );
     world.wait(EMPTY.as_millis() as u64 - 100);
     assert_eq!(world.counters(0).rooms, 1);
     world.wait(200);
@@ -463,12 +470,12 @@ fn rooms_are_listed_with_what_they_say_of_themselves() {
     let mut list =
         |room_type: Option<&'static str>, filter: &[(&'static str, &'static str)], limit| {
             let filter = filter.iter().map(|&(name, value)| (name.into(), value.into())).collect();
-            let message = ClientMessage::List {
+            let message = ClientMessage::List(client::List {
                 request: RequestNumber(3),
                 room_type: room_type.map(Into::into),
                 filter,
                 limit,
-            };
+            });
             world.say(client, &encoded(PACKED, &message));
             world.heard(client)
         };

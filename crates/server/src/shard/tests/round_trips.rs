@@ -1,8 +1,8 @@
 //! Round trips, measured for the rooms that ask for it.
 
 use playfield_websocket::Opcode;
-use playfield_wire::client::ClientMessage;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::speech::{encoded, text};
@@ -14,14 +14,14 @@ const PACKED: Format = Format::Packed;
 /// Creates a room of a type, and enters it. If it measures, the first ping comes at once, and is
 /// answered.
 fn enter(world: &mut World, client: Client, room_type: &str) -> (RoomNumber, String) {
-    let create = ClientMessage::Create {
+    let create = ClientMessage::Create(client::Create {
         request: RequestNumber(1),
         room_type: room_type.into(),
         private: false,
         code: false,
         key: None,
         options: &[],
-    };
+    });
     world.say(client, &encoded(PACKED, &create));
     settle(world, client);
     world.rooms_of(client).pop().expect("it has joined")
@@ -42,8 +42,8 @@ fn hear(world: &mut World, client: Client) -> (Vec<u64>, Vec<String>) {
     let (mut nonces, mut said) = (Vec::new(), Vec::new());
     for body in world.bodies(client) {
         match ServerMessage::decode(PACKED, &body).unwrap() {
-            ServerMessage::Ping { nonce } => nonces.push(nonce),
-            ServerMessage::Event { room, payload, .. } => {
+            ServerMessage::Ping(server::Ping { nonce }) => nonces.push(nonce),
+            ServerMessage::Event(server::Event { room, payload, .. }) => {
                 let payload = text(PACKED, payload);
                 if let Some((what, _)) = payload.split_once(" ms at ") {
                     said.push(format!("room {room}: {what}"));
@@ -76,7 +76,7 @@ fn answer(world: &mut World, client: Client, nonce: u64) {
         playfield_websocket::encode(&mut frame, Opcode::Pong, &payload, Some([9, 8, 7, 6]));
         world.bytes(client, &frame);
     } else {
-        world.say(client, &encoded(PACKED, &ClientMessage::Pong { nonce }));
+        world.say(client, &encoded(PACKED, &ClientMessage::Pong(client::Pong { nonce })));
     }
 }
 
@@ -254,7 +254,7 @@ fn the_shortest_interval_counts_and_only_rooms_that_ask_hear_of_it() {
     let nonce = ping(&mut world, client, 700);
     assert_eq!(rooms(said(&mut world, client, nonce)), 2);
     let leave = |world: &mut World, room| {
-        let leave = ClientMessage::Leave { request: RequestNumber(9), room };
+        let leave = ClientMessage::Leave(client::Leave { request: RequestNumber(9), room });
         world.say(client, &encoded(PACKED, &leave));
     };
     leave(&mut world, fast);

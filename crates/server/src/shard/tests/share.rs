@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::framing::PREAMBLE;
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
@@ -16,7 +16,7 @@ use crate::shard::mail::ShardMail;
 const LONG: Duration = Duration::from_millis(1);
 
 fn pings(world: &World, client: usize, count: u64) -> Vec<u8> {
-    let ping = |nonce| encoded(Format::Packed, &ClientMessage::Ping { nonce });
+    let ping = |nonce| encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce }));
     (0..count).flat_map(|nonce| world.framed(client, &ping(nonce))).collect()
 }
 
@@ -78,11 +78,14 @@ fn a_snapshot_is_charged_to_the_client_that_joins_or_asks_wherever_the_room_is()
         for _ in 0..30 {
             world.wait(2000);
             for client in [host, guest] {
-                world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+                world.say(
+                    client,
+                    &encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 })),
+                );
                 world.heard(client);
             }
         }
-        let resync = encoded(Format::Packed, &ClientMessage::Resync { room });
+        let resync = encoded(Format::Packed, &ClientMessage::Resync(client::Resync { room }));
         for _ in 0..2 {
             world.say(guest, &resync);
         }
@@ -222,7 +225,7 @@ fn rooms_that_are_always_overdue_starve_neither_input_nor_each_other() {
         world.oversleep(20);
         let mut syncs = world.counters(0).syncs;
         let (pinging, _) = clients[turn as usize % ROOMS];
-        let ping = encoded(Format::Packed, &ClientMessage::Ping { nonce: turn });
+        let ping = encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce: turn }));
         let ping = world.framed(pinging, &ping);
         world.leave(pinging, &ping);
         for (client, room) in &clients {
@@ -264,7 +267,7 @@ fn overloaded_turn(world: &mut World, many: &[Client]) -> usize {
     world.oversleep(20);
     world.works(Duration::from_millis(20));
     for client in many {
-        let ping = encoded(Format::Packed, &ClientMessage::Ping { nonce: 0 });
+        let ping = encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce: 0 }));
         let ping = world.framed(*client, &ping);
         world.leave(*client, &ping);
     }

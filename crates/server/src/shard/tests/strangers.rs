@@ -1,6 +1,6 @@
 //! Limits on what strangers may do and make the node hold, alone and together.
 
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::PREAMBLE;
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
@@ -36,7 +36,7 @@ fn the_sessions_that_an_address_opens_per_minute_are_limited() {
     let mut world = World::new(1, &[("sessions_per_address_per_minute_max", "3")]);
     for _ in 0..3 {
         let client = world.client(0);
-        world.say(client, &encoded(PACKED, &ClientMessage::Goodbye));
+        world.say(client, &encoded(PACKED, &ClientMessage::Goodbye(client::Goodbye {})));
     }
     for _ in 0..2 {
         let client = world.client_from([10, 0, 0, 1], 0);
@@ -128,7 +128,7 @@ fn the_rooms_that_an_address_creates_per_minute_are_limited_across_connections()
             heard => assert_eq!(heard, [refusal(RequestNumber(1))]),
         }
         assert_eq!(made, 3.min(number + 1));
-        world.say(client, &encoded(PACKED, &ClientMessage::Goodbye));
+        world.say(client, &encoded(PACKED, &ClientMessage::Goodbye(client::Goodbye {})));
     }
     assert_eq!(world.counters(0).rooms_refused_by_address, 7);
     let other = world.client_from([10, 0, 0, 2], 0);
@@ -153,13 +153,17 @@ fn joins_and_missed_keys_of_an_address_are_limited_per_minute() {
     for number in 1..=6 {
         let client = world.client(0);
         let (request, room_type) = (RequestNumber(number), "test".into());
-        let join = ClientMessage::JoinByKey { request, room_type, key: "nowhere".into() };
+        let join = ClientMessage::JoinByKey(client::JoinByKey {
+            request,
+            room_type,
+            key: "nowhere".into(),
+        });
         world.say(client, &encoded(PACKED, &join));
         refused.extend(world.heard(client).into_iter().map(|heard| match heard {
             Heard::Error { code, .. } => code,
             other => panic!("{other:?}"),
         }));
-        world.say(client, &encoded(PACKED, &ClientMessage::Goodbye));
+        world.say(client, &encoded(PACKED, &ClientMessage::Goodbye(client::Goodbye {})));
     }
     let missed = ErrorCode::RoomNotFound;
     assert_eq!(refused, [missed, missed, LIMIT, LIMIT, LIMIT, LIMIT]);
@@ -262,7 +266,8 @@ fn an_unfinished_message_has_a_deadline_that_nothing_extends() {
         world.bytes(websocket, b"\x89\x80\0\0\0\0");
         world.bytes(websocket, b"\0\x81\0\0\0\0a");
         // Each of these is whole, though the next has begun.
-        let ping = world.framed(patient, &encoded(PACKED, &ClientMessage::Ping { nonce: 1 }));
+        let ping = world
+            .framed(patient, &encoded(PACKED, &ClientMessage::Ping(client::Ping { nonce: 1 })));
         let (front, back) = ping.split_at(3);
         if at > 0 {
             world.bytes(patient, &[back, front].concat());

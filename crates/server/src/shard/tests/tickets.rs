@@ -1,7 +1,7 @@
 //! Sessions of clients that came without a token, to show a ticket.
 
 use playfield_room::Error;
-use playfield_wire::client::{ClientMessage, Hello, SchemaRef};
+use playfield_wire::client::{self, ClientMessage, Hello, SchemaRef};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -63,29 +63,29 @@ enum Outcome {
 /// before it is listed here and in [`messages`].
 fn outcome(message: &ClientMessage<'_>) -> Outcome {
     match message {
-        ClientMessage::Join { .. }
-        | ClientMessage::JoinByKey { .. }
-        | ClientMessage::Create { .. }
-        | ClientMessage::JoinOrCreate { .. }
-        | ClientMessage::List { .. }
-        | ClientMessage::Schema { .. }
-        | ClientMessage::Subscribe { .. }
-        | ClientMessage::Unsubscribe { .. }
-        | ClientMessage::Publish { .. }
-        | ClientMessage::Members { .. }
-        | ClientMessage::History { .. }
-        | ClientMessage::Register { .. }
-        | ClientMessage::Report { .. }
-        | ClientMessage::Answer { .. } => Outcome::Forbidden,
-        ClientMessage::Request { .. }
-        | ClientMessage::Send { .. }
-        | ClientMessage::Resync { .. }
-        | ClientMessage::Leave { .. } => Outcome::NotJoined,
-        ClientMessage::Ping { .. } => Outcome::Pong,
+        ClientMessage::Join(_)
+        | ClientMessage::JoinByKey(_)
+        | ClientMessage::Create(_)
+        | ClientMessage::JoinOrCreate(_)
+        | ClientMessage::List(_)
+        | ClientMessage::Schema(_)
+        | ClientMessage::Subscribe(_)
+        | ClientMessage::Unsubscribe(_)
+        | ClientMessage::Publish(_)
+        | ClientMessage::Members(_)
+        | ClientMessage::History(_)
+        | ClientMessage::Register(_)
+        | ClientMessage::Report(_)
+        | ClientMessage::Answer(_) => Outcome::Forbidden,
+        ClientMessage::Request(_)
+        | ClientMessage::Send(_)
+        | ClientMessage::Resync(_)
+        | ClientMessage::Leave(_) => Outcome::NotJoined,
+        ClientMessage::Ping(_) => Outcome::Pong,
         ClientMessage::Hello(_)
-        | ClientMessage::Ack { .. }
-        | ClientMessage::Pong { .. }
-        | ClientMessage::Goodbye => Outcome::Nothing,
+        | ClientMessage::Ack(_)
+        | ClientMessage::Pong(_)
+        | ClientMessage::Goodbye(client::Goodbye {}) => Outcome::Nothing,
     }
 }
 
@@ -96,46 +96,74 @@ fn messages(id: &str) -> Vec<ClientMessage<'_>> {
     let (room_type, options, payload) = ("test".into(), &b""[..], &b""[..]);
     let (presence, since) = (false, None);
     let channel = || "plain:a".into();
-    let join = ClientMessage::Join { request, room: id.into() };
-    let by_key = ClientMessage::JoinByKey { request, room_type: "test".into(), key: "open".into() };
-    let create = ClientMessage::Create {
+    let join = ClientMessage::Join(client::Join { request, room: id.into() });
+    let by_key = ClientMessage::JoinByKey(client::JoinByKey {
+        request,
+        room_type: "test".into(),
+        key: "open".into(),
+    });
+    let create = ClientMessage::Create(client::Create {
         request,
         room_type: "test".into(),
         private: false,
         code: false,
         key: None,
         options,
-    };
-    let any = ClientMessage::JoinOrCreate { request, room_type: "test".into(), key: None, options };
+    });
+    let any = ClientMessage::JoinOrCreate(client::JoinOrCreate {
+        request,
+        room_type: "test".into(),
+        key: None,
+        options,
+    });
     vec![
         join,
         by_key,
         create,
         any,
-        ClientMessage::List { request, room_type: None, filter: Vec::new(), limit: 0 },
-        ClientMessage::Schema { request, room_type },
-        ClientMessage::Subscribe { request, channel: channel(), since, presence },
-        ClientMessage::Unsubscribe { channel: 1 },
-        ClientMessage::Publish { request: Some(request), channel: channel(), payload },
-        ClientMessage::Publish { request: None, channel: channel(), payload },
-        ClientMessage::Members { request, channel: channel() },
-        ClientMessage::History { request, channel: channel(), since, limit: 0 },
-        ClientMessage::Register {
+        ClientMessage::List(client::List {
+            request,
+            room_type: None,
+            filter: Vec::new(),
+            limit: 0,
+        }),
+        ClientMessage::Schema(client::Schema { request, room_type }),
+        ClientMessage::Subscribe(client::Subscribe {
+            request,
+            channel: channel(),
+            since,
+            presence,
+        }),
+        ClientMessage::Unsubscribe(client::Unsubscribe { channel: 1 }),
+        ClientMessage::Publish(client::Publish {
+            request: Some(request),
+            channel: channel(),
+            payload,
+        }),
+        ClientMessage::Publish(client::Publish { request: None, channel: channel(), payload }),
+        ClientMessage::Members(client::Members { request, channel: channel() }),
+        ClientMessage::History(client::History { request, channel: channel(), since, limit: 0 }),
+        ClientMessage::Register(client::Register {
             request,
             device: "pump".into(),
             metadata: Vec::new(),
             tags: Vec::new(),
-        },
-        ClientMessage::Report { request: Some(request), payload },
-        ClientMessage::Report { request: None, payload },
-        ClientMessage::Answer { command: 1, error: None, payload },
-        ClientMessage::Request { room, request, message: message.clone(), payload },
-        ClientMessage::Send { room, message, payload },
-        ClientMessage::Resync { room },
-        ClientMessage::Leave { request, room },
-        ClientMessage::Ping { nonce: 5 },
-        ClientMessage::Ack { received: 0 },
-        ClientMessage::Pong { nonce: 5 },
+        }),
+        ClientMessage::Report(client::Report { request: Some(request), payload }),
+        ClientMessage::Report(client::Report { request: None, payload }),
+        ClientMessage::Answer(client::Answer { command: 1, error: None, payload }),
+        ClientMessage::Request(client::Request {
+            room,
+            request,
+            message: message.clone(),
+            payload,
+        }),
+        ClientMessage::Send(client::Send { room, message, payload }),
+        ClientMessage::Resync(client::Resync { room }),
+        ClientMessage::Leave(client::Leave { request, room }),
+        ClientMessage::Ping(client::Ping { nonce: 5 }),
+        ClientMessage::Ack(client::Ack { received: 0 }),
+        ClientMessage::Pong(client::Pong { nonce: 5 }),
     ]
 }
 
@@ -167,12 +195,12 @@ fn a_client_without_a_token_may_only_join_by_a_ticket() {
         let [Heard::Error { request, .. }] = heard[..] else { continue };
         let has_request = !matches!(
             message,
-            ClientMessage::Unsubscribe { .. }
-                | ClientMessage::Publish { request: None, .. }
-                | ClientMessage::Report { request: None, .. }
-                | ClientMessage::Answer { .. }
-                | ClientMessage::Send { .. }
-                | ClientMessage::Resync { .. }
+            ClientMessage::Unsubscribe(_)
+                | ClientMessage::Publish(client::Publish { request: None, .. })
+                | ClientMessage::Report(client::Report { request: None, .. })
+                | ClientMessage::Answer(_)
+                | ClientMessage::Send(_)
+                | ClientMessage::Resync(_)
         );
         assert_eq!(request.is_some(), has_request, "{message:?}");
         // The connection goes on.
@@ -192,7 +220,10 @@ fn in_its_room_the_holder_of_a_ticket_is_a_player_like_any_other() {
         let schema = |room_type: &'static str| {
             encoded(
                 format,
-                &ClientMessage::Schema { request: REQUEST, room_type: room_type.into() },
+                &ClientMessage::Schema(client::Schema {
+                    request: REQUEST,
+                    room_type: room_type.into(),
+                }),
             )
         };
         // Of its room's type it may ask for the schema, and of no other.
@@ -207,12 +238,19 @@ fn in_its_room_the_holder_of_a_ticket_is_a_player_like_any_other() {
         world.wait(100);
         let heard = world.heard(client);
         assert!(heard.iter().any(|said| matches!(said, Heard::Reply { .. })), "{heard:?}");
-        let list =
-            ClientMessage::List { request: REQUEST, room_type: None, filter: vec![], limit: 0 };
+        let list = ClientMessage::List(client::List {
+            request: REQUEST,
+            room_type: None,
+            filter: vec![],
+            limit: 0,
+        });
         world.say(client, &encoded(format, &list));
         let heard = world.heard(client);
         assert!(matches!(heard[..], [Heard::Error { code: ErrorCode::Forbidden, .. }]));
-        world.say(client, &encoded(format, &ClientMessage::Leave { request: REQUEST, room }));
+        world.say(
+            client,
+            &encoded(format, &ClientMessage::Leave(client::Leave { request: REQUEST, room })),
+        );
         world.wait(100);
         let heard = world.heard(client);
         assert!(matches!(heard[..], [Heard::Left { code: ErrorCode::Left, .. }]), "{heard:?}");
@@ -261,7 +299,12 @@ fn a_session_that_is_resumed_may_do_no_more_and_is_its_clients_alone() {
     ann.join(&mut world, &format!("ann.{id}.ticket"));
     ann.cut(&mut world, usize::MAX);
     assert_eq!(ann.come_back(&mut world, 0), Return::Resumed);
-    let list = ClientMessage::List { request: REQUEST, room_type: None, filter: vec![], limit: 0 };
+    let list = ClientMessage::List(client::List {
+        request: REQUEST,
+        room_type: None,
+        filter: vec![],
+        limit: 0,
+    });
     world.say(ann.client, &encoded(Format::Packed, &list));
     let heard = world.heard(ann.client);
     let is_refused = |said: &Heard| matches!(said, Heard::Error { code: ErrorCode::Forbidden, .. });

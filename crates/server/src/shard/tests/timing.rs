@@ -1,7 +1,7 @@
 //! What happens with time: hello, signs of life, ticks, closing.
 
-use playfield_wire::client::ClientMessage;
-use playfield_wire::server::ServerMessage;
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, send};
@@ -59,7 +59,10 @@ fn a_client_that_answers_stays() {
         world.wait(100);
         if world.heard(client) == [Heard::Ping] {
             pings += 1;
-            world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+            world.say(
+                client,
+                &encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 })),
+            );
         }
     }
     assert!((10..=20).contains(&pings), "in 10 seconds: {pings}");
@@ -72,7 +75,8 @@ fn a_client_that_speaks_is_not_asked() {
     let client = world.client(0);
     for _ in 0..100 {
         world.wait(100);
-        world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+        world
+            .say(client, &encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 })));
         assert_eq!(world.heard(client), []);
     }
 }
@@ -80,14 +84,14 @@ fn a_client_that_speaks_is_not_asked() {
 /// Enters a new room of a type.
 pub(super) fn enter(world: &mut World, client: Client, room_type: &str) -> RoomNumber {
     let (request, room_type) = (RequestNumber(1), room_type.into());
-    let create = ClientMessage::Create {
+    let create = ClientMessage::Create(client::Create {
         request,
         room_type,
         private: false,
         code: false,
         key: None,
         options: &[],
-    };
+    });
     world.say(client, &encoded(Format::Packed, &create));
     world.joined(client).0
 }
@@ -100,7 +104,10 @@ fn answer_pings(world: &mut World, client: Client, ms: u64) -> usize {
         let heard = world.heard(client);
         let count = heard.iter().filter(|heard| **heard == Heard::Ping).count();
         if count > 0 {
-            world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+            world.say(
+                client,
+                &encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 })),
+            );
         }
         pings += count;
     }
@@ -129,7 +136,7 @@ fn a_room_notices_a_silent_client_as_soon_as_it_wants() {
         let client =
             if websocket { world.websocket_client(0, Format::Packed) } else { world.client(0) };
         enter(&mut world, client, "brisk");
-        let spoke = encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 });
+        let spoke = encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 }));
         world.say(client, &spoke);
         let other = world.client(0);
         world.wait(2900);
@@ -152,17 +159,17 @@ fn a_client_is_told_how_long_it_may_be_silent_in_a_room_and_how_long_it_keeps_it
     ] {
         let mut world = World::new(1, &[]);
         let client = world.client(0);
-        let create = ClientMessage::JoinOrCreate {
+        let create = ClientMessage::JoinOrCreate(client::JoinOrCreate {
             request: RequestNumber(1),
             room_type: room_type.into(),
             key: None,
             options: &[],
-        };
+        });
         world.say(client, &encoded(Format::Packed, &create));
         world.wait(60);
         let bodies = world.bodies(client);
         let joined = ServerMessage::decode(Format::Packed, &bodies[0]).unwrap();
-        let ServerMessage::Joined { silence_ms, grace_ms, .. } = joined else {
+        let ServerMessage::Joined(server::Joined { silence_ms, grace_ms, .. }) = joined else {
             panic!("{joined:?}")
         };
         assert_eq!((silence_ms, grace_ms), expected, "{room_type}");
@@ -205,7 +212,7 @@ fn its_player_leaves_for_the_others() {
     let mut left = false;
     for _ in 0..70 {
         world.wait(50);
-        world.say(other, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+        world.say(other, &encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 })));
         left |= world.heard(other).iter().any(
             |heard| matches!(heard, Heard::Event { payload, .. } if payload.ends_with("leaves")),
         );
@@ -231,7 +238,7 @@ fn the_smallest_wish_counts_and_leaving_restores_the_others() {
     let pings = answer_pings(&mut world, client, 10_000);
     assert!((15..=20).contains(&pings), "one in half a second: {pings}");
     let leave = |world: &mut World, room| {
-        let leave = ClientMessage::Leave { request: RequestNumber(9), room };
+        let leave = ClientMessage::Leave(client::Leave { request: RequestNumber(9), room });
         world.say(client, &encoded(Format::Packed, &leave));
         assert!(matches!(world.heard(client)[..], [.., Heard::Left { .. }]));
     };
@@ -281,7 +288,7 @@ fn joining_and_leaving_leave_one_deadline() {
     for number in 1..=50 {
         enter(&mut world, client, "brisk");
         let room = RoomNumber(number);
-        let leave = ClientMessage::Leave { request: RequestNumber(9), room };
+        let leave = ClientMessage::Leave(client::Leave { request: RequestNumber(9), room });
         world.say(client, &encoded(Format::Packed, &leave));
         world.heard(client);
     }
@@ -299,7 +306,10 @@ fn a_shard_that_was_held_up_takes_nobody_for_silent() {
         world.run();
         assert!(!world.is_over(client), "it was not asked in time");
         if world.heard(client).contains(&Heard::Ping) {
-            world.say(client, &encoded(Format::Packed, &ClientMessage::Pong { nonce: 0 }));
+            world.say(
+                client,
+                &encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 })),
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Clients that send a message in small pieces: what of it counts as a sign of life.
 
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format};
 
 use super::gadget::Gadget;
@@ -103,7 +103,7 @@ fn a_device_that_trickles_is_silent_and_one_whole_message_brings_it_back() {
     let mut world = World::with_fleet(1, &[], FleetSettings::new().silent_ms(2000));
     let mut lamp = Gadget::guest(&mut world, 0);
     lamp.register(&mut world, "lamp", &[]);
-    let ping = encoded(Format::Packed, &ClientMessage::Ping { nonce: 1 });
+    let ping = encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce: 1 }));
     let ping = world.framed(lamp.client, &ping);
     world.bytes(lamp.client, &ping[..1]);
     world.wait(2000);

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use playfield_room::OnePerUser;
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{Format, RequestNumber};
 use proptest::prelude::*;
 
@@ -151,13 +151,16 @@ impl Play {
                     of.listen(world);
                 }
                 if of.is_welcome() {
-                    world.say(of.client, &encoded(of.format, &ClientMessage::Goodbye));
+                    world.say(
+                        of.client,
+                        &encoded(of.format, &ClientMessage::Goodbye(client::Goodbye {})),
+                    );
                 }
             }
             Step::Join { client, room } => {
                 let of = &mut self.clients[client];
                 let room = self.rooms[room].clone().into();
-                let join = ClientMessage::Join { request: RequestNumber(1), room };
+                let join = ClientMessage::Join(client::Join { request: RequestNumber(1), room });
                 if self.connected.contains(&client) {
                     of.listen(world);
                 }

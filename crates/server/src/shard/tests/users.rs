@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use playfield_channel::Pattern;
 use playfield_room::OnePerUser;
-use playfield_wire::client::ClientMessage;
+use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use super::listener::{Listener, Told};
@@ -96,8 +96,10 @@ fn a_session_on_its_way_to_another_shard_ends_when_it_arrives() {
     let mut bob = connected(&mut world, "bob", 1);
     let room = bob.room(&mut world, "");
     let ann = connected(&mut world, "ann", 0);
-    let join =
-        ClientMessage::Join { request: RequestNumber(1), room: bob.rooms[&room].id.clone().into() };
+    let join = ClientMessage::Join(client::Join {
+        request: RequestNumber(1),
+        room: bob.rooms[&room].id.clone().into(),
+    });
     let join = world.framed(ann.client, &encoded(Format::Packed, &join));
     world.leave(ann.client, &join);
     world.turn_once(0);

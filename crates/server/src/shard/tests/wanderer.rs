@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use playfield_wire::client::{ClientMessage, Hello, Resume, ResumeRoom};
+use playfield_wire::client::{self, ClientMessage, Hello, Resume, ResumeRoom};
 use playfield_wire::framing::PREAMBLE;
-use playfield_wire::server::{Lost, ServerMessage};
+use playfield_wire::server::{self, Lost, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::room;
@@ -160,7 +160,12 @@ impl Wanderer {
     /// Handles what the node answers to the hello.
     fn is_answered(&mut self, world: &mut World, body: &[u8]) {
         match ServerMessage::decode(self.format, body).unwrap() {
-            ServerMessage::Welcome { session, resume, resumed: Some(resumed), .. } => {
+            ServerMessage::Welcome(server::Welcome {
+                session,
+                resume,
+                resumed: Some(resumed),
+                ..
+            }) => {
                 assert_eq!(session, self.session);
                 self.token = resume.into_owned();
                 for lost in &resumed.lost {
@@ -176,15 +181,17 @@ impl Wanderer {
                     world.say(self.client, &body);
                 }
             }
-            ServerMessage::Welcome { session, resume, resumed: None, .. } => {
+            ServerMessage::Welcome(server::Welcome { session, resume, resumed: None, .. }) => {
                 (self.session, self.token) = (session, resume.into_owned());
                 (self.received, self.confirmed) = (0, 0);
                 self.sent.clear();
                 self.rooms.clear();
                 self.returned = Return::NewSession;
             }
-            ServerMessage::Error { code, .. } => self.returned = Return::Refused(code),
-            ServerMessage::Goodbye { code, .. } => {
+            ServerMessage::Error(server::Error { code, .. }) => {
+                self.returned = Return::Refused(code);
+            }
+            ServerMessage::Goodbye(server::Goodbye { code, .. }) => {
                 self.goodbye = Some(code);
                 self.returned = Return::Refused(code);
             }
@@ -253,14 +260,14 @@ impl Wanderer {
         } else {
             room::encoded(self.format, options.as_bytes())
         };
-        let create = ClientMessage::Create {
+        let create = ClientMessage::Create(client::Create {
             request: RequestNumber(900),
             room_type: room_type.into(),
             private: false,
             code: false,
             key: None,
             options: &options,
-        };
+        });
         self.say(world, &create);
         self.newest(world)
     }
@@ -268,7 +275,7 @@ impl Wanderer {
     /// Joins a room by its id, and waits for it.
     pub(super) fn join(&mut self, world: &mut World, id: &str) -> RoomNumber {
         let request = RequestNumber(901);
-        self.say(world, &ClientMessage::Join { request, room: id.into() });
+        self.say(world, &ClientMessage::Join(client::Join { request, room: id.into() }));
         self.newest(world)
     }
 
@@ -289,7 +296,7 @@ impl Wanderer {
         if !self.is_welcome() {
             return;
         }
-        let ack = ClientMessage::Ack { received: self.received };
+        let ack = ClientMessage::Ack(client::Ack { received: self.received });
         world.say(self.client, &encoded(self.format, &ack));
     }
 
@@ -353,7 +360,10 @@ impl Wanderer {
 
     /// Asks for a snapshot of a room.
     pub(super) fn resync(&mut self, world: &mut World, room: RoomNumber) {
-        world.say(self.client, &encoded(self.format, &ClientMessage::Resync { room }));
+        world.say(
+            self.client,
+            &encoded(self.format, &ClientMessage::Resync(client::Resync { room })),
+        );
         self.listen(world);
     }
 
@@ -367,25 +377,25 @@ impl Wanderer {
         let format = self.format;
         let text = |bytes: &[u8]| speech::text(format, bytes);
         match message {
-            ServerMessage::Joined { request, room, id, player, epoch, .. } => {
+            ServerMessage::Joined(server::Joined { request, room, id, player, epoch, .. }) => {
                 self.stays.entry(id.clone().into_owned()).or_default().push(Vec::new());
                 let copy = Copy { id: id.into_owned(), player, epoch, ..Copy::default() };
                 self.heard.push(format!("{request} joined {room}"));
                 assert_eq!(self.rooms.insert(room, copy), None);
             }
-            ServerMessage::Left { request, room, code, .. } => {
+            ServerMessage::Left(server::Left { request, room, code, .. }) => {
                 let request = request.map_or(String::new(), |request| format!("{request} "));
                 self.heard.push(format!("{request}left {room}: {code}"));
                 assert!(self.rooms.remove(&room).is_some());
             }
-            ServerMessage::Reply { request, payload } => {
+            ServerMessage::Reply(server::Reply { request, payload }) => {
                 self.heard.push(format!("{request} = {}", text(payload)));
             }
-            ServerMessage::Error { request, room, code, .. } => {
+            ServerMessage::Error(server::Error { request, room, code, .. }) => {
                 let about = request.map(|request| request.0).or(room.map(|room| room.0));
                 self.heard.push(format!("{about:?}: {code}"));
             }
-            ServerMessage::Event { room, sequence, version, payload, .. } => {
+            ServerMessage::Event(server::Event { room, sequence, version, payload, .. }) => {
                 let payload = text(payload);
                 self.heard.push(format!("{room}: {payload}"));
                 let stays = self.stays.get_mut(&self.rooms[&room].id);
@@ -398,7 +408,7 @@ impl Wanderer {
                 copy.missed += missed;
                 copy.is_early |= copy.version == 0 || version > copy.version + 1;
             }
-            ServerMessage::Snapshot { room, epoch, version, body } => {
+            ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body }) => {
                 let body = text(body);
                 let copy = self.copy(room);
                 assert!(!copy.is_early, "an event before its state");
@@ -407,7 +417,7 @@ impl Wanderer {
                 (copy.version, copy.state) = (version, BTreeMap::new());
                 copy.change(&body);
             }
-            ServerMessage::Patch { room, base, version, body } => {
+            ServerMessage::Patch(server::Patch { room, base, version, body }) => {
                 let body = text(body);
                 let copy = self.copy(room);
                 assert!(!copy.is_early, "an event before its state");
@@ -415,16 +425,20 @@ impl Wanderer {
                 copy.version = version;
                 copy.change(&body);
             }
-            ServerMessage::Ack { received } => self.confirm(received),
-            ServerMessage::Goodbye { code, .. } => {
+            ServerMessage::Ack(server::Ack { received }) => self.confirm(received),
+            ServerMessage::Goodbye(server::Goodbye { code, .. }) => {
                 self.goodbye = Some(code);
                 self.returned = Return::Refused(code);
             }
-            ServerMessage::Listed { request, .. } => self.heard.push(format!("{request} listed")),
-            ServerMessage::Schema { request, .. } => self.heard.push(format!("{request:?} schema")),
-            ServerMessage::Ping { nonce } => self.pings.push(nonce),
-            ServerMessage::Pong { .. } | ServerMessage::Check { .. } => {}
-            ServerMessage::Welcome { .. } => panic!("a second welcome"),
+            ServerMessage::Listed(server::Listed { request, .. }) => {
+                self.heard.push(format!("{request} listed"));
+            }
+            ServerMessage::Schema(server::Schema { request, .. }) => {
+                self.heard.push(format!("{request:?} schema"));
+            }
+            ServerMessage::Ping(server::Ping { nonce }) => self.pings.push(nonce),
+            ServerMessage::Pong(_) | ServerMessage::Check(_) => {}
+            ServerMessage::Welcome(_) => panic!("a second welcome"),
             other => panic!("wanderers use no channels and are no devices: {other:?}"),
         }
     }

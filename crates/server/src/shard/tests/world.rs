@@ -10,7 +10,7 @@ use std::time::Duration;
 use playfield_room::{Error, Job, Mail, OnePerUser, Task};
 use playfield_session::TokenKey;
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
-use playfield_wire::client::{ClientMessage, Hello};
+use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -669,7 +669,7 @@ impl World {
     }
 
     pub(super) fn join(&mut self, client: Client, request: RequestNumber, id: &str) {
-        let message = ClientMessage::Join { request, room: id.into() };
+        let message = ClientMessage::Join(client::Join { request, room: id.into() });
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
@@ -682,25 +682,25 @@ impl World {
     ) {
         let options = self.payload(client, options);
         let room_type = "test".into();
-        let message = ClientMessage::Create {
+        let message = ClientMessage::Create(client::Create {
             request,
             room_type,
             private,
             code: false,
             key: None,
             options: &options,
-        };
+        });
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
     pub(super) fn join_or_create(&mut self, client: Client, request: RequestNumber, options: &str) {
         let options = self.payload(client, options);
-        let message = ClientMessage::JoinOrCreate {
+        let message = ClientMessage::JoinOrCreate(client::JoinOrCreate {
             request,
             room_type: "test".into(),
             key: None,
             options: &options,
-        };
+        });
         self.say(client, &speech::encoded(self.peers[client].format, &message));
     }
 
