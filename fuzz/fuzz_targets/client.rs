@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Masks, Transport};
 use playfield_fuzz::input::Input;
-use playfield_wire::Format;
+use playfield_wire::{Format, server};
 
 fuzz_target!(|data: &[u8]| {
     let mut input = Input::new(data);
@@ -31,8 +31,8 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(emitted.iter().filter(|event| matches!(event, Event::Closed { .. })).count(), 1);
     for request in asked.into_iter().flatten() {
         let ends = emitted.iter().filter(|event| match event {
-            Event::Joined { request: ended, .. }
-            | Event::Listed { request: ended, .. }
+            Event::Joined(server::Joined { request: ended, .. })
+            | Event::Listed(server::Listed { request: ended, .. })
             | Event::Failed { request: ended, .. } => *ended == request,
             _ => false,
         });

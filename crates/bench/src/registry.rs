@@ -161,12 +161,12 @@ fn send_encode_decode(form: Form, times: u64) -> Run {
         else {
             return false;
         };
-        black_box((channel, offset, &user, payload));
+        black_box((channel, offset, &user, &payload));
         form == Form::Same
             || (channel == start.channel
                 && offset == start.offset + time + 1
                 && user.is_none()
-                && payload == PAYLOAD)
+                && *payload == PAYLOAD)
     })
 }
 

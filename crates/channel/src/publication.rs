@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use playfield_wire::json;
-use playfield_wire::server::{self, ServerMessage};
+use playfield_wire::server;
 use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{DecodeError, Format, TreeFormat};
 use serde_json::Value;
@@ -125,12 +125,12 @@ pub struct Publication {
 impl Publication {
     /// Writes the message for subscribers of the channel with this number.
     pub fn write(&self, channel: u64, format: Format, out: &mut Vec<u8>) {
-        let message = ServerMessage::Publication(server::Publication {
+        let message = server::Publication {
             channel,
             offset: self.offset,
             user: self.user.as_deref().map(Cow::Borrowed),
-            payload: &self.payload.written(format),
-        });
+            payload: self.payload.written(format),
+        };
         message.encode(format, out);
     }
 

@@ -132,18 +132,29 @@ fn snapshot(number: u32, body: &[u8]) -> ServerMessage<'_> {
         room: RoomNumber(number),
         epoch: 3,
         version: 5,
-        body,
+        body: body.into(),
     })
 }
 
 fn patch(number: u32) -> ServerMessage<'static> {
     let body = br#"[[["n"],2]]"#;
-    ServerMessage::Patch(server::Patch { room: RoomNumber(number), base: 5, version: 6, body })
+    ServerMessage::Patch(server::Patch {
+        room: RoomNumber(number),
+        base: 5,
+        version: 6,
+        body: body.into(),
+    })
 }
 
 fn event(number: u32, sequence: u64, payload: &[u8]) -> ServerMessage<'_> {
     let (room, message) = (RoomNumber(number), MessageRef::Name("dealt".into()));
-    ServerMessage::Event(server::Event { room, sequence, version: 5, message, payload })
+    ServerMessage::Event(server::Event {
+        room,
+        sequence,
+        version: 5,
+        message,
+        payload: payload.into(),
+    })
 }
 
 /// A client that connects to a node in JSON, once.
@@ -319,7 +330,7 @@ fn nothing_is_reported_of_a_room_that_was_freed() {
         }
         node.prepare(&ServerMessage::Reply(server::Reply {
             request: RequestNumber(2),
-            payload: b"8",
+            payload: b"8".into(),
         }));
         node.prepare(&patch(1));
         node.bye();

@@ -71,16 +71,16 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
-    use std::time::Duration;
 
-    use playfield_client::RoomNumber;
     use playfield_client::core::{Joined, Update, UpdateKind};
+    use playfield_client::{RequestNumber, RoomNumber};
 
     use super::Seat;
 
     #[test]
     fn an_update_is_late_compared_with_the_soonest() {
         let joined = Joined {
+            request: RequestNumber(1),
             room: RoomNumber(1),
             id: Cow::Borrowed("r"),
             room_type: Cow::Borrowed("clock"),
@@ -90,8 +90,8 @@ mod tests {
             tick_hz: 20,
             sync_hz: 20,
             fingerprint: 0,
-            silence: None,
-            grace: Duration::ZERO,
+            silence_ms: 0,
+            grace_ms: 0,
         };
         let mut seat = Seat::new(0, &joined);
         let at = |ms: u64| ms * 1_000_000;

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use playfield_client::Format;
-use playfield_client::core::{Publication, Subscribed, SubscriptionNumber};
+use playfield_client::core::{Subscribed, SubscriptionNumber};
+use playfield_wire::server;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::counts::Counts;
@@ -165,7 +166,7 @@ impl Deliveries {
     pub(crate) fn received(
         &mut self,
         of: &mut Subscription,
-        publication: &Publication<'_>,
+        publication: &server::Publication<'_>,
         counts: &mut Counts,
         now: u64,
     ) -> Option<u64> {
@@ -252,8 +253,9 @@ mod tests {
     use std::borrow::Cow;
 
     use playfield_client::Format;
-    use playfield_client::core::{Publication, Subscribed, SubscriptionNumber};
+    use playfield_client::core::{Subscribed, SubscriptionNumber};
     use playfield_wire::client::Position;
+    use playfield_wire::server;
 
     use super::{Deliveries, Endings, Subscription, add_ending, missing};
     use crate::counts::Counts;
@@ -285,7 +287,8 @@ mod tests {
 
         fn hear(&mut self, index: usize, offset: u64, sequence: u32) -> Option<u64> {
             let payload = self.all.stamp(1, sequence, 100).text().into_bytes();
-            let publication = Publication { offset, user: None, payload: Cow::Owned(payload) };
+            let (channel, payload) = (1, Cow::Owned(payload));
+            let publication = server::Publication { channel, offset, user: None, payload };
             let of = &mut self.subscriptions[index];
             self.all.received(of, &publication, &mut self.counts, 130)
         }
@@ -337,7 +340,8 @@ mod tests {
         party.all.run = 6;
         let payload = party.all.stamp(1, 1, 100).text().into_bytes();
         party.all.run = 5;
-        let publication = Publication { offset: 11, user: None, payload: Cow::Owned(payload) };
+        let (channel, payload) = (1, Cow::Owned(payload));
+        let publication = server::Publication { channel, offset: 11, user: None, payload };
         let of = &mut party.subscriptions[0];
         assert_eq!(party.all.received(of, &publication, &mut party.counts, 130), None);
         assert_eq!(party.counts.deliveries, 1);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll};
 use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Failure};
 use playfield_wire::schema::RoomSchema;
+use playfield_wire::server;
 
 use crate::dial::Dial;
 use crate::name::token_of;
@@ -63,17 +64,17 @@ pub(crate) fn schemas(
         while let Some(event) = heard.pop() {
             match event {
                 Event::Welcome(_) => is_welcomed = true,
-                Event::Schema { room_type, schema, .. } => {
+                Event::Schema(server::Schema { room_type, schema, .. }) => {
                     let schema = RoomSchema::from_json(&schema);
                     let schema = schema.map_err(|error| {
                         failed(format!("the schema of {room_type:?} is invalid: {error}"))
                     })?;
-                    found.insert(room_type, schema);
+                    found.insert(room_type.into_owned(), schema);
                 }
                 Event::Failed { failure: Failure::Refused { code, text, .. }, .. } => {
                     return Err(failed(format!("it refuses: {} {text}", code.name())));
                 }
-                Event::Goodbye { code, text } => {
+                Event::Goodbye(server::Goodbye { code, text }) => {
                     return Err(failed(format!("it says goodbye: {} {text}", code.name())));
                 }
                 Event::Closed { error } => {

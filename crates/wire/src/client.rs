@@ -14,7 +14,7 @@ messages! {
     ///
     /// `payload` and `options` are raw bytes in the connection's format. In JSON and MessagePack they
     /// are the value's own, and empty if it is absent or null.
-    pub enum ClientMessage<'a>, kinds Kind {
+    pub enum ClientMessage<'a borrowed>, kinds Kind {
         /// Opens the session.
         0x01 hello Hello<'a> by Hello::decode,
         /// Enters a room that exists.
@@ -204,7 +204,7 @@ messages! {
 }
 
 record! {
-    <'a>
+    <'a borrowed>
     /// The first message on a connection.
     ///
     /// If [`protocol`](Self::protocol) is not [`PROTOCOL`], nothing after it is read, since the
@@ -256,7 +256,7 @@ impl<'a> Hello<'a> {
 }
 
 record! {
-    <'a>
+    <'a borrowed>
     /// The session that a client wants to resume.
     Resume<'a> {
         /// The resume token from `welcome`.
@@ -270,7 +270,7 @@ record! {
 }
 
 record! {
-    <'a>
+    <'a borrowed>
     /// The copy that a client has of a room.
     #[derive(Copy)]
     ResumeRoom {
@@ -284,7 +284,7 @@ record! {
 }
 
 record! {
-    <'a>
+    <'a borrowed>
     /// A room type, and the fingerprint of the schema that the client was built with.
     SchemaRef<'a> {
         /// The room type's name.
@@ -295,7 +295,7 @@ record! {
 }
 
 record! {
-    <'a>
+    <'a borrowed>
     /// A place in the sequence of a channel's publications.
     #[derive(Copy)]
     Position {

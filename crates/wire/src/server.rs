@@ -1,9 +1,10 @@
 //! Messages from a node to a client.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::message::MessageRef;
-use crate::message::field::{Embedded, Fixed, JsonText, OrDefault, Since, advance};
+use crate::message::field::{Embedded, Fixed, JsonText, OrDefault, Rest, Since, advance};
 use crate::tree::Object;
 use crate::writer::{put_u8, put_varint};
 use crate::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
@@ -13,7 +14,7 @@ messages! {
     ///
     /// `payload` and `body` are raw bytes in the connection's format. In JSON and MessagePack they are
     /// the value's own, and empty if it is absent or null. A `schema` is JSON in every format.
-    pub enum ServerMessage<'a>, kinds Kind {
+    pub enum ServerMessage<'a owned>, kinds Kind {
         /// Answers `hello`.
         0x41 welcome Welcome<'a> {
             /// The version of the protocol that the node speaks.
@@ -75,7 +76,7 @@ messages! {
             /// The room type's name.
             room_type: Cow<'a, str>,
             /// The schema, see [`RoomSchema::from_json`](crate::schema::RoomSchema::from_json).
-            schema: &'a [u8] as JsonText,
+            schema: Cow<'a, [u8]> as JsonText,
         },
         /// Ends a room.
         0x44 left Left<'a> {
@@ -93,7 +94,7 @@ messages! {
             /// The request that this answers.
             request: RequestNumber,
             /// The reply itself.
-            payload: &'a [u8],
+            payload: Cow<'a, [u8]> as Rest,
         },
         /// An event of a room.
         0x46 event Event<'a> {
@@ -106,7 +107,7 @@ messages! {
             /// The event's type.
             message: MessageRef<'a>,
             /// Its fields.
-            payload: &'a [u8],
+            payload: Cow<'a, [u8]> as Rest,
         },
         /// All of a room's state that the player may see.
         0x47 snapshot Snapshot<'a> {
@@ -117,7 +118,7 @@ messages! {
             /// The version that this is.
             version: u64,
             /// The state.
-            body (ops): &'a [u8],
+            body (ops): Cow<'a, [u8]> as Rest,
         },
         /// What changed in a room's state.
         0x48 patch Patch<'a> {
@@ -128,7 +129,7 @@ messages! {
             /// The version that it leads to.
             version: u64 as Since(base),
             /// The changes.
-            body (ops): &'a [u8],
+            body (ops): Cow<'a, [u8]> as Rest,
         },
         /// The digest that a room's copy should have.
         0x4d check Check {
@@ -204,7 +205,7 @@ messages! {
             /// The verified user who published it, if a client with one did.
             user: Option<Cow<'a, str>>,
             /// The publication.
-            payload: &'a [u8],
+            payload: Cow<'a, [u8]> as Rest,
         },
         /// The node has ended a subscription.
         0x52 unsubscribed Unsubscribed<'a> {
@@ -275,13 +276,13 @@ messages! {
             /// The number for the `answer`; `None` if none is wanted.
             command: Option<u64>,
             /// The command.
-            payload: &'a [u8],
+            payload: Cow<'a, [u8]> as Rest,
         },
     }
 }
 
 record! {
-    <'a>
+    <'a owned>
     /// How a session was resumed.
     #[derive(Default)]
     Resumed {
@@ -295,7 +296,7 @@ record! {
 }
 
 record! {
-    <'a>
+    <'a owned>
     /// Messages that a client will not receive.
     #[derive(Copy)]
     Lost {
@@ -307,7 +308,7 @@ record! {
 }
 
 record! {
-    <'a>
+    <'a owned>
     /// A room in `listed`.
     RoomInfo<'a> {
         /// The room's id.
@@ -328,7 +329,7 @@ record! {
 }
 
 record! {
-    <'a>
+    <'a owned>
     /// A session that subscribes to a channel.
     MemberInfo<'a> {
         /// The session's number.
@@ -341,7 +342,7 @@ record! {
 }
 
 record! {
-    <'a>
+    <'a owned>
     /// A publication in `history`.
     PastPublication<'a> {
         /// Its place in the channel.
@@ -349,8 +350,50 @@ record! {
         /// The verified user who published it, if a client with one did.
         user: Option<Cow<'a, str>>,
         /// The publication.
-        payload: &'a [u8] as Embedded,
+        payload: Cow<'a, [u8]> as Embedded,
     }
+}
+
+impl Welcome<'_> {
+    /// The node must hear the client at least this often; zero if it expects nothing.
+    #[must_use]
+    pub fn heartbeat(&self) -> Duration {
+        duration(self.heartbeat_ms)
+    }
+
+    /// How long the node keeps the session after a lost connection, if the client is in no room
+    /// that keeps players longer. Zero if it does not keep it.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        duration(self.grace_ms)
+    }
+}
+
+impl Joined<'_> {
+    /// While the client is in the room, either end counts the connection as lost if it hears
+    /// nothing for so long; `None` if that is left to the heartbeat.
+    #[must_use]
+    pub fn silence(&self) -> Option<Duration> {
+        (self.silence_ms > 0).then(|| duration(self.silence_ms))
+    }
+
+    /// How long the room keeps the player's seat after the connection is lost.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        duration(self.grace_ms)
+    }
+}
+
+impl Error<'_> {
+    /// How long to wait before the next request, if this one was refused for its rate.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after_ms.map(duration)
+    }
+}
+
+fn duration(ms: u32) -> Duration {
+    Duration::from_millis(ms.into())
 }
 
 impl ServerMessage<'_> {
@@ -481,7 +524,7 @@ pub fn write_event(
         out.extend_from_slice(payload);
     } else {
         let message = MessageRef::Name(name.into());
-        Event { room, sequence, version, message, payload }.encode(format, out);
+        Event { room, sequence, version, message, payload: payload.into() }.encode(format, out);
     }
 }
 
@@ -492,6 +535,6 @@ pub fn write_reply(format: Format, out: &mut Vec<u8>, request: RequestNumber, pa
         put_varint(out, request.into());
         out.extend_from_slice(payload);
     } else {
-        Reply { request, payload }.encode(format, out);
+        Reply { request, payload: payload.into() }.encode(format, out);
     }
 }

@@ -169,7 +169,7 @@ fn deep_nesting_is_carried_without_recursion() {
         reply,
         Ok(ServerMessage::Reply(server::Reply {
             request: RequestNumber(1),
-            payload: deep.as_bytes()
+            payload: deep.as_bytes().into()
         }))
     );
 }

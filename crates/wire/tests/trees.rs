@@ -211,6 +211,9 @@ fn deep_nesting_is_carried_without_recursion() {
         .concat();
     assert_eq!(
         ServerMessage::decode(MSGPACK, &body),
-        Ok(ServerMessage::Reply(server::Reply { request: RequestNumber(1), payload: &deep }))
+        Ok(ServerMessage::Reply(server::Reply {
+            request: RequestNumber(1),
+            payload: (&deep).into()
+        }))
     );
 }

@@ -219,7 +219,7 @@ impl Victim {
             }
             ServerMessage::Joined(server::Joined { room, epoch, .. }) => self.room = (room, epoch),
             ServerMessage::Snapshot(server::Snapshot { version, body, .. }) => {
-                self.copy.snapshot(body).map_err(|error| error.to_string())?;
+                self.copy.snapshot(&body).map_err(|error| error.to_string())?;
                 self.version = Some(version);
                 self.check_copy(0)?;
             }
@@ -249,7 +249,7 @@ impl Victim {
                     .map_err(|error| error.to_string())?;
             }
             ServerMessage::Reply(server::Reply { payload, .. }) => {
-                let mut reader = Reader::new(payload);
+                let mut reader = Reader::new(&payload);
                 self.last_tick = Some(reader.varint().map_err(|error| error.to_string())?);
             }
             ServerMessage::Error(server::Error { code, text, .. })

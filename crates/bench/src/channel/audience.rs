@@ -156,7 +156,7 @@ impl Audience {
                     channel: 1,
                     offset,
                     user,
-                    payload: &payload,
+                    payload: (&payload).into(),
                 });
                 message.encode(FORMAT, &mut body);
                 let mut frame = Vec::new();
@@ -234,7 +234,7 @@ impl Listens for Members {
         let Frame::Message(body) = heard else { return Ok(Some(Rc::clone(&self.hello))) };
         match ServerMessage::decode(FORMAT, body).map_err(io::Error::other)? {
             ServerMessage::Publication(server::Publication { offset, payload, .. }) => {
-                self.publication(client, offset, payload).map(|()| None)
+                self.publication(client, offset, &payload).map(|()| None)
             }
             ServerMessage::Welcome(_)
                 if client == self.subscribers.len() || self.side == Side::Bare =>

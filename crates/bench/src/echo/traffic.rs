@@ -98,7 +98,7 @@ impl Traffic {
                                 let (mut body, mut framed) = (Vec::new(), Vec::new());
                                 let reply = ServerMessage::Reply(server::Reply {
                                     request: number(at),
-                                    payload: &payload,
+                                    payload: (&payload).into(),
                                 });
                                 reply.encode(FORMAT, &mut body);
                                 dialogue.answer(&mut framed, &body);

@@ -67,7 +67,8 @@ fn bodies(case: Case) -> Vec<Vec<u8>> {
         let echoed = &payload[payload.len() - case.bytes..][..ECHOED];
         let payload = [&[ECHOED as u8], echoed].concat();
         let mut body = Vec::new();
-        server::Reply { request: request(at), payload: &payload }.encode(FORMAT, &mut body);
+        server::Reply { request: request(at), payload: (&payload).into() }
+            .encode(FORMAT, &mut body);
         body
     };
     (0..case.window).map(answer).collect()

@@ -333,10 +333,10 @@ impl Client {
                 self.room = Some((room, epoch));
             }
             ServerMessage::Snapshot(server::Snapshot { version, body, .. }) => {
-                self.history.snapshot(version, body)?;
+                self.history.snapshot(version, &body)?;
             }
             ServerMessage::Patch(server::Patch { base, version, body, .. }) => {
-                self.history.patch(base, version, body)?;
+                self.history.patch(base, version, &body)?;
                 counts.patches += 1;
             }
             ServerMessage::Check(server::Check { version, digest, .. }) => {
@@ -344,11 +344,11 @@ impl Client {
             }
             ServerMessage::Event(server::Event { sequence, payload, .. }) => {
                 let sequence = sequence + u64::from(std::mem::take(corrupt));
-                self.history.event(sequence, payload)?;
+                self.history.event(sequence, &payload)?;
                 counts.events += 1;
             }
             ServerMessage::Reply(server::Reply { request, payload }) if request.0 == self.sent => {
-                self.hour = Some(Reader::new(payload).varint().map_err(io::Error::other)?);
+                self.hour = Some(Reader::new(&payload).varint().map_err(io::Error::other)?);
             }
             ServerMessage::Error(server::Error { code, text, .. })
             | ServerMessage::Goodbye(server::Goodbye { code, text }) => {

@@ -124,8 +124,8 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
                 if base == self.version =>
             {
                 let done = match state {
-                    CopyState::Packed(mirror) => mirror.patch(body),
-                    CopyState::Tree(_, mirror) => mirror.patch(body),
+                    CopyState::Packed(mirror) => mirror.patch(&body),
+                    CopyState::Tree(_, mirror) => mirror.patch(&body),
                 };
                 (version, done)
             }
@@ -139,8 +139,8 @@ impl<T: playfield_state::State + Default> PlayerCopy<T> {
                 state,
             ) => {
                 let done = match state {
-                    CopyState::Packed(mirror) => mirror.snapshot(body),
-                    CopyState::Tree(_, mirror) => mirror.snapshot(body),
+                    CopyState::Packed(mirror) => mirror.snapshot(&body),
+                    CopyState::Tree(_, mirror) => mirror.snapshot(&body),
                 };
                 (version, done)
             }

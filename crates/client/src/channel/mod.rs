@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use playfield_wire::ErrorCode;
-use playfield_wire::server::MemberInfo;
+use playfield_wire::server::{self, MemberInfo};
 
 use crate::connection::{Command, Connection, Line, Subscribe, Subscriber, Subscription};
-use crate::core::{Position, Presence, Publication as Raw, Subscribed};
+use crate::core::{Position, Subscribed};
 use crate::queue::{Next, Queue};
 use crate::{Error, Payload};
 
@@ -341,8 +341,9 @@ impl Subscriber for Shared {
         self.put(ChannelEvent::Subscribed { recovered, missed, members }, Some(position));
     }
 
-    fn publication(&self, publication: &Raw<'_>, epoch: u64, is_bytes: bool) {
-        let publication = received(publication, self.format, is_bytes);
+    fn publication(&self, publication: &server::Publication<'_>, epoch: u64, is_bytes: bool) {
+        let server::Publication { offset, user, payload, .. } = publication;
+        let publication = received(*offset, user.as_deref(), payload, self.format, is_bytes);
         let position = Position { epoch, offset: publication.offset };
         self.put(ChannelEvent::Publication(publication), Some(position));
     }
@@ -351,8 +352,9 @@ impl Subscriber for Shared {
         self.put(ChannelEvent::Missed { publications }, None);
     }
 
-    fn presence(&self, presence: &Presence<'_>) {
-        let Presence { sequence, joined, member } = presence.to_static();
+    fn presence(&self, presence: &server::Presence<'_>) {
+        let server::Presence { sequence, joined, session, user, name, .. } = presence.to_static();
+        let member = MemberInfo { session, user, name };
         let event = match joined {
             true => ChannelEvent::Joined { sequence, member },
             false => ChannelEvent::Left { sequence, member },
@@ -372,11 +374,12 @@ impl Subscriber for Shared {
 
 /// A publication in the caller's form.
 pub(crate) fn received(
-    publication: &Raw<'_>,
+    offset: u64,
+    user: Option<&str>,
+    payload: &[u8],
     format: playfield_wire::Format,
     is_bytes: bool,
 ) -> Publication {
-    let Raw { offset, user, payload } = publication;
-    let user = user.as_ref().map(ToString::to_string);
-    Publication { offset: *offset, user, payload: Payload::received(format, is_bytes, payload) }
+    let user = user.map(ToOwned::to_owned);
+    Publication { offset, user, payload: Payload::received(format, is_bytes, payload) }
 }

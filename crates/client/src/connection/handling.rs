@@ -4,8 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use playfield_wire::schema::RoomSchema;
-use playfield_wire::server::RoomInfo;
-use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber, server};
 
 use super::command::{Obligation, Subscription};
 use super::dispatch::{Dispatch, JoinedRoom, Waiting};
@@ -14,9 +13,7 @@ use super::sink::Translation;
 use super::status::ConnectionEvent;
 use crate::channel::{History, Members, received};
 use crate::core::{
-    ClientError, Failure, Handler, Joined, MemberInfo, OutOfStep, PastPublication, Position,
-    Presence, Publication, Resumed, RoomEvent, Subscribed, SubscriptionNumber, Update, Welcome,
-    past_publication, static_info, static_member,
+    ClientError, Failure, Handler, OutOfStep, Position, Subscribed, SubscriptionNumber, Update,
 };
 use crate::device::Incoming;
 use crate::error::Ending;
@@ -24,7 +21,7 @@ use crate::{Error, Payload};
 
 // An answer may find nobody, as the caller may have stopped waiting. That is never an error.
 impl Handler for Dispatch {
-    fn welcome(&mut self, _: &Welcome<'_>) {
+    fn welcome(&mut self, _: &server::Welcome<'_>) {
         self.status.connected();
         if let Some(welcomed) = self.welcomed.take() {
             let _ = welcomed.send(Ok(()));
@@ -39,8 +36,8 @@ impl Handler for Dispatch {
         self.lost = Some((self.now, ending));
     }
 
-    fn resumed(&mut self, resumed: &Resumed<'_>) {
-        let (away, lost) = (self.away(), resumed.lost.to_vec());
+    fn resumed(&mut self, resumed: &server::Resumed) {
+        let (away, lost) = (self.away(), resumed.lost.clone());
         self.status.report(ConnectionEvent::Resumed { away, lost });
     }
 
@@ -48,7 +45,7 @@ impl Handler for Dispatch {
         self.status.weak(is_weak);
     }
 
-    fn new_session(&mut self, _: &Welcome<'_>) {
+    fn new_session(&mut self, _: &server::Welcome<'_>) {
         let rooms: Vec<RoomNumber> = self.rooms.keys().copied().collect();
         for room in rooms {
             self.end(room, Error::new_session());
@@ -68,8 +65,9 @@ impl Handler for Dispatch {
         self.unconfirmed += sends;
     }
 
-    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
-        let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&request) else {
+    fn joined(&mut self, joined: &server::Joined<'_>) {
+        let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&joined.request)
+        else {
             return;
         };
         self.schemas.joined(&joined.room_type, joined.fingerprint);
@@ -88,7 +86,8 @@ impl Handler for Dispatch {
         }
     }
 
-    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
+    fn schema(&mut self, schema: &server::Schema<'_>) {
+        let server::Schema { request, room_type, schema } = schema;
         match request.and_then(|request| self.waiting.remove(&request)) {
             Some(Waiting::ShowSchema(answer)) => {
                 let _ = answer.send(RoomSchema::from_json(schema).map_err(Error::schema));
@@ -106,20 +105,15 @@ impl Handler for Dispatch {
         }
     }
 
-    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
-        if let Some(Waiting::List(answer)) = self.waiting.remove(&request) {
-            let _ = answer.send(Ok(rooms.iter().map(static_info).collect()));
+    fn listed(&mut self, listed: &server::Listed<'_>) {
+        if let Some(Waiting::List(answer)) = self.waiting.remove(&listed.request) {
+            let _ = answer.send(Ok(listed.to_static().rooms));
         }
     }
 
-    fn left(
-        &mut self,
-        room: RoomNumber,
-        request: Option<RequestNumber>,
-        code: ErrorCode,
-        text: &str,
-    ) {
-        self.end(room, Error::left(code, text));
+    fn left(&mut self, left: &server::Left<'_>) {
+        let &server::Left { request, room, code, ref text } = left;
+        self.end(room, Error::left(code, &**text));
         if let Some(Waiting::Leave(answer)) =
             request.and_then(|request| self.waiting.remove(&request))
         {
@@ -127,9 +121,9 @@ impl Handler for Dispatch {
         }
     }
 
-    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
-        if let Some(Waiting::Reply(answer)) = self.waiting.remove(&request) {
-            let _ = answer.send(Ok(payload.to_vec()));
+    fn reply(&mut self, reply: &server::Reply<'_>) {
+        if let Some(Waiting::Reply(answer)) = self.waiting.remove(&reply.request) {
+            let _ = answer.send(Ok(reply.payload.to_vec()));
         }
     }
 
@@ -159,7 +153,7 @@ impl Handler for Dispatch {
         }
     }
 
-    fn event(&mut self, event: &RoomEvent<'_>) {
+    fn event(&mut self, event: &server::Event<'_>) {
         if let Some(room) = self.rooms.get(&event.room) {
             room.sink.event(event);
         }
@@ -191,14 +185,15 @@ impl Handler for Dispatch {
         }
     }
 
-    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
+    fn error(&mut self, error: &server::Error<'_>) {
+        let &server::Error { room, code, ref text, .. } = error;
         match room {
             Some(room) => {
                 if let Some(room) = self.rooms.get(&room) {
-                    room.sink.failed(Error::refused(code, text));
+                    room.sink.failed(Error::refused(code, &**text));
                 }
             }
-            None if code.closes() => self.goodbye = Some((code, text.to_owned())),
+            None if code.closes() => self.goodbye = Some((code, text.to_string())),
             // Before the welcome, a goodbye follows.
             None if self.lost.is_some() => {}
             None => self.status.refused(code, text),
@@ -223,7 +218,11 @@ impl Handler for Dispatch {
         }
     }
 
-    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {
+    fn publication(
+        &mut self,
+        subscription: SubscriptionNumber,
+        publication: &server::Publication<'_>,
+    ) {
         if let Some(to) = self.subscriptions.get(&subscription) {
             to.subscriber.publication(publication, to.epoch, to.is_bytes);
         }
@@ -235,42 +234,34 @@ impl Handler for Dispatch {
         }
     }
 
-    fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {
+    fn presence(&mut self, subscription: SubscriptionNumber, presence: &server::Presence<'_>) {
         if let Some(to) = self.subscriptions.get(&subscription) {
             to.subscriber.presence(presence);
         }
     }
 
-    fn published(&mut self, request: RequestNumber, offset: u64) {
-        if let Some(Waiting::Published(answer)) = self.waiting.remove(&request) {
-            let _ = answer.send(Ok(offset));
+    fn published(&mut self, published: &server::Published) {
+        if let Some(Waiting::Published(answer)) = self.waiting.remove(&published.request) {
+            let _ = answer.send(Ok(published.offset));
         }
     }
 
-    fn members(
-        &mut self,
-        request: RequestNumber,
-        sequence: u64,
-        count: u64,
-        members: &[MemberInfo<'_>],
-    ) {
-        if let Some(Waiting::Members(answer)) = self.waiting.remove(&request) {
-            let members = members.iter().map(static_member).collect();
+    fn members(&mut self, members: &server::Members<'_>) {
+        if let Some(Waiting::Members(answer)) = self.waiting.remove(&members.request) {
+            let server::Members { sequence, count, members, .. } = members.to_static();
             let _ = answer.send(Ok(Members { sequence, count, members }));
         }
     }
 
-    fn history(
-        &mut self,
-        request: RequestNumber,
-        last: Position,
-        bytes: bool,
-        publications: &[PastPublication<'_>],
-    ) {
-        if let Some(Waiting::History(answer)) = self.waiting.remove(&request) {
+    fn history(&mut self, history: &server::History<'_>) {
+        if let Some(Waiting::History(answer)) = self.waiting.remove(&history.request) {
+            let &server::History { epoch, offset, bytes, ref publications, .. } = history;
+            let last = Position { epoch, offset };
             let publications = publications
                 .iter()
-                .map(|past| received(&past_publication(past), self.format, bytes))
+                .map(|past| {
+                    received(past.offset, past.user.as_deref(), &past.payload, self.format, bytes)
+                })
                 .collect();
             let _ = answer.send(Ok(History { last, bytes, publications }));
         }
@@ -289,7 +280,8 @@ impl Handler for Dispatch {
         self.replace_device(Weak::new());
     }
 
-    fn command(&mut self, command: Option<u64>, payload: &[u8]) {
+    fn command(&mut self, command: &server::Command<'_>) {
+        let server::Command { command, payload } = command;
         let (session, signals) = (self.session, &self.signals);
         let obligation = command.map(|command| Obligation {
             session,
@@ -315,8 +307,8 @@ impl Handler for Dispatch {
         self.retry_after = Some(retry_after);
     }
 
-    fn goodbye(&mut self, code: ErrorCode, text: &str) {
-        self.goodbye = Some((code, text.to_owned()));
+    fn goodbye(&mut self, goodbye: &server::Goodbye<'_>) {
+        self.goodbye = Some((goodbye.code, goodbye.text.to_string()));
     }
 
     fn closed(&mut self, error: Option<&ClientError>) {

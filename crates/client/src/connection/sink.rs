@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use playfield_state::{JsonExchange, PlayerId, Transcoder};
 use playfield_wire::schema::RoomSchema;
-use playfield_wire::{DecodeError, ErrorCode};
+use playfield_wire::{DecodeError, ErrorCode, server};
 
 use crate::Error;
-use crate::core::{Presence, Publication, RoomEvent, Subscribed, Update};
+use crate::core::{Subscribed, Update};
 
 /// Where the connection's task delivers what comes for a room.
 pub(crate) trait Sink: Send + Sync {
@@ -27,7 +27,7 @@ pub(crate) trait Sink: Send + Sync {
     /// Whether the copy has this digest, as far as can be known.
     fn check(&self, digest: u64) -> bool;
 
-    fn event(&self, event: &RoomEvent<'_>);
+    fn event(&self, event: &server::Event<'_>);
 
     /// A `send` failed, or events were lost.
     fn failed(&self, error: Error);
@@ -41,12 +41,12 @@ pub(crate) trait Subscriber: Send + Sync {
     /// The node has answered, on the present connection.
     fn subscribed(&self, subscribed: &Subscribed);
 
-    fn publication(&self, publication: &Publication<'_>, epoch: u64, is_bytes: bool);
+    fn publication(&self, publication: &server::Publication<'_>, epoch: u64, is_bytes: bool);
 
     /// The node has dropped publications.
     fn missed(&self, publications: u64);
 
-    fn presence(&self, presence: &Presence<'_>);
+    fn presence(&self, presence: &server::Presence<'_>);
 
     /// The node has ended the subscription: nothing more will come.
     fn unsubscribed(&self, code: ErrorCode, text: &str);

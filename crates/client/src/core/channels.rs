@@ -1,13 +1,11 @@
 //! Subscriptions to channels. They outlive connections: on each new one the client subscribes
 //! again, with the position that it has reached.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use playfield_wire::client::{self, ClientMessage, Position};
-use playfield_wire::server::MemberInfo;
-use playfield_wire::{ErrorCode, RequestNumber};
+use playfield_wire::{ErrorCode, RequestNumber, server};
 
 use super::numbers::NumberMap;
 use super::session::Session;
@@ -38,51 +36,6 @@ pub struct Subscribed {
     pub bytes: bool,
     /// How many sessions subscribe, this one included; 0 if the client may not know.
     pub members: u64,
-}
-
-/// A publication.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Publication<'a> {
-    /// Its place in the channel.
-    pub offset: u64,
-    /// The verified user who published it, if a client with one did.
-    pub user: Option<Cow<'a, str>>,
-    /// The payload, in the connection's format.
-    pub payload: Cow<'a, [u8]>,
-}
-
-/// Another session subscribes to a channel, or does no longer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Presence<'a> {
-    /// Counts these messages of the channel. After a gap, ask for the members.
-    pub sequence: u64,
-    /// Whether it subscribes now.
-    pub joined: bool,
-    /// The session.
-    pub member: MemberInfo<'a>,
-}
-
-impl Publication<'_> {
-    /// Copies everything that is borrowed.
-    #[must_use]
-    pub fn to_static(&self) -> Publication<'static> {
-        let user = self.user.as_ref().map(|user| Cow::Owned(user.to_string()));
-        Publication { offset: self.offset, user, payload: Cow::Owned(self.payload.to_vec()) }
-    }
-}
-
-impl Presence<'_> {
-    /// Copies everything that is borrowed.
-    #[must_use]
-    pub fn to_static(&self) -> Presence<'static> {
-        Presence { member: static_member(&self.member), ..*self }
-    }
-}
-
-/// Copies everything that is borrowed.
-pub(crate) fn static_member(member: &MemberInfo<'_>) -> MemberInfo<'static> {
-    let user = member.user.as_ref().map(|user| Cow::Owned(user.to_string()));
-    MemberInfo { session: member.session, user, name: Cow::Owned(member.name.to_string()) }
 }
 
 /// Whether a refusal passes, so that what was granted before may be asked for again.
@@ -232,9 +185,7 @@ impl Session {
 
     pub(super) fn subscribed<H: Handler>(
         &mut self,
-        request: RequestNumber,
-        channel: u64,
-        subscribed: Subscribed,
+        &server::Subscribed { request, channel, epoch, mut offset, recovered, bytes, members }: &server::Subscribed,
         handler: &mut H,
     ) -> Result<(), ClientError> {
         if let Some(name) = self.channels.dropped.remove(&request) {
@@ -249,7 +200,7 @@ impl Session {
             return self.requests.answered(request, "a subscription", |_| false).map(drop);
         };
         let Some(entry) = self.channels.entries.get_mut(&subscription) else { return Ok(()) };
-        let Position { epoch, mut offset } = subscribed.position;
+        let position = Position { epoch, offset };
         let missed = match entry.reached {
             None => 0,
             Some(reached) if reached.epoch == epoch => {
@@ -263,20 +214,20 @@ impl Session {
         entry.reached = Some(Position { epoch, offset });
         (entry.number, entry.request, entry.is_begun) = (Some(channel), None, true);
         self.channels.by_number.insert(channel, subscription);
-        let recovered = !had_position || (subscribed.recovered && missed == 0);
-        handler.subscribed(subscription, &Subscribed { recovered, missed, ..subscribed });
+        let recovered = !had_position || (recovered && missed == 0);
+        let subscribed = Subscribed { position, recovered, missed, bytes, members };
+        handler.subscribed(subscription, &subscribed);
         Ok(())
     }
 
     #[inline]
     pub(super) fn publication<H: Handler>(
         &mut self,
-        channel: u64,
-        publication: &Publication<'_>,
+        publication: &server::Publication<'_>,
         handler: &mut H,
     ) {
         // One that is unknown was unsubscribed from.
-        let Some(&subscription) = self.channels.by_number.get(&channel) else { return };
+        let Some(&subscription) = self.channels.by_number.get(&publication.channel) else { return };
         let entry = self.channels.entries.get_mut(&subscription);
         let Some(reached) = entry.and_then(|entry| entry.reached.as_mut()) else { return };
         let Some(steps) = publication.offset.checked_sub(reached.offset).filter(|steps| *steps > 0)
@@ -292,22 +243,20 @@ impl Session {
 
     pub(super) fn presence<H: Handler>(
         &mut self,
-        channel: u64,
-        presence: &Presence<'_>,
+        presence: &server::Presence<'_>,
         handler: &mut H,
     ) {
-        if let Some(&subscription) = self.channels.by_number.get(&channel) {
+        if let Some(&subscription) = self.channels.by_number.get(&presence.channel) {
             handler.presence(subscription, presence);
         }
     }
 
     pub(super) fn unsubscribed<H: Handler>(
         &mut self,
-        channel: u64,
-        code: ErrorCode,
-        text: &str,
+        unsubscribed: &server::Unsubscribed<'_>,
         handler: &mut H,
     ) {
+        let &server::Unsubscribed { channel, code, ref text } = unsubscribed;
         if let Some(&subscription) = self.channels.by_number.get(&channel) {
             self.channels.remove(subscription);
             handler.unsubscribed(subscription, code, text);
@@ -318,9 +267,7 @@ impl Session {
     pub(super) fn refused_subscription<H: Handler>(
         &mut self,
         request: RequestNumber,
-        code: ErrorCode,
-        text: &str,
-        retry_after: Option<Duration>,
+        error: &server::Error<'_>,
         handler: &mut H,
     ) -> bool {
         if self.channels.dropped.remove(&request).is_some() {
@@ -329,12 +276,12 @@ impl Session {
         let Some(subscription) = self.channels.waiting.remove(&request) else { return false };
         let Some(entry) = self.channels.entries.get_mut(&subscription) else { return true };
         entry.request = None;
-        if entry.is_begun && is_passing(code) {
-            let at = self.pulse.now().saturating_add(retry_after.unwrap_or(RETRY_AFTER));
+        if entry.is_begun && is_passing(error.code) {
+            let at = self.pulse.now().saturating_add(error.retry_after().unwrap_or(RETRY_AFTER));
             self.channels.retries.push((at, subscription));
         } else {
             self.channels.remove(subscription);
-            handler.unsubscribed(subscription, code, text);
+            handler.unsubscribed(subscription, error.code, &error.text);
         }
         true
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use playfield_wire::client::{self, ClientMessage};
-use playfield_wire::{ErrorCode, RequestNumber};
+use playfield_wire::{ErrorCode, RequestNumber, server};
 
 use super::channels::{RETRY_AFTER, is_passing};
 use super::numbers::NumberMap;
@@ -80,9 +80,7 @@ impl Session {
 
     pub(super) fn registered<H: Handler>(
         &mut self,
-        request: RequestNumber,
-        is_new: bool,
-        bytes: bool,
+        &server::Registered { request, is_new, bytes }: &server::Registered,
         handler: &mut H,
     ) -> Result<(), ClientError> {
         if !self.requests.answered(request, "a registration", |asked| asked == Asked::Register)? {

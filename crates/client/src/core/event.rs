@@ -1,84 +1,48 @@
 //! A queue of everything that happened, as owned values.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use playfield_wire::client::Position;
-use playfield_wire::server::{MemberInfo, PastPublication, RoomInfo};
-use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber, server};
 
-use super::channels::static_member;
 use super::{
-    ClientError, Failure, Handler, Joined, OutOfStep, Presence, Publication, Resumed, RoomEvent,
-    Subscribed, SubscriptionNumber, Update, UpdateKind, Welcome,
+    ClientError, Failure, Handler, OutOfStep, Subscribed, SubscriptionNumber, Update, UpdateKind,
 };
 
 /// Something that happened. Each variant is described at the method of [`Handler`] that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// [`Handler::welcome`].
-    Welcome(Welcome<'static>),
+    Welcome(server::Welcome<'static>),
     /// [`Handler::connection_lost`].
     ConnectionLost {
         /// Why.
         error: ClientError,
     },
     /// [`Handler::resumed`].
-    Resumed(Resumed<'static>),
+    Resumed(server::Resumed),
     /// [`Handler::weak`].
     Weak {
         /// Whether it is so now.
         is_weak: bool,
     },
     /// [`Handler::new_session`].
-    NewSession(Welcome<'static>),
+    NewSession(server::Welcome<'static>),
     /// [`Handler::unconfirmed`].
     Unconfirmed {
         /// How many.
         sends: u64,
     },
     /// [`Handler::joined`].
-    Joined {
-        /// The request that this answers.
-        request: RequestNumber,
-        /// The room.
-        joined: Joined<'static>,
-    },
+    Joined(server::Joined<'static>),
     /// [`Handler::listed`].
-    Listed {
-        /// The request that this answers.
-        request: RequestNumber,
-        /// The rooms found.
-        rooms: Vec<RoomInfo<'static>>,
-    },
+    Listed(server::Listed<'static>),
     /// [`Handler::schema`].
-    Schema {
-        /// The request that this answers, if it does.
-        request: Option<RequestNumber>,
-        /// The room type's name.
-        room_type: String,
-        /// The schema, as JSON.
-        schema: Vec<u8>,
-    },
+    Schema(server::Schema<'static>),
     /// [`Handler::left`].
-    Left {
-        /// The room's number.
-        room: RoomNumber,
-        /// The `leave` that this answers, if it does.
-        request: Option<RequestNumber>,
-        /// Why.
-        code: ErrorCode,
-        /// Why, for people.
-        text: String,
-    },
+    Left(server::Left<'static>),
     /// [`Handler::reply`].
-    Reply {
-        /// The request that this answers.
-        request: RequestNumber,
-        /// The reply itself.
-        payload: Vec<u8>,
-    },
+    Reply(server::Reply<'static>),
     /// [`Handler::failed`].
     Failed {
         /// The request.
@@ -87,7 +51,7 @@ pub enum Event {
         failure: Failure<'static>,
     },
     /// [`Handler::event`].
-    Event(RoomEvent<'static>),
+    Event(server::Event<'static>),
     /// [`Handler::missed`].
     Missed {
         /// The room's number.
@@ -121,14 +85,7 @@ pub enum Event {
         why: OutOfStep,
     },
     /// [`Handler::error`].
-    Error {
-        /// The number of the room that it is about.
-        room: Option<RoomNumber>,
-        /// What is wrong.
-        code: ErrorCode,
-        /// What is wrong, for people.
-        text: String,
-    },
+    Error(server::Error<'static>),
     /// [`Handler::subscribed`].
     Subscribed(SubscriptionNumber, Subscribed),
     /// [`Handler::unsubscribed`].
@@ -141,7 +98,7 @@ pub enum Event {
         text: String,
     },
     /// [`Handler::publication`].
-    Publication(SubscriptionNumber, Publication<'static>),
+    Publication(SubscriptionNumber, server::Publication<'static>),
     /// [`Handler::publications_missed`].
     PublicationsMissed {
         /// Of which.
@@ -150,36 +107,13 @@ pub enum Event {
         publications: u64,
     },
     /// [`Handler::presence`].
-    Presence(SubscriptionNumber, Presence<'static>),
+    Presence(SubscriptionNumber, server::Presence<'static>),
     /// [`Handler::published`].
-    Published {
-        /// The request that this answers.
-        request: RequestNumber,
-        /// The publication's offset.
-        offset: u64,
-    },
+    Published(server::Published),
     /// [`Handler::members`].
-    Members {
-        /// The request that this answers.
-        request: RequestNumber,
-        /// Of the last presence message before it.
-        sequence: u64,
-        /// How many sessions subscribe.
-        count: u64,
-        /// Those that the node lists.
-        members: Vec<MemberInfo<'static>>,
-    },
+    Members(server::Members<'static>),
     /// [`Handler::history`].
-    History {
-        /// The request that this answers.
-        request: RequestNumber,
-        /// The place of the channel's last publication.
-        last: Position,
-        /// Whether the payloads are bytes, and not JSON.
-        bytes: bool,
-        /// Past publications.
-        publications: Vec<Publication<'static>>,
-    },
+    History(server::History<'static>),
     /// [`Handler::registered`].
     Registered {
         /// The request that this answers, if it does.
@@ -197,12 +131,7 @@ pub enum Event {
         text: String,
     },
     /// [`Handler::command`].
-    Command {
-        /// The number to answer, if an answer is wanted.
-        command: Option<u64>,
-        /// The command itself.
-        payload: Vec<u8>,
-    },
+    Command(server::Command<'static>),
     /// [`Handler::pong`].
     Pong {
         /// That of the ping.
@@ -211,12 +140,7 @@ pub enum Event {
         round_trip: Duration,
     },
     /// [`Handler::goodbye`].
-    Goodbye {
-        /// Why.
-        code: ErrorCode,
-        /// Why, for people.
-        text: String,
-    },
+    Goodbye(server::Goodbye<'static>),
     /// [`Handler::closed`].
     Closed {
         /// What went wrong, if anything did.
@@ -247,7 +171,7 @@ impl EventQueue {
 }
 
 impl Handler for EventQueue {
-    fn welcome(&mut self, welcome: &Welcome<'_>) {
+    fn welcome(&mut self, welcome: &server::Welcome<'_>) {
         self.events.push_back(Event::Welcome(welcome.to_static()));
     }
 
@@ -255,15 +179,15 @@ impl Handler for EventQueue {
         self.events.push_back(Event::ConnectionLost { error: error.clone() });
     }
 
-    fn resumed(&mut self, resumed: &Resumed<'_>) {
-        self.events.push_back(Event::Resumed(resumed.to_static()));
+    fn resumed(&mut self, resumed: &server::Resumed) {
+        self.events.push_back(Event::Resumed(resumed.clone()));
     }
 
     fn weak(&mut self, is_weak: bool) {
         self.events.push_back(Event::Weak { is_weak });
     }
 
-    fn new_session(&mut self, welcome: &Welcome<'_>) {
+    fn new_session(&mut self, welcome: &server::Welcome<'_>) {
         self.events.push_back(Event::NewSession(welcome.to_static()));
     }
 
@@ -271,39 +195,31 @@ impl Handler for EventQueue {
         self.events.push_back(Event::Unconfirmed { sends });
     }
 
-    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
-        self.events.push_back(Event::Joined { request, joined: joined.to_static() });
+    fn joined(&mut self, joined: &server::Joined<'_>) {
+        self.events.push_back(Event::Joined(joined.to_static()));
     }
 
-    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
-        let rooms = rooms.iter().map(static_info).collect();
-        self.events.push_back(Event::Listed { request, rooms });
+    fn listed(&mut self, listed: &server::Listed<'_>) {
+        self.events.push_back(Event::Listed(listed.to_static()));
     }
 
-    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
-        let (room_type, schema) = (room_type.to_owned(), schema.to_vec());
-        self.events.push_back(Event::Schema { request, room_type, schema });
+    fn schema(&mut self, schema: &server::Schema<'_>) {
+        self.events.push_back(Event::Schema(schema.to_static()));
     }
 
-    fn left(
-        &mut self,
-        room: RoomNumber,
-        request: Option<RequestNumber>,
-        code: ErrorCode,
-        text: &str,
-    ) {
-        self.events.push_back(Event::Left { room, request, code, text: text.to_owned() });
+    fn left(&mut self, left: &server::Left<'_>) {
+        self.events.push_back(Event::Left(left.to_static()));
     }
 
-    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
-        self.events.push_back(Event::Reply { request, payload: payload.to_vec() });
+    fn reply(&mut self, reply: &server::Reply<'_>) {
+        self.events.push_back(Event::Reply(reply.to_static()));
     }
 
     fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
         self.events.push_back(Event::Failed { request, failure: failure.to_static() });
     }
 
-    fn event(&mut self, event: &RoomEvent<'_>) {
+    fn event(&mut self, event: &server::Event<'_>) {
         self.events.push_back(Event::Event(event.to_static()));
     }
 
@@ -324,8 +240,8 @@ impl Handler for EventQueue {
         self.events.push_back(Event::OutOfStep { room, why: why.clone() });
     }
 
-    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
-        self.events.push_back(Event::Error { room, code, text: text.to_owned() });
+    fn error(&mut self, error: &server::Error<'_>) {
+        self.events.push_back(Event::Error(error.to_static()));
     }
 
     fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {
@@ -336,7 +252,11 @@ impl Handler for EventQueue {
         self.events.push_back(Event::Unsubscribed { subscription, code, text: text.to_owned() });
     }
 
-    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {
+    fn publication(
+        &mut self,
+        subscription: SubscriptionNumber,
+        publication: &server::Publication<'_>,
+    ) {
         self.events.push_back(Event::Publication(subscription, publication.to_static()));
     }
 
@@ -344,35 +264,20 @@ impl Handler for EventQueue {
         self.events.push_back(Event::PublicationsMissed { subscription, publications });
     }
 
-    fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {
+    fn presence(&mut self, subscription: SubscriptionNumber, presence: &server::Presence<'_>) {
         self.events.push_back(Event::Presence(subscription, presence.to_static()));
     }
 
-    fn published(&mut self, request: RequestNumber, offset: u64) {
-        self.events.push_back(Event::Published { request, offset });
+    fn published(&mut self, published: &server::Published) {
+        self.events.push_back(Event::Published(published.clone()));
     }
 
-    fn members(
-        &mut self,
-        request: RequestNumber,
-        sequence: u64,
-        count: u64,
-        members: &[MemberInfo<'_>],
-    ) {
-        let members = members.iter().map(static_member).collect();
-        self.events.push_back(Event::Members { request, sequence, count, members });
+    fn members(&mut self, members: &server::Members<'_>) {
+        self.events.push_back(Event::Members(members.to_static()));
     }
 
-    fn history(
-        &mut self,
-        request: RequestNumber,
-        last: Position,
-        bytes: bool,
-        publications: &[PastPublication<'_>],
-    ) {
-        let publications = publications.iter().map(|past| past_publication(past).to_static());
-        let publications = publications.collect();
-        self.events.push_back(Event::History { request, last, bytes, publications });
+    fn history(&mut self, history: &server::History<'_>) {
+        self.events.push_back(Event::History(history.to_static()));
     }
 
     fn registered(&mut self, request: Option<RequestNumber>, is_new: bool, bytes: bool) {
@@ -383,39 +288,19 @@ impl Handler for EventQueue {
         self.events.push_back(Event::Unregistered { code, text: text.to_owned() });
     }
 
-    fn command(&mut self, command: Option<u64>, payload: &[u8]) {
-        self.events.push_back(Event::Command { command, payload: payload.to_vec() });
+    fn command(&mut self, command: &server::Command<'_>) {
+        self.events.push_back(Event::Command(command.to_static()));
     }
 
     fn pong(&mut self, nonce: u64, round_trip: Duration) {
         self.events.push_back(Event::Pong { nonce, round_trip });
     }
 
-    fn goodbye(&mut self, code: ErrorCode, text: &str) {
-        self.events.push_back(Event::Goodbye { code, text: text.to_owned() });
+    fn goodbye(&mut self, goodbye: &server::Goodbye<'_>) {
+        self.events.push_back(Event::Goodbye(goodbye.to_static()));
     }
 
     fn closed(&mut self, error: Option<&ClientError>) {
         self.events.push_back(Event::Closed { error: error.cloned() });
-    }
-}
-
-/// A publication of a history.
-pub(crate) fn past_publication<'a>(past: &'a PastPublication<'_>) -> Publication<'a> {
-    let user = past.user.as_deref().map(Cow::Borrowed);
-    Publication { offset: past.offset, user, payload: Cow::Borrowed(past.payload) }
-}
-
-/// Copies everything that is borrowed.
-pub(crate) fn static_info(info: &RoomInfo<'_>) -> RoomInfo<'static> {
-    let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
-    RoomInfo {
-        id: owned(&info.id),
-        room_type: owned(&info.room_type),
-        key: info.key.as_ref().map(owned),
-        players: info.players,
-        capacity: info.capacity,
-        locked: info.locked,
-        metadata: info.metadata.iter().map(|(name, value)| (owned(name), owned(value))).collect(),
     }
 }

@@ -3,12 +3,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use playfield_wire::client::Position;
-use playfield_wire::message::MessageRef;
-use playfield_wire::server::{Lost, MemberInfo, PastPublication, RoomInfo};
+use playfield_wire::server;
 use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber};
 
-use super::{ClientError, Presence, Publication, Subscribed, SubscriptionNumber};
+use super::{ClientError, Subscribed, SubscriptionNumber};
 
 /// Callbacks for everything that happens, called in order. Arguments are borrowed from the input.
 ///
@@ -17,7 +15,7 @@ use super::{ClientError, Presence, Publication, Subscribed, SubscriptionNumber};
 #[allow(unused_variables, reason = "the parameters' names are for those who implement them")]
 pub trait Handler {
     /// The node has answered the first hello.
-    fn welcome(&mut self, welcome: &Welcome<'_>) {}
+    fn welcome(&mut self, welcome: &server::Welcome<'_>) {}
 
     /// The connection was lost. The session, its rooms and its requests wait for
     /// [`Client::reconnect`](super::Client::reconnect).
@@ -25,7 +23,7 @@ pub trait Handler {
 
     /// The session goes on over a new connection. What happened meanwhile follows. If the node had
     /// to forget some of it, the requests concerned [fail](Self::failed) right after this.
-    fn resumed(&mut self, resumed: &Resumed<'_>) {}
+    fn resumed(&mut self, resumed: &server::Resumed) {}
 
     /// The connection is weak: a room with ticks was not heard for about a second, nor was anything
     /// else (`docs/protocol.md`, "Weak connections"). Or it is so no longer. A connection that is
@@ -35,7 +33,7 @@ pub trait Handler {
     /// The node did not keep the session, and has opened a new one. This client is no longer in any
     /// room, and all requests have [`failed`](Self::failed) just before: whether they were carried
     /// out is unknown.
-    fn new_session(&mut self, welcome: &Welcome<'_>) {}
+    fn new_session(&mut self, welcome: &server::Welcome<'_>) {}
 
     /// The session is over, and the node has not confirmed this many messages that expect no answer
     /// ([`Client::send`](super::Client::send) and the like): whether they were carried out is
@@ -44,36 +42,28 @@ pub trait Handler {
     fn unconfirmed(&mut self, sends: u64) {}
 
     /// A request to enter a room was granted. The room's snapshot follows.
-    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {}
+    fn joined(&mut self, joined: &server::Joined<'_>) {}
 
     /// The answer to `list`.
-    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {}
+    fn listed(&mut self, listed: &server::Listed<'_>) {}
 
-    /// The schema of a room type, as JSON: the answer to the `schema` request named by `request`,
-    /// or, right after the welcome, the schema of a room type for which this client
+    /// The schema of a room type, as JSON: the answer to the `schema` request that it names, or,
+    /// right after the welcome, the schema of a room type for which this client
     /// [sent](super::ClientConfig::schemas) a different fingerprint.
-    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {}
+    fn schema(&mut self, schema: &server::Schema<'_>) {}
 
-    /// This client is no longer in a room. `request` names the `leave` request that this answers,
-    /// if it answers one. Requests that the room had not answered have [`failed`](Self::failed)
-    /// just before.
-    fn left(
-        &mut self,
-        room: RoomNumber,
-        request: Option<RequestNumber>,
-        code: ErrorCode,
-        text: &str,
-    ) {
-    }
+    /// This client is no longer in a room. Requests that the room had not answered have
+    /// [`failed`](Self::failed) just before.
+    fn left(&mut self, left: &server::Left<'_>) {}
 
     /// The answer to a user message, or to a report.
-    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {}
+    fn reply(&mut self, reply: &server::Reply<'_>) {}
 
     /// A request of any kind failed.
     fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {}
 
     /// An event of a room.
-    fn event(&mut self, event: &RoomEvent<'_>) {}
+    fn event(&mut self, event: &server::Event<'_>) {}
 
     /// The node had to forget this many events of a room while the connection was lost. Called
     /// right before the next event.
@@ -101,7 +91,7 @@ pub trait Handler {
     fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {}
 
     /// The node refused a `send` to `room`, or reports an error of the connection.
-    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {}
+    fn error(&mut self, error: &server::Error<'_>) {}
 
     /// The node has answered a subscription, on this connection. Publications follow.
     fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {}
@@ -111,7 +101,12 @@ pub trait Handler {
     fn unsubscribed(&mut self, subscription: SubscriptionNumber, code: ErrorCode, text: &str) {}
 
     /// A publication of a channel. Each comes once, in order.
-    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {}
+    fn publication(
+        &mut self,
+        subscription: SubscriptionNumber,
+        publication: &server::Publication<'_>,
+    ) {
+    }
 
     /// The node has dropped this many publications, because this client was too slow. Called right
     /// before the next publication.
@@ -121,32 +116,16 @@ pub trait Handler {
     fn publication_ignored(&mut self, subscription: SubscriptionNumber, offset: u64) {}
 
     /// Another session subscribes to a channel, or does no longer.
-    fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {}
+    fn presence(&mut self, subscription: SubscriptionNumber, presence: &server::Presence<'_>) {}
 
     /// The answer to a confirmed `publish`: the publication's offset.
-    fn published(&mut self, request: RequestNumber, offset: u64) {}
+    fn published(&mut self, published: &server::Published) {}
 
-    /// The answer to `members`: the sequence of the last presence message before it, how many
-    /// sessions subscribe, and who, as many as the node lists.
-    fn members(
-        &mut self,
-        request: RequestNumber,
-        sequence: u64,
-        count: u64,
-        members: &[MemberInfo<'_>],
-    ) {
-    }
+    /// The answer to `members`.
+    fn members(&mut self, members: &server::Members<'_>) {}
 
-    /// The answer to `history`: the place of the channel's last publication, and past publications.
-    /// Payloads are in the connection's format. `bytes` says that they are bytes, and not JSON.
-    fn history(
-        &mut self,
-        request: RequestNumber,
-        last: Position,
-        bytes: bool,
-        publications: &[PastPublication<'_>],
-    ) {
-    }
+    /// The answer to `history`. Payloads are in the connection's format.
+    fn history(&mut self, history: &server::History<'_>) {}
 
     /// This session is registered as a device: the answer to a request, or, without one, because
     /// the client has registered again in a new session. `bytes` says that commands, reports and
@@ -158,7 +137,7 @@ pub trait Handler {
 
     /// A command to this device. If it has a number, it is to be
     /// [answered](super::Client::answer) in this session.
-    fn command(&mut self, command: Option<u64>, payload: &[u8]) {}
+    fn command(&mut self, command: &server::Command<'_>) {}
 
     /// The answer to [`Client::ping`](super::Client::ping).
     fn pong(&mut self, nonce: u64, round_trip: Duration) {}
@@ -168,7 +147,7 @@ pub trait Handler {
     fn retry_after(&mut self, retry_after: Duration) {}
 
     /// The node ends the connection, and says why.
-    fn goodbye(&mut self, code: ErrorCode, text: &str) {}
+    fn goodbye(&mut self, goodbye: &server::Goodbye<'_>) {}
 
     /// The session has ended, by a goodbye or by an error. This is the last call. Unanswered
     /// requests have [`failed`](Self::failed) just before.
@@ -193,73 +172,6 @@ pub enum UpdateKind {
     Snapshot,
     /// Changes the copy.
     Patch,
-}
-
-/// The node's answer to the hello.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Welcome<'a> {
-    /// The session's number.
-    pub session: u64,
-    /// The resume token.
-    pub resume: Cow<'a, [u8]>,
-    /// The node expects a message at least this often; the client sends pings to ensure it. Zero if
-    /// the node expects none.
-    pub heartbeat: Duration,
-    /// The longest message that the node accepts, in bytes.
-    pub message_bytes_max: u32,
-    /// How long the node keeps the session after a lost connection, if this client is in no room
-    /// that keeps players longer. Zero if it does not keep it.
-    pub grace: Duration,
-}
-
-/// How a session goes on over a new connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resumed<'a> {
-    /// What the node had to forget, by room. Empty if nothing is missing.
-    pub lost: Cow<'a, [Lost]>,
-}
-
-/// A room that was entered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Joined<'a> {
-    /// The room's number in this session.
-    pub room: RoomNumber,
-    /// The room's id.
-    pub id: Cow<'a, str>,
-    /// The room's type.
-    pub room_type: Cow<'a, str>,
-    /// The room's key, if it has one.
-    pub key: Option<Cow<'a, str>>,
-    /// The player's number in the room.
-    pub player: u64,
-    /// Distinguishes this room from another that was created later under the same id.
-    pub epoch: u64,
-    /// Ticks per second.
-    pub tick_hz: u32,
-    /// Syncs per second; 0 if the room sends a patch after each change.
-    pub sync_hz: u32,
-    /// The fingerprint of the room type's schema.
-    pub fingerprint: u64,
-    /// While the client is in the room, either end counts the connection as lost if it hears
-    /// nothing for so long; `None` if that is left to the heartbeat.
-    pub silence: Option<Duration>,
-    /// How long the room keeps the player's seat after the connection is lost.
-    pub grace: Duration,
-}
-
-/// An event of a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoomEvent<'a> {
-    /// The room's number.
-    pub room: RoomNumber,
-    /// The event's number in this room, from 1.
-    pub sequence: u64,
-    /// The version of the copy that holds everything synced before the event.
-    pub version: u64,
-    /// The event's type: its index in `packed`, its name in `msgpack` and `json`.
-    pub message: MessageRef<'a>,
-    /// The event's payload, in the connection's format.
-    pub payload: Cow<'a, [u8]>,
 }
 
 /// Why a request failed.
@@ -332,44 +244,6 @@ pub enum OutOfStep {
         /// The copy's version.
         version: u64,
     },
-}
-
-impl Welcome<'_> {
-    /// Copies everything that is borrowed.
-    #[must_use]
-    pub fn to_static(&self) -> Welcome<'static> {
-        Welcome { resume: Cow::Owned(self.resume.to_vec()), ..*self }
-    }
-}
-
-impl Resumed<'_> {
-    /// Copies everything that is borrowed.
-    #[must_use]
-    pub fn to_static(&self) -> Resumed<'static> {
-        Resumed { lost: Cow::Owned(self.lost.to_vec()) }
-    }
-}
-
-impl Joined<'_> {
-    /// Copies everything that is borrowed.
-    #[must_use]
-    pub fn to_static(&self) -> Joined<'static> {
-        let owned = |text: &Cow<'_, str>| Cow::Owned(text.to_string());
-        let (id, room_type) = (owned(&self.id), owned(&self.room_type));
-        Joined { id, room_type, key: self.key.as_ref().map(owned), ..*self }
-    }
-}
-
-impl RoomEvent<'_> {
-    /// Copies everything that is borrowed.
-    #[must_use]
-    pub fn to_static(&self) -> RoomEvent<'static> {
-        let message = match &self.message {
-            MessageRef::Index(index) => MessageRef::Index(*index),
-            MessageRef::Name(name) => MessageRef::Name(Cow::Owned(name.to_string())),
-        };
-        RoomEvent { message, payload: Cow::Owned(self.payload.to_vec()), ..*self }
-    }
 }
 
 impl Failure<'_> {

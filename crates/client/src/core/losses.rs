@@ -90,7 +90,8 @@ impl Session {
         match asked {
             Asked::Leave { room } if self.rooms.left(room).is_ok() => {
                 add(&mut self.abandoned.rooms, room);
-                handler.left(room, Some(request), ErrorCode::Left, "");
+                let (request, code, text) = (Some(request), ErrorCode::Left, "".into());
+                handler.left(&server::Left { request, room, code, text });
             }
             Asked::Register if self.registration_failed(request, &Failure::Lost, handler) => {}
             _ => handler.failed(request, &Failure::Lost),

@@ -59,27 +59,21 @@ use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::Format;
 
 pub use attempts::{Attempts, Patience};
-pub use channels::{Presence, Publication, SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber};
+pub use channels::{SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber};
 pub use config::{ClientConfig, Transport};
 pub use creation::Creation;
 pub use error::{ClientError, CommandError};
 pub use event::{Event, EventQueue};
-pub use handler::{
-    Failure, Handler, Joined, OutOfStep, Resumed, RoomEvent, Update, UpdateKind, Welcome,
-};
+pub use handler::{Failure, Handler, OutOfStep, Update, UpdateKind};
 pub use masks::Masks;
 pub use playfield_wire::client::Position;
-pub use playfield_wire::server::{Lost, MemberInfo, PastPublication};
+pub use playfield_wire::server::{self, Joined, Lost, MemberInfo};
 pub use pulse::Clock;
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 pub use token::TokenLife;
 pub use url::{Url, UrlError};
 
-#[cfg(feature = "tokio")]
-pub(crate) use channels::static_member;
-#[cfg(feature = "tokio")]
-pub(crate) use event::{past_publication, static_info};
 #[cfg(feature = "tokio")]
 pub(crate) use numbers::NumberMap;
 

@@ -1,18 +1,14 @@
 //! Handles the node's messages, and checks that they follow the protocol.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
-use playfield_wire::client::{self, ClientMessage, Position};
-use playfield_wire::server::{self, MemberInfo, Resumed, ServerMessage, Versions};
-use playfield_wire::{ErrorCode, PROTOCOL, RequestNumber, RoomNumber};
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::server::{self, ServerMessage, Versions};
+use playfield_wire::{PROTOCOL, RequestNumber, RoomNumber};
 
 use super::requests::Asked;
 use super::session::{MESSAGE_BYTES_MAX, Session};
-use super::{
-    ClientError, Failure, Handler, Joined, OutOfStep, Presence, Publication, RoomEvent, Subscribed,
-    Update, UpdateKind, Welcome,
-};
+use super::{ClientError, Failure, Handler, OutOfStep, Update, UpdateKind};
 
 impl Session {
     /// A message from the node.
@@ -48,7 +44,8 @@ impl Session {
         handler: &mut H,
     ) -> Result<(), ClientError> {
         match message {
-            ServerMessage::Patch(server::Patch { room, base, version, body }) => {
+            ServerMessage::Patch(patch) => {
+                let server::Patch { room, base, version, ref body } = patch;
                 let copy = self.rooms.named(room, "a patch")?;
                 let update = Update { kind: UpdateKind::Patch, version, body };
                 let verdict = copy.check_patch(Versions { base, version });
@@ -60,19 +57,17 @@ impl Session {
                     Some(why) => self.repair(room, &why, handler),
                 }
             }
-            ServerMessage::Reply(server::Reply { request, payload }) => {
-                self.reply(request, payload, handler)
-            }
-            ServerMessage::Event(server::Event { room, sequence, version, message, payload }) => {
-                let missed = self.rooms.event(room, sequence)?;
+            ServerMessage::Reply(reply) => self.reply(&reply, handler),
+            ServerMessage::Event(event) => {
+                let missed = self.rooms.event(event.room, event.sequence)?;
                 if missed > 0 {
-                    handler.missed(room, missed);
+                    handler.missed(event.room, missed);
                 }
-                let payload = Cow::Borrowed(payload);
-                handler.event(&RoomEvent { room, sequence, version, message, payload });
+                handler.event(&event);
                 Ok(())
             }
-            ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body }) => {
+            ServerMessage::Snapshot(snapshot) => {
+                let server::Snapshot { room, epoch, version, ref body } = snapshot;
                 let copy = self.rooms.named(room, "a snapshot")?;
                 let update = Update { kind: UpdateKind::Snapshot, version, body };
                 let verdict = copy.check_snapshot(epoch, version);
@@ -96,179 +91,92 @@ impl Session {
                 let _ = self.send_message(&ClientMessage::Pong(client::Pong { nonce }));
                 Ok(())
             }
-            ServerMessage::Ack(server::Ack { received }) => self.resumption.acknowledged(received),
+            ServerMessage::Ack(ack) => self.resumption.acknowledged(ack.received),
             ServerMessage::Pong(server::Pong { nonce, time_us }) => {
                 if let Some(round_trip) = self.pulse.pong(nonce, time_us) {
                     handler.pong(nonce, round_trip);
                 }
                 Ok(())
             }
-            ServerMessage::Joined(server::Joined {
-                request,
-                room,
-                id,
-                room_type,
-                key,
-                player,
-                epoch,
-                tick_hz,
-                sync_hz,
-                fingerprint,
-                silence_ms,
-                grace_ms,
-            }) => {
-                let joined = Joined {
-                    room,
-                    id,
-                    room_type,
-                    key,
-                    player,
-                    epoch,
-                    tick_hz,
-                    sync_hz,
-                    fingerprint,
-                    silence: (silence_ms > 0).then(|| Duration::from_millis(silence_ms.into())),
-                    grace: Duration::from_millis(grace_ms.into()),
-                };
-                self.joined(request, &joined, handler)
-            }
-            ServerMessage::Listed(server::Listed { request, rooms }) => {
-                if self.requests.answered(request, "a list", |asked| asked == Asked::List)? {
-                    handler.listed(request, &rooms);
+            ServerMessage::Joined(joined) => self.joined(&joined, handler),
+            ServerMessage::Listed(listed) => {
+                if self.is_answered(listed.request, "a list", Asked::List)? {
+                    handler.listed(&listed);
                 }
                 Ok(())
             }
-            ServerMessage::Schema(server::Schema { request, room_type, schema }) => {
-                let asked = match request {
-                    Some(request) => self
-                        .requests
-                        .answered(request, "a schema", |asked| asked == Asked::Schema)?,
+            ServerMessage::Schema(schema) => {
+                let asked = match schema.request {
+                    Some(request) => self.is_answered(request, "a schema", Asked::Schema)?,
                     None => true,
                 };
                 if asked {
-                    handler.schema(request, &room_type, schema);
+                    handler.schema(&schema);
                 }
                 Ok(())
             }
-            ServerMessage::Left(server::Left { request, room, code, text }) => {
-                self.left(request, room, code, &text, handler)
-            }
-            ServerMessage::Publication(server::Publication { channel, offset, user, payload }) => {
-                let payload = Cow::Borrowed(payload);
-                self.publication(channel, &Publication { offset, user, payload }, handler);
+            ServerMessage::Left(left) => self.left(&left, handler),
+            ServerMessage::Publication(publication) => {
+                self.publication(&publication, handler);
                 Ok(())
             }
-            ServerMessage::Subscribed(server::Subscribed {
-                request,
-                channel,
-                epoch,
-                offset,
-                recovered,
-                bytes,
-                members,
-            }) => {
-                let (position, missed) = (Position { epoch, offset }, 0);
-                let subscribed = Subscribed { position, recovered, missed, bytes, members };
-                self.subscribed(request, channel, subscribed, handler)
-            }
-            ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, text }) => {
-                self.unsubscribed(channel, code, &text, handler);
+            ServerMessage::Subscribed(subscribed) => self.subscribed(&subscribed, handler),
+            ServerMessage::Unsubscribed(unsubscribed) => {
+                self.unsubscribed(&unsubscribed, handler);
                 Ok(())
             }
-            ServerMessage::Presence(server::Presence {
-                channel,
-                sequence,
-                joined,
-                session,
-                user,
-                name,
-            }) => {
-                let member = MemberInfo { session, user, name };
-                self.presence(channel, &Presence { sequence, joined, member }, handler);
+            ServerMessage::Presence(presence) => {
+                self.presence(&presence, handler);
                 Ok(())
             }
-            ServerMessage::Published(server::Published { request, offset }) => {
-                let is_publish = |asked| asked == Asked::Publish;
-                if self.requests.answered(request, "a publication's offset", is_publish)? {
-                    handler.published(request, offset);
+            ServerMessage::Published(published) => {
+                let message = "a publication's offset";
+                if self.is_answered(published.request, message, Asked::Publish)? {
+                    handler.published(&published);
                 }
                 Ok(())
             }
-            ServerMessage::Members(server::Members { request, sequence, count, members }) => {
-                if self.requests.answered(request, "members", |asked| asked == Asked::Members)? {
-                    handler.members(request, sequence, count, &members);
+            ServerMessage::Members(members) => {
+                if self.is_answered(members.request, "members", Asked::Members)? {
+                    handler.members(&members);
                 }
                 Ok(())
             }
-            ServerMessage::History(server::History {
-                request,
-                epoch,
-                offset,
-                bytes,
-                publications,
-            }) => {
-                if self.requests.answered(request, "a history", |asked| asked == Asked::History)? {
-                    let last = Position { epoch, offset };
-                    handler.history(request, last, bytes, &publications);
+            ServerMessage::History(history) => {
+                if self.is_answered(history.request, "a history", Asked::History)? {
+                    handler.history(&history);
                 }
                 Ok(())
             }
-            ServerMessage::Registered(server::Registered { request, is_new, bytes }) => {
-                self.registered(request, is_new, bytes, handler)
-            }
-            ServerMessage::Command(server::Command { command, payload }) => {
-                handler.command(command, payload);
+            ServerMessage::Registered(registered) => self.registered(&registered, handler),
+            ServerMessage::Command(command) => {
+                handler.command(&command);
                 Ok(())
             }
-            ServerMessage::Error(server::Error { request, room, code, text, retry_after_ms }) => {
-                let retry_after = retry_after_ms.map(|ms| Duration::from_millis(ms.into()));
-                match request {
-                    None => {
-                        if let Some(retry_after) = retry_after
-                            && room.is_none()
-                            && !self.welcomed
-                        {
-                            // A goodbye may follow.
-                            self.resumption.retry_after = Some(retry_after);
-                            handler.retry_after(retry_after);
-                        }
-                        handler.error(room, code, &text);
-                    }
-                    Some(request) => {
-                        self.refused(request, code, &text, retry_after, handler)?;
-                    }
-                }
-                Ok(())
-            }
-            ServerMessage::Goodbye(server::Goodbye { code, text }) if self.is_passing(code) => {
+            ServerMessage::Error(error) => self.refused(&error, handler),
+            ServerMessage::Goodbye(goodbye) if self.is_passing(goodbye.code) => {
+                let (code, text) = (goodbye.code, goodbye.text.into_owned());
                 self.resumption.turned_away(code);
-                let (text, retry_after) = (text.into_owned(), self.resumption.retry_after);
+                let retry_after = self.resumption.retry_after;
                 Err(ClientError::TurnedAway { code, text, retry_after })
             }
-            ServerMessage::Goodbye(server::Goodbye { code, text }) => {
-                handler.goodbye(code, &text);
+            ServerMessage::Goodbye(goodbye) => {
+                handler.goodbye(&goodbye);
                 self.finish(None, handler);
                 Ok(())
             }
-            ServerMessage::Welcome(server::Welcome {
-                protocol,
-                session,
-                resume,
-                heartbeat_ms,
-                max_message_bytes,
-                grace_ms,
-                resumed,
-            }) => {
-                let welcome = Welcome {
-                    session,
-                    resume,
-                    heartbeat: Duration::from_millis(heartbeat_ms.into()),
-                    message_bytes_max: max_message_bytes,
-                    grace: Duration::from_millis(grace_ms.into()),
-                };
-                self.welcome(protocol, &welcome, resumed.as_ref(), handler)
-            }
+            ServerMessage::Welcome(welcome) => self.welcome(&welcome, handler),
         }
+    }
+
+    /// Whether a request waits for this answer.
+    fn is_answered(
+        &mut self,
+        request: RequestNumber,
+        message: &'static str,
+        expected: Asked,
+    ) -> Result<bool, ClientError> {
+        self.requests.answered(request, message, |asked| asked == expected)
     }
 
     /// An update can't be used: reports it and asks for a snapshot, but not forever.
@@ -288,33 +196,43 @@ impl Session {
     #[inline]
     fn reply<H: Handler>(
         &mut self,
-        request: RequestNumber,
-        payload: &[u8],
+        reply: &server::Reply<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
         // The reply to a request that failed when its room ended is dropped.
-        if self.requests.answered(request, "a reply", |asked| {
+        if self.requests.answered(reply.request, "a reply", |asked| {
             matches!(asked, Asked::Message { .. } | Asked::Report)
         })? {
-            handler.reply(request, payload);
+            handler.reply(reply);
         }
         Ok(())
     }
 
     fn refused<H: Handler>(
         &mut self,
-        request: RequestNumber,
-        code: ErrorCode,
-        text: &str,
-        retry_after: Option<Duration>,
+        error: &server::Error<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        if self.refused_subscription(request, code, text, retry_after, handler)
+        let retry_after = error.retry_after();
+        let Some(request) = error.request else {
+            if let Some(retry_after) = retry_after
+                && error.room.is_none()
+                && !self.welcomed
+            {
+                // A goodbye may follow.
+                self.resumption.retry_after = Some(retry_after);
+                handler.retry_after(retry_after);
+            }
+            handler.error(error);
+            return Ok(());
+        };
+        if self.refused_subscription(request, error, handler)
             || !self.requests.answered(request, "an error", |_| true)?
         {
             return Ok(());
         }
-        let failure = Failure::Refused { code, text: Cow::Borrowed(text), retry_after };
+        let (code, text) = (error.code, Cow::Borrowed(&*error.text));
+        let failure = Failure::Refused { code, text, retry_after };
         if !self.registration_failed(request, &failure, handler) {
             handler.failed(request, &failure);
         }
@@ -323,57 +241,52 @@ impl Session {
 
     fn joined<H: Handler>(
         &mut self,
-        request: RequestNumber,
-        joined: &Joined<'_>,
+        joined: &server::Joined<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
         self.rooms.joined(joined)?;
         self.pulse.expect(self.rooms.silence(), self.rooms.quiet());
-        if self.requests.answered(request, "a room", |asked| asked == Asked::Join)? {
-            handler.joined(request, joined);
+        if self.is_answered(joined.request, "a room", Asked::Join)? {
+            handler.joined(joined);
             return Ok(());
         }
         // An abandoned request is remembered, so this one was answered before.
-        Err(ClientError::UnknownRequest { request })
+        Err(ClientError::UnknownRequest { request: joined.request })
     }
 
     fn left<H: Handler>(
         &mut self,
-        request: Option<RequestNumber>,
-        room: RoomNumber,
-        code: ErrorCode,
-        text: &str,
+        left: &server::Left<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
+        let &server::Left { request, room, code, ref text } = left;
         self.rooms.left(room)?;
         self.pulse.expect(self.rooms.silence(), self.rooms.quiet());
         if let Some(request) = request {
-            self.requests.answered(request, "a left", |asked| asked == Asked::Leave { room })?;
+            self.is_answered(request, "a left", Asked::Leave { room })?;
         }
         for request in self.requests.give_up_room(room) {
             handler.failed(request, &Failure::Left { code, text: Cow::Borrowed(text) });
         }
-        handler.left(room, request, code, text);
+        handler.left(left);
         Ok(())
     }
 
     fn welcome<H: Handler>(
         &mut self,
-        protocol: u64,
-        welcome: &Welcome<'_>,
-        resumed: Option<&Resumed>,
+        welcome: &server::Welcome<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
         if std::mem::replace(&mut self.welcomed, true) {
             return Err(ClientError::OutOfTurn { message: "a second welcome" });
         }
-        if protocol != PROTOCOL {
-            return Err(ClientError::Protocol { protocol });
+        if welcome.protocol != PROTOCOL {
+            return Err(ClientError::Protocol { protocol: welcome.protocol });
         }
-        self.pulse.welcomed(welcome.heartbeat);
+        self.pulse.welcomed(welcome.heartbeat());
         self.bytes_max =
-            usize::try_from(welcome.message_bytes_max).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
-        self.opened(welcome, resumed, handler)?;
+            usize::try_from(welcome.max_message_bytes).unwrap_or(usize::MAX).min(MESSAGE_BYTES_MAX);
+        self.opened(welcome, handler)?;
         self.pulse.expect(self.rooms.silence(), self.rooms.quiet());
         Ok(())
     }

@@ -11,7 +11,7 @@ use playfield_wire::{ErrorCode, Format, RoomNumber};
 use super::losses::Abandoned;
 use super::session::{Phase, Session};
 use super::transport::Outbound;
-use super::{ClientError, CommandError, Handler, Resumed, Welcome};
+use super::{ClientError, CommandError, Handler};
 
 /// How many messages in a row may be unreadable, without a counted one between them that is read,
 /// before the client stops. A message that is counted comes again on each new connection.
@@ -192,14 +192,14 @@ impl Resumption {
     }
 
     /// The node has opened a session.
-    fn opened(&mut self, welcome: &Welcome<'_>) {
+    fn opened(&mut self, welcome: &server::Welcome<'_>) {
         self.session = Some(welcome.session);
         self.renewed(welcome);
     }
 
-    fn renewed(&mut self, welcome: &Welcome<'_>) {
-        self.grace = welcome.grace;
-        let is_kept = self.is_wanted && !welcome.grace.is_zero();
+    fn renewed(&mut self, welcome: &server::Welcome<'_>) {
+        self.grace = welcome.grace();
+        let is_kept = self.is_wanted && !self.grace.is_zero();
         self.token = if is_kept { welcome.resume.to_vec() } else { Vec::new() };
         if self.token.is_empty() {
             (self.log, self.received, self.acknowledge_at) =
@@ -325,11 +325,10 @@ impl Session {
     /// The node has answered the hello.
     pub(super) fn opened<H: Handler>(
         &mut self,
-        welcome: &Welcome<'_>,
-        resumed: Option<&server::Resumed>,
+        welcome: &server::Welcome<'_>,
         handler: &mut H,
     ) -> Result<(), ClientError> {
-        match (self.resumption.session, resumed) {
+        match (self.resumption.session, &welcome.resumed) {
             (None, None) => {
                 self.resumption.opened(welcome);
                 handler.welcome(welcome);
@@ -352,7 +351,7 @@ impl Session {
     /// The session goes on.
     fn resumed<H: Handler>(
         &mut self,
-        welcome: &Welcome<'_>,
+        welcome: &server::Welcome<'_>,
         resumed: &server::Resumed,
         handler: &mut H,
     ) -> Result<(), ClientError> {
@@ -380,13 +379,13 @@ impl Session {
         }
         self.subscribe_again();
         self.ping_again();
-        handler.resumed(&Resumed { lost: Cow::Borrowed(&resumed.lost) });
+        handler.resumed(resumed);
         self.lose_answers(received, &resumed.lost, handler);
         Ok(())
     }
 
     /// The node has opened another session: the rooms are gone, and no answer will come.
-    fn open_again<H: Handler>(&mut self, welcome: &Welcome<'_>, handler: &mut H) {
+    fn open_again<H: Handler>(&mut self, welcome: &server::Welcome<'_>, handler: &mut H) {
         let unconfirmed = self.resumption.unconfirmed_sends(self.format());
         self.resumption.clear();
         self.resumption.received = Received::default();

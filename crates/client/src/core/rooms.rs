@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use playfield_wire::RoomNumber;
 use playfield_wire::client::ResumeRoom;
-use playfield_wire::server::Versions;
+use playfield_wire::server::{self, Versions};
 
 use super::numbers::NumberMap;
 use super::pulse::quiet_of;
-use super::{ClientError, CommandError, Handler, Joined, OutOfStep, Update, UpdateKind};
+use super::{ClientError, CommandError, Handler, OutOfStep, Update, UpdateKind};
 
 /// How many updates in a row one room's copy may fail to use. Each makes the client ask for a
 /// snapshot; one more ends the connection, so that a node which always sends the same wrong
@@ -140,13 +140,13 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    pub(super) fn joined(&mut self, joined: &Joined<'_>) -> Result<(), ClientError> {
-        let &Joined { room, epoch, tick_hz, sync_hz, silence, grace, .. } = joined;
+    pub(super) fn joined(&mut self, joined: &server::Joined<'_>) -> Result<(), ClientError> {
+        let &server::Joined { room, epoch, tick_hz, sync_hz, .. } = joined;
         let copy = RoomCopy {
             epoch,
-            silence,
+            silence: joined.silence(),
             quiet: quiet_of(tick_hz, sync_hz),
-            grace,
+            grace: joined.grace(),
             version: 0,
             sequence: 0,
             in_step: false,

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use playfield_state::{Pattern, PlayerId};
-use playfield_wire::DecodeError;
 use playfield_wire::message::MessageRef;
+use playfield_wire::{DecodeError, server};
 use tokio::sync::Notify;
 
 use super::changes::{Changes, Listened, Listeners};
 use super::copy::Copy;
 use crate::connection::{Sink, Translation};
-use crate::core::{RoomEvent, Update};
+use crate::core::Update;
 use crate::queue::{EVENT_BYTES, Kept};
 use crate::{Error, Mirror};
 
@@ -265,8 +265,8 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
         self.with_copy(|copy| copy.check(digest))
     }
 
-    fn event(&self, event: &RoomEvent<'_>) {
-        let RoomEvent { message, sequence, version, payload, .. } = event.to_static();
+    fn event(&self, event: &server::Event<'_>) {
+        let server::Event { message, sequence, version, payload, .. } = event.to_static();
         let payload = payload.into_owned();
         self.arrive(Ok(RawEvent { message, sequence, version, payload }));
     }

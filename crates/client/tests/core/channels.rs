@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use playfield_client::core::{
-    CommandError, Event, Position, Publication, SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber,
+    CommandError, Event, Position, SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber,
 };
 use playfield_wire::server::{self, MemberInfo, PastPublication, Resumed, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
@@ -27,7 +27,7 @@ fn publication(offset: u64) -> ServerMessage<'static> {
         channel: 77,
         offset,
         user: Some("ann".into()),
-        payload: b"1",
+        payload: b"1".into(),
     })
 }
 
@@ -43,8 +43,8 @@ fn answered(
 }
 
 fn published(of: SubscriptionNumber, offset: u64) -> Event {
-    let payload = b"1"[..].into();
-    Event::Publication(of, Publication { offset, user: Some("ann".into()), payload })
+    let (channel, user, payload) = (77, Some("ann".into()), b"1"[..].into());
+    Event::Publication(of, server::Publication { channel, offset, user, payload })
 }
 
 /// The requests to subscribe among what was said: their numbers and positions.
@@ -258,18 +258,24 @@ fn publications_are_confirmed_once_and_members_and_history_answered() {
             epoch: 9,
             offset: 3,
             bytes: true,
-            publications: vec![PastPublication { offset: 3, user: None, payload: b"1" }],
+            publications: vec![PastPublication { offset: 3, user: None, payload: b"1".into() }],
         }));
-        let past = Publication { offset: 3, user: None, payload: b"1"[..].into() };
+        let past = PastPublication { offset: 3, user: None, payload: b"1"[..].into() };
         let expected = [
-            Event::Published { request: publish, offset: 3 },
-            Event::Members { request: members, sequence: 4, count: 1, members: vec![member()] },
-            Event::History {
+            Event::Published(server::Published { request: publish, offset: 3 }),
+            Event::Members(server::Members {
+                request: members,
+                sequence: 4,
+                count: 1,
+                members: vec![member()],
+            }),
+            Event::History(server::History {
                 request: history,
-                last: Position { epoch: 9, offset: 3 },
+                epoch: 9,
+                offset: 3,
                 bytes: true,
                 publications: vec![past],
-            },
+            }),
         ];
         assert_eq!(talk.all_events(), expected);
     }

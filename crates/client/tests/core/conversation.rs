@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use playfield_client::core::{Client, Event, EventQueue, Failure, Joined, RoomEvent, Welcome};
+use playfield_client::core::{Client, Event, EventQueue, Failure};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::RoomInfo;
+use playfield_wire::server::{self, RoomInfo};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::support::{Node, Said, WAYS, config, msgpack};
@@ -90,41 +90,41 @@ fn expected_events(format: Format) -> Vec<Event> {
         retry_after: None,
     };
     vec![
-        Event::Welcome(Welcome {
+        Event::Welcome(server::Welcome {
+            protocol: 1,
             session: 7,
             resume: b"tk".to_vec().into(),
-            heartbeat: Duration::from_millis(1000),
-            message_bytes_max: 1024,
-            grace: Duration::ZERO,
+            heartbeat_ms: 1000,
+            max_message_bytes: 1024,
+            grace_ms: 0,
+            resumed: None,
         }),
-        Event::Joined {
+        Event::Joined(server::Joined {
             request: RequestNumber(1),
-            joined: Joined {
-                room: RoomNumber(1),
-                id: "r".into(),
-                room_type: "table".into(),
-                key: None,
-                player: 4,
-                epoch: 3,
-                tick_hz: 20,
-                sync_hz: 10,
-                fingerprint: 99,
-                silence: None,
-                grace: Duration::from_secs(10),
-            },
-        },
+            room: RoomNumber(1),
+            id: "r".into(),
+            room_type: "table".into(),
+            key: None,
+            player: 4,
+            epoch: 3,
+            tick_hz: 20,
+            sync_hz: 10,
+            fingerprint: 99,
+            silence_ms: 0,
+            grace_ms: 10_000,
+        }),
         Event::Snapshot { room: RoomNumber(1), version: 5, body: body("\"s\"") },
         Event::Patch { room: RoomNumber(1), version: 7, body: body("[]") },
-        Event::Event(RoomEvent {
+        Event::Event(server::Event {
             room: RoomNumber(1),
             sequence: 1,
             version: 7,
             message: event,
             payload: body("{}").into(),
         }),
-        Event::Reply { request: RequestNumber(2), payload: body("17") },
+        Event::Reply(server::Reply { request: RequestNumber(2), payload: body("17").into() }),
         Event::Failed { request: RequestNumber(3), failure: refused("no") },
-        Event::Listed {
+        Event::Listed(server::Listed {
             request: RequestNumber(4),
             rooms: vec![RoomInfo {
                 id: "r".into(),
@@ -135,21 +135,23 @@ fn expected_events(format: Format) -> Vec<Event> {
                 locked: true,
                 metadata: vec![("map".into(), "sea".into())],
             }],
-        },
+        }),
         Event::Pong { nonce: 2, round_trip: Duration::ZERO },
-        Event::Error {
+        Event::Error(server::Error {
+            request: None,
             room: Some(RoomNumber(1)),
             code: ErrorCode::Refused,
-            text: "never".to_owned(),
-        },
+            retry_after_ms: None,
+            text: "never".into(),
+        }),
         Event::Patch { room: RoomNumber(1), version: 8, body: body("[]") },
-        Event::Left {
+        Event::Left(server::Left {
             room: RoomNumber(1),
             request: Some(RequestNumber(5)),
             code: ErrorCode::Left,
-            text: String::new(),
-        },
-        Event::Goodbye { code: ErrorCode::ShuttingDown, text: "bye".to_owned() },
+            text: "".into(),
+        }),
+        Event::Goodbye(server::Goodbye { code: ErrorCode::ShuttingDown, text: "bye".into() }),
         Event::Failed { request: RequestNumber(6), failure: Failure::Closed },
         Event::Closed { error: None },
     ]

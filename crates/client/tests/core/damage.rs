@@ -38,23 +38,29 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
     };
     let code = ErrorCode::Refused;
     let message = match place {
-        0 => {
-            ServerMessage::Patch(server::Patch { room: RoomNumber(1), base, version, body: &patch })
-        }
+        0 => ServerMessage::Patch(server::Patch {
+            room: RoomNumber(1),
+            base,
+            version,
+            body: (&patch).into(),
+        }),
         1 => ServerMessage::Snapshot(server::Snapshot {
             room: RoomNumber(1),
             epoch: 3,
             version,
-            body: &snapshot,
+            body: (&snapshot).into(),
         }),
         2 => ServerMessage::Event(server::Event {
             room: RoomNumber(1),
             sequence: 1,
             version,
             message: event,
-            payload,
+            payload: payload.into(),
         }),
-        3 => ServerMessage::Reply(server::Reply { request: RequestNumber(2), payload }),
+        3 => ServerMessage::Reply(server::Reply {
+            request: RequestNumber(2),
+            payload: payload.into(),
+        }),
         4 => ServerMessage::Listed(server::Listed {
             request: RequestNumber(3),
             rooms: vec![info.clone(), info],
@@ -62,7 +68,7 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         5 => ServerMessage::Schema(server::Schema {
             request: Some(RequestNumber(4)),
             room_type: "table".into(),
-            schema: b"{}",
+            schema: b"{}".into(),
         }),
         6 => joined(RequestNumber(5), RoomNumber(2), 8),
         7 => ServerMessage::Error(server::Error {
@@ -167,10 +173,10 @@ impl Scene {
         let mut count = |copy: &mut crate::play::Copy, closed: &mut Vec<Option<ClientError>>| {
             while let Some(event) = copy.told.pop() {
                 let ended = match event {
-                    Event::Joined { request, .. }
-                    | Event::Listed { request, .. }
-                    | Event::Schema { request: Some(request), .. }
-                    | Event::Reply { request, .. }
+                    Event::Joined(server::Joined { request, .. })
+                    | Event::Listed(server::Listed { request, .. })
+                    | Event::Schema(server::Schema { request: Some(request), .. })
+                    | Event::Reply(server::Reply { request, .. })
                     | Event::Failed { request, .. } => request,
                     Event::Closed { error } => {
                         closed.push(error);

@@ -97,9 +97,12 @@ fn reports_and_answers_are_sent_once_and_commands_are_reported() {
         assert_eq!(talk.client.report(b"1", false), Ok(None));
         let request = talk.client.report(b"2", true).unwrap().unwrap();
         for command in [None, Some(5)] {
-            talk.says(&ServerMessage::Command(server::Command { command, payload: b"1" }));
+            talk.says(&ServerMessage::Command(server::Command { command, payload: b"1".into() }));
             let payload = b"1".to_vec();
-            assert_eq!(talk.all_events(), [Event::Command { command, payload }]);
+            assert_eq!(
+                talk.all_events(),
+                [Event::Command(server::Command { command, payload: payload.into() })]
+            );
         }
         talk.client.answer(5, Ok(b"3")).unwrap();
         talk.client.answer(6, Err("it is stuck")).unwrap();
@@ -109,7 +112,10 @@ fn reports_and_answers_are_sent_once_and_commands_are_reported() {
         talk.says(&kept(b"t2", Some(Resumed { received: 2, lost: vec![] })));
         assert_eq!(talk.heard()[..3], before[1..]);
         talk.all_events();
-        talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"4" }));
-        assert_eq!(talk.all_events(), [Event::Reply { request, payload: b"4".to_vec() }]);
+        talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"4".into() }));
+        assert_eq!(
+            talk.all_events(),
+            [Event::Reply(server::Reply { request, payload: b"4".to_vec().into() })]
+        );
     }
 }

@@ -69,10 +69,15 @@ impl Node {
                 room,
                 epoch: 3,
                 version,
-                body,
+                body: body.into(),
             })),
             base if base < version => {
-                self.fleeting(&ServerMessage::Patch(server::Patch { room, base, version, body }));
+                self.fleeting(&ServerMessage::Patch(server::Patch {
+                    room,
+                    base,
+                    version,
+                    body: body.into(),
+                }));
             }
             _ => {}
         }
@@ -178,7 +183,7 @@ impl Node {
         let payload = self.value(request.0);
         self.counted(
             Some(RoomNumber(1)),
-            &ServerMessage::Reply(server::Reply { request, payload: &payload }),
+            &ServerMessage::Reply(server::Reply { request, payload: (&payload).into() }),
         );
     }
 
@@ -207,8 +212,13 @@ impl Node {
         let room = RoomNumber(1);
         let payload = self.value(u32::try_from(sequence).unwrap());
         let payload = &payload[..];
-        let event =
-            ServerMessage::Event(server::Event { room, sequence, version, message, payload });
+        let event = ServerMessage::Event(server::Event {
+            room,
+            sequence,
+            version,
+            message,
+            payload: payload.into(),
+        });
         self.counted(Some(room), &event);
     }
 
@@ -382,10 +392,10 @@ impl World {
     fn note(&mut self) {
         while let Some(event) = self.events.pop() {
             match event {
-                Event::Joined { .. } => {
+                Event::Joined(_) => {
                     assert!(!std::mem::replace(&mut self.is_joined, true), "joined twice");
                 }
-                Event::Reply { request, payload } => {
+                Event::Reply(server::Reply { request, payload }) => {
                     assert_eq!(number(&payload), request.0);
                     assert_eq!(self.replies.insert(request, true), None, "{request} ends twice");
                 }

@@ -4,11 +4,11 @@ use std::fmt::Debug;
 
 use playfield_client::Mirror as _;
 use playfield_client::core::{
-    ClientError, EventQueue, Failure, Handler, Joined, OutOfStep, RoomEvent, Update, UpdateKind,
+    ClientError, EventQueue, Failure, Handler, OutOfStep, Update, UpdateKind,
 };
 use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
-use playfield_wire::server::{self, Resumed, RoomInfo, ServerMessage};
-use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
+use playfield_wire::server::{self, Resumed, ServerMessage};
+use playfield_wire::{DecodeError, Format, RequestNumber, RoomNumber, TreeFormat};
 
 use crate::support::{Said, Talk, joined, kept};
 
@@ -128,37 +128,31 @@ impl Handler for Copy {
         }
     }
 
-    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
-        self.told.joined(request, joined);
+    fn joined(&mut self, joined: &server::Joined<'_>) {
+        self.told.joined(joined);
     }
 
-    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
-        self.told.listed(request, rooms);
+    fn listed(&mut self, listed: &server::Listed<'_>) {
+        self.told.listed(listed);
     }
 
-    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
-        self.told.schema(request, room_type, schema);
+    fn schema(&mut self, schema: &server::Schema<'_>) {
+        self.told.schema(schema);
     }
 
-    fn left(
-        &mut self,
-        room: RoomNumber,
-        request: Option<RequestNumber>,
-        code: ErrorCode,
-        text: &str,
-    ) {
-        self.told.left(room, request, code, text);
+    fn left(&mut self, left: &server::Left<'_>) {
+        self.told.left(left);
     }
 
-    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
-        self.told.reply(request, payload);
+    fn reply(&mut self, reply: &server::Reply<'_>) {
+        self.told.reply(reply);
     }
 
     fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
         self.told.failed(request, failure);
     }
 
-    fn event(&mut self, event: &RoomEvent<'_>) {
+    fn event(&mut self, event: &server::Event<'_>) {
         self.told.event(event);
     }
 
@@ -195,7 +189,7 @@ impl Play {
             room: RoomNumber(1),
             base,
             version,
-            body,
+            body: body.into(),
         }));
     }
 
@@ -204,7 +198,7 @@ impl Play {
             room: RoomNumber(1),
             epoch,
             version,
-            body,
+            body: body.into(),
         }));
     }
 

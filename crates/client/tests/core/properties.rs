@@ -36,7 +36,7 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
         )),
         n.clone().prop_map(|request| ServerMessage::Reply(server::Reply {
             request: RequestNumber(request),
-            payload: b"1"
+            payload: b"1".into()
         })),
         n.clone().prop_map(|request| ServerMessage::Listed(server::Listed {
             request: RequestNumber(request),
@@ -46,7 +46,7 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
             ServerMessage::Schema(server::Schema {
                 request,
                 room_type: "table".into(),
-                schema: b"{}",
+                schema: b"{}".into(),
             })
         }),
         (n.clone(), v.clone()).prop_map(|(room, sequence)| {
@@ -56,7 +56,7 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
                 sequence,
                 version: 1,
                 message,
-                payload: b"1",
+                payload: b"1".into(),
             })
         }),
         (prop::option::of(n.clone().prop_map(RequestNumber)), n.clone(), code.clone()).prop_map(
@@ -145,8 +145,8 @@ proptest! {
         let (requests, events) = told(usize::MAX);
         for request in requests {
             let ends = events.iter().filter(|event| match event {
-                Event::Joined { request: ended, .. }
-                | Event::Listed { request: ended, .. }
+                Event::Joined(server::Joined { request: ended, .. })
+                | Event::Listed(server::Listed { request: ended, .. })
                 | Event::Failed { request: ended, .. } => *ended == request,
                 _ => false,
             });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use playfield_client::core::{
-    Client, ClientError, Clock, CommandError, Event, EventQueue, Failure, Lost, Resumed as Told,
+    Client, ClientError, Clock, CommandError, Event, EventQueue, Failure, Lost,
     UNREADABLE_IN_A_ROW_MAX,
 };
 use playfield_session::{Log, Passage};
@@ -17,11 +17,17 @@ const ROOM: RoomNumber = RoomNumber(1);
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     let message = MessageRef::Index(0);
-    ServerMessage::Event(server::Event { room: ROOM, sequence, version: 5, message, payload: b"" })
+    ServerMessage::Event(server::Event {
+        room: ROOM,
+        sequence,
+        version: 5,
+        message,
+        payload: b"".into(),
+    })
 }
 
 fn reply(request: RequestNumber) -> ServerMessage<'static> {
-    ServerMessage::Reply(server::Reply { request, payload: b"1" })
+    ServerMessage::Reply(server::Reply { request, payload: b"1".into() })
 }
 
 fn ask(talk: &mut Talk) -> RequestNumber {
@@ -43,8 +49,8 @@ fn resumes(talk: &mut Talk, received: u64, lost: Vec<Lost>) -> Vec<Said> {
     said
 }
 
-fn whole() -> Event {
-    Event::Resumed(Told { lost: vec![].into() })
+fn whole(received: u64) -> Event {
+    Event::Resumed(Resumed { received, lost: vec![] })
 }
 
 fn ended() -> Event {
@@ -65,7 +71,7 @@ fn a_client_says_what_it_has_and_repeats_what_the_node_has_not_handled() {
             room: ROOM,
             epoch: 3,
             version: 5,
-            body: b"1",
+            body: b"1".into(),
         }));
         let join = talk.client.join("s").unwrap();
         talk.client.send(ROOM, 1, "nudge", b"1").unwrap();
@@ -80,11 +86,11 @@ fn a_client_says_what_it_has_and_repeats_what_the_node_has_not_handled() {
         let again = resumes(&mut talk, 2, vec![]);
         assert_eq!(again[0], before[2]);
         assert_eq!(again.len(), 2);
-        assert_eq!(talk.event(), whole());
+        assert_eq!(talk.event(), whole(2));
         // The answers that were on their way come now.
         talk.says(&joined(join, RoomNumber(2), 3));
         talk.says(&ServerMessage::Listed(server::Listed { request: last, rooms: vec![] }));
-        assert!(matches!(talk.all_events()[..], [Event::Joined { .. }, Event::Listed { .. }]));
+        assert!(matches!(talk.all_events()[..], [Event::Joined(_), Event::Listed(_)]));
 
         // The new token counts; the new room has no copy yet.
         let hello = talk.reconnects(format, web_socket);
@@ -114,7 +120,7 @@ fn commands_given_while_away_follow_what_is_repeated() {
         let expected = request.map_or("Send".to_owned(), |request| format!("request: {request}"));
         assert!(said.contains(&expected), "{said} {expected}");
     }
-    assert_eq!(talk.all_events(), [ended(), whole()]);
+    assert_eq!(talk.all_events(), [ended(), whole(1)]);
 }
 
 #[test]
@@ -132,7 +138,7 @@ fn what_the_node_confirms_is_forgotten() {
     }
     assert!(matches!(
         talk.all_events()[..],
-        [Event::ConnectionLost { .. }, Event::Resumed(_), Event::Reply { .. }, Event::Reply { .. }]
+        [Event::ConnectionLost { .. }, Event::Resumed(_), Event::Reply(_), Event::Reply(_)]
     ));
 }
 
@@ -190,7 +196,7 @@ fn acknowledgements_come_after_32_messages_or_16_kib_or_a_second() {
         sequence: 32,
         version,
         message,
-        payload,
+        payload: payload.into(),
     }));
     assert_eq!(talk.heard(), [other("Ack { received: 33 }")]);
 
@@ -240,13 +246,13 @@ fn in_a_new_session_the_rooms_are_gone_and_what_was_asked_is_unknown() {
     talk.reconnects(Format::Packed, false);
     let away = talk.client.list(None, &[], 0).unwrap();
     talk.says(&kept(b"n1", None));
-    let (code, text) = (ErrorCode::Left, String::new());
+    let (code, text) = (ErrorCode::Left, "".into());
     let events = talk.all_events();
     let expected = [
         ended(),
         failed(asked),
         failed(join),
-        Event::Left { room: ROOM, request: Some(leave), code, text },
+        Event::Left(server::Left { room: ROOM, request: Some(leave), code, text }),
         failed(away),
     ];
     assert_eq!(events[..5], expected);
@@ -312,7 +318,7 @@ fn an_unreadable_message_ends_the_connection_and_comes_again() {
         assert_eq!(hello, Said::Resume(b"t1".to_vec(), 0, vec![]));
         resumes(&mut talk, 1, vec![]);
         talk.says(&ServerMessage::Listed(server::Listed { request: list, rooms: vec![] }));
-        assert!(matches!(talk.all_events()[..], [Event::Resumed(_), Event::Listed { .. }]));
+        assert!(matches!(talk.all_events()[..], [Event::Resumed(_), Event::Listed(_)]));
     }
 }
 
@@ -354,8 +360,12 @@ fn what_the_node_forgot_is_reported_by_room() {
     talk.all_events();
     let lost = vec![Lost { room: None, messages: 1 }, Lost { room: Some(ROOM), messages: 3 }];
     assert_eq!(resumes(&mut talk, 4, lost.clone()).len(), 1, "what was not handled is repeated");
-    let expected =
-        [Event::Resumed(Told { lost: lost.into() }), failed(list), failed(schema), failed(handled)];
+    let expected = [
+        Event::Resumed(Resumed { received: 4, lost }),
+        failed(list),
+        failed(schema),
+        failed(handled),
+    ];
     assert_eq!(talk.all_events(), expected);
     // Two of the three were events. Late answers are ignored.
     talk.says(&reply(handled));
@@ -363,7 +373,7 @@ fn what_the_node_forgot_is_reported_by_room() {
     talk.says(&reply(unhandled));
     let events = talk.all_events();
     assert_eq!(events[0], Event::Missed { room: ROOM, events: 2 });
-    assert!(matches!(events[1..], [Event::Event(_), Event::Reply { .. }]), "{events:?}");
+    assert!(matches!(events[1..], [Event::Event(_), Event::Reply(_)]), "{events:?}");
     // The gap is explained once.
     talk.says(&event(6));
     talk.assert_closed(ClientError::EventOutOfOrder { room: ROOM, due: 5, got: 6 });
@@ -377,8 +387,8 @@ fn each_leave_ends_if_the_answers_were_lost() {
     talk.all_events();
     let said = resumes(&mut talk, 3, vec![Lost { room: Some(ROOM), messages: 2 }]);
     assert_eq!(said, []);
-    let (code, text) = (ErrorCode::Left, String::new());
-    let left = Event::Left { room: ROOM, request: Some(first), code, text };
+    let (code, text) = (ErrorCode::Left, "".into());
+    let left = Event::Left(server::Left { room: ROOM, request: Some(first), code, text });
     assert_eq!(talk.all_events()[1..], [left, failed(second)]);
 }
 
@@ -417,7 +427,7 @@ fn losses_that_alternate_between_rooms_explain_the_gaps_of_each() {
             sequence: 401,
             version: 5,
             message,
-            payload: b"",
+            payload: b"".into(),
         })
     };
     talk.says(&of(ROOM));
@@ -686,7 +696,7 @@ fn sends_that_the_node_has_not_confirmed_are_counted_in_a_new_session_and_at_the
             room: ROOM,
             epoch: 3,
             version: 5,
-            body: b"1",
+            body: b"1".into(),
         }));
         let request = sends(&mut talk);
         talk.reconnects(format, false);

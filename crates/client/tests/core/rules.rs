@@ -26,7 +26,7 @@ fn a_message_about_an_unknown_room_ends_the_connection() {
                 sequence: 1,
                 version: 1,
                 message,
-                payload: b"",
+                payload: b"".into(),
             }),
             "an event",
         ),
@@ -58,12 +58,12 @@ fn two_rooms_with_one_number_end_the_connection() {
 #[test]
 fn an_answer_to_an_unknown_request_ends_the_connection() {
     for answer in [
-        ServerMessage::Reply(server::Reply { request: RequestNumber(77), payload: b"" }),
+        ServerMessage::Reply(server::Reply { request: RequestNumber(77), payload: b"".into() }),
         ServerMessage::Listed(server::Listed { request: RequestNumber(77), rooms: vec![] }),
         ServerMessage::Schema(server::Schema {
             request: Some(RequestNumber(77)),
             room_type: "table".into(),
-            schema: b"{}",
+            schema: b"{}".into(),
         }),
         joined(RequestNumber(77), RoomNumber(2), 3),
         ServerMessage::Error(server::Error {
@@ -90,7 +90,7 @@ fn an_answer_to_an_unknown_request_ends_the_connection() {
 fn an_answer_of_the_wrong_kind_ends_the_connection() {
     type Make = fn(RequestNumber) -> ServerMessage<'static>;
     let cases: [(Make, _); 5] = [
-        (|request| ServerMessage::Reply(server::Reply { request, payload: b"" }), "a reply"),
+        (|request| ServerMessage::Reply(server::Reply { request, payload: b"".into() }), "a reply"),
         (|request| joined(request, RoomNumber(2), 3), "a room"),
         (|request| ServerMessage::Listed(server::Listed { request, rooms: vec![] }), "a list"),
         (
@@ -108,7 +108,7 @@ fn an_answer_of_the_wrong_kind_ends_the_connection() {
         (
             |request| {
                 let (request, room_type) = (Some(request), "table".into());
-                ServerMessage::Schema(server::Schema { request, room_type, schema: b"{}" })
+                ServerMessage::Schema(server::Schema { request, room_type, schema: b"{}".into() })
             },
             "a schema",
         ),
@@ -131,9 +131,13 @@ fn schemas_come_as_answers_and_unasked() {
         talk.says(&ServerMessage::Schema(server::Schema {
             request,
             room_type: "table".into(),
-            schema: b"{}",
+            schema: b"{}".into(),
         }));
-        let told = Event::Schema { request, room_type: "table".into(), schema: b"{}".to_vec() };
+        let told = Event::Schema(server::Schema {
+            request,
+            room_type: "table".into(),
+            schema: b"{}".to_vec().into(),
+        });
         assert_eq!(talk.events.pop(), Some(told));
     }
 }
@@ -153,7 +157,7 @@ fn the_end_of_a_room_fails_only_its_own_requests() {
     let failure = Failure::Left { code, text: text.into() };
     let expected = [
         Event::Failed { request: asked, failure },
-        Event::Left { room: RoomNumber(1), request: None, code, text: text.to_owned() },
+        Event::Left(server::Left { room: RoomNumber(1), request: None, code, text: text.into() }),
     ];
     assert_eq!(talk.all_events(), expected);
 
@@ -168,7 +172,7 @@ fn the_end_of_a_room_fails_only_its_own_requests() {
     }));
     assert_eq!(talk.all_events(), []);
     talk.says(&ServerMessage::Listed(server::Listed { request: list, rooms: vec![] }));
-    assert!(matches!(talk.event(), Event::Listed { .. }));
+    assert!(matches!(talk.event(), Event::Listed(_)));
     assert_eq!(
         talk.client.send(RoomNumber(1), 0, "draw", b""),
         Err(CommandError::NotJoined { room: RoomNumber(1) })
@@ -238,7 +242,7 @@ fn only_the_welcome_or_a_refusal_comes_first() {
         text: "who?".into(),
     }));
     let expected = [
-        Event::Goodbye { code: ErrorCode::Unauthorized, text: "who?".to_owned() },
+        Event::Goodbye(server::Goodbye { code: ErrorCode::Unauthorized, text: "who?".into() }),
         Event::Closed { error: None },
     ];
     assert_eq!(talk.all_events(), expected);
@@ -432,8 +436,8 @@ fn after_goodbye_a_client_receives_but_sends_nothing() {
     assert_eq!(talk.client.request(RoomNumber(1), 0, "draw", b""), Err(CommandError::Closed));
     talk.says(&ServerMessage::Ping(server::Ping { nonce: 1 }));
     assert_eq!(talk.heard().last(), Some(&other("Goodbye")));
-    talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"" }));
-    assert!(matches!(talk.event(), Event::Reply { .. }));
+    talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"".into() }));
+    assert!(matches!(talk.event(), Event::Reply(_)));
     talk.client.ended(&mut talk.events);
     assert_eq!(talk.all_events(), [Event::Closed { error: None }]);
 }

@@ -49,11 +49,11 @@ fn events_and_replies_arrive_while_a_snapshot_is_awaited() {
         sequence: 1,
         version: 6,
         message,
-        payload: b"",
+        payload: b"".into(),
     }));
-    talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"" }));
+    talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"".into() }));
     assert!(matches!(talk.event(), Event::Event(event) if event.version == 6));
-    assert!(matches!(talk.event(), Event::Reply { .. }));
+    assert!(matches!(talk.event(), Event::Reply(_)));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_missing_event_ends_the_connection() {
                 sequence,
                 version: 5,
                 message,
-                payload: b"",
+                payload: b"".into(),
             })
         };
         talk.says(&event(first));

@@ -366,9 +366,9 @@ pub(crate) fn joined_as(request: RequestNumber, schema: u64) -> ServerMessage<'s
 }
 
 pub(crate) fn snapshot(room: RoomNumber, epoch: u64, version: u64) -> ServerMessage<'static> {
-    ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body: b"\"s\"" })
+    ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body: b"\"s\"".into() })
 }
 
 pub(crate) fn patch(room: RoomNumber, base: u64, version: u64) -> ServerMessage<'static> {
-    ServerMessage::Patch(server::Patch { room, base, version, body: b"[]" })
+    ServerMessage::Patch(server::Patch { room, base, version, body: b"[]".into() })
 }

@@ -201,7 +201,9 @@ async fn commands_that_nobody_takes_out_are_dropped_and_counted() {
     let (connection, script) = Script::welcomed_as(Format::Json, false, set).await;
     let (device, mut script) = registered(&connection, script).await;
     for command in [None, Some(5), None, None] {
-        script.say(&ServerMessage::Command(server::Command { command, payload: b"[1]" })).await;
+        script
+            .say(&ServerMessage::Command(server::Command { command, payload: b"[1]".into() }))
+            .await;
     }
     let said = hear(&mut script).await;
     assert!(said.starts_with("Answer { command: 5, error: Some(\"the device has not"), "{said}");
@@ -246,10 +248,15 @@ async fn few_publications_and_commands_are_dropped_if_they_are_long() {
                     channel: 1,
                     offset,
                     user: None,
-                    payload,
+                    payload: payload.into(),
                 }))
                 .await;
-            script.say(&ServerMessage::Command(server::Command { command: None, payload })).await;
+            script
+                .say(&ServerMessage::Command(server::Command {
+                    command: None,
+                    payload: payload.into(),
+                }))
+                .await;
         }
         tokio::join!(connection.ping(), script.pong()).0.unwrap();
         if missed > 0 {
@@ -278,7 +285,9 @@ async fn a_device_is_registered_commanded_and_heard() {
     let (device, mut script) = registered(&connection, script).await;
     assert!(device.is_new());
     for command in [None, Some(5), Some(6), Some(7)] {
-        script.say(&ServerMessage::Command(server::Command { command, payload: b"[1]" })).await;
+        script
+            .say(&ServerMessage::Command(server::Command { command, payload: b"[1]".into() }))
+            .await;
     }
     let push = device.next_command().await.unwrap();
     assert_eq!((push.wants_answer(), push.payload().value().unwrap()), (false, json!([1])));
@@ -297,7 +306,10 @@ async fn a_device_is_registered_commanded_and_heard() {
     let node = async {
         assert!(hear(&mut script).await.starts_with("Report { request: Some("));
         script
-            .say(&ServerMessage::Reply(server::Reply { request: RequestNumber(2), payload: b"3" }))
+            .say(&ServerMessage::Reply(server::Reply {
+                request: RequestNumber(2),
+                payload: b"3".into(),
+            }))
             .await;
         script
     };
@@ -334,6 +346,8 @@ async fn a_device_is_registered_commanded_and_heard() {
     let ConnectionEvent::Refused { text, .. } = &event else { panic!("{event:?}") };
     assert_eq!(*text, "x".repeat(4095));
     drop(device);
-    script.say(&ServerMessage::Command(server::Command { command: Some(8), payload: b"1" })).await;
+    script
+        .say(&ServerMessage::Command(server::Command { command: Some(8), payload: b"1".into() }))
+        .await;
     assert!(hear(&mut script).await.starts_with("Answer { command: 8, error: Some("));
 }

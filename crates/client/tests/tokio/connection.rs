@@ -22,7 +22,7 @@ fn event(sequence: u64) -> ServerMessage<'static> {
         sequence,
         version: 5,
         message,
-        payload: b"7",
+        payload: b"7".into(),
     })
 }
 
@@ -41,12 +41,12 @@ fn counted() -> ServerMessage<'static> {
         room: RoomNumber(1),
         epoch: 3,
         version: 5,
-        body: br#"[[[],{"n":1}]]"#,
+        body: br#"[[[],{"n":1}]]"#.into(),
     })
 }
 
 fn counts(base: u64, version: u64, body: &[u8]) -> ServerMessage<'_> {
-    ServerMessage::Patch(server::Patch { room: RoomNumber(1), base, version, body })
+    ServerMessage::Patch(server::Patch { room: RoomNumber(1), base, version, body: body.into() })
 }
 
 /// A client in room 1, with the state of [`counted`].
@@ -207,7 +207,7 @@ async fn each_request_gets_its_own_answer() {
         server
             .say(&ServerMessage::Reply(server::Reply {
                 request: RequestNumber(2),
-                payload: b"[7]",
+                payload: b"[7]".into(),
             }))
             .await;
     };
@@ -315,7 +315,7 @@ async fn few_events_and_refusals_are_dropped_if_they_are_long() {
                     sequence,
                     version: 5,
                     message,
-                    payload,
+                    payload: payload.into(),
                 }))
                 .await;
         }
@@ -438,7 +438,7 @@ async fn a_room_whose_state_can_not_be_read_is_not_entered() {
             room: RoomNumber(1),
             epoch: 3,
             version: 5,
-            body,
+            body: body.into(),
         });
         server.say(&snapshot).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));

@@ -226,7 +226,7 @@ async fn a_room_without_a_valid_schema_is_not_entered() {
                 room: RoomNumber(1),
                 epoch: 3,
                 version: 1,
-                body: &[1, 2, 3],
+                body: (&[1, 2, 3]).into(),
             }))
             .await;
             let Said::Other(asked) = node.hear().await else { panic!("a question") };

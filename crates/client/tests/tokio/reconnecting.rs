@@ -86,7 +86,10 @@ async fn rooms_and_requests_survive() {
         assert!(matches!(server.hear().await, Said::Other(said) if said.starts_with("Request")));
         server.patch(5, 9, br#"[[["n"],9]]"#).await;
         server
-            .say(&ServerMessage::Reply(server::Reply { request: RequestNumber(2), payload: b"7" }))
+            .say(&ServerMessage::Reply(server::Reply {
+                request: RequestNumber(2),
+                payload: b"7".into(),
+            }))
             .await;
         server
     };
@@ -218,7 +221,13 @@ async fn all_events_of_a_resumption_are_kept_until_they_are_taken_out() {
         let (room, message) = (RoomNumber(1), MessageRef::Name("dealt".into()));
         let (version, payload) = (5, &b"7"[..]);
         server
-            .say(&ServerMessage::Event(server::Event { room, sequence, version, message, payload }))
+            .say(&ServerMessage::Event(server::Event {
+                room,
+                sequence,
+                version,
+                message,
+                payload: payload.into(),
+            }))
             .await;
     }
     // The first ping is that of the welcome.
@@ -470,7 +479,7 @@ async fn the_waits_start_over_after_each_return_that_made_progress() {
                 sequence,
                 version: 5,
                 message,
-                payload: b"1",
+                payload: b"1".into(),
             });
             server.say(&event).await;
             room.next_event().await.unwrap();

@@ -81,15 +81,20 @@ impl Server {
             room: RoomNumber(1),
             epoch: 3,
             version,
-            body,
+            body: body.into(),
         }))
         .await;
     }
 
     /// Sends a patch of room 1.
     pub(crate) async fn patch(&mut self, base: u64, version: u64, body: &[u8]) {
-        self.say(&ServerMessage::Patch(server::Patch { room: RoomNumber(1), base, version, body }))
-            .await;
+        self.say(&ServerMessage::Patch(server::Patch {
+            room: RoomNumber(1),
+            base,
+            version,
+            body: body.into(),
+        }))
+        .await;
     }
 
     /// Sends a digest of room 1.
@@ -101,7 +106,12 @@ impl Server {
     /// Sends the schema of the room type `table`.
     pub(crate) async fn schema(&mut self, request: Option<RequestNumber>, schema: &[u8]) {
         let room_type = "table".into();
-        self.say(&ServerMessage::Schema(server::Schema { request, room_type, schema })).await;
+        self.say(&ServerMessage::Schema(server::Schema {
+            request,
+            room_type,
+            schema: schema.into(),
+        }))
+        .await;
     }
 
     /// Refuses a request.

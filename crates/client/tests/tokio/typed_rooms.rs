@@ -113,11 +113,14 @@ async fn states_replies_and_events_are_typed() {
                 sequence: 1,
                 version: 2,
                 message,
-                payload: &[9],
+                payload: (&[9]).into(),
             }))
             .await;
         server
-            .say(&ServerMessage::Reply(server::Reply { request: RequestNumber(3), payload: &[17] }))
+            .say(&ServerMessage::Reply(server::Reply {
+                request: RequestNumber(3),
+                payload: (&[17]).into(),
+            }))
             .await;
     };
     let (card, ()) = tokio::join!(table.request(Draw { from: 3 }), node);
@@ -184,7 +187,7 @@ async fn a_reply_of_another_type_is_an_error() {
         server
             .say(&ServerMessage::Reply(server::Reply {
                 request: RequestNumber(3),
-                payload: b"\x01\x02",
+                payload: b"\x01\x02".into(),
             }))
             .await;
     };
@@ -271,7 +274,7 @@ async fn updates_and_events_wait_for_the_schema() {
                 sequence: 1,
                 version: 2,
                 message,
-                payload: &[9],
+                payload: (&[9]).into(),
             }))
             .await;
         // A check says nothing about a copy that waits for its schema.
@@ -315,7 +318,7 @@ async fn a_schema_that_came_unasked_is_used() {
             .say(&ServerMessage::Schema(server::Schema {
                 request: None,
                 room_type: name.into(),
-                schema: text,
+                schema: text.into(),
             }))
             .await;
     }
@@ -450,7 +453,7 @@ async fn without_the_schema_entering_fails() {
             .say(&ServerMessage::Schema(server::Schema {
                 request: Some(RequestNumber(4)),
                 room_type: "x".into(),
-                schema: b"{}",
+                schema: b"{}".into(),
             }))
             .await;
     };

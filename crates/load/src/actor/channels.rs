@@ -1,7 +1,8 @@
 //! What a connection does in channels.
 
 use playfield_client::ErrorCode;
-use playfield_client::core::{Client, Publication, Subscribed, SubscriptionNumber};
+use playfield_client::core::{Client, Subscribed, SubscriptionNumber};
+use playfield_wire::server;
 
 use super::steps::Stop;
 use super::{Actor, Ear, Numbers, What};
@@ -130,7 +131,11 @@ impl Ear<'_> {
         }
     }
 
-    pub(super) fn delivered(&mut self, number: SubscriptionNumber, publication: &Publication<'_>) {
+    pub(super) fn delivered(
+        &mut self,
+        number: SubscriptionNumber,
+        publication: &server::Publication<'_>,
+    ) {
         let Some(of) = self.actor.subscription(number) else { return };
         let Shared { deliveries, counts, timings, .. } = &mut *self.shared;
         if let Some(ns) = deliveries.received(of, publication, counts, self.now) {

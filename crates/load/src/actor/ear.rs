@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use playfield_client::core::{
-    ClientError, Failure, Handler, Joined, OutOfStep, Presence, Publication, RoomEvent, Subscribed,
-    SubscriptionNumber, Update, UpdateKind, Welcome,
+    ClientError, Failure, Handler, OutOfStep, Subscribed, SubscriptionNumber, Update, UpdateKind,
 };
 use playfield_client::{ErrorCode, RequestNumber, RoomNumber};
-use playfield_wire::DecodeError;
+use playfield_wire::{DecodeError, server};
 
 use super::{Actor, Asked, NOWHERE, Numbers, What};
 use crate::copies::Seat;
@@ -32,7 +31,7 @@ impl Ear<'_> {
 }
 
 impl Handler for Ear<'_> {
-    fn welcome(&mut self, _: &Welcome<'_>) {
+    fn welcome(&mut self, _: &server::Welcome<'_>) {
         self.actor.is_welcomed = true;
         self.shared.counts.connected += 1;
         self.shared.counts.open += 1;
@@ -48,8 +47,10 @@ impl Handler for Ear<'_> {
         }
     }
 
-    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
-        let Some(asked) = self.actor.answered(request.0.into(), Numbers::Request) else { return };
+    fn joined(&mut self, joined: &server::Joined<'_>) {
+        let Some(asked) = self.actor.answered(joined.request.0.into(), Numbers::Request) else {
+            return;
+        };
         let What::Join { room } = asked.what else { return };
         self.shared.timings.join.record(self.now - asked.due);
         self.shared.counts.joined += 1;
@@ -64,13 +65,8 @@ impl Handler for Ear<'_> {
         self.actor.advance();
     }
 
-    fn left(
-        &mut self,
-        room: RoomNumber,
-        request: Option<RequestNumber>,
-        code: ErrorCode,
-        text: &str,
-    ) {
+    fn left(&mut self, left: &server::Left<'_>) {
+        let &server::Left { request, room, code, ref text } = left;
         let count = self.actor.rooms.len();
         self.actor.rooms.retain(|seat| seat.room != room);
         self.shared.counts.in_rooms -= (count - self.actor.rooms.len()) as u64;
@@ -85,8 +81,10 @@ impl Handler for Ear<'_> {
         }
     }
 
-    fn reply(&mut self, request: RequestNumber, _: &[u8]) {
-        let Some(asked) = self.actor.answered(request.0.into(), Numbers::Request) else { return };
+    fn reply(&mut self, reply: &server::Reply<'_>) {
+        let Some(asked) = self.actor.answered(reply.request.0.into(), Numbers::Request) else {
+            return;
+        };
         if let What::Message { timing } = asked.what {
             self.replied(timing, &asked);
         }
@@ -122,7 +120,7 @@ impl Handler for Ear<'_> {
         }
     }
 
-    fn event(&mut self, _: &RoomEvent<'_>) {
+    fn event(&mut self, _: &server::Event<'_>) {
         self.shared.counts.events += 1;
     }
 
@@ -151,7 +149,8 @@ impl Handler for Ear<'_> {
         self.shared.problem(format!("a copy is wrong: {why}"));
     }
 
-    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
+    fn error(&mut self, error: &server::Error<'_>) {
+        let &server::Error { room, code, ref text, .. } = error;
         // Without a room it is a publication or a report, or about the connection.
         let is_device = self.actor.registered_at != NOWHERE;
         let is_refusal = room.is_some() || is_device || !self.actor.published.is_empty();
@@ -167,7 +166,11 @@ impl Handler for Ear<'_> {
         self.is_unsubscribed(subscription, code, text);
     }
 
-    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {
+    fn publication(
+        &mut self,
+        subscription: SubscriptionNumber,
+        publication: &server::Publication<'_>,
+    ) {
         self.delivered(subscription, publication);
     }
 
@@ -179,11 +182,12 @@ impl Handler for Ear<'_> {
         self.delivered_again(subscription, offset);
     }
 
-    fn presence(&mut self, _: SubscriptionNumber, _: &Presence<'_>) {
+    fn presence(&mut self, _: SubscriptionNumber, _: &server::Presence<'_>) {
         self.shared.counts.presences += 1;
     }
 
-    fn published(&mut self, request: RequestNumber, offset: u64) {
+    fn published(&mut self, published: &server::Published) {
+        let &server::Published { request, offset } = published;
         let Some(asked) = self.actor.answered(request.0.into(), Numbers::Request) else { return };
         if let What::Publish { timing, channel, epoch } = asked.what {
             self.shared.deliveries.confirmed(channel, epoch, offset);
@@ -204,8 +208,8 @@ impl Handler for Ear<'_> {
         self.actor.advance();
     }
 
-    fn command(&mut self, command: Option<u64>, payload: &[u8]) {
-        self.commanded(command, payload);
+    fn command(&mut self, command: &server::Command<'_>) {
+        self.commanded(command.command, &command.payload);
     }
 
     fn pong(&mut self, nonce: u64, _: Duration) {
@@ -214,7 +218,8 @@ impl Handler for Ear<'_> {
         self.shared.timings.ping.record(self.now - asked.due);
     }
 
-    fn goodbye(&mut self, code: ErrorCode, text: &str) {
+    fn goodbye(&mut self, goodbye: &server::Goodbye<'_>) {
+        let server::Goodbye { code, text } = goodbye;
         self.actor.goodbye = Some(format!("the node said goodbye: {} {text}", code.name()).into());
     }
 

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_client::core::{
-    ClientError, Failure, Handler, Joined, MemberInfo, OutOfStep, PastPublication, Position,
-    Presence, Publication, Resumed, RoomEvent, Subscribed, SubscriptionNumber, Update, UpdateKind,
-    Welcome,
+    ClientError, Failure, Handler, OutOfStep, Position, Subscribed, SubscriptionNumber, Update,
+    UpdateKind,
 };
 use playfield_state::{Bytes, Change, ChangeKind, Data, JsonMirror};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::RoomInfo;
-use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, server};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
@@ -141,7 +139,7 @@ impl<'a, 'py> Sink<'a, 'py> {
 }
 
 impl Handler for Sink<'_, '_> {
-    fn welcome(&mut self, welcome: &Welcome<'_>) {
+    fn welcome(&mut self, welcome: &server::Welcome<'_>) {
         self.tell(("welcome", welcome.session));
     }
 
@@ -153,7 +151,7 @@ impl Handler for Sink<'_, '_> {
         self.tell(("lost", &*code.name(), error.to_string()));
     }
 
-    fn resumed(&mut self, resumed: &Resumed<'_>) {
+    fn resumed(&mut self, resumed: &server::Resumed) {
         let lost: Vec<_> =
             resumed.lost.iter().map(|lost| (lost.room.map(|room| room.0), lost.messages)).collect();
         self.tell(("resumed", lost));
@@ -163,7 +161,7 @@ impl Handler for Sink<'_, '_> {
         self.tell(("weak", is_weak));
     }
 
-    fn new_session(&mut self, welcome: &Welcome<'_>) {
+    fn new_session(&mut self, welcome: &server::Welcome<'_>) {
         self.rooms.of_bytes.clear();
         let joined: Vec<_> = self.rooms.copies.keys().copied().collect();
         let last: HashMap<_, _> =
@@ -171,7 +169,7 @@ impl Handler for Sink<'_, '_> {
         self.tell(("new_session", welcome.session, last));
     }
 
-    fn joined(&mut self, request: RequestNumber, joined: &Joined<'_>) {
+    fn joined(&mut self, joined: &server::Joined<'_>) {
         self.rooms.copies.insert(joined.room.0, JsonMirror::new());
         let (room_type, fingerprint) = (&*joined.room_type, joined.fingerprint);
         self.rooms.types.insert(joined.room.0, (room_type.to_owned(), fingerprint));
@@ -182,7 +180,7 @@ impl Handler for Sink<'_, '_> {
         }
         self.tell((
             "joined",
-            request.0,
+            joined.request.0,
             joined.room.0,
             &*joined.id,
             &*joined.room_type,
@@ -191,19 +189,15 @@ impl Handler for Sink<'_, '_> {
         ));
     }
 
-    fn left(
-        &mut self,
-        room: RoomNumber,
-        request: Option<RequestNumber>,
-        code: ErrorCode,
-        text: &str,
-    ) {
+    fn left(&mut self, left: &server::Left<'_>) {
+        let &server::Left { request, room, code, ref text } = left;
         let last = self.rooms.remove(room.0);
-        self.tell(("left", room.0, request.map(|request| request.0), &*code.name(), text, last));
+        self.tell(("left", room.0, request.map(|request| request.0), &*code.name(), &**text, last));
     }
 
-    fn listed(&mut self, request: RequestNumber, rooms: &[RoomInfo<'_>]) {
-        let rooms: Vec<_> = rooms
+    fn listed(&mut self, listed: &server::Listed<'_>) {
+        let rooms: Vec<_> = listed
+            .rooms
             .iter()
             .map(|room| {
                 let metadata: Vec<_> =
@@ -212,13 +206,14 @@ impl Handler for Sink<'_, '_> {
                 (id, room_type, key, room.players, room.capacity, room.locked, metadata)
             })
             .collect();
-        self.tell(("listed", request.0, rooms));
+        self.tell(("listed", listed.request.0, rooms));
     }
 
-    fn schema(&mut self, request: Option<RequestNumber>, room_type: &str, schema: &[u8]) {
+    fn schema(&mut self, schema: &server::Schema<'_>) {
+        let server::Schema { request, room_type, schema } = schema;
         let wrong = match Checker::new(schema) {
             Ok(checker) => {
-                self.rooms.schemas.insert(room_type.to_owned(), Arc::new(checker));
+                self.rooms.schemas.insert(room_type.to_string(), Arc::new(checker));
                 None
             }
             Err(wrong) => Some(wrong),
@@ -226,7 +221,8 @@ impl Handler for Sink<'_, '_> {
         self.tell(("schema", request.map(|request| request.0), wrong, self.bytes(schema)));
     }
 
-    fn reply(&mut self, request: RequestNumber, payload: &[u8]) {
+    fn reply(&mut self, reply: &server::Reply<'_>) {
+        let server::Reply { request, payload } = reply;
         let is_report = self.rooms.reports.remove(&request.0);
         let (is_bytes, payload) = self.payload(is_report && self.rooms.fleet_has_bytes, payload);
         self.tell(("reply", request.0, is_bytes, payload));
@@ -252,7 +248,7 @@ impl Handler for Sink<'_, '_> {
         self.tell(("failed", request.0, &*code.name(), text, retry_after));
     }
 
-    fn event(&mut self, event: &RoomEvent<'_>) {
+    fn event(&mut self, event: &server::Event<'_>) {
         let name = match &event.message {
             MessageRef::Name(name) => &**name,
             MessageRef::Index(_) => "",
@@ -300,9 +296,10 @@ impl Handler for Sink<'_, '_> {
         }
     }
 
-    fn error(&mut self, room: Option<RoomNumber>, code: ErrorCode, text: &str) {
+    fn error(&mut self, error: &server::Error<'_>) {
+        let (code, text) = (error.code, &*error.text);
         // An error that closes the connection is why it ends.
-        match room {
+        match error.room {
             None if code.closes() => self.tell(("goodbye", &*code.name(), text)),
             room => self.tell(("error", room.map(|room| room.0), &*code.name(), text)),
         }
@@ -325,10 +322,14 @@ impl Handler for Sink<'_, '_> {
         self.tell(("unsubscribed", subscription.0, &*code.name(), text));
     }
 
-    fn publication(&mut self, subscription: SubscriptionNumber, publication: &Publication<'_>) {
+    fn publication(
+        &mut self,
+        subscription: SubscriptionNumber,
+        publication: &server::Publication<'_>,
+    ) {
         let is_bytes = self.rooms.of_bytes.contains(&subscription.0);
         let (is_bytes, payload) = self.payload(is_bytes, &publication.payload);
-        let Publication { offset, user, .. } = publication;
+        let server::Publication { offset, user, .. } = publication;
         self.tell(("publication", subscription.0, *offset, user.as_deref(), is_bytes, payload));
     }
 
@@ -336,23 +337,18 @@ impl Handler for Sink<'_, '_> {
         self.tell(("publications_missed", subscription.0, publications));
     }
 
-    fn presence(&mut self, subscription: SubscriptionNumber, presence: &Presence<'_>) {
-        let Presence { sequence, joined, member } = presence;
-        let (session, user, name) = (member.session, member.user.as_deref(), &*member.name);
-        self.tell(("presence", subscription.0, *sequence, *joined, session, user, name));
+    fn presence(&mut self, subscription: SubscriptionNumber, presence: &server::Presence<'_>) {
+        let &server::Presence { sequence, joined, session, ref user, ref name, .. } = presence;
+        let (number, user) = (subscription.0, user.as_deref());
+        self.tell(("presence", number, sequence, joined, session, user, &**name));
     }
 
-    fn published(&mut self, request: RequestNumber, offset: u64) {
-        self.tell(("published", request.0, offset));
+    fn published(&mut self, published: &server::Published) {
+        self.tell(("published", published.request.0, published.offset));
     }
 
-    fn members(
-        &mut self,
-        request: RequestNumber,
-        sequence: u64,
-        count: u64,
-        members: &[MemberInfo<'_>],
-    ) {
+    fn members(&mut self, members: &server::Members<'_>) {
+        let &server::Members { request, sequence, count, ref members } = members;
         let members: Vec<_> = members
             .iter()
             .map(|member| (member.session, member.user.as_deref(), &*member.name))
@@ -360,21 +356,16 @@ impl Handler for Sink<'_, '_> {
         self.tell(("members", request.0, sequence, count, members));
     }
 
-    fn history(
-        &mut self,
-        request: RequestNumber,
-        last: Position,
-        bytes: bool,
-        publications: &[PastPublication<'_>],
-    ) {
+    fn history(&mut self, history: &server::History<'_>) {
+        let &server::History { request, epoch, offset, bytes, ref publications } = history;
         let publications: Vec<_> = publications
             .iter()
             .map(|past| {
-                let (is_bytes, payload) = self.payload(bytes, past.payload);
+                let (is_bytes, payload) = self.payload(bytes, &past.payload);
                 (past.offset, past.user.as_deref(), is_bytes, payload)
             })
             .collect();
-        self.tell(("history", request.0, (last.epoch, last.offset), bytes, publications));
+        self.tell(("history", request.0, (epoch, offset), bytes, publications));
     }
 
     fn registered(&mut self, request: Option<RequestNumber>, is_new: bool, bytes: bool) {
@@ -386,9 +377,10 @@ impl Handler for Sink<'_, '_> {
         self.tell(("unregistered", &*code.name(), text));
     }
 
-    fn command(&mut self, command: Option<u64>, payload: &[u8]) {
+    fn command(&mut self, command: &server::Command<'_>) {
+        let server::Command { command, payload } = command;
         let (is_bytes, payload) = self.payload(self.rooms.fleet_has_bytes, payload);
-        self.tell(("command", command, is_bytes, payload));
+        self.tell(("command", *command, is_bytes, payload));
     }
 
     fn unconfirmed(&mut self, sends: u64) {
@@ -399,8 +391,8 @@ impl Handler for Sink<'_, '_> {
         self.tell(("pong", nonce, round_trip.as_secs_f64()));
     }
 
-    fn goodbye(&mut self, code: ErrorCode, text: &str) {
-        self.tell(("goodbye", &*code.name(), text));
+    fn goodbye(&mut self, goodbye: &server::Goodbye<'_>) {
+        self.tell(("goodbye", &*goodbye.code.name(), &*goodbye.text));
     }
 
     fn closed(&mut self, error: Option<&ClientError>) {

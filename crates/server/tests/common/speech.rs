@@ -115,22 +115,22 @@ pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
             ids: rooms.iter().map(|room| room.id.clone().into_owned()).collect(),
         },
         ServerMessage::Schema(server::Schema { request, room_type, schema }) => {
-            Heard::Schema { request, room_type: room_type.into_owned(), schema: text(schema) }
+            Heard::Schema { request, room_type: room_type.into_owned(), schema: text(&schema) }
         }
         ServerMessage::Left(server::Left { request, room, code, .. }) => {
             Heard::Left { request, room, code }
         }
         ServerMessage::Reply(server::Reply { request, payload }) => {
-            Heard::Reply { request, payload: text(payload) }
+            Heard::Reply { request, payload: text(&payload) }
         }
         ServerMessage::Event(server::Event { room, sequence, payload, .. }) => {
-            Heard::Event { room, sequence, payload: text(payload) }
+            Heard::Event { room, sequence, payload: text(&payload) }
         }
         ServerMessage::Snapshot(server::Snapshot { room, version, body, .. }) => {
-            Heard::Snapshot { room, version, body: text(body) }
+            Heard::Snapshot { room, version, body: text(&body) }
         }
         ServerMessage::Patch(server::Patch { room, base, version, body }) => {
-            Heard::Patch { room, base, version, body: text(body) }
+            Heard::Patch { room, base, version, body: text(&body) }
         }
         ServerMessage::Check(server::Check { room, version, digest }) => {
             Heard::Check { room, version, digest }
@@ -146,7 +146,7 @@ pub(crate) fn heard(format: Format, body: &[u8]) -> Heard {
             Heard::Subscribed { channel }
         }
         ServerMessage::Publication(server::Publication { offset, payload, .. }) => {
-            Heard::Publication { offset, payload: text(payload) }
+            Heard::Publication { offset, payload: text(&payload) }
         }
         other => panic!("no client of these tests asks for that: {other:?}"),
     }

@@ -107,6 +107,9 @@ pub(crate) struct Fixed;
 /// A version no less than this one: in `packed` the difference.
 pub(crate) struct Since<V>(pub(crate) V);
 
+/// All bytes to the end: a payload in the format of the message.
+pub(crate) struct Rest;
+
 /// A payload with fields after it: in `packed` its length comes first.
 pub(crate) struct Embedded;
 
@@ -202,38 +205,62 @@ pub(crate) fn advance(base: u64, version: u64) -> u64 {
     version.checked_sub(base).expect("a patch leads from its base to a later version")
 }
 
-impl<'a> Coding<'a, &'a [u8]> for Embedded {
-    fn put(&self, value: &&'a [u8], out: &mut Vec<u8>) {
-        put_bytes(out, value);
+impl<'a> Coding<'a, Cow<'a, [u8]>> for Rest {
+    #[inline]
+    fn put(&self, value: &Cow<'a, [u8]>, out: &mut Vec<u8>) {
+        out.extend_from_slice(value);
     }
 
-    fn take(&self, reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
-        reader.bytes()
+    #[inline]
+    fn take(&self, reader: &mut Reader<'a>) -> Result<Cow<'a, [u8]>, DecodeError> {
+        Ok(Cow::Borrowed(reader.rest()))
     }
 
-    fn write(&self, value: &&'a [u8], object: &mut Object<'_>, name: &str) {
-        value.write(object, name);
+    fn write(&self, value: &Cow<'a, [u8]>, object: &mut Object<'_>, name: &str) {
+        object.raw(name, value);
     }
 
     fn read<R: Raw<'a>>(
         &self,
         members: &Members<'a, R>,
         member: Member,
-    ) -> Result<&'a [u8], DecodeError> {
-        Plain.read(members, member)
+    ) -> Result<Cow<'a, [u8]>, DecodeError> {
+        Ok(Cow::Borrowed(members.raw(member)))
     }
 }
 
-impl<'a> Coding<'a, &'a [u8]> for JsonText {
-    fn put(&self, value: &&'a [u8], out: &mut Vec<u8>) {
-        value.put(out);
+impl<'a> Coding<'a, Cow<'a, [u8]>> for Embedded {
+    fn put(&self, value: &Cow<'a, [u8]>, out: &mut Vec<u8>) {
+        put_bytes(out, value);
     }
 
-    fn take(&self, reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
-        Field::take(reader)
+    fn take(&self, reader: &mut Reader<'a>) -> Result<Cow<'a, [u8]>, DecodeError> {
+        reader.bytes().map(Cow::Borrowed)
     }
 
-    fn write(&self, value: &&'a [u8], object: &mut Object<'_>, name: &str) {
+    fn write(&self, value: &Cow<'a, [u8]>, object: &mut Object<'_>, name: &str) {
+        Rest.write(value, object, name);
+    }
+
+    fn read<R: Raw<'a>>(
+        &self,
+        members: &Members<'a, R>,
+        member: Member,
+    ) -> Result<Cow<'a, [u8]>, DecodeError> {
+        Rest.read(members, member)
+    }
+}
+
+impl<'a> Coding<'a, Cow<'a, [u8]>> for JsonText {
+    fn put(&self, value: &Cow<'a, [u8]>, out: &mut Vec<u8>) {
+        Rest.put(value, out);
+    }
+
+    fn take(&self, reader: &mut Reader<'a>) -> Result<Cow<'a, [u8]>, DecodeError> {
+        Rest.take(reader)
+    }
+
+    fn write(&self, value: &Cow<'a, [u8]>, object: &mut Object<'_>, name: &str) {
         let member = object.field(name);
         match member.format() {
             TreeFormat::Json => member.raw(|out| out.extend_from_slice(value)),
@@ -246,12 +273,12 @@ impl<'a> Coding<'a, &'a [u8]> for JsonText {
         &self,
         members: &Members<'a, R>,
         member: Member,
-    ) -> Result<&'a [u8], DecodeError> {
+    ) -> Result<Cow<'a, [u8]>, DecodeError> {
         match R::FORMAT {
-            TreeFormat::Json => Plain.read(members, member),
+            TreeFormat::Json => Rest.read(members, member),
             TreeFormat::Msgpack => match Plain.read(members, member)? {
-                Cow::<str>::Borrowed(text) => Ok(text.as_bytes()),
-                Cow::Owned(_) => Err(members.refuse(member, "a text")),
+                Cow::<str>::Borrowed(text) => Ok(Cow::Borrowed(text.as_bytes())),
+                Cow::Owned(text) => Ok(Cow::Owned(text.into_bytes())),
             },
         }
     }

@@ -1,6 +1,7 @@
 //! What messages of both directions have in common.
 
 pub(crate) mod field;
+pub(crate) mod owned;
 #[macro_use]
 mod table;
 

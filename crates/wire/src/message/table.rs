@@ -4,7 +4,7 @@
 //! ```text
 //! messages! {
 //!     /// Docs of the enum.
-//!     pub enum ServerMessage<'a>, kinds Kind {
+//!     pub enum ServerMessage<'a owned>, kinds Kind {
 //!         /// Docs of a message: its kind in `packed`, its `type` in trees, its struct and variant,
 //!         /// with a lifetime if a field borrows.
 //!         0x48 patch Patch<'a> {
@@ -12,7 +12,7 @@
 //!             /// `Field`, the `Coding` that writes and reads it. A coding may name fields above it.
 //!             version: u64 as Since(base),
 //!             /// A name in trees that is not the field's stands in parentheses.
-//!             body (ops): &'a [u8],
+//!             body (ops): Cow<'a, [u8]> as Rest,
 //!         },
 //!         /// A message whose struct is declared as a record, and read by a function of its own.
 //!         0x01 hello Hello<'a> by Hello::decode,
@@ -24,7 +24,8 @@
 //!
 //! Fields are written in the order of the table, and all are public. `record!` declares a struct
 //! within a message with the same grammar; the lifetime in front of it is that of the bytes it is
-//! read from.
+//! read from. `owned` gives structs that borrow the methods `into_owned` and `to_static`; `borrowed`
+//! does not.
 
 /// The coding of a field: the one given, or that of its type.
 macro_rules! coding {
@@ -59,7 +60,7 @@ macro_rules! decoder {
 macro_rules! messages {
     (
         $(#[$about:meta])*
-        pub enum $Message:ident<$life:lifetime>, kinds $Kind:ident {
+        pub enum $Message:ident<$life:lifetime $kept:ident>, kinds $Kind:ident {
             $(
                 $(#[$docs:meta])*
                 $number:literal $name:ident $Variant:ident $(<$own:lifetime>)?
@@ -78,7 +79,7 @@ macro_rules! messages {
         }
 
         $(message! {
-            <$life> $(#[$docs])* $Kind::$Variant, $Variant $(<$own>)? $({$($fields)*})?
+            <$life $kept> $(#[$docs])* $Kind::$Variant, $Variant $(<$own>)? $({$($fields)*})?
         })*
 
         /// The kinds of messages, by their numbers in `packed`.
@@ -179,14 +180,14 @@ macro_rules! messages {
 /// The struct of a message, unless it is a record declared elsewhere, and how it is written.
 macro_rules! message {
     (
-        <$input:lifetime> $(#[$docs:meta])*
+        <$input:lifetime $kept:ident> $(#[$docs:meta])*
         $Kind:ident::$Variant:ident, $Message:ident $(<$life:lifetime>)? {$($fields:tt)*}
     ) => {
-        record! { <$input> $(#[$docs])* $Message $(<$life>)? {$($fields)*} }
-        message! { <$input> $Kind::$Variant, $Message $(<$life>)? }
+        record! { <$input $kept> $(#[$docs])* $Message $(<$life>)? {$($fields)*} }
+        message! { <$input $kept> $Kind::$Variant, $Message $(<$life>)? }
     };
     (
-        <$input:lifetime> $(#[$docs:meta])*
+        <$input:lifetime $kept:ident> $(#[$docs:meta])*
         $Kind:ident::$Variant:ident, $Message:ident $(<$life:lifetime>)?
     ) => {
         impl $(<$life>)? $Message $(<$life>)? {
@@ -211,7 +212,7 @@ macro_rules! message {
 
 macro_rules! record {
     (
-        <$input:lifetime>
+        <$input:lifetime $kept:ident>
         $(#[$docs:meta])*
         $Record:ident $(<$life:lifetime>)? {$(
             $(#[$field_docs:meta])*
@@ -244,6 +245,46 @@ macro_rules! record {
                     member!($field $($member)?),
                     $field,
                 );)*
+            }
+        }
+
+        owned! { $kept $Record $(<$life>)? {$($field),*} }
+    };
+}
+
+macro_rules! owned {
+    (borrowed $($record:tt)*) => {};
+    (owned $Record:ident {$($field:ident),*}) => {
+        impl $crate::message::owned::IntoOwned for $Record {
+            type Static = Self;
+
+            fn into_owned(self) -> Self {
+                self
+            }
+        }
+    };
+    (owned $Record:ident <$life:lifetime> {$($field:ident),*}) => {
+        impl $crate::message::owned::IntoOwned for $Record<'_> {
+            type Static = $Record<'static>;
+
+            fn into_owned(self) -> Self::Static {
+                self.into_owned()
+            }
+        }
+
+        impl $Record<'_> {
+            /// Copies what is borrowed.
+            #[must_use]
+            pub fn into_owned(self) -> $Record<'static> {
+                use $crate::message::owned::IntoOwned;
+                let Self { $($field),* } = self;
+                $Record { $($field: IntoOwned::into_owned($field)),* }
+            }
+
+            /// A copy that borrows nothing.
+            #[must_use]
+            pub fn to_static(&self) -> $Record<'static> {
+                self.clone().into_owned()
             }
         }
     };

@@ -308,7 +308,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             })
         ),
         (number_u32(), raw(format)).prop_map(|(request, payload)| ServerMessage::Reply(
-            server::Reply { request: RequestNumber(request), payload }
+            server::Reply { request: RequestNumber(request), payload: payload.into() }
         )),
         (number_u32(), number(), number(), message_ref(format), raw(format)).prop_map(
             |(room, sequence, version, message, payload)| ServerMessage::Event(server::Event {
@@ -316,7 +316,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                 sequence,
                 version,
                 message,
-                payload,
+                payload: payload.into(),
             })
         ),
         (number_u32(), number(), number(), raw(format)).prop_map(|(room, epoch, version, body)| {
@@ -324,7 +324,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                 room: RoomNumber(room),
                 epoch,
                 version,
-                body,
+                body: body.into(),
             })
         }),
         (number_u32(), number(), number(), raw(format)).prop_map(|(room, one, other, body)| {
@@ -332,7 +332,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
                 room: RoomNumber(room),
                 base: one.min(other),
                 version: one.max(other),
-                body,
+                body: body.into(),
             })
         }),
         (number_u32(), number(), any::<u64>()).prop_map(|(room, version, digest)| {
@@ -361,7 +361,7 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
             raw(if format == Format::Msgpack { Format::Json } else { format })
         )
             .prop_map(|(request, room_type, schema)| ServerMessage::Schema(
-                server::Schema { request, room_type, schema }
+                server::Schema { request, room_type, schema: schema.into() }
             )),
         server_message_of_channels(format),
         server_message_of_devices(format),
@@ -371,8 +371,10 @@ pub(crate) fn server_message(format: Format) -> impl Strategy<Value = ServerMess
 fn server_message_of_channels(format: Format) -> impl Strategy<Value = ServerMessage<'static>> {
     let member = (number(), option::of(text()), text())
         .prop_map(|(session, user, name)| MemberInfo { session, user, name });
-    let publication = (number(), option::of(text()), raw(format))
-        .prop_map(|(offset, user, payload)| PastPublication { offset, user, payload });
+    let publication =
+        (number(), option::of(text()), raw(format)).prop_map(|(offset, user, payload)| {
+            PastPublication { offset, user, payload: payload.into() }
+        });
     prop_oneof![
         (request(), (number(), number(), number()), any::<(bool, bool)>(), number()).prop_map(
             |(request, (channel, epoch, offset), (recovered, bytes), members)| {
@@ -392,7 +394,7 @@ fn server_message_of_channels(format: Format) -> impl Strategy<Value = ServerMes
                 channel,
                 offset,
                 user,
-                payload
+                payload: payload.into()
             })
         ),
         (number(), code(), text()).prop_map(|(channel, code, text)| {
@@ -428,7 +430,7 @@ fn server_message_of_devices(format: Format) -> impl Strategy<Value = ServerMess
             ServerMessage::Registered(server::Registered { request, is_new, bytes })
         }),
         (option::of(number()), raw(format)).prop_map(|(command, payload)| ServerMessage::Command(
-            server::Command { command, payload }
+            server::Command { command, payload: payload.into() }
         )),
     ]
 }

@@ -416,7 +416,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             ServerMessage::Schema(server::Schema {
                 request: Some(RequestNumber(3)),
                 room_type: "table".into(),
-                schema: b"{}",
+                schema: b"{}".into(),
             }),
         ),
         (
@@ -424,7 +424,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
             ServerMessage::Schema(server::Schema {
                 request: None,
                 room_type: "table".into(),
-                schema: b"{}",
+                schema: b"{}".into(),
             }),
         ),
         (
@@ -445,12 +445,15 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 text: "bye".into(),
             }),
         ),
-        ("reply", ServerMessage::Reply(server::Reply { request: RequestNumber(6), payload: own })),
+        (
+            "reply",
+            ServerMessage::Reply(server::Reply { request: RequestNumber(6), payload: own.into() }),
+        ),
         (
             "reply, of nothing",
             ServerMessage::Reply(server::Reply {
                 request: RequestNumber(6),
-                payload: nothing(format),
+                payload: nothing(format).into(),
             }),
         ),
         (
@@ -460,7 +463,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 sequence: 2,
                 version: 300,
                 message: which(format),
-                payload: own,
+                payload: own.into(),
             }),
         ),
         (
@@ -469,7 +472,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 room: RoomNumber(1),
                 epoch: 2,
                 version: 300,
-                body: whole(format),
+                body: whole(format).into(),
             }),
         ),
         (
@@ -478,7 +481,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 room: RoomNumber(1),
                 base: 300,
                 version: 302,
-                body: operations(format),
+                body: operations(format).into(),
             }),
         ),
         (
@@ -559,7 +562,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 channel: 300,
                 offset: 42,
                 user: None,
-                payload: value(format),
+                payload: value(format).into(),
             }),
         ),
         (
@@ -568,7 +571,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 channel: 300,
                 offset: 42,
                 user: Some("ada".into()),
-                payload: blob(format),
+                payload: blob(format).into(),
             }),
         ),
         (
@@ -628,9 +631,9 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                     PastPublication {
                         offset: 42,
                         user: Some("ada".into()),
-                        payload: value(format),
+                        payload: value(format).into(),
                     },
-                    PastPublication { offset: 43, user: None, payload: value(format) },
+                    PastPublication { offset: 43, user: None, payload: value(format).into() },
                 ],
             }),
         ),
@@ -644,7 +647,7 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
                 publications: vec![PastPublication {
                     offset: 42,
                     user: None,
-                    payload: blob(format),
+                    payload: blob(format).into(),
                 }],
             }),
         ),
@@ -658,11 +661,17 @@ pub(crate) fn server(format: Format) -> Vec<(&'static str, ServerMessage<'static
         ),
         (
             "command",
-            ServerMessage::Command(server::Command { command: Some(5), payload: value(format) }),
+            ServerMessage::Command(server::Command {
+                command: Some(5),
+                payload: value(format).into(),
+            }),
         ),
         (
             "command, without an answer",
-            ServerMessage::Command(server::Command { command: None, payload: value(format) }),
+            ServerMessage::Command(server::Command {
+                command: None,
+                payload: value(format).into(),
+            }),
         ),
         (
             "error, of a channel",

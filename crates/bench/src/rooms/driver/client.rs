@@ -149,11 +149,11 @@ impl Client {
             (
                 ServerMessage::Patch(server::Patch { room: number, base, version, body }),
                 Some(check),
-            ) if number == self.number => check.patch(&mut room.check, base, version, body),
+            ) if number == self.number => check.patch(&mut room.check, base, version, &body),
             (
                 ServerMessage::Snapshot(server::Snapshot { room: number, version, body, .. }),
                 Some(check),
-            ) if number == self.number => check.snapshot(&mut room.check, version, body),
+            ) if number == self.number => check.snapshot(&mut room.check, version, &body),
             (ServerMessage::Joined(server::Joined { room: number, id, player, .. }), None) => {
                 self.number = number;
                 self.check = Some(ClientCheck::new(PlayerId(player)));
@@ -172,7 +172,7 @@ impl Client {
             }
             (ServerMessage::Reply(server::Reply { payload, .. }), _) => {
                 room.inputs =
-                    u64::read(Format::Packed, payload).map_err(|error| error.to_string())?;
+                    u64::read(Format::Packed, &payload).map_err(|error| error.to_string())?;
                 return Ok(Entry::None);
             }
             (other, _) => Err(format!("unexpected message {other:?}")),

@@ -268,14 +268,13 @@ impl Delivery {
         else {
             return;
         };
-        let payloads: Vec<Cow<'_, [u8]>> =
-            past.publications.iter().map(|of| of.payload.written(format)).collect();
-        let publications = past.publications.iter().zip(&payloads);
-        let publications = publications
-            .map(|(publication, payload)| PastPublication {
+        let publications = past
+            .publications
+            .iter()
+            .map(|publication| PastPublication {
                 offset: publication.offset,
                 user: publication.user.as_deref().map(Cow::Borrowed),
-                payload,
+                payload: publication.payload.written(format),
             })
             .collect();
         let (epoch, offset, bytes) = (past.epoch, past.offset, kind == PayloadKind::Bytes);

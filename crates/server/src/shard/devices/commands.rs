@@ -207,7 +207,7 @@ impl Shard {
             let at = bodies.iter().position(|(of, _)| *of == format).unwrap_or_else(|| {
                 let payload = payload.written(format);
                 let mut body = Vec::new();
-                server::Command { command: ask, payload: &payload }.encode(format, &mut body);
+                server::Command { command: ask, payload }.encode(format, &mut body);
                 bodies.push((format, body));
                 bodies.len() - 1
             });

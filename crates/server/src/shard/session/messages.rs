@@ -441,7 +441,7 @@ impl Shard {
         let schema = ServerMessage::Schema(server::Schema {
             request,
             room_type: name.into(),
-            schema: schema.as_bytes(),
+            schema: schema.as_bytes().into(),
         });
         self.delivery.connections.send(key, &schema);
     }

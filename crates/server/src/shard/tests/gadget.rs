@@ -189,10 +189,10 @@ impl Gadget {
                     Told::Registered { is_new }
                 }
                 ServerMessage::Reply(server::Reply { payload, .. }) => {
-                    Told::Reply(self.text(payload))
+                    Told::Reply(self.text(&payload))
                 }
                 ServerMessage::Command(server::Command { command, payload }) => {
-                    Told::Command { command, payload: self.text(payload) }
+                    Told::Command { command, payload: self.text(&payload) }
                 }
                 ServerMessage::Error(server::Error { code, .. }) => Told::Error(code),
                 ServerMessage::Goodbye(server::Goodbye { code, .. }) => Told::Goodbye(code),

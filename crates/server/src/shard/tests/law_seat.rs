@@ -270,8 +270,8 @@ impl Seat {
                 let copy = self.copies.get_mut(&room).expect("a room that was joined");
                 assert_eq!(epoch, copy.epoch);
                 match self.format {
-                    Format::Packed => copy.packed.snapshot(body).unwrap(),
-                    Format::Msgpack | Format::Json => copy.tree.snapshot(body).unwrap(),
+                    Format::Packed => copy.packed.snapshot(&body).unwrap(),
+                    Format::Msgpack | Format::Json => copy.tree.snapshot(&body).unwrap(),
                 }
                 copy.is_at(self.format, version, may_skip);
             }
@@ -280,8 +280,8 @@ impl Seat {
                 assert_eq!(copy.version, Some(base), "the patch to {version} begins elsewhere");
                 assert!(version > base, "a patch leads to a later version");
                 match self.format {
-                    Format::Packed => copy.packed.patch(body).unwrap(),
-                    Format::Msgpack | Format::Json => copy.tree.patch(body).unwrap(),
+                    Format::Packed => copy.packed.patch(&body).unwrap(),
+                    Format::Msgpack | Format::Json => copy.tree.patch(&body).unwrap(),
                 }
                 copy.is_at(self.format, version, may_skip);
             }

@@ -370,7 +370,7 @@ impl Listener {
                     assert!(offset > position.offset, "publications are in order");
                     position.offset = offset;
                 }
-                let (user, payload) = (user.map(Into::into), self.text(payload));
+                let (user, payload) = (user.map(Into::into), self.text(&payload));
                 Told::Publication { channel, offset, user, payload }
             }
             ServerMessage::Unsubscribed(server::Unsubscribed { channel, code, .. }) => {
@@ -398,7 +398,7 @@ impl Listener {
                 Told::Members { sequence, count, names }
             }
             ServerMessage::History(server::History { offset, publications, .. }) => {
-                let texts = publications.iter().map(|of| (of.offset, self.text(of.payload)));
+                let texts = publications.iter().map(|of| (of.offset, self.text(&of.payload)));
                 Told::History { offset, publications: texts.collect() }
             }
             ServerMessage::Error(server::Error { code, .. }) => Told::Error { code },

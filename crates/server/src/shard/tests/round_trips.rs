@@ -44,7 +44,7 @@ fn hear(world: &mut World, client: Client) -> (Vec<u64>, Vec<String>) {
         match ServerMessage::decode(PACKED, &body).unwrap() {
             ServerMessage::Ping(server::Ping { nonce }) => nonces.push(nonce),
             ServerMessage::Event(server::Event { room, payload, .. }) => {
-                let payload = text(PACKED, payload);
+                let payload = text(PACKED, &payload);
                 if let Some((what, _)) = payload.split_once(" ms at ") {
                     said.push(format!("room {room}: {what}"));
                 }

@@ -389,14 +389,14 @@ impl Wanderer {
                 assert!(self.rooms.remove(&room).is_some());
             }
             ServerMessage::Reply(server::Reply { request, payload }) => {
-                self.heard.push(format!("{request} = {}", text(payload)));
+                self.heard.push(format!("{request} = {}", text(&payload)));
             }
             ServerMessage::Error(server::Error { request, room, code, .. }) => {
                 let about = request.map(|request| request.0).or(room.map(|room| room.0));
                 self.heard.push(format!("{about:?}: {code}"));
             }
             ServerMessage::Event(server::Event { room, sequence, version, payload, .. }) => {
-                let payload = text(payload);
+                let payload = text(&payload);
                 self.heard.push(format!("{room}: {payload}"));
                 let stays = self.stays.get_mut(&self.rooms[&room].id);
                 stays.and_then(|stays| stays.last_mut()).unwrap().push(payload);
@@ -409,7 +409,7 @@ impl Wanderer {
                 copy.is_early |= copy.version == 0 || version > copy.version + 1;
             }
             ServerMessage::Snapshot(server::Snapshot { room, epoch, version, body }) => {
-                let body = text(body);
+                let body = text(&body);
                 let copy = self.copy(room);
                 assert!(!copy.is_early, "an event before its state");
                 assert_eq!(epoch, copy.epoch);
@@ -418,7 +418,7 @@ impl Wanderer {
                 copy.change(&body);
             }
             ServerMessage::Patch(server::Patch { room, base, version, body }) => {
-                let body = text(body);
+                let body = text(&body);
                 let copy = self.copy(room);
                 assert!(!copy.is_early, "an event before its state");
                 assert_eq!(base, copy.version, "a patch from another version");
