@@ -21,6 +21,8 @@ run: ## start the showcase
 	$(CHECK)
 	cargo run --release -p playfield-showcase
 
+# Most tests wait for sockets and processes, not for a core.
+test: export RUST_TEST_THREADS ?= 6
 test: ## run all tests, those in the documentation too
 	$(CHECK)
 	cargo test --workspace
