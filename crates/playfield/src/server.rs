@@ -380,6 +380,10 @@ impl Server {
     ///     })
     /// });
     /// ```
+    ///
+    /// It is asked about the user of each ticket, too, unless the session is that user's. Then
+    /// [`tickets_only`](crate::Identity::tickets_only) is set, there are no claims, and of the
+    /// identity that it returns nothing is used.
     #[must_use]
     pub fn admit<F, D>(mut self, admit: F) -> Self
     where

@@ -10,7 +10,7 @@ use playfield_wire::ErrorCode;
 
 use crate::addresses::Addresses;
 use crate::asks::Asks;
-use crate::auth::Authenticator;
+use crate::auth::{Admit, Authenticator};
 use crate::away::AwaySessions;
 use crate::config::Config;
 use crate::directory::Directory;
@@ -33,6 +33,8 @@ pub(crate) struct Node {
     /// Where HTTP requests go that take time.
     pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
+    /// Decides about users whom the authenticator or a ticket admits.
+    pub(crate) admit: Option<Arc<Admit>>,
     /// Checks tickets, if there are any.
     pub(crate) tickets: Option<Box<dyn TicketChecker>>,
     /// Its devices, if it has a fleet.
@@ -85,6 +87,7 @@ impl Node {
             site,
             desk,
             authenticator,
+            admit: None,
             tickets: None,
             fleet: None,
             directory,

@@ -168,9 +168,13 @@ impl Server {
         self
     }
 
-    /// Calls `admit` with who a client is, once the authenticator has let it in, at each hello. It
+    /// Calls `admit` with who a client is, once the authenticator has accepted it, at each hello. It
     /// returns the identity, which it may change, or why the client is refused: now, or
     /// [later](Decision::later). It runs on a shard's thread, so it must not block.
+    ///
+    /// It is called for each ticket, too, whose user is not the session's: with that user, without
+    /// claims, and with [`tickets_only`](Identity::tickets_only). The join is refused with its error,
+    /// and the ticket stays valid; of the identity that it returns, nothing is used.
     #[must_use]
     pub fn admit<F, D>(mut self, admit: F) -> Self
     where

@@ -144,11 +144,8 @@ impl Users {
     /// A session of a user is about to open.
     pub(crate) fn open(&self, user: &str, place: Place, hello: &Greeted) -> Opened {
         let mut inner = self.lock();
-        if self.moment() > hello.moment {
-            let is_late = |of: &&Lately| *of.user == *user && of.moment > hello.moment;
-            if let Some(lately) = inner.lately.iter().find(is_late) {
-                return Opened::Refused(lately.end.error.clone());
-            }
+        if let Some(end) = inner.ended_after(user, hello.moment) {
+            return Opened::Refused(end.error.clone());
         }
         let of_user = inner.users.entry(user.into()).or_default();
         let instead_of = hello.instead_of;
@@ -208,14 +205,27 @@ impl Users {
         inner.tidy(user);
     }
 
-    /// A session has joined a room by a ticket of a user who is not its own.
-    pub(crate) fn join_by_ticket(&self, user: &str, place: Place) {
+    /// A session is about to join a room by a ticket of a user who is not its own. The ticket was
+    /// read at this [moment](Self::moment).
+    ///
+    /// # Errors
+    /// If the user's sessions were ended since.
+    pub(crate) fn join_by_ticket(
+        &self,
+        user: &str,
+        place: Place,
+        moment: u64,
+    ) -> Result<(), Error> {
         let mut inner = self.lock();
+        if let Some(end) = inner.ended_after(user, moment) {
+            return Err(end.error.clone());
+        }
         let of_user = inner.users.entry(user.into()).or_default();
         if of_user.sessions.iter().all(|entry| entry.place.session != place.session) {
             let entry = Entry { place, instead_of: None, is_by_ticket: true, end: None };
             of_user.sessions.push(entry);
         }
+        Ok(())
     }
 
     /// A session of a user has ended. The one that may open now.
@@ -291,6 +301,12 @@ impl Users {
 }
 
 impl Inner {
+    /// Why the sessions of a user were ended after this moment, if they were.
+    fn ended_after(&self, user: &str, moment: u64) -> Option<&End> {
+        let is_it = |of: &&Lately| *of.user == *user && of.moment > moment;
+        self.lately.iter().find(is_it).map(|lately| &*lately.end)
+    }
+
     fn note_over(&mut self, ending: &Ending) {
         for (place, end) in ending {
             self.over.insert(place.session, Arc::clone(end));

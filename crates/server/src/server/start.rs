@@ -241,13 +241,14 @@ impl Server {
         let name_bytes_max = config.name_bytes_max;
         let authenticator =
             self.authenticator.unwrap_or_else(|| Box::new(Guests { name_bytes_max }));
-        let authenticator = match self.admit {
+        let authenticator = match self.admit.clone() {
             Some(admit) => Box::new(Admitting { authenticator, admit }),
             None => authenticator,
         };
         let tokens = TokenKey::new(&Entropy::System.bytes());
         let mut node =
             Node::new(config, shards, room_types, site, desk, authenticator, store, tokens);
+        node.admit = self.admit;
         node.tickets = self.tickets;
         node.users.keep_one(self.one_session_per_user);
         node.channel_rules = self.channel_rules;

@@ -18,7 +18,7 @@ use crate::shard::keys::{ConnectionKey, Seat};
 use crate::shard::mail::ShardMail;
 use crate::shard::rooms::join::{Departure, Purpose};
 use crate::shard::rooms::member::Farewell;
-use crate::shard::session::Session;
+use crate::shard::session::{Extras, Session};
 use crate::shard::{Shard, SocketChange};
 
 /// WebSocket close codes (RFC 6455, 7.4.1).
@@ -231,8 +231,13 @@ impl Shard {
                 self.end_being_away(&address);
             }
         }
-        if let Some(channels) = extras.and_then(|extras| extras.channels) {
-            self.delivery.end_channels(number, *channels);
+        if let Some(Extras { channels, ticket, .. }) = extras.map(|extras| *extras) {
+            if let Some(channels) = channels {
+                self.delivery.end_channels(number, *channels);
+            }
+            if let Some(ticket) = ticket {
+                ticket.give_back();
+            }
         }
         for seat in rooms.into_iter().filter_map(|room| room.seat) {
             self.go(seat, why, Farewell::None);
@@ -377,6 +382,7 @@ impl Shard {
             return self.fail(key, ErrorCode::Timeout, &text);
         }
         self.acknowledge_late(key);
+        self.expire_ticket(key);
         self.expire_subscriptions(key);
         let tells_at = self.tell_refused(key);
         self.examine_silence(key, deadline, is_service);

@@ -130,6 +130,8 @@ pub(crate) struct Pause {
     pub(crate) http: bool,
     /// It was served for long enough: others come first.
     pub(crate) turn: bool,
+    /// The user of a ticket is being decided about.
+    pub(crate) ticket: bool,
 }
 
 /// Bytes that wait to be handled. Most of the time there are none.

@@ -26,8 +26,8 @@ use crate::shard::rooms::join::{
     Departure, JoinRequest, JoinTarget, Joiner, Purpose, RETRIES, Reading, RoomSpec,
 };
 use crate::shard::rooms::member::{Farewell, Member, MemberOutput, RemoteSession};
-use crate::shard::session::SessionRoom;
 use crate::shard::session::allowance::Rate;
+use crate::shard::session::{Extras, SessionRoom};
 use crate::tickets::TicketPass;
 
 /// How many codes are drawn until one is free.
@@ -238,7 +238,7 @@ impl Shard {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let Some(session) = connection.session.as_deref() else { return };
         // The homes of its channels, and the registry of devices, know where it is.
-        if session.extras().is_none_or(|extras| !extras.moved && extras.channels.is_none())
+        if session.extras().is_none_or(Extras::may_move)
             && session.rooms.len() == 1
             && connection.device.is_none()
         {

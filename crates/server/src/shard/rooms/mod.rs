@@ -10,7 +10,7 @@ pub(crate) mod record;
 pub(crate) mod schedule;
 mod snapshots;
 pub(crate) mod sync;
-mod ticket;
+pub(crate) mod ticket;
 pub(crate) mod traffic;
 mod turn;
 

@@ -1,9 +1,14 @@
 //! Joining with a ticket.
 
+use std::time::Duration;
+
 use playfield_room::Error;
 use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::auth::check_user;
+use crate::auth::{Decided, Decision, Identity, authenticator_failed, check_user};
+use crate::background::Underway;
+use crate::config::Config;
+use crate::panics::guard;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::rooms::join::JoinTarget;
@@ -11,66 +16,166 @@ use crate::shard::session::allowance::Rate;
 use crate::shard::session::messages::unknown_type;
 use crate::tickets::{TicketPass, TicketRoom};
 
+/// A verified ticket, as long as `Server::admit` decides about its user.
+pub(crate) struct PendingTicket {
+    request: RequestNumber,
+    pass: TicketPass,
+    /// The [moment](crate::users::Users::moment) at which it was read.
+    moment: u64,
+    /// When the decision must have come.
+    by: Duration,
+    underway: Underway,
+}
+
+impl PendingTicket {
+    pub(in crate::shard) fn give_back(self) {
+        (self.pass.give_back)();
+    }
+}
+
 impl Shard {
-    /// Joins the room that a ticket names.
+    /// Joins the room that a ticket names, once its user is admitted.
     pub(in crate::shard) fn join_by_ticket(
         &mut self,
         key: ConnectionKey,
         request: RequestNumber,
         ticket: &str,
     ) {
-        match self.redeem(key, ticket) {
-            Ok((target, pass)) => self.join(key, request, target, Some(Box::new(pass))),
-            Err(error) => self.refuse_join(key, request, &error),
+        let moment = self.delivery.node.users.moment();
+        let pass = match self.redeem(key, ticket) {
+            Ok(pass) => pass,
+            Err(error) => return self.refuse_join(key, request, &error),
+        };
+        let by = self.now + self.delivery.node.config.hello_timeout();
+        let mut pending =
+            PendingTicket { request, pass, moment, by, underway: Underway::default() };
+        let deciding = match self.admit_by_ticket(key, &pending.pass) {
+            Decision::Now(decided) => return self.enter_by_ticket(key, pending, decided),
+            Decision::Later(deciding) => deciding,
+        };
+        match self.delivery.background.decide(self.delivery.shard, key, deciding) {
+            Ok(underway) => pending.underway = underway,
+            Err(error) => return self.enter_by_ticket(key, pending, Err(error)),
         }
+        // What the client sends after it is handled after it.
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let Some(session) = connection.session.as_deref_mut() else { return };
+        session.extras_mut().ticket = Some(Box::new(pending));
+        connection.pause.ticket = true;
+        self.look_at(key, by);
     }
 
-    fn redeem(
-        &mut self,
-        key: ConnectionKey,
-        ticket: &str,
-    ) -> Result<(JoinTarget, TicketPass), Error> {
+    /// Verifies a ticket, and uses it.
+    fn redeem(&mut self, key: ConnectionKey, ticket: &str) -> Result<TicketPass, Error> {
         let node = &self.delivery.node;
         let bad = |text: &str| Error::new(ErrorCode::BadTicket, text);
         let checker = node.tickets.as_ref().ok_or_else(|| bad("this node accepts no tickets"))?;
         let gone = || Error::new(ErrorCode::Internal, "the session ended");
         let session = self.delivery.connections.session_mut(key).ok_or_else(gone)?;
         // Verifying costs more than most requests.
-        let per_minute = node.config.keys_missed_per_minute_max;
-        let rate = Rate::per_minute("keys_missed_per_minute_max", per_minute);
+        let rate = misses(&node.config);
         session.allowances().misses.check(self.now, rate)?;
         let redeem = || checker.redeem(ticket, session.user());
         let failed = || Err(Error::new(ErrorCode::Internal, "the check of tickets failed"));
-        let redeemed = crate::panics::guard("the check of tickets", redeem).unwrap_or_else(failed);
-        let pass = match redeemed {
+        let pass = match guard("the check of tickets", redeem).unwrap_or_else(failed) {
             Ok(pass) => pass,
             Err(error) => {
                 session.allowances_mut().misses.take(self.now, rate);
                 return Err(error);
             }
         };
-        if let Err(refused) = pass.user.as_deref().map_or(Ok(()), check_user) {
-            session.allowances_mut().misses.take(self.now, rate);
-            (pass.give_back)();
-            return Err(bad(refused.text()));
-        }
-        if session.is_tickets_only() && pass.user.is_none() {
-            session.allowances_mut().misses.take(self.now, rate);
-            (pass.give_back)();
-            return Err(bad("without a token, only a ticket that names a user (sub) is accepted"));
-        }
-        let target = match &pass.room {
-            TicketRoom::Id(id) => JoinTarget::Room(id.clone()),
-            TicketRoom::Key { room_type, key } => match node.room_type(room_type) {
-                Some(room_type) => JoinTarget::Key(room_type, key.clone()),
-                None => {
-                    let error = unknown_type(room_type);
-                    (pass.give_back)();
-                    return Err(error);
-                }
-            },
+        let refused = match pass.user.as_deref() {
+            Some(user) => check_user(user).map_err(|error| bad(error.text())),
+            None if session.is_tickets_only() => {
+                Err(bad("without a token, only a ticket that names a user (sub) is accepted"))
+            }
+            None => Ok(()),
         };
-        self.join_users(key, pass.user.as_deref());
-        Ok((target, pass))
+        match refused {
+            Ok(()) => Ok(pass),
+            Err(error) => {
+                session.allowances_mut().misses.take(self.now, rate);
+                (pass.give_back)();
+                Err(error)
+            }
+        }
     }
+
+    /// Whether the node admits the user of a ticket. The session's own user was admitted already.
+    fn admit_by_ticket(&mut self, key: ConnectionKey, pass: &TicketPass) -> Decision {
+        let session = self.delivery.connections.session_mut(key);
+        let own = session.as_deref().and_then(|session| session.user());
+        let user = pass.user.as_deref().filter(|user| own != Some(*user));
+        let (Some(admit), Some(user)) = (&self.delivery.node.admit, user) else {
+            return Ok(Identity::default()).into();
+        };
+        let name = pass.name.as_deref().or(session.as_deref().map(|session| session.name()));
+        let mut identity = Identity::user(user, name.unwrap_or_default());
+        identity.tickets_only = true;
+        guard("the authenticator", || admit(identity))
+            .unwrap_or_else(|| Err(authenticator_failed()).into())
+    }
+
+    /// The user of a ticket was decided about. The client may have waited for too long.
+    pub(in crate::shard) fn ticket_decided(&mut self, key: ConnectionKey, decided: Decided) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
+        let session = connection.session.as_deref_mut();
+        let Some(pending) = session.and_then(|session| session.extras_mut().ticket.take()) else {
+            return;
+        };
+        connection.pause.ticket = false;
+        self.enter_by_ticket(key, *pending, decided);
+    }
+
+    /// Refuses a ticket whose user was not decided about in time.
+    pub(in crate::shard) fn expire_ticket(&mut self, key: ConnectionKey) {
+        let session = self.delivery.connections.session_mut(key);
+        let pending = session.and_then(|session| session.extras()?.ticket.as_deref());
+        let Some(by) = pending.map(|pending| pending.by) else { return };
+        if self.now < by {
+            return self.look_by(key, by);
+        }
+        let ms = self.delivery.node.config.hello_timeout_ms;
+        let text = format!("hello_timeout_ms: the ticket's user was not decided about in {ms} ms");
+        self.ticket_decided(key, Err(Error::new(ErrorCode::Timeout, text)));
+        self.resumed.push(key);
+    }
+
+    fn enter_by_ticket(&mut self, key: ConnectionKey, pending: PendingTicket, decided: Decided) {
+        let PendingTicket { request, pass, moment, .. } = pending;
+        let rate = misses(&self.delivery.node.config);
+        if let (Err(_), Some(session)) = (&decided, self.delivery.connections.session_mut(key)) {
+            session.allowances_mut().misses.take(self.now, rate);
+        }
+        let target = decided.and_then(|_| {
+            let target = self.target_of(&pass.room)?;
+            if let Some(user) = &pass.user {
+                self.join_users(key, user, moment)?;
+            }
+            Ok(target)
+        });
+        match target {
+            Ok(target) => self.join(key, request, target, Some(Box::new(pass))),
+            Err(error) => {
+                (pass.give_back)();
+                self.refuse_join(key, request, &error);
+            }
+        }
+    }
+
+    fn target_of(&self, room: &TicketRoom) -> Result<JoinTarget, Error> {
+        match room {
+            TicketRoom::Id(id) => Ok(JoinTarget::Room(id.clone())),
+            TicketRoom::Key { room_type, key } => {
+                let number = self.delivery.node.room_type(room_type);
+                let number = number.ok_or_else(|| unknown_type(room_type))?;
+                Ok(JoinTarget::Key(number, key.clone()))
+            }
+        }
+    }
+}
+
+/// How often tickets may be refused, and keys missed.
+fn misses(config: &Config) -> Rate {
+    Rate::per_minute("keys_missed_per_minute_max", config.keys_missed_per_minute_max)
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use playfield_room::Error;
+
 use crate::shard::Shard;
 use crate::shard::channels::Unsubscribe;
 use crate::shard::keys::ConnectionKey;
@@ -63,15 +65,25 @@ impl Shard {
         }
     }
 
-    /// A session has joined a room by a ticket of this user.
-    pub(in crate::shard) fn join_users(&mut self, key: ConnectionKey, user: Option<&str>) {
-        let Some(session) = self.delivery.connections.session_mut(key) else { return };
-        let Some(user) = user.filter(|user| users_of(session).all(|known| known != *user)) else {
-            return;
-        };
-        session.extras_mut().ticket_users.push(user.into());
+    /// A session is about to join a room by a ticket of this user, which was read at this
+    /// [moment](crate::users::Users::moment).
+    ///
+    /// # Errors
+    /// If the user's sessions were ended since.
+    pub(in crate::shard) fn join_users(
+        &mut self,
+        key: ConnectionKey,
+        user: &str,
+        moment: u64,
+    ) -> Result<(), Error> {
+        let Some(session) = self.delivery.connections.session_mut(key) else { return Ok(()) };
+        if users_of(session).any(|known| known == user) {
+            return Ok(());
+        }
         let place = Place { shard: self.delivery.shard, connection: key, session: session.number };
-        self.delivery.node.users.join_by_ticket(user, place);
+        self.delivery.node.users.join_by_ticket(user, place, moment)?;
+        session.extras_mut().ticket_users.push(user.into());
+        Ok(())
     }
 
     /// A session has come from another shard. If it was to end on the way, it does so now.

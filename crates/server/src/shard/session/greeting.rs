@@ -113,13 +113,14 @@ impl Shard {
         connection.is_some_and(|connection| connection.greeting.is_some())
     }
 
-    /// The authenticator has decided. The client may be gone, or may have waited for too long.
+    /// The authenticator has decided, or the check of a ticket's user. The client may be gone, or
+    /// may have waited for too long.
     pub(in crate::shard) fn authenticated(&mut self, key: ConnectionKey, decided: Decided) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        let Some(greeting) = connection.greeting.take() else { return };
-        match decided {
-            Ok(identity) => self.greet(key, *greeting, identity),
-            Err(error) => self.fail(key, error.code(), error.text()),
+        match (connection.greeting.take(), decided) {
+            (Some(greeting), Ok(identity)) => self.greet(key, *greeting, identity),
+            (Some(_), Err(error)) => self.fail(key, error.code(), error.text()),
+            (None, decided) => self.ticket_decided(key, decided),
         }
         self.resumed.push(key);
     }

@@ -27,6 +27,7 @@ use crate::shard::channels::SessionChannels;
 use crate::shard::connection::patience::Patience;
 use crate::shard::keys::Seat;
 use crate::shard::mail::ACTS_MAX;
+use crate::shard::rooms::ticket::PendingTicket;
 use crate::shard::session::allowance::Allowance;
 use crate::shard::session::rates::{Refused, Usage};
 use crate::shard::session::resumption::Resumption;
@@ -63,8 +64,17 @@ pub(crate) struct Extras {
     pub(crate) round_trips: Option<Box<RoundTrips>>,
     /// Users by whose tickets it has joined rooms, and who are not its own.
     pub(crate) ticket_users: Vec<Box<str>>,
+    /// The ticket about whose user is being decided.
+    pub(crate) ticket: Option<Box<PendingTicket>>,
     /// The channels that it has to do with; `None` if there never was one.
     pub(crate) channels: Option<Box<SessionChannels>>,
+}
+
+impl Extras {
+    /// Whether nothing keeps the session on its shard.
+    pub(crate) fn may_move(&self) -> bool {
+        !self.moved && self.channels.is_none() && self.ticket.is_none()
+    }
 }
 
 /// How often a session may do what costs the whole node something.

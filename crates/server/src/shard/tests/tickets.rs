@@ -1,5 +1,8 @@
 //! Sessions of clients that came without a token, to show a ticket.
 
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
 use playfield_room::Error;
 use playfield_wire::client::{self, ClientMessage, Hello, SchemaRef};
 use playfield_wire::message::MessageRef;
@@ -10,22 +13,32 @@ use super::wanderer::{Return, Wanderer};
 use super::world::{Client, TICKET_TOKEN, World};
 use crate::tickets::{TicketChecker, TicketPass, TicketRoom};
 
-/// A ticket is a user, who may be missing, a room's id, and `ticket`, with periods between.
-pub(super) struct Checker;
+/// A ticket is a user, who may be missing, a room's id, and `ticket` or, if it is valid once,
+/// `once`, with periods between.
+#[derive(Default)]
+pub(super) struct Checker(Arc<Mutex<HashSet<String>>>);
 
 impl TicketChecker for Checker {
     fn redeem(&self, ticket: &str, _: Option<&str>) -> Result<TicketPass, Error> {
         let mut parts = ticket.split('.');
-        let (Some(user), Some(id), Some("ticket")) = (parts.next(), parts.next(), parts.next())
+        let (Some(user), Some(id), Some(kind @ ("ticket" | "once"))) =
+            (parts.next(), parts.next(), parts.next())
         else {
             return Err(Error::new(ErrorCode::BadTicket, "not a ticket"));
+        };
+        if kind == "once" && !self.0.lock().unwrap().insert(ticket.to_owned()) {
+            return Err(Error::new(ErrorCode::BadTicket, "used"));
+        }
+        let (used, text) = (Arc::clone(&self.0), ticket.to_owned());
+        let give_back = move || {
+            used.lock().unwrap().remove(&text);
         };
         Ok(TicketPass {
             room: TicketRoom::Id(id.into()),
             user: Some(user.to_owned()).filter(|user| !user.is_empty()),
             name: None,
             seat: None,
-            give_back: Box::new(|| {}),
+            give_back: Box::new(give_back),
         })
     }
 }
@@ -275,6 +288,72 @@ fn the_ticket_has_to_name_a_user() {
     let guest = world.client(0);
     world.join(guest, REQUEST, &format!(".{id}.ticket"));
     world.joined(guest);
+}
+
+fn refused(code: ErrorCode) -> [Heard; 1] {
+    [Heard::Error { request: Some(REQUEST), room: None, code }]
+}
+
+#[test]
+fn a_user_who_is_banned_joins_by_no_ticket_and_the_ticket_stays_valid() {
+    for user in ["ann", "later ann"] {
+        let mut world = World::new(2, &[]);
+        let id = open_room(&mut world);
+        let client = ticket_holder(&mut world, 1, Format::Packed);
+        let ticket = format!("{user}.{id}.once");
+        world.banned.lock().unwrap().insert(user.to_owned());
+        world.join(client, REQUEST, &ticket);
+        world.run_background();
+        assert_eq!(world.heard(client), refused(ErrorCode::Unauthorized), "{user}");
+        assert_eq!((world.members(), world.sessions_of(user)), (1, 0));
+        world.banned.lock().unwrap().clear();
+        world.join(client, REQUEST, &ticket);
+        // What comes after a join is handled after it.
+        world
+            .say(client, &encoded(Format::Packed, &ClientMessage::Ping(client::Ping { nonce: 4 })));
+        world.run_background();
+        world.wait(100);
+        let heard = world.heard(client);
+        assert!(heard.iter().any(|said| matches!(said, Heard::Joined { .. })), "{heard:?}");
+        assert!(heard.contains(&Heard::Pong { nonce: 4 }), "{heard:?}");
+        world.join(client, REQUEST, &ticket);
+        world.run_background();
+        let heard = world.heard(client);
+        assert!(heard.ends_with(&refused(ErrorCode::BadTicket)), "{heard:?}");
+    }
+}
+
+#[test]
+fn sessions_of_a_user_that_end_while_a_ticket_is_decided_about_refuse_it() {
+    let mut world = World::new(1, &[]);
+    let id = open_room(&mut world);
+    let client = ticket_holder(&mut world, 0, Format::Packed);
+    world.join(client, REQUEST, &format!("later ann.{id}.once"));
+    world.end_sessions("later ann", "out");
+    world.run_background();
+    assert_eq!(world.heard(client), refused(ErrorCode::Kicked));
+    assert_eq!(world.members(), 1);
+}
+
+#[test]
+fn a_ticket_that_nobody_decides_about_is_refused_in_time_and_valid_after_the_session() {
+    let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
+    let id = open_room(&mut world);
+    let ticket = format!("later ann.{id}.once");
+    let client = ticket_holder(&mut world, 0, Format::Packed);
+    world.join(client, REQUEST, &ticket);
+    world.wait(1100);
+    assert_eq!(world.heard(client), refused(ErrorCode::Timeout));
+    // The decision that comes late is dropped.
+    world.run_background();
+    assert_eq!(world.heard(client), []);
+    world.join(client, REQUEST, &ticket);
+    world.hang_up(client);
+    world.wait(20_000);
+    let other = ticket_holder(&mut world, 0, Format::Packed);
+    world.join(other, REQUEST, &ticket);
+    world.run_background();
+    world.joined(other);
 }
 
 #[test]

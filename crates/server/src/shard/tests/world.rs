@@ -224,7 +224,16 @@ impl World {
         )
         .unwrap();
         node.fleet = Some(fleet);
-        node.tickets = Some(Box::new(tickets::Checker));
+        node.tickets = Some(Box::<tickets::Checker>::default());
+        let list = Arc::clone(&banned);
+        node.admit = Some(Arc::new(move |identity| {
+            let user = identity.user.as_deref().unwrap_or_default();
+            let is_banned = list.lock().unwrap().contains(user);
+            let is_later = user.starts_with("later ");
+            let banned = Error::new(ErrorCode::Unauthorized, "banned");
+            let decided = if is_banned { Err(banned) } else { Ok(identity) };
+            if is_later { Decision::later(async { decided }) } else { decided.into() }
+        }));
         let node = Arc::new(node);
         let background = Arc::new(Held::default());
         let stopwatch = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
