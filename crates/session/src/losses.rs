@@ -7,11 +7,14 @@ use playfield_wire::server::Lost;
 
 use crate::log::NO_ROOM;
 
-/// How many runs are remembered. With more the oldest are forgotten, and an end that may have
-/// received some of them can't resume the session. Only an end that does not acknowledge what it
-/// receives gets there: what was lost without having been sent takes one run for each room. They
-/// take 8 KiB, little beside the messages that a session may keep.
+/// How many runs are remembered. With more, the oldest are merged: of those it is known how many
+/// there are, and of each room how many there may be. They take 8 KiB, little beside the messages
+/// that a session may keep.
 pub(crate) const RUNS_MAX: usize = 1024;
+
+/// How many rooms merged runs may have. With more, the oldest messages are forgotten, and an end that
+/// may have received some of them can't resume the session.
+const MERGED_MAX: usize = RUNS_MAX / 4;
 
 /// Memory is released if the capacity exceeds the contents this many times.
 const SLACK: usize = 4;
@@ -28,6 +31,11 @@ pub(crate) struct Losses {
     messages: u64,
     /// How many of the last runs are sums of what was held, ordered by room.
     sums: usize,
+    /// How many of the first runs are merged: sums by room, in no order of time.
+    merged: usize,
+    /// How many messages the merged runs stand for. Once the other end has received some, each sum
+    /// is an upper bound.
+    merged_messages: u64,
 }
 
 /// Messages about one room, or about none. One with too many to count is followed by another.
@@ -74,20 +82,63 @@ impl Losses {
 
     fn insert(&mut self, mut at: usize, run: Run) {
         if self.runs.len() == RUNS_MAX {
-            // The oldest is forgotten first, so that the buffer does not grow.
-            let oldest = if at == 0 { Some(run) } else { self.runs.pop_front() };
-            self.messages -= oldest.map_or(0, |run| u64::from(run.messages));
-            self.sums = self.sums.min(RUNS_MAX);
-            if at == 0 {
-                return;
+            at -= self.merge_oldest(at);
+            if self.runs.len() == RUNS_MAX {
+                if at == 0 {
+                    // All others are of the same time: one has to go.
+                    self.messages -= u64::from(run.messages);
+                    return;
+                }
+                at -= self.forget_oldest();
             }
-            at -= 1;
         }
         self.runs.insert(at, run);
     }
 
+    /// Merges the oldest of the first `before` runs. Returns by how much there are fewer.
+    fn merge_oldest(&mut self, before: usize) -> usize {
+        let count = before.min(RUNS_MAX / 2);
+        if count <= self.merged {
+            return 0;
+        }
+        let exact = self.runs.range(self.merged..count).map(|run| u64::from(run.messages));
+        self.merged_messages += exact.sum::<u64>();
+        let mut sums: Vec<Run> = self.runs.drain(..count).collect();
+        sums.sort_unstable_by_key(|run| run.room);
+        sums.dedup_by(|run, sum| {
+            let is_same = run.room == sum.room;
+            sum.messages = sum.messages.saturating_add(if is_same { run.messages } else { 0 });
+            is_same
+        });
+        self.merged = sums.len();
+        sums.into_iter().rev().for_each(|sum| self.runs.push_front(sum));
+        let mut fewer = count - self.merged;
+        if self.merged > MERGED_MAX {
+            fewer += self.forget_oldest();
+        }
+        self.sums = self.sums.min(self.runs.len() - self.merged);
+        fewer
+    }
+
+    /// Forgets the merged runs, or if there are none, the oldest. Returns how many these are.
+    fn forget_oldest(&mut self) -> usize {
+        if self.merged == 0 {
+            self.messages -= self.runs.pop_front().map_or(0, |run| u64::from(run.messages));
+            return 1;
+        }
+        self.messages -= std::mem::take(&mut self.merged_messages);
+        self.runs.drain(..self.merged);
+        std::mem::take(&mut self.merged)
+    }
+
     /// The other end has received all but the last `messages` of them.
     pub(crate) fn keep_last(&mut self, messages: u64) {
+        let received = self.messages.saturating_sub(messages).min(self.merged_messages);
+        self.merged_messages -= received;
+        self.messages -= received;
+        if self.merged_messages == 0 {
+            self.runs.drain(..std::mem::take(&mut self.merged));
+        }
         while self.messages > messages
             && let Some(run) = self.runs.front_mut()
         {
@@ -104,19 +155,20 @@ impl Losses {
         }
     }
 
-    /// The last `messages` of them by room; `None` if that is forgotten. The other end may be told
-    /// now: what is lost from here on is apart from these.
+    /// The last `messages` of them by room, or more, where the order was too long; `None` if that is
+    /// forgotten. The other end may be told now: what is lost from here on is apart from these.
     pub(crate) fn tell(&mut self, messages: u64) -> Option<Vec<Lost>> {
         self.keep_last(messages);
         self.sums = 0;
         if self.messages < messages {
             return None;
         }
-        let lost = |run: &Run| {
+        let lost = |(at, run): (usize, &Run)| {
             let room = (run.room != NO_ROOM).then_some(RoomNumber(run.room));
-            Lost { room, messages: u64::from(run.messages) }
+            let most = if at < self.merged { self.merged_messages } else { u64::MAX };
+            Lost { room, messages: u64::from(run.messages).min(most) }
         };
-        let mut told: Vec<Lost> = self.runs.iter().map(lost).collect();
+        let mut told: Vec<Lost> = self.runs.iter().enumerate().map(lost).collect();
         told.sort_unstable_by_key(|lost| lost.room);
         told.dedup_by(|lost, sum| {
             let is_same = lost.room == sum.room;
@@ -130,4 +182,97 @@ impl Losses {
 /// The number of a room, or of none.
 fn number(room: Option<RoomNumber>) -> u32 {
     room.map_or(NO_ROOM, |room| room.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use playfield_wire::RoomNumber;
+    use proptest::prelude::*;
+
+    use super::{Losses, RUNS_MAX};
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Sent { room: u32, times: usize },
+        Alternating { rooms: u32, times: usize },
+        Held { room: u32, messages: u32 },
+        Received { part: f64 },
+        Told,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (1..4_u32, 1..9_usize).prop_map(|(room, times)| Step::Sent { room, times }),
+            (2..9_u32, 1..1500_usize).prop_map(|(rooms, times)| Step::Alternating { rooms, times }),
+            (1..900_u32, 1..4_u32).prop_map(|(room, messages)| Step::Held { room, messages }),
+            (0.0..1.0).prop_map(|part| Step::Received { part }),
+            Just(Step::Told),
+        ]
+    }
+
+    fn runs(rooms: &[u32]) -> usize {
+        rooms.chunk_by(|one, next| one == next).count()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Nobody is told of less than was lost; nor of more, unless the order was too long; and all
+        /// is remembered, unless it was about too many rooms.
+        #[test]
+        fn what_was_lost_is_told_by_room(steps in prop::collection::vec(step(), 1..40)) {
+            let mut losses = Losses::default();
+            let mut model: Vec<u32> = Vec::new();
+            let (mut is_exact, mut of_few_rooms) = (true, true);
+            for step in steps {
+                match step {
+                    Step::Sent { room, times } => {
+                        for _ in 0..times {
+                            losses.of_sent(Some(RoomNumber(room)));
+                            model.push(room);
+                        }
+                    }
+                    Step::Alternating { rooms, times } => {
+                        for time in 0..times as u32 {
+                            losses.of_sent(Some(RoomNumber(1 + time % rooms)));
+                            model.push(1 + time % rooms);
+                        }
+                    }
+                    Step::Held { room, messages } => {
+                        losses.of_held(Some(RoomNumber(room)), messages);
+                        model.extend((0..messages).map(|_| room));
+                        of_few_rooms &= room < 9;
+                        // The other end has received none of them, so their order is free.
+                        losses.sums = 0;
+                    }
+                    Step::Received { part } => {
+                        let kept = (model.len() as f64 * part) as usize;
+                        losses.keep_last(kept as u64);
+                        model.drain(..model.len() - kept);
+                    }
+                    Step::Told => {
+                        if let Some(told) = losses.tell(model.len() as u64) {
+                            let mut exact = BTreeMap::new();
+                            for room in &model {
+                                *exact.entry(Some(RoomNumber(*room))).or_insert(0_u64) += 1;
+                            }
+                            let told: BTreeMap<_, _> =
+                                told.iter().map(|lost| (lost.room, lost.messages)).collect();
+                            for (room, messages) in &exact {
+                                prop_assert!(told.get(room) >= Some(messages), "{:?}", room);
+                            }
+                            prop_assert!(!is_exact || told == exact);
+                        } else {
+                            prop_assert!(!of_few_rooms);
+                        }
+                    }
+                }
+                is_exact &= runs(&model) <= RUNS_MAX;
+                let capacity = losses.runs.capacity();
+                prop_assert!(losses.runs.len() <= RUNS_MAX && capacity <= 2 * RUNS_MAX);
+            }
+        }
+    }
 }
