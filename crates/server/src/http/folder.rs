@@ -1,10 +1,12 @@
 //! Files of a folder on disk. Every function here may block.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use playfield_http::{Request, Response, http_date};
 
@@ -17,6 +19,9 @@ use super::validator;
 /// How much of a file is read at once.
 const PIECE_BYTES: u64 = 64 << 10;
 
+/// The first bytes of a file in gzip: its magic number, and the one method (RFC 1952, 2.3.1).
+const GZIP: [u8; 3] = [0x1F, 0x8B, 8];
+
 /// What is sent for a path that ends with a slash.
 const INDEX: &str = "index.html";
 
@@ -26,6 +31,16 @@ pub(crate) struct Folder {
     path: Vec<String>,
     /// Without links, so that a file that lies elsewhere is known by its path.
     root: PathBuf,
+    /// The checksums of files that lie beside a form in gzip.
+    checksums: Mutex<HashMap<PathBuf, Checksum>>,
+}
+
+/// The checksum of a file with this time and length (CRC-32, as in RFC 1952).
+#[derive(Clone, Copy)]
+struct Checksum {
+    modified: SystemTime,
+    length: u64,
+    crc32: u32,
 }
 
 /// The answer for a file: its head, and what follows it.
@@ -64,7 +79,7 @@ impl Folder {
         }
         let segments = segments.strip_suffix('/').unwrap_or(segments).split('/');
         let path = segments.filter(|segment| !segment.is_empty()).map(str::to_owned).collect();
-        Ok(Self { path, root })
+        Ok(Self { path, root, checksums: Mutex::default() })
     }
 
     /// The segments of the path that it is served under.
@@ -92,8 +107,9 @@ impl Folder {
             return not_found();
         };
         match self.open(&place) {
-            Ok(Some(Opened::File(file, metadata))) => {
-                let gzip = request.head().accepts_gzip().then(|| self.gzip(&place, &metadata));
+            Ok(Some(Opened::File(mut file, metadata))) => {
+                let accepts = request.head().accepts_gzip();
+                let gzip = accepts.then(|| self.gzip(&place, &mut file, &metadata));
                 let (file, metadata, coding) = match gzip.flatten() {
                     Some((file, metadata)) => (file, metadata, Some("gzip")),
                     None => (file, metadata, None),
@@ -113,16 +129,44 @@ impl Folder {
         }
     }
 
-    /// The file beside the one at a place that is the same in gzip: it has the name with `.gz`, and is
-    /// not older.
-    fn gzip(&self, place: &Path, plain: &Metadata) -> Option<(File, Metadata)> {
+    /// The form in gzip of the file at a place, if it lies beside it: it has the name with `.gz`, and
+    /// holds a file of the same length and checksum. Times prove nothing: a deploy may set any.
+    fn gzip(&self, place: &Path, plain: &mut File, of: &Metadata) -> Option<(File, Metadata)> {
         let mut name = place.to_owned().into_os_string();
         name.push(".gz");
-        let Ok(Some(Opened::File(file, metadata))) = self.open(Path::new(&name)) else {
+        let Ok(Some(Opened::File(mut file, metadata))) = self.open(Path::new(&name)) else {
             return None;
         };
-        let is_current = metadata.modified().ok()? >= plain.modified().ok()?;
-        is_current.then_some((file, metadata))
+        let (crc32, length) = gzip_trailer(&mut file).ok()??;
+        let is_same = length == of.len() as u32 && crc32 == self.checksum(place, plain, of).ok()?;
+        is_same.then_some((file, metadata))
+    }
+
+    /// The checksum of the file at a place, which is read if it has changed.
+    fn checksum(&self, place: &Path, file: &mut File, of: &Metadata) -> io::Result<u32> {
+        let (modified, length) = (of.modified()?, of.len());
+        let known = self.checksums().get(place).copied();
+        if let Some(known) = known.filter(|of| (of.modified, of.length) == (modified, length)) {
+            return Ok(known.crc32);
+        }
+        let mut hasher = crc32fast::Hasher::new();
+        let mut piece = vec![0; PIECE_BYTES as usize];
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => break,
+                Ok(bytes) => hasher.update(&piece[..bytes]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        file.rewind()?;
+        let crc32 = hasher.finalize();
+        self.checksums().insert(place.to_owned(), Checksum { modified, length, crc32 });
+        Ok(crc32)
+    }
+
+    fn checksums(&self) -> MutexGuard<'_, HashMap<PathBuf, Checksum>> {
+        self.checksums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens what lies at a place in the folder; `None` if there is nothing that may be served.
@@ -155,6 +199,22 @@ impl Folder {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The checksum and the length of what a file in gzip holds, as its last 8 bytes say; `None` if it is
+/// not a file in gzip. It is at its beginning again then.
+fn gzip_trailer(file: &mut File) -> io::Result<Option<(u32, u32)>> {
+    let mut magic = [0; GZIP.len()];
+    file.read_exact(&mut magic)?;
+    if magic != GZIP {
+        return Ok(None);
+    }
+    let mut trailer = [0; 8];
+    file.seek(SeekFrom::End(-(trailer.len() as i64)))?;
+    file.read_exact(&mut trailer)?;
+    file.rewind()?;
+    let [a, b, c, d, e, f, g, h] = trailer;
+    Ok(Some((u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))))
 }
 
 fn is_hidden(part: &Component<'_>) -> bool {
