@@ -822,7 +822,7 @@ test("requests made while a room is being joined follow the join, and `joined` s
   await world.advance(1000);
   await refused;
   assert.deepEqual([full.left, full.failed], [[["room_full", "it is full"]], [[1, "room_full"]]]);
-  await assert.rejects(full.room.request("Add", 1), { code: "not_joined" });
+  await assert.rejects(full.room.request("Add", 1), { code: "room_full" });
 
   // They are bounded.
   const much = enter(connection);

@@ -80,10 +80,13 @@ function compare(
 /** Listeners to changes, by path. */
 export class Changes {
   private readonly all = new Set<{ steps: string[]; listener(change: Change): void }>();
+  /** Throws if no value can be at a path. */
+  check?: (steps: readonly string[]) => void;
 
   /** Calls a function for each change at a path, and returns one that removes it. */
   on(path: Path, listener: (change: Change) => void): () => void {
     const steps = typeof path === "string" ? (path ? path.split(".") : []) : path.slice();
+    this.check?.(steps);
     const own = { steps, listener };
     this.all.add(own);
     return () => void this.all.delete(own);

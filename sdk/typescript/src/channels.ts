@@ -132,7 +132,8 @@ export const makeChannels: MakePart = (connection, links) => {
         asked.delete(request);
         const { subscription, on } = inside, { position } = subscription;
         const isSame = position?.epoch === epoch;
-        const missed = isSame ? Math.max(offset - position!.offset, 0) : position ? offset : 0;
+        // Of a channel that has begun again, the past is not known.
+        const missed = isSame ? Math.max(offset - position!.offset, 0) : position ? null : 0;
         const at = isSame ? Math.max(offset, position!.offset) : offset;
         subscription.position = { epoch, offset: at };
         Object.assign(inside, { number: channel, isBegun: true, isBytes: bytes });

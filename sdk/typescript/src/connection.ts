@@ -130,7 +130,7 @@ export function makeConnection(
   const says = (text: string): void => {
     tell(on, text);
     const now = connection.status + text;
-    if (said !== now) statuses.call(connection.status, text);
+    if (said !== now) statuses.call(connection.status as Status, text);
     said = now;
   };
 
@@ -262,7 +262,7 @@ export function makeConnection(
     if (!wasConnected) return says(`${text}; trying again`);
     if (!token) forget("connection_lost", text);
     // A callback may have closed it.
-    if ((connection.status as Status) === "ended") return;
+    if (connection.status === "ended") return;
     says(`${text}; reconnecting`);
     call(on, "lost", text);
   };

@@ -5,6 +5,7 @@ import type {
   AnyRoom,
   ConnectHow,
   ConnectionCallbacks,
+  Current,
   How,
   ListedRoom,
   ListHow,
@@ -36,7 +37,8 @@ export class RoomsClient<C extends RoomsConnection> {
     this.connection = connection;
   }
 
-  get status(): Status {
+  /** How the connection stands: a `Status`. */
+  get status(): Current<Status> {
     return this.connection.status;
   }
 

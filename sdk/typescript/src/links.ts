@@ -123,6 +123,8 @@ export interface RoomCodec {
   schema?: Schema;
   /** Writes the options of a room. */
   options(value: unknown): unknown;
+  /** Throws if no value of the state can be at a path. Without a schema that is not known. */
+  checkPath?(steps: readonly string[]): void;
   copy(viewer: Integer64): Copy;
   exchange: Exchange;
 }

@@ -9,6 +9,7 @@ import { readSchema, type Schema } from "./schema.js";
 import { decodeValue, encodeValue } from "./state/atomic.js";
 import { checkWhole } from "./state/compile.js";
 import { PackedCopy } from "./state/copy.js";
+import { checkPath } from "./state/path.js";
 
 /** @throws {DecodeError} If it is not the schema of a room. */
 export function roomCodec(source: string): RoomCodec {
@@ -19,6 +20,7 @@ export function roomCodec(source: string): RoomCodec {
   return {
     schema,
     options: (value) => encodeValue(options, value, "the options"),
+    checkPath: (steps) => checkPath(schema.state, steps),
     copy: (viewer): Copy => new PackedCopy(schema.state, viewer),
     exchange: exchangeBy(schema),
   };

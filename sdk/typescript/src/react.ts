@@ -135,8 +135,8 @@ export function useRoomState<T extends RoomTypes, Selected>(
 
 /** What has a status: a client, or a room. */
 interface HasStatus<S> {
-  readonly status: S;
-  onStatus(listener: () => void): () => void;
+  readonly status: string;
+  onStatus(listener: (status: S, why: any) => void): () => void;
 }
 
 /** How a client, or a room, stands, for a page to show; without one, the result is `undefined`. */
@@ -146,6 +146,6 @@ export function useStatus<S extends string>(of: HasStatus<S> | null): S | undefi
   const subscribe = useCallback(
     (changed: () => void) => of?.onStatus(changed) ?? (() => {}), [of],
   );
-  const status = (): S | undefined => of?.status;
+  const status = (): S | undefined => of?.status as S | undefined;
   return useSyncExternalStore(subscribe, status, status);
 }

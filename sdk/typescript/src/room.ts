@@ -29,6 +29,7 @@ const OUTAGES_MAX = 30;
 /** Refusals of a join that pass, where the client was in the room before. */
 const FULL: Code[] = ["limit", "too_fast", "busy", "timeout", "internal"];
 
+const LEFT = "this client has left the room";
 const WEAK = "the connection is weak: the server was not heard for a second";
 
 /** At one version per millisecond, a room reaches the largest after 285,000 years. */
@@ -85,7 +86,7 @@ export function makeRoom(
   room.joined.catch(() => {});
 
   /** How the stay stands now; listeners hear it if it is news. */
-  const stands = (status: RoomStatus, code: Code = room.reason.code, message = ""): void => {
+  const stands = (status: RoomStatus, code: Code = "", message = ""): void => {
     if (room.status === status && room.reason.code === code) return;
     room.status = status;
     room.reason = { code, message };
@@ -125,10 +126,11 @@ export function makeRoom(
       };
       // Who waits to join again is not in the room.
       if (name === "" && room.status === "lost" && room.number === null) {
-        inside.end("left", "");
+        inside.end("left", LEFT);
         resolve(undefined);
       } else if (room.number !== null) start(payload);
-      else if (room.left) refuse("not_joined", "not in the room");
+      else if (room.left && name === "") resolve(undefined);
+      else if (room.left) refuse(room.reason.code, room.reason.message || LEFT);
       else if (earlyLength >= UNCONFIRMED_LENGTH_MAX) refuse("limit", TOO_MUCH);
       else {
         // As it is now, whatever becomes of the payload.
@@ -149,7 +151,7 @@ export function makeRoom(
     asks("", undefined, how).catch((error) => {
       if (!(error instanceof PlayfieldError) || ["limit", "timeout"].includes(error.code as string))
         throw error;
-      inside.end("left", "");
+      inside.end("left", LEFT);
     });
   room.close = () => connection.close();
   room.onState = (listener) => states.add(listener);
@@ -276,6 +278,7 @@ export function makeRoom(
       return inside.end("bad_message", (error as Error).message);
     }
     ({ exchange } = codec);
+    changes.check = codec.checkPath;
     Object.assign(room, { number, player, id, key, version: null });
     const messages = held ?? [];
     held = null;

@@ -63,9 +63,15 @@ export interface JoinHow extends Patience {
  */
 export type RoomStatus = "joining" | "joined" | "lost" | "back" | "weak" | "left";
 
+/**
+ * A status that may be another at the next look: the compiler does not conclude from one comparison
+ * how a later one ends.
+ */
+export type Current<S extends string> = S | (string & {});
+
 /** Why a status is what it is. */
 export interface Reason {
-  /** A code of docs/protocol.md, "Errors"; with "joined" and "back", that of what came before. */
+  /** A code of docs/protocol.md, "Errors"; empty with "joining", "joined" and "back". */
   code: Code;
   /** A text for people; empty with "joined" and "back". */
   message: string;
@@ -150,8 +156,8 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
   readonly joined: Promise<Room<T, C>>;
   /** The stay in the room has ended for good: nothing more comes. */
   readonly left: boolean;
-  /** How the stay stands. */
-  readonly status: RoomStatus;
+  /** How the stay stands: a `RoomStatus`. */
+  readonly status: Current<RoomStatus>;
   /** Why it stands so. */
   readonly reason: Reason;
   /** The number of patches applied. */
@@ -181,10 +187,17 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
   onState(listener: (state: T["state"], room: Room<T>) => void): () => void;
   /**
    * Calls a function for each value at a path that entered, left or changed: "round",
-   * "players.*", ["players", "*", "hp"]. Returns one that removes it.
+   * "players.*", ["players", "*", "hp"]. Its argument has `kind`, "entered", "left" or "changed";
+   * `path`, the steps to this value; `value`, what it is now; and `old`, what it was. Returns a
+   * function that removes it.
+   *
+   * @throws {TypeError} In `packed`, if the schema has nothing at such a path.
    */
   onChange<V = any>(path: Path, listener: (change: Change<V>) => void): () => void;
-  /** Calls functions for the members of a map, or the elements of a list, at a path. */
+  /**
+   * Calls functions for the members of a map, or the elements of a list, at a path. It throws as
+   * `onChange` does.
+   */
   onEntries<V = any>(path: Path, on: EntryCallbacks<V>): () => void;
   /** Calls a function for each event of a name. Returns one that removes it. */
   onEvent<E extends Events<T>>(name: E, listener: (payload: T["events"][E]) => void): () => void;
@@ -334,10 +347,11 @@ export interface ChannelCallbacks {
   /**
    * The node has answered, on this connection. `recovered` says whether nothing was lost:
    * everything since the position follows, or there was none, as in a first subscription. If not,
-   * `missed` counts what was lost, as far as is known; after a restart of the node it is not.
-   * `members` is 0 if this client may not know how many there are.
+   * `missed` counts what was lost; `null` if that is not known, because the channel has ended
+   * meanwhile, or the node has restarted. `members` is 0 if this client may not know how many
+   * there are.
    */
-  subscribed?(how: { recovered: boolean; missed: number; members: number }): void;
+  subscribed?(how: { recovered: boolean; missed: number | null; members: number }): void;
   /**
    * Before a publication: the node has dropped this many before it, because this client was too
    * slow.
@@ -428,7 +442,8 @@ export interface ListHow {
 
 /** A connection, for rooms alone. All fields are read-only. */
 export interface RoomsConnection {
-  readonly status: Status;
+  /** How it stands: a `Status`. */
+  readonly status: Current<Status>;
   /**
    * The shortest round trip of the last eight pings, in milliseconds; `null` until the first answer
    * on the present connection.

@@ -59,7 +59,8 @@ test("a session that is over is another player in the same room object", async (
   second.says({ type: "event", room: 1, sequence: 1, version: 1, message: "Dealt", payload: 7 });
   assert.deepEqual([room.status, room.left, states, events], ["joined", false, [2], [7]]);
   assert.deepEqual(heard.map(([status, code]) => [status, code]),
-    [["lost", "connection_lost"], ["joined", "connection_lost"]]);
+    [["lost", "connection_lost"], ["joined", ""]]);
+  assert.deepEqual(room.reason, { code: "", message: "" });
   // The connection is there, but the page still knows why the room is not.
   assert.deepEqual([heard[0][2], heard[1][2]], ["disconnected; reconnecting", ""]);
   assert.equal(client.status, "connected");
@@ -70,7 +71,8 @@ test("a session that goes on brings the room back, and joins nothing", async (t)
   node.onclose();
   const second = await next(node);
   second.open({ ...KEPT, resumed: { received: 1, lost: [] } });
-  assert.deepEqual(heard.map(([status]) => status), ["lost", "back"]);
+  assert.deepEqual(heard.map(([status, code]) => [status, code]),
+    [["lost", "connection_lost"], ["back", ""]]);
   assert.deepEqual([room.status, room.player, joins(second)], ["back", 1, []]);
 });
 
@@ -80,7 +82,7 @@ test("a seat that was not kept for long enough is taken again at once", async (t
   assert.equal((await joined(node, 2)).room, "r1");
   node.joins({ round: 2 });
   assert.deepEqual(heard, [
-    ["lost", "connection_lost", "away for too long"], ["joined", "connection_lost", ""],
+    ["lost", "connection_lost", "away for too long"], ["joined", "", ""],
   ]);
   assert.equal(room.state.round, 2);
 });
@@ -157,6 +159,8 @@ test("it stays out where coming back makes no sense", async (t) => {
     room.onLeft((code) => lefts.push(code));
     node.says({ type: "left", room: 1, code, text: "bye" });
     assert.deepEqual([heard, lefts, room.left], [[["left", code, "bye"]], [code], true]);
+    await assert.rejects(room.request("Draw"), { name: "PlayfieldError", code, message: "bye" });
+    await room.leave();
   }
   // The page has closed the client, or has left the room while it is away.
   const closed = await start(t);
@@ -169,6 +173,9 @@ test("it stays out where coming back makes no sense", async (t) => {
   await joined(Socket.last, 1);
   await away.room.leave();
   assert.equal(away.room.status, "left");
+  await assert.rejects(away.room.request("Draw"), {
+    code: "left", message: "this client has left the room",
+  });
   Socket.last.joins({ round: 2 });
   assert.ok(Socket.last.request("leave"), "a seat that comes too late is given back");
   // It is a wish.

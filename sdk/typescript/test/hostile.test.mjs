@@ -204,6 +204,15 @@ test("after a session ends, options are written by the schema of the next node",
   client.close();
 });
 
+test("a path that the schema does not have is refused as it is given", (t) => {
+  const { client, room } = start("packed", { schema: schemaOf(struct("hp", "x")) });
+  t.after(() => client.close());
+  for (const path of ["hq", ["hq"]])
+    assert.throws(() => room.onChange(path, () => {}), /path "hq": .* it has hp, x$/);
+  assert.throws(() => room.onEntries("hq", {}), /path "hq.\*": .* it has hp, x$/);
+  room.onChange("hp", () => {});
+});
+
 test("a schema that is not the room's ends the client", async () => {
   const { client, node, room, ended } = start("packed", { schema: schemaOf(struct("a", "b")) });
   assert.equal(client.status, "connected");

@@ -28,6 +28,19 @@ room.onEntries<{ hp: number }>("players", { entered: (key, { hp }) => console.lo
 const { phase } = room.state;
 if (phase !== "Waiting" && "Turn" in phase) console.log(phase.Turn.left_ms);
 
+// A status is another at a later look: one comparison does not decide the next.
+if (room.status === "joined" && client.status === "connected") {
+  await room.request("Yield");
+  if (room.status === "lost" || client.status === "ended") console.log(room.reason.message);
+}
+if (room.status !== "back") {
+  await room.request("Yield");
+  if (room.status === "back") console.log("back");
+}
+room.onStatus((status) => status satisfies "joining" | "joined" | "lost" | "back" | "weak" | "left");
+// @ts-expect-error There is no such status.
+room.onStatus((status) => status === "joint");
+
 // @ts-expect-error There is no such room type among these types.
 await client.joinOrCreate<Duel>("dual");
 // @ts-expect-error
