@@ -60,7 +60,7 @@ pub(crate) fn state(input: &DeriveInput) -> TokenStream {
             fn saved() -> #rt::Saved { ::std::unreachable!() }
             fn write_save(&self, _: #bytes) {}
             fn read_save(_: &mut #rt::Reader<'_>) -> #read { ::std::unreachable!() }
-            fn follow(&self, _: &#rt::Node, _: #rt::Follow) -> #rt::Node { ::std::unreachable!() }
+            fn follow(&self, _: &mut #rt::Node, _: &mut #rt::Follow) {}
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Copies of saves, kept beside them in the store: of a save that the present build can't read
-//! whole, from before the build saves the room again.
+//! Copies of saves, kept beside them in the store: of a save of another build that the present one
+//! can't use whole, from before it saves the room.
 
 use std::sync::Arc;
 
 use crate::{Store, StoreError, StoreErrorKind};
 
-/// How many copies of one room's saves are kept. The oldest is removed for a further one.
+/// How many copies of one room's saves are kept. For a further one, the oldest but the first is
+/// removed: the first is of before all that other builds did.
 pub const COPIES_MAX: usize = 4;
 
 /// The keys that are read at a time.
@@ -78,7 +79,7 @@ pub async fn keep_copy(
     bytes: Vec<u8>,
 ) -> Result<u64, StoreError> {
     let kept = add_copy(store, room_type, key, bytes).await?;
-    remove_oldest(store, room_type, key).await?;
+    remove_beyond(store, room_type, key).await?;
     Ok(kept)
 }
 
@@ -96,15 +97,15 @@ async fn add_copy(
     Ok(last + 1)
 }
 
-/// Removes the copies beyond [`COPIES_MAX`].
-async fn remove_oldest(
+/// Removes copies beyond [`COPIES_MAX`], the oldest but the first.
+async fn remove_beyond(
     store: &Arc<dyn Store>,
     room_type: &str,
     key: &str,
 ) -> Result<(), StoreError> {
     let known = copies(store, room_type, key).await?;
     let of = copies_type(room_type);
-    for number in &known[..known.len().saturating_sub(COPIES_MAX)] {
+    for number in known.iter().skip(1).take(known.len().saturating_sub(COPIES_MAX)) {
         store.remove(&of, &name(key, *number)).await?;
         log::info!("copy {number} of {room_type} {key:?} gave way to newer copies");
     }
@@ -131,7 +132,7 @@ pub async fn restore_copy(
         None => None,
     };
     store.save(room_type, key, bytes).await?;
-    // Not before: the restored copy may be the oldest.
-    remove_oldest(store, room_type, key).await?;
+    // Not before: the restored copy may be the one that is removed.
+    remove_beyond(store, room_type, key).await?;
     Ok(replaced)
 }

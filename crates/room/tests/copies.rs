@@ -6,13 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use playfield_room::copies::{COPIES_MAX, copies, keep_copy, load_copy, restore_copy};
-use playfield_room::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
+use playfield_room::sim::{ROOM_TYPE, Sim};
+use playfield_room::{
+    EndReason, Loaded, MemoryStore, Room, Store, StoreError, StoreErrorKind, Stored, room,
+};
+use playfield_state::{List, State, load, save};
 
-/// A store that refuses saves of rooms once it is full.
-#[derive(Default)]
+use crate::support::logged;
+
+/// A store that refuses all saves but copies of towns once it is full.
+#[derive(Clone, Default)]
 struct Limited {
     inner: MemoryStore,
-    is_full: AtomicBool,
+    is_full: Arc<AtomicBool>,
 }
 
 impl Store for Limited {
@@ -20,7 +26,7 @@ impl Store for Limited {
         self.inner.load(room_type, key)
     }
     fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
-        if room_type == "town" && self.is_full.load(Ordering::Relaxed) {
+        if room_type != "town~copies" && self.is_full.load(Ordering::Relaxed) {
             let error = StoreError::new(StoreErrorKind::Other, "the disk is full");
             return Box::pin(async { Err(error) });
         }
@@ -47,43 +53,147 @@ async fn full_of_copies(store: &Arc<dyn Store>) {
 }
 
 #[test]
-fn the_oldest_copy_gives_way_and_the_same_save_is_not_copied_again() {
+fn the_oldest_copy_but_the_first_gives_way_and_the_same_save_is_not_copied_again() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     wait(async {
         full_of_copies(&store).await;
         assert_eq!(keep_copy(&store, "town", "elm", vec![4; 8]).await.unwrap(), 4);
         assert_eq!(copies(&store, "town", "elm").await.unwrap(), [1, 2, 3, 4]);
         assert_eq!(keep_copy(&store, "town", "elm", vec![5; 8]).await.unwrap(), 5);
-        assert_eq!(copies(&store, "town", "elm").await.unwrap(), [2, 3, 4, 5]);
+        assert_eq!(copies(&store, "town", "elm").await.unwrap(), [1, 3, 4, 5]);
         // Those of a key that begins like another belong to that key alone.
         keep_copy(&store, "town", "elm@", vec![6]).await.unwrap();
-        assert_eq!(copies(&store, "town", "elm").await.unwrap(), [2, 3, 4, 5]);
+        assert_eq!(copies(&store, "town", "elm").await.unwrap(), [1, 3, 4, 5]);
     });
 }
 
 #[test]
-fn the_oldest_copy_is_restored() {
+fn the_copy_that_would_give_way_is_restored() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     wait(async {
         full_of_copies(&store).await;
-        assert_eq!(restore_copy(&store, "town", "elm", 1).await.unwrap(), Some(5));
+        assert_eq!(restore_copy(&store, "town", "elm", 2).await.unwrap(), Some(5));
         let saved = store.load("town", "elm").await.unwrap().unwrap();
-        assert_eq!(saved.bytes, [1; 8]);
-        assert_eq!(copies(&store, "town", "elm").await.unwrap(), [2, 3, 4, 5]);
+        assert_eq!(saved.bytes, [2; 8]);
+        assert_eq!(copies(&store, "town", "elm").await.unwrap(), [1, 3, 4, 5]);
     });
 }
 
 #[test]
 fn a_copy_that_cant_be_restored_is_still_there() {
-    let limited = Arc::new(Limited::default());
-    let store: Arc<dyn Store> = limited.clone();
+    let limited = Limited::default();
+    let store: Arc<dyn Store> = Arc::new(limited.clone());
     wait(async {
         full_of_copies(&store).await;
         limited.is_full.store(true, Ordering::Relaxed);
-        restore_copy(&store, "town", "elm", 1).await.unwrap_err();
-        let copy = load_copy(&store, "town", "elm", 1).await.unwrap();
-        assert_eq!(copy, Some(vec![1; 8]));
+        restore_copy(&store, "town", "elm", 2).await.unwrap_err();
+        let copy = load_copy(&store, "town", "elm", 2).await.unwrap();
+        assert_eq!(copy, Some(vec![2; 8]));
         limited.is_full.store(false, Ordering::Relaxed);
-        restore_copy(&store, "town", "elm", 1).await.unwrap();
+        restore_copy(&store, "town", "elm", 2).await.unwrap();
+    });
+}
+
+mod old {
+    use super::*;
+
+    #[derive(State, Default)]
+    pub(super) struct Town {
+        pub(super) houses: List<House>,
+    }
+
+    #[derive(State, Default)]
+    pub(super) struct House {
+        pub(super) size: u32,
+    }
+
+    #[room(persist = 1)]
+    impl Room for Town {}
+}
+
+mod new {
+    use super::*;
+
+    #[derive(State, Default)]
+    pub(super) struct Town {
+        pub(super) houses: List<House>,
+    }
+
+    #[derive(State, Default)]
+    pub(super) struct House {
+        pub(super) color: String,
+        pub(super) size: u32,
+    }
+}
+
+fn open(store: &Limited) -> Sim<old::Town> {
+    let mut sim = Sim::with_store(1, &(), "elm", store.clone());
+    while sim.run_background() > 0 {}
+    sim
+}
+
+#[test]
+fn a_save_with_unknown_fields_is_copied_once_and_what_is_forgotten_is_logged() {
+    let limited = Limited::default();
+    let store: Arc<dyn Store> = Arc::new(limited.clone());
+    let house = |color: &str| new::House { color: color.into(), size: 3 };
+    let town = new::Town { houses: [house("red"), house("blue")].into_iter().collect() };
+    let bytes = save(&town);
+    wait(async { store.save(ROOM_TYPE, "elm", bytes.clone()).await.unwrap() });
+
+    let log = logged(|| {
+        // A node that is killed before it saves the room reads the same save again.
+        drop(open(&limited));
+        let mut sim = open(&limited);
+        sim.room_mut().houses.push(old::House::default());
+        sim.close(EndReason::ShuttingDown);
+        while sim.run_background() > 0 {}
+    });
+    let said = "the save of sim \"elm\" is of another build. This build lacks fields, and keeps them \
+                as bytes: houses.*.color (2 values). The save as it was is copy 1 of this room: see \
+                `help saves`";
+    assert_eq!(log.iter().filter(|line| line.contains(said)).count(), 2, "{log:?}");
+    assert_eq!(log.len(), 2, "{log:?}");
+
+    // From here on, the saves are of this build.
+    let log = logged(|| {
+        let mut sim = open(&limited);
+        sim.room_mut().houses.remove(0);
+        sim.close(EndReason::ShuttingDown);
+        while sim.run_background() > 0 {}
+    });
+    let said = "sim \"elm\" no longer has fields that this build lacks, since what they belonged to \
+                was removed or is not recognized: houses.*.color (1 values)";
+    assert!(log.len() == 1 && log[0].contains(said), "{log:?}");
+    wait(async {
+        assert_eq!(copies(&store, ROOM_TYPE, "elm").await.unwrap(), [1]);
+        let copy = load_copy(&store, ROOM_TYPE, "elm", 1).await.unwrap();
+        assert_eq!(copy, Some(bytes));
+        let saved = store.load(ROOM_TYPE, "elm").await.unwrap().unwrap().bytes;
+        let houses = load::<new::Town>(&saved).unwrap().houses;
+        let colors: Vec<&str> = houses.iter().map(|house| &*house.color).collect();
+        assert_eq!(colors, ["blue", ""]);
+    });
+}
+
+#[test]
+fn a_room_whose_save_cant_be_copied_is_not_created_and_its_save_is_left_as_it_is() {
+    let limited = Limited::default();
+    let store: Arc<dyn Store> = Arc::new(limited.clone());
+    let town = new::Town { houses: [new::House::default()].into_iter().collect() };
+    let bytes = save(&town);
+    wait(async { store.save(ROOM_TYPE, "elm", bytes.clone()).await.unwrap() });
+    limited.is_full.store(true, Ordering::Relaxed);
+    let log = logged(|| {
+        let mut sim = Sim::<old::Town>::with_store(1, &(), "elm", limited.clone());
+        let ann = sim.join_begin("Ann").unwrap();
+        while sim.run_background() > 0 {}
+        assert!(sim.why_gone(ann).is_some() && sim.is_closed());
+    });
+    assert!(log.iter().any(|line| line.contains("no copy could be kept: ")), "{log:?}");
+    limited.is_full.store(false, Ordering::Relaxed);
+    wait(async {
+        assert_eq!(store.load(ROOM_TYPE, "elm").await.unwrap().unwrap().bytes, bytes);
+        assert!(copies(&store, ROOM_TYPE, "elm").await.unwrap().is_empty());
     });
 }

@@ -1,6 +1,7 @@
 //! Saves are exact, are read by later builds, and are refused if anything is wrong with them.
 
 mod damage;
+mod kept;
 mod newer;
 mod older;
 

@@ -31,15 +31,11 @@ impl Tree<'_> {
         let get_pad = is_empty.then(|| quote!(<() as #rt::Data>::decode(reader)?;));
         let defaults =
             (!is_empty).then(|| quote!(use #rt::{AddedAsDefault as _, AddedByType as _};));
-        let follows = saved().map(|Field { name, member, .. }| {
-            quote!(kept.follow_field(&mut to, #name, &self.#member, how);)
-        });
-        let names = saved().map(|Field { name, .. }| name);
-        let (to, how) = if is_empty {
-            (quote!(let to = kept.beside(&[]);), quote!(_))
-        } else {
-            (quote!(let mut to = kept.beside(&[#(#names),*]);), quote!(how))
-        };
+        let follows = saved().map(
+            |Field { name, member, .. }| quote!(kept.follow_field(#name, &self.#member, how);),
+        );
+        let (kept, how) =
+            if is_empty { (quote!(_), quote!(_)) } else { (quote!(kept), quote!(how)) };
         quote! {
             fn saved() -> #rt::Saved {
                 #defaults
@@ -55,10 +51,8 @@ impl Tree<'_> {
                 #get_pad
                 ::std::result::Result::Ok(Self { #(#reads),* })
             }
-            fn follow(&self, kept: &#rt::Node, #how: #rt::Follow) -> #rt::Node {
-                #to
+            fn follow(&self, #kept: &mut #rt::Node, #how: &mut #rt::Follow) {
                 #(#follows)*
-                to
             }
         }
     }

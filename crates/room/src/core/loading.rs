@@ -1,6 +1,7 @@
 //! A room whose save is being loaded. It is made when the save is there, or created if there is
 //! none.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use playfield_state::{Dropped, Format, Kept, PlayerId, Restored, Tracker, Tracking, restore};
@@ -21,7 +22,7 @@ const FOUND: &str = "playfield:found";
 const FOUND_EARLY: &str = "playfield:found-early";
 /// It was found, and a thread that computes has read it.
 const DECODED: &str = "playfield:decoded";
-/// It was read, but not all of it. Its copy is on disk, or can't be written.
+/// It was read, but this build can't use all of it. Its copy is on disk, or can't be written.
 const COPIED: &str = "playfield:copied";
 const NOT_COPIED: &str = "playfield:not-copied";
 const NOTHING: &str = "playfield:nothing";
@@ -58,7 +59,8 @@ struct Ready<R: Room> {
     is_durable: bool,
     /// What this build can't read. The next save is without it.
     dropped: Vec<Dropped>,
-    /// The save, if something was dropped, until a copy of it is kept.
+    /// The save, if it is of another build and this one can't use all of it, until a copy of it is
+    /// kept.
     to_copy: Option<Vec<u8>>,
 }
 
@@ -246,7 +248,7 @@ impl<R: Room> RoomCore<R> {
         Some(InternalMessage { name: DECODED.into(), payload: Vec::new() })
     }
 
-    /// Keeps a copy of a save that this build can't read whole, before the room saves itself. `None`
+    /// Keeps a copy of a save that this build can't use whole, before the room saves itself. `None`
     /// while that is under way.
     fn copy_first(
         &mut self,
@@ -262,7 +264,6 @@ impl<R: Room> RoomCore<R> {
         let why = match (&*message.name, decoded.as_mut()) {
             (DECODED, Some(Ok(ready))) => {
                 let Some(bytes) = ready.to_copy.take() else {
-                    log_kept(saving, ready);
                     drop(decoded);
                     return Some(outcome);
                 };
@@ -282,12 +283,11 @@ impl<R: Room> RoomCore<R> {
             (COPIED, Some(Ok(ready))) => {
                 let number = String::from_utf8_lossy(&message.payload).into_owned();
                 log::warn!(
-                    "the save of {} is of another build, and this build drops what it can't read: \
-                     {}. The save as it was is copy {number} of this room: see `help saves`",
+                    "the save of {} is of another build. {}The save as it was is copy {number} of \
+                     this room: see `help saves`",
                     saving.name(),
-                    listed(&ready.dropped)
+                    unused(&ready.dropped, &ready.live.kept)
                 );
-                log_kept(saving, ready);
                 drop(decoded);
                 return Some(Some(InternalMessage { name: DECODED.into(), payload: Vec::new() }));
             }
@@ -298,7 +298,7 @@ impl<R: Room> RoomCore<R> {
             }
         };
         *decoded = Some(Err(format!(
-            "it is of another build, this build can't read all of it, and no copy could be kept: {why}"
+            "it is of another build, this build can't use all of it, and no copy could be kept: {why}"
         )));
         drop(decoded);
         Some(Some(InternalMessage { name: DECODED.into(), payload: Vec::new() }))
@@ -361,12 +361,13 @@ impl<R: Room> RoomCore<R> {
 /// Reads a save, on any thread. Its decoders and defaults are user code, so it may panic.
 fn decode<R: Room>(bytes: &[u8], is_durable: bool, tracking: Tracking) -> Decoded<R> {
     guard(|| {
-        let Restored { mut state, mark, mut kept, dropped, .. } =
+        let Restored { mut state, mark, mut kept, dropped, is_foreign } =
             restore::<R>(bytes).map_err(|error| error.to_string())?;
         let tracker = Tracker::new(&mut state, tracking);
         kept.bind(&state);
         let live = Live { state, tracker, kept };
-        let to_copy = (!dropped.is_empty()).then(|| bytes.to_vec());
+        let uses_all = dropped.is_empty() && live.kept.is_empty();
+        let to_copy = (is_foreign && !uses_all).then(|| bytes.to_vec());
         Ok(Ready { live, mark, print: Print::of(bytes), is_durable, dropped, to_copy })
     })?
 }
@@ -382,30 +383,34 @@ fn copied(number: std::result::Result<u64, StoreError>) -> InternalMessage {
 /// How many places an entry of the log names.
 const LISTED_MAX: usize = 8;
 
-/// What is dropped, and why, in a few words.
-fn listed(dropped: &[Dropped]) -> String {
-    let mut places: Vec<String> = dropped
-        .iter()
-        .take(LISTED_MAX)
-        .map(|Dropped { place, why, count }| format!("{place} ({count} values): {why}"))
-        .collect();
-    if let Some(more @ 1..) = dropped.len().checked_sub(LISTED_MAX) {
-        places.push(format!("and {more} more"));
+/// What this build does with the parts of a save that it can't use.
+fn unused(dropped: &[Dropped], kept: &Kept) -> String {
+    let mut text = String::new();
+    if !dropped.is_empty() {
+        let places = dropped
+            .iter()
+            .map(|Dropped { place, why, count }| format!("{place} ({count} values): {why}"));
+        text += &format!("This build drops what it can't read: {}. ", listed(places));
     }
-    places.join("; ")
+    if !kept.is_empty() {
+        let fields = places(&kept.fields());
+        text += &format!("This build lacks fields, and keeps them as bytes: {fields}. ");
+    }
+    text
 }
 
-fn log_kept<R: Room>(saving: &Saving, ready: &Ready<R>) {
-    let kept = &ready.live.kept;
-    if !kept.is_empty() {
-        let mut names: Vec<&str> = kept.names().take(LISTED_MAX).collect();
-        names.dedup();
-        log::debug!(
-            "the save of {} has fields that this build lacks, and keeps: {}",
-            saving.name(),
-            names.join(", ")
-        );
+/// Fields, and how many values each has.
+pub(super) fn places(fields: &BTreeMap<String, u64>) -> String {
+    listed(fields.iter().map(|(place, count)| format!("{place} ({count} values)")))
+}
+
+fn listed(places: impl ExactSizeIterator<Item = String>) -> String {
+    let more = places.len().saturating_sub(LISTED_MAX);
+    let mut named: Vec<String> = places.take(LISTED_MAX).collect();
+    if more > 0 {
+        named.push(format!("and {more} more"));
     }
+    named.join("; ")
 }
 
 /// Calls `create`. The outer error is a panic: defaults, decoders and destructors are user code as

@@ -9,6 +9,7 @@ use playfield_state::save_kept;
 use playfield_wire::ErrorCode;
 
 use super::guard::guard;
+use super::loading::places;
 use super::{Live, RoomCore};
 use crate::context_state::Asked;
 use crate::copies::keep_copy;
@@ -190,6 +191,15 @@ impl<R: Room> RoomCore<R> {
         // The comparison of custom keys is user code.
         if let Err(panic) = guard(|| save_kept(state, mark, kept, &mut bytes)) {
             return self.fail(&panic, out);
+        }
+        let forgotten = kept.take_forgotten();
+        if !forgotten.is_empty() {
+            log::warn!(
+                "{} no longer has fields that this build lacks, since what they belonged to was \
+                 removed or is not recognized: {}",
+                saving.name(),
+                places(&forgotten)
+            );
         }
         saving.bytes = bytes.len();
         let print = Print::of(&bytes);

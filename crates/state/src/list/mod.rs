@@ -10,6 +10,8 @@ pub(crate) mod state;
 use std::fmt;
 use std::ops::RangeBounds;
 
+use crate::map::new_token;
+
 /// An ordered list of state.
 ///
 /// It tracks which elements were borrowed mutably and which are new, so a sync sends only the
@@ -75,6 +77,12 @@ impl<T> List<T> {
     /// An empty list with room for some elements.
     pub(crate) fn with_room(count: usize) -> Self {
         Self { items: Vec::with_capacity(count), ..Self::default() }
+    }
+
+    /// As [`with_room`](Self::with_room), with a token, so that it differs from a list that replaces
+    /// it even if it is not synced.
+    pub(crate) fn loaded(count: usize) -> Self {
+        Self { token: new_token(), ..Self::with_room(count) }
     }
 
     /// The number of elements.
@@ -238,14 +246,14 @@ impl<T> List<T> {
         self.items.iter().map(|item| item.id)
     }
 
-    /// Differs in a list that has replaced this one, once that is in sync.
+    /// Differs in a list that has replaced this one; 0 if it is new.
     pub(crate) fn token(&self) -> u64 {
         self.token
     }
 
-    /// The elements and their ids, as bytes in the order of the ids.
-    pub(crate) fn with_ids(&self) -> impl Iterator<Item = ([u8; 8], &T)> {
-        self.items.iter().map(|item| (item.id.0.to_be_bytes(), &item.value))
+    /// The elements and their ids.
+    pub(crate) fn with_ids(&self) -> impl Iterator<Item = (u64, &T)> {
+        self.items.iter().map(|item| (item.id.0, &item.value))
     }
 
     /// The id of the element at an index.

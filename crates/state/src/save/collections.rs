@@ -3,7 +3,7 @@
 use playfield_wire::reader::Reader;
 use playfield_wire::{DecodeError, writer};
 
-use super::kept::step_to;
+use super::kept::index_of;
 use super::{Follow, Node, Save, Saved};
 use crate::{Key, List, Map, Set, State};
 
@@ -25,8 +25,11 @@ impl<T: State> Save for Option<T> {
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         reader.bool()?.then(|| T::read_save(reader)).transpose()
     }
-    fn follow(&self, kept: &Node, how: Follow) -> Node {
-        self.as_ref().map_or_else(Node::default, |value| value.follow(kept, how))
+    fn follow(&self, kept: &mut Node, how: &mut Follow) {
+        match self {
+            Some(value) => value.follow(kept, how),
+            None => how.forget(kept),
+        }
     }
 }
 
@@ -53,16 +56,13 @@ impl<T: State, const N: usize> Save for [T; N] {
             None => Ok(items.map(|item| item.expect("without an error, each was read"))),
         }
     }
-    fn follow(&self, kept: &Node, how: Follow) -> Node {
-        let mut to = Node::default();
-        for (index, value) in self.iter().enumerate() {
-            let step = step_to(index);
-            let inside = kept.at(&step);
-            if !inside.is_empty() {
-                to.put(&step, value.follow(inside, how));
+    fn follow(&self, kept: &mut Node, how: &mut Follow) {
+        kept.follow_entries(how, |step, node, how| {
+            match index_of(step).and_then(|index| self.get(index)) {
+                Some(value) => value.follow(node, how),
+                None => how.forget(node),
             }
-        }
-        to
+        });
     }
 }
 
@@ -76,14 +76,14 @@ impl<T: State> Save for List<T> {
     }
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let count = reader.count()?;
-        let mut list = Self::with_room(count.min(ROOM));
+        let mut list = Self::loaded(count.min(ROOM));
         for _ in 0..count {
             list.push(T::read_save(reader)?);
         }
         Ok(list)
     }
-    fn follow(&self, kept: &Node, how: Follow) -> Node {
-        kept.follow_list(self.token(), self.with_ids(), how)
+    fn follow(&self, kept: &mut Node, how: &mut Follow) {
+        kept.follow_list(self.token(), &self.with_ids().collect::<Vec<_>>(), how);
     }
 }
 
@@ -102,15 +102,14 @@ impl<K: Key, V: State> Save for Map<K, V> {
         let count = reader.count()?;
         Self::read_from(reader, count, V::read_save)
     }
-    fn follow(&self, kept: &Node, how: Follow) -> Node {
-        let mut to = Node::default();
-        for (step, inside) in kept.steps() {
+    fn follow(&self, kept: &mut Node, how: &mut Follow) {
+        kept.follow_entries(how, |step, node, how| {
             let key = K::decode(&mut Reader::new(step)).ok();
-            if let Some(value) = key.and_then(|key| self.get(&key)) {
-                to.put(step, value.follow(inside, how));
+            match key.and_then(|key| self.get(&key)) {
+                Some(value) => value.follow(node, how),
+                None => how.forget(node),
             }
-        }
-        to
+        });
     }
 }
 
@@ -126,7 +125,7 @@ impl<K: Key> Save for Set<K> {
         let count = reader.count()?;
         Self::read_from(reader, count)
     }
-    fn follow(&self, _: &Node, _: Follow) -> Node {
-        Node::default()
+    fn follow(&self, kept: &mut Node, how: &mut Follow) {
+        how.forget(kept);
     }
 }

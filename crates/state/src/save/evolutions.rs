@@ -8,7 +8,7 @@ use playfield_wire::writer;
 use proptest::prelude::*;
 
 use super::here::Here;
-use super::kept::{Follow, Kept, follow_whole};
+use super::kept::{Follow, Kept};
 use super::skim::skip;
 use super::turn::{Failed, Turned, turned};
 
@@ -143,12 +143,12 @@ fn turn(stored: &Type, kept: Kept, here: &Type, body: &[u8]) -> Turned {
 /// What a build keeps reaches the next one through the bytes of a save, and follows the values.
 fn saved(of: &Type, turned: &Turned) -> Kept {
     let bytes = &turned.body;
-    let mut kept = turned.kept.clone();
+    let (columns, mut root) = turned.kept.clone().into_parts();
+    for mut how in [Follow::first(), Follow::default()] {
+        root.follow_whole(of, (bytes, &mut Reader::new(bytes)), &mut how).unwrap();
+    }
     let mut out = Vec::new();
-    kept.write_with(
-        |node, how: Follow| follow_whole(of, (bytes, &mut Reader::new(bytes)), node, how).unwrap(),
-        &mut out,
-    );
+    Kept::of(columns, root).put(&mut out);
     if out.is_empty() { Kept::default() } else { Kept::read(&mut Reader::new(&out)).unwrap() }
 }
 

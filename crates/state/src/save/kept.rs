@@ -4,16 +4,23 @@
 //! its key, to an element by its index (in memory, for a [`List`](crate::List), by its id), and into
 //! a variant by its name. An option is no step.
 
+use std::any::TypeId;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::{Field, Type};
 use playfield_wire::{DecodeError, writer};
 
+use super::Save;
+use super::fate::shown;
+use super::layout::{self, fingerprint};
 use super::skim::{plain_value, skip};
-use super::{Save, layout};
 use crate::State;
+use crate::leaf::Atomic;
 
 /// How deep the tree may be: a step for each type, and one for each variant.
 const DEPTH_MAX: usize = 2 * layout::DEPTH_MAX + 2;
@@ -21,15 +28,15 @@ const DEPTH_MAX: usize = 2 * layout::DEPTH_MAX + 2;
 /// Fields of a save that this build lacks: bytes that a later save has again, so that a build which
 /// has the fields finds them.
 ///
-/// They follow what they belong to: the key of a map, the element of a [`List`](crate::List)
-/// wherever it moves. In values that are sent as a whole, elements are recognized by what is in
-/// them. What is removed takes them along.
+/// They stay at a place: a field of a struct, a variant, an option that is some, an index of an
+/// array, a key of a map, an element of a [`List`](crate::List) by its id. In values that are sent
+/// as a whole, and in a `List` that was replaced, an element is recognized by its content, if no
+/// other element has or had the same. What is not found is [forgotten](Self::take_forgotten).
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     columns: Vec<Arc<Column>>,
     root: Node,
-    /// Elements of lists are found by their ids, not by their indexes.
-    is_bound: bool,
+    forgotten: BTreeMap<String, u64>,
 }
 
 /// A field that this build lacks.
@@ -46,23 +53,48 @@ pub struct Node {
     /// By the number of the column.
     fields: Vec<(u32, Arc<[u8]>)>,
     inside: BTreeMap<Box<[u8]>, Node>,
-    /// Once it is bound, of a list: which one it was. Of one in a whole: how long it was.
-    list: u64,
-    /// Once it is bound, of an element: the hash of its bytes.
+    /// The steps inside are keys or indexes, not names.
+    is_keyed: bool,
+    /// Of a list, once it is bound: what is in its elements, instead of `inside`.
+    list: Option<Box<Elements>>,
+    /// Of a value that is sent as a whole, once it is bound: the hash of its bytes.
     print: u64,
 }
 
-/// Which way elements of lists are renamed. For generated code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Follow {
-    /// From their indexes, as in a save, to what recognizes them in memory.
-    ToMemory,
-    /// From that to their indexes.
-    ToSave,
+/// The elements of a list that have something, sorted by their ids.
+#[derive(Clone, Debug, Default)]
+struct Elements {
+    /// Which list it was; 0 if that is not known.
+    token: u64,
+    /// The hashes of all elements.
+    prints: Vec<u64>,
+    elements: Vec<Element>,
 }
 
+#[derive(Clone, Debug)]
+struct Element {
+    /// In a whole, 0.
+    id: u64,
+    index: usize,
+    node: Node,
+}
+
+/// A walk through a state, beside what is kept. For generated code.
+#[derive(Default)]
+pub struct Follow {
+    /// The state is the one that was read: indexes are those of the save.
+    is_first: bool,
+    path: Vec<Cow<'static, str>>,
+    /// How often each column was forgotten, by place.
+    forgotten: Places,
+    types: BTreeMap<TypeId, Rc<Type>>,
+    bytes: Vec<u8>,
+}
+
+type Places = BTreeMap<(String, u32), u64>;
+
 pub(super) static NOTHING: Node =
-    Node { fields: Vec::new(), inside: BTreeMap::new(), list: 0, print: 0 };
+    Node { fields: Vec::new(), inside: BTreeMap::new(), is_keyed: false, list: None, print: 0 };
 
 impl Kept {
     /// Whether there is nothing.
@@ -71,41 +103,48 @@ impl Kept {
         self.root.is_empty()
     }
 
-    /// The names of the fields.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.columns.iter().map(|column| &*column.name)
+    /// The fields, such as `units.*.color`, and how many values each has.
+    #[must_use]
+    pub fn fields(&self) -> BTreeMap<String, u64> {
+        let mut places = Places::new();
+        self.root.note(&mut Vec::new(), &mut places);
+        self.named(places)
     }
 
-    /// Takes note of which values they belong to. To be called when the state has been read and
+    /// The values that the saves since the last call no longer have, as [`fields`](Self::fields):
+    /// what they belonged to was removed, or is not recognized.
+    pub fn take_forgotten(&mut self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.forgotten)
+    }
+
+    /// Takes note of which values they belong to. To be called when the state is
     /// [tracked](crate::Tracker::new), before it changes.
     pub fn bind<S: State>(&mut self, state: &S) {
         if !self.is_empty() {
-            self.root = state.follow(&self.root, Follow::ToMemory);
-            self.is_bound = true;
+            state.follow(&mut self.root, &mut Follow::first());
         }
     }
 
-    /// Appends what is kept beside the present state, if anything is. What has lost its place is
-    /// forgotten.
+    /// Appends what is kept beside the present state, if anything is.
     pub(super) fn write<S: State>(&mut self, state: &S, out: &mut Vec<u8>) {
-        if !self.is_empty() {
-            self.write_with(|node, how| state.follow(node, how), out);
+        if self.is_empty() {
+            return;
         }
+        let mut how = Follow::default();
+        state.follow(&mut self.root, &mut how);
+        for (place, count) in self.named(how.forgotten) {
+            *self.forgotten.entry(place).or_default() += count;
+        }
+        self.put(out);
     }
 
-    pub(super) fn write_with(&mut self, follow: impl Fn(&Node, Follow) -> Node, out: &mut Vec<u8>) {
-        let now = match self.is_bound {
-            true => follow(&self.root, Follow::ToSave),
-            false => std::mem::take(&mut self.root),
-        };
-        self.root = follow(&now, Follow::ToMemory);
-        self.is_bound = true;
-        if now.is_empty() {
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        if self.is_empty() {
             return;
         }
         let mut used = Used { numbers: BTreeMap::new(), order: Vec::new() };
         let mut nodes = Vec::new();
-        now.write(&mut used, &mut nodes);
+        self.root.write(&mut used, &mut nodes);
         writer::put_varint(out, used.order.len() as u64);
         for number in used.order {
             let column = &self.columns[number as usize];
@@ -115,7 +154,7 @@ impl Kept {
         out.extend_from_slice(&nodes);
     }
 
-    /// Reads what [`write`](Self::write) wrote.
+    /// Reads what [`put`](Self::put) wrote.
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let mut columns = Vec::new();
         for _ in 0..reader.count()? {
@@ -124,15 +163,24 @@ impl Kept {
         }
         let root = Node::read(reader, columns.len(), 0)?;
         reader.clone().finish()?;
-        Ok(Self { columns, root, is_bound: false })
+        Ok(Self::of(columns, root))
     }
 
     pub(super) fn of(columns: Vec<Arc<Column>>, root: Node) -> Self {
-        Self { columns, root, is_bound: false }
+        Self { columns, root, forgotten: BTreeMap::new() }
     }
 
     pub(super) fn into_parts(self) -> (Vec<Arc<Column>>, Node) {
         (self.columns, self.root)
+    }
+
+    fn named(&self, places: Places) -> BTreeMap<String, u64> {
+        let name = |place: &str, column: u32| {
+            let name = shown(&[&self.columns[column as usize].name]);
+            if place.is_empty() { name } else { format!("{place}.{name}") }
+        };
+        let places = places.into_iter();
+        places.map(|((place, column), count)| (name(&place, column), count)).collect()
     }
 }
 
@@ -152,7 +200,7 @@ struct Used {
 
 impl Node {
     pub(super) fn is_empty(&self) -> bool {
-        self.fields.is_empty() && self.inside.is_empty()
+        self.fields.is_empty() && self.inside.is_empty() && self.list.is_none()
     }
 
     /// The fields that are lacking here, by the numbers of their columns.
@@ -164,7 +212,7 @@ impl Node {
         self.fields.push((column as u32, bytes));
     }
 
-    /// What is inside, at a step.
+    /// What is inside, at a step of a save.
     pub(super) fn at(&self, step: &[u8]) -> &Self {
         self.inside.get(step).unwrap_or(&NOTHING)
     }
@@ -175,31 +223,233 @@ impl Node {
         }
     }
 
-    /// What is inside, with the steps that lead there.
-    pub(super) fn steps(&self) -> impl Iterator<Item = (&[u8], &Self)> {
-        self.inside.iter().map(|(step, node)| (&**step, node))
-    }
-
-    /// The elements that have something, by their indexes.
-    fn elements(&self) -> impl Iterator<Item = (usize, &Self)> {
-        let index = |step: &[u8]| usize::try_from(Reader::new(step).varint().ok()?).ok();
-        self.inside.iter().filter_map(move |(step, node)| Some((index(step)?, node)))
-    }
-
-    /// What a struct with these fields goes on with: what it lacks, and all in there.
-    #[must_use]
-    pub fn beside(&self, names: &[&str]) -> Self {
-        let is_own = |step: &[u8]| names.iter().any(|name| name.as_bytes() == step);
-        let others = self.inside.iter().filter(|(step, _)| !is_own(step));
-        let inside = others.map(|(step, node)| (step.clone(), node.clone())).collect();
-        Self { fields: self.fields.clone(), inside, ..Self::default() }
-    }
-
     /// Follows a field of a struct.
-    pub fn follow_field<T: Save>(&self, to: &mut Self, name: &str, value: &T, how: Follow) {
-        let inside = self.at(name.as_bytes());
-        if !inside.is_empty() {
-            to.put(name.as_bytes(), value.follow(inside, how));
+    pub fn follow_field<T: Save>(&mut self, name: &'static str, value: &T, how: &mut Follow) {
+        self.step(name.into(), how, |node, how| value.follow(node, how));
+    }
+
+    /// Goes to what has this name, if anything is kept there.
+    fn step<T>(
+        &mut self,
+        name: Cow<'static, str>,
+        how: &mut Follow,
+        follow: impl FnOnce(&mut Self, &mut Follow) -> T,
+    ) -> Option<T> {
+        let node = self.inside.get_mut(name.as_bytes())?;
+        how.path.push(name);
+        let result = follow(node, how);
+        let name = how.path.pop();
+        if node.is_empty() {
+            self.inside.remove(name?.as_bytes());
+        }
+        Some(result)
+    }
+
+    /// Follows the entries of a map, or the elements of an array.
+    pub(super) fn follow_entries(
+        &mut self,
+        how: &mut Follow,
+        mut follow: impl FnMut(&[u8], &mut Self, &mut Follow),
+    ) {
+        self.is_keyed = true;
+        how.path.push("*".into());
+        self.inside.retain(|step, node| {
+            follow(step, node, how);
+            !node.is_empty()
+        });
+        how.path.pop();
+    }
+
+    /// Follows the elements of a list, which have ids.
+    pub(super) fn follow_list<T: Save>(
+        &mut self,
+        token: u64,
+        items: &[(u64, &T)],
+        how: &mut Follow,
+    ) {
+        let mut print = |value: &T| {
+            how.bytes.clear();
+            value.write_save(&mut how.bytes);
+            fingerprint(&how.bytes)
+        };
+        let prints: Vec<u64> = items.iter().map(|(_, value)| print(value)).collect();
+        let mut list = self.take_list();
+        match how.is_first {
+            true => {}
+            false if token != 0 && list.token == token => {
+                list.find_by_id(items.iter().map(|(id, _)| *id));
+            }
+            false => list.find_by_content(&prints),
+        }
+        list.follow(prints.len(), how, |index, node, how| items[index].1.follow(node, how));
+        list.elements.iter_mut().for_each(|element| element.id = items[element.index].0);
+        list.elements.sort_unstable_by_key(|element| element.id);
+        (list.token, list.prints) = (token, prints);
+        self.list = Some(list).filter(|list| !list.elements.is_empty());
+    }
+
+    /// Follows a value that is sent as a whole.
+    pub(super) fn follow_atomic<T: Atomic>(&mut self, value: &T, how: &mut Follow) {
+        let mut bytes = std::mem::take(&mut how.bytes);
+        bytes.clear();
+        value.encode(&mut bytes);
+        let print = fingerprint(&bytes);
+        if how.is_first || print != self.print {
+            let of = how.types.entry(TypeId::of::<T>()).or_insert_with(|| Rc::new(T::schema()));
+            let (of, depth) = (Rc::clone(of), how.path.len());
+            // It was just written, so it can be read.
+            if self.follow_whole(&of, (&bytes, &mut Reader::new(&bytes)), how).is_err() {
+                how.path.truncate(depth);
+                how.forget(self);
+            }
+            self.print = print;
+        }
+        how.bytes = bytes;
+    }
+
+    /// Follows a part of a value that is sent as a whole. The reader is at it.
+    pub(super) fn follow_whole(
+        &mut self,
+        of: &Type,
+        (bytes, reader): (&[u8], &mut Reader<'_>),
+        how: &mut Follow,
+    ) -> Result<(), DecodeError> {
+        if self.is_empty() {
+            return skip(of, reader);
+        }
+        // Of an entry or an element: where it is.
+        let at = |of: &Type, place: &Range<usize>, node: &mut Self, how: &mut Follow| {
+            let mut reader = Reader::new(&bytes[..place.end]);
+            let read = reader.take(place.start).map(drop);
+            if read.and_then(|()| node.follow_whole(of, (bytes, &mut reader), how)).is_err() {
+                how.forget(node);
+            }
+        };
+        match of {
+            Type::Option(of) => match reader.bool()? {
+                true => self.follow_whole(of, (bytes, reader), how)?,
+                false => how.forget(self),
+            },
+            Type::List(of) => {
+                let count = reader.count()?;
+                let places = places(of, count, reader)?;
+                let print = |place: &Range<usize>| fingerprint(&bytes[place.clone()]);
+                let prints: Vec<u64> = places.iter().map(print).collect();
+                let mut list = self.take_list();
+                if !how.is_first {
+                    list.find_by_content(&prints);
+                }
+                list.follow(places.len(), how, |index, node, how| {
+                    at(of, &places[index], node, how);
+                });
+                list.prints = prints;
+                self.list = Some(list).filter(|list| !list.elements.is_empty());
+            }
+            Type::Array(of, length) => {
+                let places = places(of, *length, reader)?;
+                self.follow_entries(how, |step, node, how| {
+                    match index_of(step).and_then(|index| places.get(index)) {
+                        Some(place) => at(of, place, node, how),
+                        None => how.forget(node),
+                    }
+                });
+            }
+            Type::Map(key, of) => {
+                let mut places = BTreeMap::new();
+                for _ in 0..reader.count()? {
+                    let start = reader.offset();
+                    plain_value(key, reader)?;
+                    let step = &bytes[start..reader.offset()];
+                    let start = reader.offset();
+                    skip(of, reader)?;
+                    places.insert(step, start..reader.offset());
+                }
+                self.follow_entries(how, |step, node, how| match places.get(step) {
+                    Some(place) => at(of, place, node, how),
+                    None => how.forget(node),
+                });
+            }
+            Type::Struct(of) if of.fields.is_empty() => drop(reader.u8()?),
+            Type::Struct(of) => self.follow_fields(&of.fields, (bytes, reader), how)?,
+            Type::Enum(of) => {
+                let at = reader.offset();
+                let number = reader.varint()?;
+                let variant = usize::try_from(number).ok().and_then(|place| of.variants.get(place));
+                let variant =
+                    variant.ok_or_else(|| DecodeError::new(at, "no variant has this number"))?;
+                let mut others = std::mem::take(&mut self.inside);
+                if let Some((step, node)) = others.remove_entry(variant.name.as_bytes()) {
+                    self.inside.insert(step, node);
+                }
+                how.forget(&mut Self { inside: others, ..Self::default() });
+                let fields = &variant.fields;
+                let done = self.step(variant.name.clone(), how, |node, how| {
+                    node.follow_fields(fields, (bytes, &mut *reader), how)
+                });
+                match done {
+                    Some(done) => done?,
+                    None => fields.iter().try_for_each(|field| skip(&field.of, reader))?,
+                }
+            }
+            plain => {
+                plain_value(plain, reader)?;
+                how.forget(self);
+            }
+        }
+        Ok(())
+    }
+
+    fn follow_fields(
+        &mut self,
+        fields: &[Field],
+        (bytes, reader): (&[u8], &mut Reader<'_>),
+        how: &mut Follow,
+    ) -> Result<(), DecodeError> {
+        for field in fields {
+            let done = self.step(field.name.clone(), how, |node, how| {
+                node.follow_whole(&field.of, (bytes, &mut *reader), how)
+            });
+            match done {
+                Some(done) => done?,
+                None => skip(&field.of, reader)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements, which are steps inside before they are followed for the first time.
+    fn take_list(&mut self) -> Box<Elements> {
+        self.list.take().unwrap_or_else(|| {
+            let element = |(step, node): (Box<[u8]>, Self)| {
+                Some(Element { id: 0, index: index_of(&step)?, node })
+            };
+            let inside = std::mem::take(&mut self.inside);
+            let elements = inside.into_iter().filter_map(element).collect();
+            Box::new(Elements { elements, ..Elements::default() })
+        })
+    }
+
+    /// Counts the fields by their places.
+    fn note(&self, path: &mut Vec<Cow<'static, str>>, places: &mut Places) {
+        if !self.fields.is_empty() {
+            let place: Vec<&str> = path.iter().map(|step| &**step).collect();
+            let place = shown(&place);
+            for (column, _) in &self.fields {
+                *places.entry((place.clone(), *column)).or_default() += 1;
+            }
+        }
+        for (step, node) in &self.inside {
+            path.push(match std::str::from_utf8(step) {
+                Ok(name) if !self.is_keyed => Cow::Owned(name.to_owned()),
+                _ => "*".into(),
+            });
+            node.note(path, places);
+            path.pop();
+        }
+        for element in self.list.iter().flat_map(|list| &list.elements) {
+            path.push("*".into());
+            element.node.note(path, places);
+            path.pop();
         }
     }
 
@@ -214,9 +464,16 @@ impl Node {
             writer::put_varint(out, number.into());
             writer::put_bytes(out, bytes);
         }
-        writer::put_varint(out, self.inside.len() as u64);
+        let list = self.list.iter().flat_map(|list| &list.elements);
+        let mut elements: Vec<&Element> = list.collect();
+        elements.sort_by_key(|element| element.index);
+        writer::put_varint(out, (self.inside.len() + elements.len()) as u64);
         for (step, node) in &self.inside {
             writer::put_bytes(out, step);
+            node.write(used, out);
+        }
+        for Element { index, node, .. } in elements {
+            writer::put_bytes(out, &step_to(*index));
             node.write(used, out);
         }
     }
@@ -243,200 +500,97 @@ impl Node {
     }
 }
 
-/// The step to an element.
+impl Elements {
+    /// Ids mostly ascend, so the next element is tried first.
+    fn find_by_id(&mut self, ids: impl Iterator<Item = u64>) {
+        self.elements.iter_mut().for_each(|element| element.index = usize::MAX);
+        let mut next = 0;
+        for (index, id) in ids.enumerate() {
+            let is_next = self.elements.get(next).is_some_and(|element| element.id == id);
+            let found = if is_next {
+                Ok(next)
+            } else {
+                self.elements.binary_search_by_key(&id, |element| element.id)
+            };
+            if let Ok(place) = found {
+                self.elements[place].index = index;
+                next = place + 1;
+            }
+        }
+    }
+
+    /// Elements with the same content can't be told apart, so none of them is found, unless the list
+    /// is the same as before.
+    fn find_by_content(&mut self, prints: &[u64]) {
+        if self.prints == prints {
+            return;
+        }
+        let unique = |prints: &[u64]| {
+            let mut places = BTreeMap::new();
+            for (index, print) in prints.iter().enumerate() {
+                places.entry(*print).and_modify(|place| *place = None).or_insert(Some(index));
+            }
+            places
+        };
+        let (before, now) = (unique(&self.prints), unique(prints));
+        for element in &mut self.elements {
+            let print = self.prints[element.index];
+            let found = before[&print].and_then(|_| *now.get(&print)?);
+            element.index = found.unwrap_or(usize::MAX);
+        }
+    }
+
+    /// Follows the elements that are there, and forgets the others.
+    fn follow(
+        &mut self,
+        count: usize,
+        how: &mut Follow,
+        mut follow: impl FnMut(usize, &mut Node, &mut Follow),
+    ) {
+        how.path.push("*".into());
+        self.elements.retain_mut(|Element { index, node, .. }| {
+            if *index < count {
+                follow(*index, node, how);
+            } else {
+                how.forget(node);
+            }
+            !node.is_empty()
+        });
+        how.path.pop();
+    }
+}
+
+impl Follow {
+    pub(super) fn first() -> Self {
+        Self { is_first: true, ..Self::default() }
+    }
+
+    pub(super) fn forget(&mut self, node: &mut Node) {
+        std::mem::take(node).note(&mut self.path, &mut self.forgotten);
+    }
+}
+
+/// The step to an element of a save.
 pub(super) fn step_to(index: usize) -> Vec<u8> {
     let mut step = Vec::new();
     writer::put_varint(&mut step, index as u64);
     step
 }
 
-type Followed = Result<Node, DecodeError>;
+pub(super) fn index_of(step: &[u8]) -> Option<usize> {
+    usize::try_from(Reader::new(step).varint().ok()?).ok()
+}
 
-/// Follows a value that is sent as a whole. The reader is at its bytes, which are in `bytes`.
-pub(super) fn follow_whole(
+/// Where elements are.
+fn places(
     of: &Type,
-    (bytes, reader): (&[u8], &mut Reader<'_>),
-    kept: &Node,
-    how: Follow,
-) -> Followed {
-    if kept.is_empty() {
-        skip(of, reader)?;
-        return Ok(Node::default());
-    }
-    let mut to = Node::default();
-    match of {
-        Type::Option(of) => {
-            if reader.bool()? {
-                to = follow_whole(of, (bytes, reader), kept, how)?;
-            }
-        }
-        Type::List(of) => {
-            let places = places(of, reader)?;
-            let print = |index: usize| layout::fingerprint(&bytes[places[index].clone()]);
-            let found = match how {
-                Follow::ToMemory => kept.elements().collect(),
-                Follow::ToSave => found(kept, places.len(), print, Some(kept.list)),
-            };
-            for (index, node) in found.into_iter().filter(|(index, _)| *index < places.len()) {
-                let place = places[index].clone();
-                let mut inner = Reader::new(&bytes[..place.end]);
-                inner.take(place.start)?;
-                let mut node = follow_whole(of, (bytes, &mut inner), node, how)?;
-                node.print = print(index);
-                to.put(&step_to(index), node);
-            }
-            to.list = places.len() as u64;
-        }
-        Type::Array(of, length) => {
-            for index in 0..*length {
-                let step = step_to(index);
-                let node = follow_whole(of, (bytes, reader), kept.at(&step), how)?;
-                to.put(&step, node);
-            }
-        }
-        Type::Map(key, of) => {
-            for _ in 0..reader.count()? {
-                let start = reader.offset();
-                plain_value(key, reader)?;
-                let step = &bytes[start..reader.offset()];
-                let node = follow_whole(of, (bytes, reader), kept.at(step), how)?;
-                to.put(step, node);
-            }
-        }
-        Type::Struct(of) if of.fields.is_empty() => {
-            reader.u8()?;
-            to = kept.beside(&[]);
-        }
-        Type::Struct(of) => to = follow_fields(&of.fields, (bytes, reader), kept, how)?,
-        Type::Enum(of) => {
-            let at = reader.offset();
-            let number = reader.varint()?;
-            let variant = usize::try_from(number).ok().and_then(|place| of.variants.get(place));
-            let variant =
-                variant.ok_or_else(|| DecodeError::new(at, "no variant has this number"))?;
-            let step = variant.name.as_bytes();
-            let node = follow_fields(&variant.fields, (bytes, reader), kept.at(step), how)?;
-            to.put(step, node);
-        }
-        plain => plain_value(plain, reader)?,
-    }
-    Ok(to)
-}
-
-fn follow_fields(
-    fields: &[Field],
-    (bytes, reader): (&[u8], &mut Reader<'_>),
-    kept: &Node,
-    how: Follow,
-) -> Followed {
-    let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
-    let mut to = kept.beside(&names);
-    for field in fields {
-        let step = field.name.as_bytes();
-        let node = follow_whole(&field.of, (bytes, reader), kept.at(step), how)?;
-        to.put(step, node);
-    }
-    Ok(to)
-}
-
-/// Where the elements of a list are.
-fn places(of: &Type, reader: &mut Reader<'_>) -> Result<Vec<std::ops::Range<usize>>, DecodeError> {
-    let mut places = Vec::new();
-    for _ in 0..reader.count()? {
+    count: usize,
+    reader: &mut Reader<'_>,
+) -> Result<Vec<Range<usize>>, DecodeError> {
+    let place = |_| {
         let start = reader.offset();
         skip(of, reader)?;
-        places.push(start..reader.offset());
-    }
-    Ok(places)
-}
-
-/// Recognizes elements without ids: those with the same bytes, the one at the same index first. If
-/// the list is as long as before, one that has changed is still at its index.
-pub(super) fn found(
-    kept: &Node,
-    count: usize,
-    print: impl Fn(usize) -> u64,
-    length_before: Option<u64>,
-) -> Vec<(usize, &Node)> {
-    let prints: Vec<u64> = (0..count).map(print).collect();
-    let mut is_taken = vec![false; count];
-    let (mut found, mut moved) = (Vec::new(), Vec::new());
-    for (index, node) in kept.elements() {
-        if prints.get(index) == Some(&node.print) {
-            is_taken[index] = true;
-            found.push((index, node));
-        } else {
-            moved.push((index, node));
-        }
-    }
-    let mut by_print: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for index in (0..count).rev().filter(|index| !is_taken[*index]) {
-        by_print.entry(prints[index]).or_default().push(index);
-    }
-    let mut changed = Vec::new();
-    for (index, node) in moved {
-        match by_print.get_mut(&node.print).and_then(Vec::pop) {
-            Some(now) => {
-                is_taken[now] = true;
-                found.push((now, node));
-            }
-            None => changed.push((index, node)),
-        }
-    }
-    if length_before == Some(count as u64) {
-        let still = changed.into_iter().filter(|(index, _)| *index < count && !is_taken[*index]);
-        found.extend(still);
-    }
-    found
-}
-
-impl Node {
-    /// Follows the elements of a list. In a list that was replaced, ids say nothing.
-    pub(super) fn follow_list<'a, T: Save + 'a>(
-        &self,
-        token: u64,
-        items: impl Iterator<Item = ([u8; 8], &'a T)>,
-        how: Follow,
-    ) -> Self {
-        let mut to = Self { list: token, ..Self::default() };
-        let print = |value: &T| {
-            let mut bytes = Vec::new();
-            value.write_save(&mut bytes);
-            layout::fingerprint(&bytes)
-        };
-        match how {
-            Follow::ToMemory => {
-                for (index, (id, value)) in items.enumerate() {
-                    let node = self.at(&step_to(index));
-                    if !node.is_empty() {
-                        let mut node = value.follow(node, how);
-                        node.print = print(value);
-                        to.put(&id, node);
-                    }
-                }
-            }
-            Follow::ToSave if self.list == token => {
-                for (index, (id, value)) in items.enumerate() {
-                    let node = self.at(&id);
-                    if !node.is_empty() {
-                        to.put(&step_to(index), value.follow(node, how));
-                    }
-                }
-            }
-            Follow::ToSave => {
-                // Their order in the list that is gone is that of their ids.
-                let mut by_index = Self::default();
-                for (index, node) in self.inside.values().enumerate() {
-                    by_index.inside.insert(step_to(index).into(), node.clone());
-                }
-                let values: Vec<&T> = items.map(|(_, value)| value).collect();
-                for (index, node) in
-                    found(&by_index, values.len(), |index| print(values[index]), None)
-                {
-                    to.put(&step_to(index), values[index].follow(node, how));
-                }
-            }
-        }
-        to
-    }
+        Ok(start..reader.offset())
+    };
+    (0..count).map(place).collect()
 }

@@ -53,8 +53,8 @@ pub trait Save: Sized {
     /// Anything that doesn't match the shape.
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError>;
 
-    /// What is kept beside this value and inside it, renamed. What has lost its place is left out.
-    fn follow(&self, kept: &Node, how: Follow) -> Node;
+    /// Finds again what is kept beside this value and inside it, and forgets the rest.
+    fn follow(&self, kept: &mut Node, how: &mut Follow);
 }
 
 #[diagnostic::do_not_recommend]
@@ -70,12 +70,8 @@ impl<T: Atomic> Save for T {
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         T::decode(reader)
     }
-    fn follow(&self, kept: &Node, how: Follow) -> Node {
-        let mut bytes = Vec::new();
-        self.encode(&mut bytes);
-        let at = (&bytes[..], &mut Reader::new(&bytes));
-        // It was just written, so it can be read.
-        kept::follow_whole(&T::schema(), at, kept, how).unwrap_or_default()
+    fn follow(&self, kept: &mut Node, how: &mut Follow) {
+        kept.follow_atomic(self, how);
     }
 }
 
@@ -183,7 +179,9 @@ pub fn load<S: State>(bytes: &[u8]) -> Result<S, LoadError> {
 /// # Errors
 /// If the bytes are not a whole, undamaged save of a type with this name.
 pub fn restore<S: State>(bytes: &[u8]) -> Result<Restored<S>, LoadError> {
-    read(bytes, false)
+    let mut restored = read::<S>(bytes, false)?;
+    restored.kept.bind(&restored.state);
+    Ok(restored)
 }
 
 /// What [`restore`] has read.
@@ -197,6 +195,8 @@ pub struct Restored<S> {
     pub kept: Kept,
     /// What this build can't read. It will not be in the next save.
     pub dropped: Vec<Dropped>,
+    /// The save is of another build: its types are not those of this build.
+    pub is_foreign: bool,
 }
 
 /// Values of a save that this build can't read.
@@ -228,7 +228,7 @@ fn read<S: State>(bytes: &[u8], is_strict: bool) -> Result<Restored<S>, LoadErro
             let place = skim::place(&layout.shape.schema(), bytes, body.clone(), error.offset());
             LoadError::Invalid { place, error }
         })?;
-        return Ok(Restored { state, mark, kept, dropped: Vec::new() });
+        return Ok(Restored { state, mark, kept, dropped: Vec::new(), is_foreign: false });
     }
     let stored = layout::read(bytes, header.schema()).map_err(LoadError::of)?;
     if stored.name != layout.name {
@@ -251,7 +251,7 @@ fn read<S: State>(bytes: &[u8], is_strict: bool) -> Result<Restored<S>, LoadErro
         let place = skim::place(&layout.shape.schema(), &body, 0..body.len(), error.offset());
         LoadError::Invalid { place, error: error.without_offset() }
     })?;
-    Ok(Restored { state, mark, kept, dropped })
+    Ok(Restored { state, mark, kept, dropped, is_foreign: true })
 }
 
 fn whole<S: State>(reader: &mut Reader<'_>) -> Result<S, DecodeError> {

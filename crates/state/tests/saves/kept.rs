@@ -1,0 +1,429 @@
+//! Fields that an older build lacks, whatever it does with the values that have them: they come back
+//! beside the same value, or are forgotten and counted. They never reach another one.
+
+use std::collections::BTreeMap;
+
+use playfield_state::{Tracker, Tracking, restore, save, save_kept};
+
+mod old {
+    use playfield_state::{Data, List, Map, State};
+
+    #[derive(State, Default, Debug)]
+    pub(super) struct Town {
+        pub(super) queue: List<Item>,
+        pub(super) other: List<Item>,
+        pub(super) keyed: Map<u32, Item>,
+        pub(super) pair: [Item; 2],
+        pub(super) choice: Option<Item>,
+        pub(super) wall: Wall,
+        pub(super) rows: List<Row>,
+        pub(super) cards: List<Card>,
+    }
+
+    #[derive(State, Default, Clone, Debug)]
+    pub(super) struct Item {
+        pub(super) known: u32,
+    }
+
+    #[derive(State, Default, Clone, Debug)]
+    pub(super) struct Row {
+        pub(super) items: List<Item>,
+    }
+
+    #[derive(State, Data, Clone, Default, Debug)]
+    pub(super) enum Wall {
+        #[default]
+        None,
+        Built(Vec<Stone>, Vec<Vec<Stone>>),
+    }
+
+    #[derive(Data, Clone, Debug)]
+    pub(super) struct Stone {
+        pub(super) known: u32,
+    }
+
+    #[derive(State, Data, Clone, Debug)]
+    pub(super) enum Card {
+        Number { known: u32 },
+    }
+}
+
+mod new {
+    use playfield_state::{Data, List, Map, State};
+
+    #[derive(State, Default, Debug)]
+    pub(super) struct Town {
+        pub(super) queue: List<Item>,
+        pub(super) other: List<Item>,
+        pub(super) keyed: Map<u32, Item>,
+        pub(super) pair: [Item; 2],
+        pub(super) choice: Option<Item>,
+        pub(super) wall: Wall,
+        pub(super) rows: List<Row>,
+        pub(super) cards: List<Card>,
+    }
+
+    #[derive(State, Default, Clone, Debug)]
+    pub(super) struct Item {
+        pub(super) known: u32,
+        pub(super) extra: u32,
+    }
+
+    #[derive(State, Default, Clone, Debug)]
+    pub(super) struct Row {
+        pub(super) items: List<Item>,
+    }
+
+    #[derive(State, Data, Clone, Default, Debug)]
+    pub(super) enum Wall {
+        #[default]
+        None,
+        Built(Vec<Stone>, Vec<Vec<Stone>>),
+    }
+
+    #[derive(Data, Clone, Debug)]
+    pub(super) struct Stone {
+        pub(super) extra: u32,
+        pub(super) known: u32,
+    }
+
+    #[derive(State, Data, Clone, Debug)]
+    pub(super) enum Card {
+        Joker,
+        Number { known: u32, extra: u32 },
+    }
+}
+
+/// An element as the newer build has it. The older build lacks the second number.
+type Pair = (u32, u32);
+
+fn item((known, extra): Pair) -> new::Item {
+    new::Item { known, extra }
+}
+
+fn stone((known, extra): Pair) -> new::Stone {
+    new::Stone { extra, known }
+}
+
+const ITEMS: [Pair; 4] = [(1, 10), (2, 20), (3, 30), (4, 40)];
+
+fn town() -> new::Town {
+    new::Town {
+        queue: ITEMS.map(item).into_iter().collect(),
+        other: [item((8, 80)), item((9, 90))].into_iter().collect(),
+        keyed: ITEMS.map(|(known, extra)| (known, item((known, extra)))).into_iter().collect(),
+        pair: [item((1, 10)), item((2, 20))],
+        choice: Some(item((1, 10))),
+        wall: new::Wall::Built(
+            ITEMS.map(stone).to_vec(),
+            vec![vec![stone((1, 10)), stone((2, 20))], vec![stone((3, 30))]],
+        ),
+        rows: [(1, 10), (2, 20)]
+            .map(|pair| new::Row { items: [item(pair)].into_iter().collect() })
+            .into_iter()
+            .collect(),
+        cards: [
+            new::Card::Joker,
+            new::Card::Number { known: 1, extra: 10 },
+            new::Card::Joker,
+            new::Card::Number { known: 2, extra: 20 },
+        ]
+        .into_iter()
+        .collect(),
+    }
+}
+
+/// What is forgotten, by place.
+type Forgotten = BTreeMap<String, u64>;
+
+/// The state of the newer build, after the older one has changed it: tracked or not, and saved before
+/// or after a sync.
+fn after(town: &new::Town, change: impl Fn(&mut old::Town)) -> (new::Town, Forgotten) {
+    let mut results = Vec::new();
+    for (is_tracked, is_synced) in [(false, false), (true, false), (true, true)] {
+        let mut read = restore::<old::Town>(&save(town)).unwrap();
+        let mut tracker = is_tracked.then(|| {
+            let tracker = Tracker::new(&mut read.state, Tracking::On);
+            read.kept.bind(&read.state);
+            tracker
+        });
+        change(&mut read.state);
+        let mut save = || {
+            let mut bytes = Vec::new();
+            save_kept(&read.state, 0, &mut read.kept, &mut bytes);
+            (bytes, read.kept.take_forgotten())
+        };
+        if !is_synced {
+            results.push(save());
+        }
+        if let Some(tracker) = &mut tracker {
+            tracker.sync(&mut read.state);
+        }
+        let mut save = || {
+            let mut bytes = Vec::new();
+            save_kept(&read.state, 0, &mut read.kept, &mut bytes);
+            (bytes, read.kept.take_forgotten())
+        };
+        if is_synced {
+            results.push(save());
+        }
+        // Nothing changes any more, so nothing more is forgotten.
+        assert_eq!(save(), (results[0].0.clone(), Forgotten::new()));
+        // Nor does anything change in a node that starts again.
+        let mut again = restore::<old::Town>(&results[0].0).unwrap();
+        let mut bytes = Vec::new();
+        save_kept(&again.state, 0, &mut again.kept, &mut bytes);
+        assert_eq!(bytes, results[0].0);
+    }
+    assert!(results.iter().all(|result| *result == results[0]));
+    let (bytes, forgotten) = results.swap_remove(0);
+    (restore::<new::Town>(&bytes).unwrap().state, forgotten)
+}
+
+fn lost(place: &str, count: u64) -> Forgotten {
+    [(place.to_owned(), count)].into_iter().collect()
+}
+
+fn pairs<'a>(items: impl IntoIterator<Item = &'a new::Item>) -> Vec<Pair> {
+    items.into_iter().map(|item| (item.known, item.extra)).collect()
+}
+
+fn stones(stones: &[new::Stone]) -> Vec<Pair> {
+    stones.iter().map(|stone| (stone.known, stone.extra)).collect()
+}
+
+/// The queue, after the older build has changed it, and what is forgotten.
+fn queue(change: impl Fn(&mut old::Town)) -> (Vec<Pair>, Forgotten) {
+    let (town, forgotten) = after(&town(), change);
+    (pairs(&town.queue), forgotten)
+}
+
+/// As [`queue`], of a `Vec` with these elements.
+fn whole(elements: &[Pair], change: impl Fn(&mut Vec<old::Stone>)) -> (Vec<Pair>, Forgotten) {
+    let wall = new::Wall::Built(elements.iter().copied().map(stone).collect(), Vec::new());
+    let (town, forgotten) = after(&new::Town { wall, ..town() }, |town| {
+        let old::Wall::Built(stones, _) = &mut town.wall else { panic!() };
+        change(stones);
+    });
+    let new::Wall::Built(whole, _) = &town.wall else { panic!() };
+    (stones(whole), forgotten)
+}
+
+#[test]
+fn all_fields_are_named_and_counted() {
+    let read = restore::<old::Town>(&save(&town())).unwrap();
+    let fields: Vec<(String, u64)> = read.kept.fields().into_iter().collect();
+    let fields: Vec<(&str, u64)> = fields.iter().map(|(place, count)| (&**place, *count)).collect();
+    assert_eq!(
+        fields,
+        [
+            ("cards.*.Number.extra", 2),
+            ("choice.extra", 1),
+            ("keyed.*.extra", 4),
+            ("other.*.extra", 2),
+            ("pair.*.extra", 2),
+            ("queue.*.extra", 4),
+            ("rows.*.items.*.extra", 2),
+            ("wall.Built.0.*.extra", 4),
+            ("wall.Built.1.*.*.extra", 3),
+        ]
+    );
+    assert!(read.is_foreign);
+    assert!(!restore::<new::Town>(&save(&town())).unwrap().is_foreign);
+}
+
+#[test]
+fn elements_of_a_list_keep_them_wherever_they_move() {
+    let none = Forgotten::new();
+    let all = ITEMS.to_vec();
+    assert_eq!(queue(|_| ()), (all, none.clone()));
+    assert_eq!(
+        queue(|town| town.queue.sort_by_key(|item| std::cmp::Reverse(item.known))),
+        (ITEMS.iter().rev().copied().collect(), none.clone())
+    );
+    assert_eq!(
+        queue(|town| town.queue.insert(0, old::Item { known: 1 })),
+        ([&[(1, 0)], &ITEMS[..]].concat(), none.clone())
+    );
+    assert_eq!(
+        queue(|town| _ = town.queue.remove(1)),
+        (vec![(1, 10), (3, 30), (4, 40)], lost("queue.*.extra", 1))
+    );
+    // Its known content changes, even to that of another one.
+    assert_eq!(
+        queue(|town| town.queue.get_mut(2).unwrap().known = 1),
+        (vec![(1, 10), (2, 20), (1, 30), (4, 40)], none)
+    );
+}
+
+#[test]
+fn a_list_that_is_cleared_or_an_element_that_moves_to_another_list_loses_them() {
+    assert_eq!(queue(|town| town.queue.clear()), (vec![], lost("queue.*.extra", 4)));
+    assert_eq!(
+        queue(|town| {
+            let items: Vec<_> = town.queue.iter().cloned().collect();
+            town.queue.clear();
+            town.queue.extend(items);
+        }),
+        (vec![(1, 0), (2, 0), (3, 0), (4, 0)], lost("queue.*.extra", 4))
+    );
+    let (town, forgotten) = after(&town(), |town| {
+        let item = town.queue.remove(0).unwrap();
+        town.other.push(item);
+    });
+    assert_eq!(pairs(&town.queue), ITEMS[1..]);
+    assert_eq!(pairs(&town.other), [(8, 80), (9, 90), (1, 0)]);
+    assert_eq!(forgotten, lost("queue.*.extra", 1));
+}
+
+#[test]
+fn in_a_list_that_is_replaced_elements_are_recognized_if_they_are_unique() {
+    let replaced = |of: &'static [u32]| {
+        queue(move |town| {
+            town.queue = of.iter().map(|&known| old::Item { known }).collect();
+        })
+    };
+    assert_eq!(
+        replaced(&[4, 7, 3, 1]),
+        (vec![(4, 40), (7, 0), (3, 30), (1, 10)], lost("queue.*.extra", 1))
+    );
+    assert_eq!(replaced(&[2, 2, 1]), (vec![(2, 0), (2, 0), (1, 10)], lost("queue.*.extra", 3)));
+    // Its elements are recognized from then on by ids: it is the same list with the same content.
+    assert_eq!(replaced(&[1, 2, 3, 4]), (ITEMS.to_vec(), Forgotten::new()));
+    // An equal one that the older build adds makes both ambiguous, once the list is replaced.
+    let mut read = restore::<old::Town>(&save(&town())).unwrap();
+    read.state.queue.push(old::Item { known: 1 });
+    save_kept(&read.state, 0, &mut read.kept, &mut Vec::new());
+    read.state.queue = [1, 2].map(|known| old::Item { known }).into_iter().collect();
+    let mut bytes = Vec::new();
+    save_kept(&read.state, 0, &mut read.kept, &mut bytes);
+    assert_eq!(pairs(&restore::<new::Town>(&bytes).unwrap().state.queue), [(1, 0), (2, 20)]);
+    // Two lists that change places were replaced, both.
+    let (town, forgotten) = after(&town(), |town| {
+        std::mem::swap(&mut town.queue, &mut town.other);
+    });
+    assert_eq!(
+        (pairs(&town.queue), pairs(&town.other)),
+        (vec![(8, 0), (9, 0)], vec![(1, 0), (2, 0), (3, 0), (4, 0)])
+    );
+    assert_eq!(forgotten.values().sum::<u64>(), 6);
+}
+
+/// The place has the unknown fields, as it has those that the older build did not assign.
+#[test]
+fn values_that_are_swapped_leave_them_at_their_places() {
+    let (town, forgotten) = after(&town(), |town| {
+        let mut items = town.queue.iter_mut();
+        std::mem::swap(items.next().unwrap(), items.next().unwrap());
+        town.pair.swap(0, 1);
+        *town.keyed.get_mut(&1).unwrap() = old::Item { known: 7 };
+        town.choice = Some(old::Item { known: 8 });
+    });
+    assert_eq!(pairs(&town.queue), [(2, 10), (1, 20), (3, 30), (4, 40)]);
+    assert_eq!(pairs(&town.pair), [(2, 10), (1, 20)]);
+    assert_eq!(pairs([town.keyed.get(&1).unwrap()]), [(7, 10)]);
+    assert_eq!(pairs(&town.choice), [(8, 10)]);
+    assert_eq!(forgotten, Forgotten::new());
+    // A list that came with its element is another list there.
+    let (town, forgotten) = after(&self::town(), |town| {
+        let mut rows = town.rows.iter_mut();
+        std::mem::swap(rows.next().unwrap(), rows.next().unwrap());
+    });
+    let rows: Vec<_> = town.rows.iter().map(|row| pairs(&row.items)).collect();
+    assert_eq!(rows, [[(2, 0)], [(1, 0)]]);
+    assert_eq!(forgotten, lost("rows.*.items.*.extra", 2));
+}
+
+#[test]
+fn an_entry_keeps_them_with_its_key_and_loses_them_with_another_one() {
+    let (town, forgotten) = after(&town(), |town| {
+        let item = town.keyed.remove(&1).unwrap();
+        town.keyed.insert(9, item);
+        town.choice = None;
+    });
+    let keyed: Vec<_> = town.keyed.iter().map(|(_, item)| (item.known, item.extra)).collect();
+    assert_eq!(keyed, [(2, 20), (3, 30), (4, 40), (1, 0)]);
+    assert_eq!(
+        forgotten,
+        [("choice.extra".to_owned(), 1), ("keyed.*.extra".to_owned(), 1)].into_iter().collect()
+    );
+}
+
+#[test]
+fn in_a_whole_elements_are_recognized_if_they_are_unique() {
+    let none = Forgotten::new();
+    let lose = |count| lost("wall.Built.0.*.extra", count);
+    let rebuilt = |stones: &mut Vec<old::Stone>| {
+        *stones = stones.iter().map(|stone| old::Stone { known: stone.known }).collect();
+    };
+    assert_eq!(whole(&ITEMS, rebuilt), (ITEMS.to_vec(), none.clone()));
+    assert_eq!(
+        whole(&ITEMS, |stones| stones.reverse()),
+        (ITEMS.iter().rev().copied().collect(), none.clone())
+    );
+    assert_eq!(
+        whole(&ITEMS, |stones| stones.swap(0, 2)),
+        (vec![(3, 30), (2, 20), (1, 10), (4, 40)], none.clone())
+    );
+    assert_eq!(
+        whole(&ITEMS, |stones| _ = stones.remove(1)),
+        (vec![(1, 10), (3, 30), (4, 40)], lose(1))
+    );
+    assert_eq!(
+        whole(&ITEMS, |stones| stones.insert(0, old::Stone { known: 7 })),
+        ([&[(7, 0)], &ITEMS[..]].concat(), none.clone())
+    );
+    // One that has changed is not recognized, wherever it is.
+    assert_eq!(
+        whole(&ITEMS, |stones| stones[1].known = 7),
+        (vec![(1, 10), (7, 0), (3, 30), (4, 40)], lose(1))
+    );
+    assert_eq!(
+        whole(&ITEMS, |stones| stones[1].known = 1),
+        (vec![(1, 0), (1, 0), (3, 30), (4, 40)], lose(2))
+    );
+    // Which of two equal ones is left, or where the other one is, is not known.
+    let equal = [(1, 10), (1, 11), (2, 20)];
+    assert_eq!(whole(&equal, |_| ()), (equal.to_vec(), none));
+    assert_eq!(whole(&equal, |stones| _ = stones.remove(0)), (vec![(1, 0), (2, 20)], lose(2)));
+    assert_eq!(
+        whole(&equal, |stones| stones.push(old::Stone { known: 3 })),
+        (vec![(1, 0), (1, 0), (2, 20), (3, 0)], lose(2))
+    );
+}
+
+#[test]
+fn in_nested_wholes_only_what_is_unchanged_keeps_them() {
+    let nested = |change: fn(&mut Vec<Vec<old::Stone>>)| {
+        let (town, forgotten) = after(&town(), |town| {
+            let old::Wall::Built(_, nested) = &mut town.wall else { panic!() };
+            change(nested);
+        });
+        let new::Wall::Built(_, nested) = &town.wall else { panic!() };
+        let nested: Vec<_> = nested.iter().map(|row| stones(row)).collect();
+        (nested, forgotten)
+    };
+    assert_eq!(
+        nested(|rows| rows.reverse()),
+        (vec![vec![(3, 30)], vec![(1, 10), (2, 20)]], Forgotten::new())
+    );
+    assert_eq!(
+        nested(|rows| rows[0].reverse()),
+        (vec![vec![(2, 0), (1, 0)], vec![(3, 30)]], lost("wall.Built.1.*.*.extra", 2))
+    );
+}
+
+#[test]
+fn they_follow_elements_that_move_up_because_one_before_them_is_dropped() {
+    let (town, forgotten) = after(&town(), |_| ());
+    let cards: Vec<_> = town
+        .cards
+        .iter()
+        .map(|card| match card {
+            new::Card::Joker => panic!("it is dropped"),
+            new::Card::Number { known, extra } => (*known, *extra),
+        })
+        .collect();
+    assert_eq!(cards, [(1, 10), (2, 20)]);
+    assert_eq!(forgotten, Forgotten::new());
+}
