@@ -4,7 +4,9 @@
 //! rebinding even read the answers. So, without a token, the `Host` must name the loopback
 //! interface, and what changes anything must carry a header that pages of other origins can't send
 //! unasked. A token does for both, since browsers do not send it by themselves. Wrong tokens are
-//! [counted](crate::attempts), so that nobody can try many.
+//! [counted](crate::attempts), so that nobody can try many. A browser that has sent the right one has
+//! a cookie, with which its tokens are not counted: who tries wrong ones, through the same proxy
+//! even, does not lock it out.
 //!
 //! Browsers say where a request comes from: what another site asks for is refused, unless a link
 //! there leads to a page of the console.
@@ -15,17 +17,26 @@ use std::time::Instant;
 
 use playfield_http::{Request, Response};
 use ring::digest::{SHA256, digest};
+use ring::rand::{self, SystemRandom};
 
-use crate::attempts::{Attempts, Digest};
+use crate::attempts::{Attempts, Digest, is_same};
 use crate::query::Refusal;
 
 /// The header that pages of other origins can't send without the console's permission.
 const OWN_HEADER: &str = "x-playfield-console";
 
+/// The cookie of browsers that have sent the right token.
+const COOKIE: &str = "playfield_console";
+
+/// A request that may go on: the cookie that its answer is to set, if any.
+pub(crate) type Passed = Option<String>;
+
 /// Decides who may use the console.
 pub(crate) struct Gate {
     /// The digest of the token; without one, the console is for this machine.
     token: Option<Digest>,
+    /// The value of the cookie: random, until the node ends.
+    known: String,
     /// Wrong tokens lately, by the time since the gate was made.
     attempts: Mutex<Attempts>,
     made: Instant,
@@ -40,14 +51,20 @@ impl std::fmt::Debug for Gate {
 impl Gate {
     pub(crate) fn new(token: &str) -> Self {
         let token = (!token.is_empty()).then(|| hashed(token));
-        Self { token, attempts: Mutex::default(), made: Instant::now() }
+        let random = rand::generate::<Digest>(&SystemRandom::new());
+        // Without random numbers there is no cookie.
+        let known = random.map_or_else(|_| String::new(), |known| hex(&known.expose()));
+        Self { token, known, attempts: Mutex::default(), made: Instant::now() }
     }
 
-    /// Why this request, which comes from an address, is refused, if it is.
-    pub(crate) fn refuses(&self, request: &Request, from: IpAddr) -> Option<Response> {
+    /// Whether this request, which comes from an address, may go on.
+    ///
+    /// # Errors
+    /// The answer, if not.
+    pub(crate) fn check(&self, request: &Request, from: IpAddr) -> Result<Passed, Response> {
         let is_api = request.path().starts_with("/api/");
         let refuse = |status, text: &str| {
-            Some(if is_api {
+            Err(if is_api {
                 Refusal(status, text.to_owned()).into()
             } else {
                 Response::error(status, format!("{text}\n"))
@@ -69,7 +86,7 @@ impl Gate {
             return refuse(403, "this request comes from another site (Sec-Fetch-Site)");
         }
         if !is_api {
-            return None;
+            return Ok(None);
         }
         if let Some(token) = &self.token {
             let sent =
@@ -77,24 +94,49 @@ impl Gate {
             let Some(sent) = sent.map(hashed) else {
                 return refuse(401, "the console needs its token (console_token)");
             };
+            if self.is_known(request) {
+                return if is_same(&sent, token) {
+                    Ok(None)
+                } else {
+                    refuse(401, "the token is wrong")
+                };
+            }
             // Nothing in it can panic half-way through a change.
             let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
             return match attempts.try_token(from, &sent, token, self.made.elapsed()) {
-                Ok(true) => None,
+                Ok(true) => {
+                    let cookie = format!("{COOKIE}={}; HttpOnly; SameSite=Strict", self.known);
+                    Ok((!self.known.is_empty()).then_some(cookie))
+                }
                 Ok(false) => refuse(401, "the token is wrong"),
                 Err(wait) => {
                     let seconds = (wait.as_secs() + 1).to_string();
                     let text =
                         format!("too many wrong tokens were tried; try again in {seconds} s");
-                    refuse(429, &text).map(|refusal| refusal.with_header("retry-after", seconds))
+                    refuse(429, &text)
+                        .map_err(|refusal| refusal.with_header("retry-after", seconds))
                 }
             };
         }
         if request.method() != "GET" && request.header(OWN_HEADER).is_none() {
             return refuse(403, "the header X-Playfield-Console is missing");
         }
-        None
+        Ok(None)
     }
+
+    /// Whether a browser sends the cookie of those that have sent the right token.
+    fn is_known(&self, request: &Request) -> bool {
+        let cookies = request.header("cookie").unwrap_or_default().split(';');
+        let values = cookies.filter_map(|cookie| cookie.trim().split_once('='));
+        let is_it = |(name, value): (&str, &str)| {
+            name == COOKIE && is_same(&hashed(value), &hashed(&self.known))
+        };
+        !self.known.is_empty() && values.into_iter().any(is_it)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn hashed(token: &str) -> Digest {

@@ -170,12 +170,17 @@ impl Requests {
 }
 
 async fn answer(request: &Request, from: IpAddr, gate: &Gate, node: &NodeHandle) -> Response {
-    if let Some(refusal) = gate.refuses(request, from) {
-        return refusal;
-    }
-    match request.path().strip_prefix("/api/") {
+    let cookie = match gate.check(request, from) {
+        Ok(cookie) => cookie,
+        Err(refusal) => return refusal,
+    };
+    let response = match request.path().strip_prefix("/api/") {
         Some(path) => api::answer(path, request, node).await,
         None => pages::page(request),
+    };
+    match cookie {
+        Some(cookie) => response.with_header("set-cookie", cookie),
+        None => response,
     }
 }
 

@@ -499,7 +499,7 @@ fn a_console_with_a_token_serves_those_who_have_it() {
 fn few_tokens_can_be_tried_from_one_address_and_the_others_are_served() {
     let token = "correct-horse-battery";
     let (running, console) = start(&[("console_token", token)]);
-    let from = |address: [u8; 4], token: &str| {
+    let with_cookie = |address: [u8; 4], token: &str, cookie: &str| {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
         socket.connect(&console.into()).unwrap();
@@ -507,14 +507,19 @@ fn few_tokens_can_be_tried_from_one_address_and_the_others_are_served() {
         write!(
             stream,
             "GET /api/node HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer \
-             {token}\r\n\r\n"
+             {token}\r\nCookie: a=b; {cookie}\r\n\r\n"
         )
         .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
+    let from = |address, token: &str| with_cookie(address, token, "");
     let attacker = [127, 9, 9, 9];
+    // An operator behind the same proxy as the attacker.
+    let served = from(attacker, token);
+    let (_, cookie) = served.split_once("set-cookie: ").expect("a cookie");
+    let cookie = cookie.split(';').next().unwrap();
     let guess = |number: usize| from(attacker, &format!("wrong-horse-battery-{number}"));
     let wrong = (0..100).map(guess).filter(|answer| answer.starts_with("HTTP/1.1 401 ")).count();
     assert!((1..=15).contains(&wrong), "{wrong} were compared");
@@ -524,6 +529,10 @@ fn few_tokens_can_be_tried_from_one_address_and_the_others_are_served() {
         "{refused}"
     );
     assert!(refused.contains("too many wrong tokens"), "{refused}");
+    assert!(with_cookie(attacker, token, cookie).starts_with("HTTP/1.1 200 "));
+    assert!(with_cookie(attacker, "wrong-horse-battery", cookie).starts_with("HTTP/1.1 401 "));
+    let forged = "playfield_console=00";
+    assert!(with_cookie(attacker, token, forged).starts_with("HTTP/1.1 429 "));
     // Two addresses may share a place of the table, but hardly three.
     let served = [2, 3, 4].map(|last| from([127, 0, 0, last], token).starts_with("HTTP/1.1 200 "));
     assert!(served.iter().filter(|is_served| **is_served).count() >= 2);
