@@ -158,9 +158,11 @@ export function Rooms({ types, samples }: RoomsProps) {
         </div>
         {isKnown.current && count === 0 && (
           <p class="empty">
-            {find === "" && query.type === ""
-              ? "The node has no rooms. Clients create them by joining."
-              : "No room fits."}
+            {find !== ""
+              ? "No room has it in its id, key or metadata."
+              : query.type === ""
+                ? "The node has no rooms. Clients create them by joining."
+                : "The node has no rooms of this type."}
           </p>
         )}
       </div>

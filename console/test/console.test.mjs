@@ -135,7 +135,7 @@ test("a player is found by a part of the name, and shown as the room has them", 
   await tab.goBack();
   await tab.getByRole("searchbox").fill("nobody is called that");
   await found.getByText(/^0$/).waitFor();
-  await tab.getByText("No room fits.").waitFor();
+  await tab.getByText("No room has it in its id, key or metadata.").waitFor();
   check();
 });
 

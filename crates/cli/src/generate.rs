@@ -56,7 +56,13 @@ pub(crate) fn run(
             Short('h') | Long("help") => {
                 return Ok(out.write_all(help(program).as_bytes())?);
             }
-            Long("out") => folder = Some(PathBuf::from(parser.value()?)),
+            Long("out") => {
+                let value = parser.value()?;
+                if value.is_empty() {
+                    return Err(Usage("--out needs a folder".to_owned()).into());
+                }
+                folder = Some(PathBuf::from(value));
+            }
             Long("from") => from = Some(parser.value()?.to_string_lossy().into_owned()),
             Value(word) if words.len() < 2 => words.push(word.to_string_lossy().into_owned()),
             other => return Err(unknown(&other, OPTIONS)),

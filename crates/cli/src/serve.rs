@@ -69,7 +69,8 @@ pub(crate) fn run(
 /// Prints the addresses that a node listens on.
 fn announce(running: &Running, out: &mut dyn Write) -> io::Result<()> {
     let address = running.local_addr();
-    writeln!(out, "listening on {address}")?;
+    let with_tls = if running.url().starts_with("https:") { " with TLS" } else { "" };
+    writeln!(out, "listening on {address}{with_tls}")?;
     for service in running.service_addrs().iter().filter(|service| **service != address) {
         writeln!(out, "a service listens on {service}")?;
     }

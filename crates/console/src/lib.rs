@@ -91,7 +91,9 @@ impl Console {
             }
             runtime.shutdown_background();
         })?;
-        log::info!("console at http://{address}{}", reach::hint(address, false));
+        let hint = reach::hint(address, false);
+        let token = if hint.contains("listen on") { ", and set console_token" } else { "" };
+        log::info!("console at http://{address}{hint}{token}");
         Ok(())
     }
 }

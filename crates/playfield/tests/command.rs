@@ -221,6 +221,7 @@ impl Node {
         let stdout = process.stdout.take().expect("it is piped");
         BufReader::new(stdout).read_line(&mut line).expect("it prints its address");
         let address = line.trim().strip_prefix("listening on ").expect("an address");
+        let address = address.strip_suffix(" with TLS").unwrap_or(address);
         let address = address.parse().expect("an address");
         Self { process, address }
     }
@@ -312,6 +313,7 @@ fn wrong_arguments_are_named() {
         (&["saves", "restore", "shelf", "a", "first"], "a copy has a number"),
         (&["generate", "cobol"], "not \"cobol\": typescript, python"),
         (&["generate", "python", "--from", "ws://127.0.0.1"], "which room type?"),
+        (&["generate", "python", "--out="], "--out needs a folder"),
     ] {
         let output = output(arguments);
         assert_eq!(output.status.code(), Some(2));

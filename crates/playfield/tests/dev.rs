@@ -116,6 +116,28 @@ fn a_save_replaces_the_server_and_the_end_ends_all() {
 }
 
 #[test]
+fn a_port_that_the_system_has_chosen_stays_and_a_server_with_tls_is_announced_as_such() {
+    let server = |port, note| {
+        format!(
+            "#!/bin/sh\nif [ $# = 4 ]; then exit; fi\necho $* $PLAYFIELD_LISTEN\n\
+             echo listening on 127.0.0.1:{port} with TLS\nexec sleep 600\n# {note}\n"
+        )
+    };
+    let listens = ["--", "--listen", "127.0.0.1:0", "--listen=0.0.0.0:0"];
+    let mut dev = Dev::start_in("dev-port", &listens, |folder, command| {
+        fs::write(folder.join("src/main.rs"), server(4321, "first")).unwrap();
+        command.env("PLAYFIELD_CONSOLE", "").env("PLAYFIELD_LISTEN", "[::]:0");
+    });
+    assert_eq!(dev.line(), "--listen 127.0.0.1:0 --listen=0.0.0.0:0 [::]:0");
+    let line = dev.line();
+    assert!(line.starts_with("playfield: https://127.0.0.1:4321/, "), "{line}");
+    dev.save(&server(4321, "second"));
+    let chosen = "127.0.0.1:4321";
+    assert_eq!(dev.line(), format!("--listen {chosen} --listen={chosen} {chosen}"));
+    dev.end();
+}
+
+#[test]
 fn a_build_that_fails_leaves_the_old_server() {
     let mut dev = Dev::start("dev-wrong", &[]);
     let first = dev.served(1);

@@ -61,6 +61,9 @@ const CONSOLE: &str = "127.0.0.1:7351";
 /// How long a server may take to end; its rooms may save their states.
 const STOP_MAX: Duration = Duration::from_secs(20);
 
+/// What a server adds to the line with its address if it has TLS.
+const WITH_TLS: &str = " with TLS";
+
 /// How many events may wait. Threads that send more wait.
 const EVENTS_MAX: usize = 64;
 
@@ -159,7 +162,7 @@ pub(crate) fn run(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<()
         None if arguments.iter().any(is_console) => None,
         None => Some(free(CONSOLE)?),
     };
-    let how = How { folder, arguments, pages, console };
+    let how = How { folder, arguments, pages, console, listens: None };
     let mut dev = Dev {
         out,
         events,
@@ -335,14 +338,18 @@ impl Dev<'_> {
     /// A server has printed a line.
     fn says(&mut self, number: u64, line: &str) -> io::Result<()> {
         let address = line.strip_prefix("listening on ").filter(|_| self.is_node(number));
+        let has_tls = line.ends_with(WITH_TLS);
+        let address = address.map(|address| address.strip_suffix(WITH_TLS).unwrap_or(address));
         let (Some(address), Some(begins)) = (address, self.begins.take_if(|_| address.is_some()))
         else {
             return writeln!(self.out, "{line}");
         };
+        // The page asks the next server at the same port.
+        self.how.listens = Some(address.to_owned());
         let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
         // The node of an app serves no page.
         let place = match &self.app {
-            None => url(address),
+            None => url(address, has_tls),
             Some(App { url: Some(page), .. }) => page.clone(),
             Some(_) => format!("the server listens on {address}"),
         };
@@ -355,7 +362,7 @@ impl Dev<'_> {
         );
         self.say(&text)?;
         if let Some(console) = &self.how.console {
-            let text = format!("console at {}", url(console));
+            let text = format!("console at {}", url(console, false));
             self.say(&text)?;
         }
         match (&mut self.app, address.rsplit_once(':')) {
@@ -453,9 +460,9 @@ fn is_console(argument: &OsString) -> bool {
 }
 
 /// The URL of what listens on an address, for a browser on this machine.
-fn url(address: &str) -> String {
+fn url(address: &str, has_tls: bool) -> String {
     match address.parse::<SocketAddr>() {
-        Ok(address) => reach::url(address, false),
+        Ok(address) => reach::url(address, has_tls),
         Err(_) => format!("http://{address}/"),
     }
 }
@@ -477,8 +484,8 @@ mod tests {
 
     #[test]
     fn a_url_leads_to_this_machine() {
-        assert_eq!(url("127.0.0.1:7350"), "http://127.0.0.1:7350/");
-        assert_eq!(url("0.0.0.0:80"), "http://127.0.0.1:80/");
-        assert_eq!(url("localhost:80"), "http://localhost:80/");
+        assert_eq!(url("127.0.0.1:7350", false), "http://127.0.0.1:7350/");
+        assert_eq!(url("0.0.0.0:80", true), "https://127.0.0.1:80/");
+        assert_eq!(url("localhost:80", false), "http://localhost:80/");
     }
 }

@@ -16,6 +16,9 @@ use super::lines::lines;
 const CLOSE_TIMEOUT: &str = "PLAYFIELD_CLOSE_TIMEOUT_MS";
 const CLOSE_TIMEOUT_MS: u32 = 100;
 
+/// The setting of where a node listens.
+const LISTEN: &str = "PLAYFIELD_LISTEN";
+
 /// How it is started.
 pub(super) struct How {
     pub(super) folder: PathBuf,
@@ -24,6 +27,27 @@ pub(super) struct How {
     pub(super) pages: Option<PathBuf>,
     /// Where its console listens.
     pub(super) console: Option<String>,
+    /// Where the last server listened.
+    pub(super) listens: Option<String>,
+}
+
+impl How {
+    /// The arguments; in place of port 0, the port that the last server had.
+    fn arguments(&self) -> Vec<OsString> {
+        let mut arguments = self.arguments.clone();
+        let Some(listens) = &self.listens else { return arguments };
+        let mut is_value = false;
+        for argument in &mut arguments {
+            let text = argument.to_string_lossy();
+            if is_value && text.ends_with(":0") {
+                *argument = listens.into();
+            } else if text.starts_with("--listen=") && text.ends_with(":0") {
+                *argument = format!("--listen={listens}").into();
+            }
+            is_value = *argument == *"--listen";
+        }
+        arguments
+    }
 }
 
 /// A running server.
@@ -43,7 +67,12 @@ impl Node {
         events: &SyncSender<Event>,
     ) -> io::Result<Self> {
         let mut command = Command::new(program);
-        command.args(&how.arguments).current_dir(&how.folder);
+        command.args(how.arguments()).current_dir(&how.folder);
+        if std::env::var_os(LISTEN).is_some_and(|listen| listen.to_string_lossy().ends_with(":0"))
+            && let Some(listens) = &how.listens
+        {
+            command.env(LISTEN, listens);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         // A browser keeps connections that it does not use, for whose end a node waits at its own. Here
         // there is nothing left for them.
