@@ -80,6 +80,13 @@ impl NodeHandle {
     /// A client that subscribes again is asked about as any other: let the rule refuse it, before
     /// this is called.
     ///
+    /// ```no_run
+    /// # use playfield_server::{NodeHandle, Subscriber};
+    /// # fn mute(node: &NodeHandle, user: &str) -> Result<(), playfield_room::Error> {
+    /// node.unsubscribe(Subscriber::User(user), "chat:*", "you are muted")
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `refused` if the text is not a pattern, `shutting_down` after the node's end.
     pub fn unsubscribe(
