@@ -12,7 +12,7 @@ use redb::Database;
 use redb::backends::FileBackend;
 use tokio::sync::oneshot::{self, Receiver};
 
-use crate::file::{DatabaseFile, Open};
+use crate::file::{CheckedFile, DatabaseFile, Open};
 use crate::queue::{Coming, Name, Queue};
 use crate::reader::{self, LOADS_MAX, Query, Request};
 use crate::writer;
@@ -85,7 +85,7 @@ impl DiskStore {
             let mut builder = Database::builder();
             // The older format is not read by later versions of the database.
             builder.create_with_file_format_v3(true).set_cache_size(options.cache_bytes);
-            builder.create_with_backend(file)
+            builder.create_with_backend(CheckedFile(file))
         };
         Self::start(path.as_ref(), Box::new(open), options)
     }

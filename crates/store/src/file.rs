@@ -1,14 +1,15 @@
 //! The file: opened, and opened again after an error of the disk.
 
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Once, PoisonError, RwLock};
 
 use playfield_room::{StoreError, StoreErrorKind};
 use redb::backends::FileBackend;
-use redb::{Database, DatabaseError, StorageError, TableDefinition};
+use redb::{Database, DatabaseError, StorageBackend, StorageError, TableDefinition};
 
 use crate::error::{of_opening, of_storage};
 
@@ -56,7 +57,7 @@ impl DatabaseFile {
     pub(crate) fn close(&self) {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
         // Dropping it writes, too, and the disk may fail again.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(database.take())));
+        let _ = caught(|| drop(database.take()));
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
@@ -74,11 +75,11 @@ impl DatabaseFile {
         database: &Database,
         work: impl FnOnce(&Database) -> Result<T, StorageError>,
     ) -> Result<T, StoreError> {
-        match catch_unwind(AssertUnwindSafe(|| work(database))) {
+        match caught(|| work(database)) {
             Ok(result) => result.map_err(|error| self.failed(what, &error)),
-            Err(_) => Err(StoreError::new(
+            Err(panic) => Err(StoreError::new(
                 StoreErrorKind::Damaged,
-                format!("{what} the store {}: the database panicked", self.path.display()),
+                format!("{what} the store {}: the database panicked: {panic}", self.path.display()),
             )),
         }
     }
@@ -88,14 +89,69 @@ impl DatabaseFile {
     }
 }
 
+/// The file for the database. Where it is damaged, the database may ask for any number of bytes: a
+/// read past the end fails before there is memory for it.
+#[derive(Debug)]
+pub(crate) struct CheckedFile(pub(crate) FileBackend);
+
+impl StorageBackend for CheckedFile {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn read(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let (end, length) = (offset.saturating_add(len as u64), self.0.len()?);
+        if end > length {
+            let text = format!("it ends at byte {length}, before a page that ends at byte {end}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
+        self.0.read(offset, len)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn sync_data(&self, eventual: bool) -> io::Result<()> {
+        self.0.sync_data(eventual)
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+}
+
 fn attempt(path: &Path, open: &Open) -> Result<Database, StoreError> {
-    match catch_unwind(AssertUnwindSafe(|| open_or_create(path, open))) {
+    match caught(|| open_or_create(path, open)) {
         Ok(opened) => opened.map_err(|error| of_opening(path, &error)),
-        Err(_) => Err(StoreError::new(
+        Err(panic) => Err(StoreError::new(
             StoreErrorKind::Damaged,
-            format!("the store {} is damaged: restore it from a backup", path.display()),
+            format!("the store {} is damaged: restore it from a backup ({panic})", path.display()),
         )),
     }
+}
+
+thread_local! {
+    /// A panic of this thread becomes an error, and is not reported by itself.
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs the database's code, which panics where a file is damaged. Returns what it panicked with, in
+/// one line; nothing else reports it.
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let report = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !IS_CAUGHT.get() {
+                report(panic);
+            }
+        }));
+    });
+    let before = IS_CAUGHT.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    IS_CAUGHT.set(before);
+    result.map_err(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+    })
 }
 
 fn open_or_create(path: &Path, open: &Open) -> Result<Database, DatabaseError> {

@@ -117,11 +117,47 @@ fn a_truncated_file_is_refused_in_one_line_without_a_panic() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// What is changed may not be used: then there is nothing to say.
+#[test]
+fn a_file_with_changed_bytes_is_read_or_refused_in_one_line_without_a_panic() {
+    let path = fresh();
+    let store = DiskStore::open(&path).unwrap();
+    for key in ["1", "2", "3"] {
+        wait(store.save("document", key, vec![7; 30_000])).unwrap();
+    }
+    drop(store);
+    let whole = std::fs::read(&path).unwrap();
+    // The header, then the pages from the start, the middle and the end of the file.
+    let middle = (8..40).map(|part| part * whole.len() / 40);
+    let mut refused = 0;
+    for at in (0..320).step_by(8).chain(middle).chain([4_096, 4_100, whole.len() - 1]) {
+        let mut bytes = whole.clone();
+        bytes[at..(at + 16).min(whole.len())].iter_mut().for_each(|byte| *byte ^= 0xff);
+        std::fs::write(&path, bytes).unwrap();
+        let mut other = Command::new(std::env::current_exe().unwrap());
+        other.args(["store::says_why_the_file_does_not_open", "--exact", "--ignored"]);
+        let said = other.arg("--nocapture").env("PLAYFIELD_STORE", &path).output().unwrap();
+        let text = String::from_utf8(said.stderr).unwrap();
+        assert!(said.status.success(), "byte {at}: {text}");
+        assert!(text.lines().count() <= 1 && !text.contains("panicked at"), "byte {at}: {text}");
+        refused += text.lines().count();
+    }
+    assert!(refused > 0, "no byte mattered");
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Says it once, if it opens or not: the first error.
 #[test]
 #[ignore = "a process that another test starts"]
 fn says_why_the_file_does_not_open() {
-    let store = DiskStore::open(std::env::var_os("PLAYFIELD_STORE").unwrap());
-    eprintln!("{}", store.unwrap_err());
+    let read = DiskStore::open(std::env::var_os("PLAYFIELD_STORE").unwrap()).and_then(|store| {
+        let keys = wait(store.keys("document", None, 9))?;
+        keys.iter().try_for_each(|key| wait(store.load("document", key)).map(drop))?;
+        wait(store.save("document", "4", vec![7; 30_000]))
+    });
+    if let Err(error) = read {
+        eprintln!("{error}");
+    }
 }
 
 #[test]
