@@ -671,8 +671,8 @@ impl Server {
         });
         let console = console(&config)?;
         let mut server = playfield_server::Server::new(config);
-        if let Some(serve) = console {
-            server = server.on_start(serve);
+        if let Some(open) = console {
+            server = server.on_start_open(open);
         }
         #[cfg(feature = "jwt")]
         if let Some(tickets) = tickets {
@@ -707,20 +707,28 @@ fn add_types(server: playfield_server::Server, types: Vec<RoomType>) -> playfiel
     types.into_iter().fold(server, |server, of| server.room_type(of))
 }
 
-/// What serves the console once the node runs, if the settings ask for one.
+/// Serves the console of a node that runs.
+type ServeConsole = Box<dyn FnOnce(NodeHandle)>;
+
+/// What opens the console's port, and then serves it once the node runs, if the settings ask for it.
 #[cfg(feature = "console")]
-fn console(config: &Config) -> io::Result<Option<impl FnOnce(NodeHandle) + 'static>> {
+fn console(
+    config: &Config,
+) -> io::Result<Option<impl FnOnce() -> io::Result<ServeConsole> + 'static>> {
     let Some(address) = config.console else { return Ok(None) };
-    let console = playfield_console::Console::listen(address, config.console_token.reveal())?;
-    Ok(Some(|node| {
-        if let Err(error) = console.serve(node) {
-            log::error!("the console can't be served: {error}");
-        }
+    let token = config.console_token.clone();
+    Ok(Some(move || {
+        let console = playfield_console::Console::listen(address, token.reveal())?;
+        Ok(Box::new(|node| {
+            if let Err(error) = console.serve(node) {
+                log::error!("the console can't be served: {error}");
+            }
+        }) as ServeConsole)
     }))
 }
 
 #[cfg(not(feature = "console"))]
-fn console(config: &Config) -> io::Result<Option<fn(NodeHandle)>> {
+fn console(config: &Config) -> io::Result<Option<fn() -> io::Result<ServeConsole>>> {
     match config.console {
         None => Ok(None),
         Some(address) => Err(io::Error::new(

@@ -590,3 +590,23 @@ fn a_silent_or_broken_client_delays_nobody_and_the_console_ends_with_its_node() 
     });
     ended.recv_timeout(PATIENCE).expect("the console ends with its node");
 }
+
+/// Whoever finds the console open takes the node for ready, so the store comes first.
+#[test]
+fn the_store_is_opened_before_the_port_of_the_console() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let path = std::env::temp_dir().join(format!("playfield-no-store-{}", std::process::id()));
+    std::fs::write(&path, b"this is a text").unwrap();
+    let start = |server: Server| {
+        let console = Some(taken.local_addr().unwrap());
+        let listen = ([127, 0, 0, 1], 0).into();
+        let config =
+            Config { listen, console, log: playfield::LevelFilter::Off, ..Config::default() };
+        server.start(config).err().expect("it does not start").to_string()
+    };
+    let why = start(Server::new().store_file(&path));
+    assert!(why.starts_with("can't open the store"), "{why}");
+    let why = start(Server::new());
+    assert!(why.starts_with("console = 127.0.0.1:"), "{why}");
+    std::fs::remove_file(path).unwrap();
+}

@@ -39,6 +39,7 @@ pub struct Server {
     store: Option<OpenStore>,
     services: Vec<ServiceAt>,
     on_start: Vec<OnStart>,
+    opens: Vec<Box<dyn FnOnce() -> io::Result<OnStart>>>,
 }
 
 /// Opens the store when the node starts.
@@ -75,6 +76,7 @@ impl Server {
             store: None,
             services: Vec::new(),
             on_start: Vec::new(),
+            opens: Vec::new(),
         }
     }
 
@@ -298,6 +300,17 @@ impl Server {
     #[must_use]
     pub fn on_start(mut self, call: impl FnOnce(NodeHandle) + 'static) -> Self {
         self.on_start.push(Box::new(call));
+        self
+    }
+
+    /// As [`on_start`](Self::on_start), with what this returns. It opens a port of its own, after the
+    /// store and before the node's ports; if it fails, the node does not start.
+    #[must_use]
+    pub fn on_start_open(
+        mut self,
+        open: impl FnOnce() -> io::Result<Box<dyn FnOnce(NodeHandle)>> + 'static,
+    ) -> Self {
+        self.opens.push(Box::new(open));
         self
     }
 

@@ -79,6 +79,9 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
 
     // Whoever finds the port open takes the node for ready, so what may fail comes first.
     let store = server.store.take().map(|open| open()).transpose().map_err(io::Error::other)?;
+    for open in std::mem::take(&mut server.opens) {
+        server.on_start.push(open()?);
+    }
     let serves_rooms = server.serves_rooms();
     let fleet = server.host_fleet()?;
     let config = &server.config;
