@@ -6,7 +6,7 @@ use std::path::Path;
 
 use playfield_server::Server;
 use playfield_state::{SaveDifference, SaveFate, save_differences};
-use playfield_wire::schema::{RoomSchema, Type, check_compatible};
+use playfield_wire::schema::{RoomSchema, Struct, Type, check_compatible};
 
 use crate::options::{Failure, Once, Opt, Usage, describe, unknown};
 use crate::schemas::{SAVE, of_file, of_node, of_server, saves_of_file};
@@ -37,7 +37,8 @@ URL is tcp://host:port or ws://host:port, or tls://host:port or wss://host:port 
 check compares with the schemas in the file OLD, which this command has printed for an older
 release. It fails, and says where, if this program could not serve clients of that release, or not
 read all of its saves. It also says what becomes of this program's saves after a rollback to that
-release: which fields are kept as bytes, and what is dropped.
+release: which fields are kept as bytes beside what they belong to, and what is dropped. Unknown fields
+are lost where that release rebuilds what they are in: see docs/deploying.md.
 
 Options:
 {}",
@@ -85,6 +86,12 @@ pub fn run(
         [] => print_own(make, out),
         ["check", old] => check(Path::new(old), None, rollback, make, out),
         ["check", old, room_type] => check(Path::new(old), Some(room_type), rollback, make, out),
+        ["check"] => Err(Usage(
+            "schema check needs the file that `schema` printed for the older release: schema check \
+             schemas/1.4.json"
+                .into(),
+        )
+        .into()),
         _ if rollback => Err(Usage("--rollback is an option of `schema check`".into()).into()),
         [url, room_type] => {
             let schema = of_node(url, room_type, &roots)?;
@@ -137,12 +144,13 @@ fn check(
 ) -> Result<(), Failure> {
     let server = make()?;
     let (own, own_saves) = (of_server(&server)?, server.saved_types().collect::<BTreeMap<_, _>>());
-    let old_saves = saves_of_file(old)?;
+    let unreadable = |error: io::Error| Failure::Usage(Usage(error.to_string()));
+    let old_saves = saves_of_file(old).map_err(unreadable)?;
     let one = if let [(name, _)] = own.as_slice() { Some(name.as_str()) } else { None };
     let old = match of_file(old, room_type) {
         // A program with one room type needs no name for it.
-        Err(_) if room_type.is_none() && one.is_some() => of_file(old, one)?,
-        read => read?,
+        Err(_) if room_type.is_none() && one.is_some() => of_file(old, one).map_err(unreadable)?,
+        read => read.map_err(unreadable)?,
     };
     let mut check = Check { out, rollback, wrong: Vec::new() };
     for (name, client) in &old {
@@ -155,8 +163,20 @@ fn check(
             check.saves(name, own, old)?;
         }
     }
-    if old.is_empty() {
-        check.wrong.push(format!("the file has no room type {:?}", room_type.unwrap_or_default()));
+    match room_type {
+        None if old.is_empty() => check.wrong.push("the file has no room types".into()),
+        None => {
+            for (name, _) in own.iter().filter(|(name, _)| old.iter().all(|(old, _)| old != name)) {
+                check.lost(format!(
+                    "{name}: after a rollback, there is no such room type: clients of its rooms are \
+                     not served, and its saves are left as they are"
+                ))?;
+            }
+        }
+        Some(name) if old.is_empty() => {
+            check.wrong.push(format!("the file has no room type {name:?}"));
+        }
+        Some(_) => {}
     }
     match check.wrong {
         wrong if wrong.is_empty() => Ok(()),
@@ -166,21 +186,19 @@ fn check(
 
 impl Check<'_> {
     fn clients(&mut self, name: &str, own: &RoomSchema, old: &RoomSchema) -> io::Result<()> {
-        match check_compatible(own, old) {
-            Ok(()) => writeln!(self.out, "{name}: clients of the older schema are served")?,
-            Err(error) => self.wrong.push(format!("{name}: {error}")),
+        let found = incompatible(own, old);
+        if found.is_empty() {
+            writeln!(self.out, "{name}: clients of the older schema are served")?;
         }
-        match check_compatible(old, own) {
-            Ok(()) => {
-                writeln!(self.out, "{name}: after a rollback, clients of this one are served")
-            }
-            Err(error) => {
-                let text = format!(
-                    "{name}: after a rollback, clients of this one are not served: {error}"
-                );
-                self.lost(text)
-            }
+        self.wrong.extend(found.iter().map(|found| format!("{name}: {found}")));
+        let found = incompatible(old, own);
+        if found.is_empty() {
+            writeln!(self.out, "{name}: after a rollback, clients of this one are served")?;
         }
+        found.iter().try_for_each(|found| {
+            let text = "after a rollback, clients of this one are not served";
+            self.lost(format!("{name}: {text}: {found}"))
+        })
     }
 
     fn saves(&mut self, name: &str, own: &Type, old: &Type) -> io::Result<()> {
@@ -226,9 +244,41 @@ impl Check<'_> {
     }
 }
 
+/// Why a client is not served: the first reason in each field of the state, message and event, and in
+/// the options.
+fn incompatible(node: &RoomSchema, client: &RoomSchema) -> Vec<String> {
+    let Err(first) = check_compatible(node, client) else { return Vec::new() };
+    let nothing = RoomSchema {
+        state: node.state.clone(),
+        options: Type::Unit,
+        messages: Vec::new(),
+        events: Vec::new(),
+    };
+    let state = |state: Type| RoomSchema { state, ..nothing.clone() };
+    let mut parts = Vec::new();
+    match &client.state {
+        Type::Struct(of) => parts.extend(of.fields.iter().map(|field| {
+            let fields = vec![field.clone()];
+            state(Type::Struct(Struct { name: of.name.clone(), fields }))
+        })),
+        whole => parts.push(state(whole.clone())),
+    }
+    parts.push(RoomSchema { options: client.options.clone(), ..nothing.clone() });
+    let messages = client.messages.iter();
+    parts.extend(messages.map(|of| RoomSchema { messages: vec![of.clone()], ..nothing.clone() }));
+    let events = client.events.iter();
+    parts.extend(events.map(|of| RoomSchema { events: vec![of.clone()], ..nothing.clone() }));
+    let found = parts.iter().filter_map(|part| check_compatible(node, part).err());
+    let mut found: Vec<String> = found.map(|error| error.to_string()).collect();
+    if !found.contains(&first.to_string()) {
+        found.insert(0, first.to_string());
+    }
+    found
+}
+
 fn fate(of: SaveFate) -> &'static str {
     match of {
-        SaveFate::Kept => "kept as bytes",
+        SaveFate::Kept => "kept as bytes, and a copy of the save is kept",
         SaveFate::Dropped => "dropped, and a copy of the save is kept",
         SaveFate::Refused => "not read: the room can't be joined, and its save is left as it is",
     }
