@@ -28,6 +28,8 @@ pub enum Purpose {
     Serve,
     /// Its room types: what needs keys or other files is left out.
     Describe,
+    /// Its room types and its store, which is there already.
+    Saves,
 }
 
 /// Runs the command that this process was started with. `make` makes the program's server.
@@ -83,7 +85,7 @@ fn run(
         "generate" => {
             generate::run(parser, program, || make(Config::default(), Purpose::Describe), out)
         }
-        "saves" => saves::run(parser, program, || make(Config::default(), Purpose::Serve), out),
+        "saves" => saves::run(parser, program, || make(Config::default(), Purpose::Saves), out),
         "help" => help(parser, program, out),
         other => Err(Usage(format!(
             "unknown command {other:?}; the commands are serve, schema, generate, saves, help"

@@ -21,13 +21,14 @@ Usage: {program} saves list ROOM_TYPE
        {program} saves show ROOM_TYPE KEY [COPY]
        {program} saves restore ROOM_TYPE KEY COPY
 
-Reads and writes the store of this program, while no node uses it. Where a build can't read all of
-a save, such as after a rollback, it keeps a copy of it before it saves the room again: the last
-four of each room, by number.
+Reads and writes the store of this program, while no node uses it. Where a build can't use all of a
+save of another build, such as after a rollback, it keeps a copy of it before it saves the room: the
+first one and the last three of each room, by number.
 
 list prints the keys of saved rooms, and how many copies each has. copies prints the numbers of a
-room's copies and their sizes, the oldest first. show prints a save, or a copy, as JSON. restore makes
-a copy the room's save; the present save becomes a copy.
+room's copies and their sizes, the oldest first. show prints a save, or a copy, as JSON;
+fields that the build which saved it lacked are marked \"(unknown)\". restore makes a copy
+the room's save; the present save becomes a copy.
 "
     )
 }
@@ -64,11 +65,23 @@ pub(crate) fn run(
             return Err(Usage(format!("{text}: see `help saves`")).into());
         }
     };
-    let Some(store) = make()?.into_store().map_err(io::Error::other)? else {
+    let server = make()?;
+    let known: Vec<String> = server.saved_types().map(|(name, _)| name.to_owned()).collect();
+    let Some(store) = server.into_store().map_err(io::Error::other)? else {
         return Err(io::Error::other("this program has no store").into());
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    Ok(runtime.block_on(wanted.run(&store, out))?)
+    if !runtime.block_on(wanted.run(&store, out))? {
+        let room_type = words[1];
+        if !known.iter().any(|name| name == room_type) {
+            let text = format!(
+                "no saves, and no persistent room type {room_type:?}; there are: {}",
+                known.join(", ")
+            );
+            return Err(io::Error::other(text).into());
+        }
+    }
+    Ok(())
 }
 
 fn number(copy: &str) -> Result<u64, Usage> {
@@ -83,7 +96,9 @@ enum Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    async fn run(self, store: &Arc<dyn Store>, out: &mut dyn Write) -> io::Result<()> {
+    /// Returns whether there was anything.
+    async fn run(self, store: &Arc<dyn Store>, out: &mut dyn Write) -> io::Result<bool> {
+        let mut found = false;
         let failed = |error: StoreError| io::Error::other(error);
         match self {
             Self::List { room_type } => {
@@ -95,8 +110,9 @@ impl Wanted<'_> {
                         let copies = copies(store, room_type, key).await.map_err(failed)?.len();
                         writeln!(out, "{key:?}\t{copies} copies")?;
                     }
+                    found |= !keys.is_empty();
                     if keys.len() < PAGE {
-                        return Ok(());
+                        return Ok(found);
                     }
                     after = keys.last().cloned();
                 }
@@ -106,8 +122,9 @@ impl Wanted<'_> {
                     let bytes = load_copy(store, room_type, key, copy).await.map_err(failed)?;
                     let bytes = bytes.map_or(0, |bytes| bytes.len());
                     writeln!(out, "{copy}\t{bytes} bytes")?;
+                    found = true;
                 }
-                Ok(())
+                Ok(found)
             }
             Self::Show { room_type, key, copy } => {
                 let found = match copy {
@@ -121,7 +138,8 @@ impl Wanted<'_> {
                     return Err(io::Error::other(format!("{room_type} {key:?} has no such save")));
                 };
                 let shown = saved_as_json(&bytes).map_err(io::Error::other)?;
-                writeln!(out, "{shown:#}")
+                writeln!(out, "{shown:#}")?;
+                Ok(true)
             }
             Self::Restore { room_type, key, copy } => {
                 let replaced = restore_copy(store, room_type, key, copy).await.map_err(failed)?;
@@ -132,7 +150,8 @@ impl Wanted<'_> {
                          before is copy {number}"
                     ),
                     None => writeln!(out, "{room_type} {key:?} has the save of copy {copy} again"),
-                }
+                }?;
+                Ok(true)
             }
         }
     }

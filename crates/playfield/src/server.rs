@@ -56,6 +56,8 @@ pub struct Server {
     channels: Vec<ChannelRule>,
     fleet: Option<Addition>,
     store: Option<Addition>,
+    /// The store's file, if it is one.
+    store_path: Option<PathBuf>,
     /// Routes, folders, and what is decided about users.
     site: Vec<Addition>,
     services: Vec<Addition>,
@@ -92,6 +94,7 @@ impl Server {
             channels: Vec::new(),
             fleet: None,
             store: None,
+            store_path: None,
             site: Vec::new(),
             services: Vec::new(),
             has_service_paths: false,
@@ -502,6 +505,7 @@ impl Server {
     /// such room types and no store, the node does not start.
     #[must_use]
     pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store_path = None;
         self.store = Some(Box::new(move |server| server.store(store)));
         self
     }
@@ -512,6 +516,7 @@ impl Server {
     #[must_use]
     pub fn store_file(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
+        self.store_path = Some(path.clone());
         let open = move || playfield_store::DiskStore::open(path);
         self.store = Some(Box::new(move |server| server.open_store(open)));
         self
@@ -639,15 +644,34 @@ impl Server {
         playfield_cli::main(|config, purpose| match purpose {
             Purpose::Serve => self.build(config),
             Purpose::Describe => Ok(add_types(playfield_server::Server::new(config), self.types)),
+            Purpose::Saves => self.with_saves(config),
         })
     }
 
-    fn build(mut self, config: Config) -> io::Result<playfield_server::Server> {
+    /// The room types and the store. A store that is added in `prepare` needs what that does.
+    #[cfg(feature = "tools")]
+    fn with_saves(mut self, config: Config) -> io::Result<playfield_server::Server> {
+        if self.store.is_none() {
+            self = self.prepared()?;
+        }
+        if let Some(path) = self.store_path.filter(|path| !path.exists()) {
+            let text = format!("there is no store {}", path.display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        }
+        let server = add_types(playfield_server::Server::new(config), self.types);
+        Ok(self.store.into_iter().fold(server, |server, add| add(server)))
+    }
+
+    fn prepared(mut self) -> io::Result<Self> {
         while !self.preparations.is_empty() {
             for prepare in std::mem::take(&mut self.preparations) {
                 self = prepare(self).map_err(io::Error::other)?;
             }
         }
+        Ok(self)
+    }
+
+    fn build(self, config: Config) -> io::Result<playfield_server::Server> {
         let Self {
             types,
             pages,
@@ -661,8 +685,8 @@ impl Server {
             services,
             has_service_paths,
             on_start,
-            preparations: _,
-        } = self;
+            ..
+        } = self.prepared()?;
         let authenticator = authenticator.map(|make| make(&config));
         #[cfg(feature = "jwt")]
         let tickets = tickets.map(|tickets| {

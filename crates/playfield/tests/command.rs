@@ -29,6 +29,7 @@ const TESTS: &[(&str, fn())] = &[
     ("types_are_generated_from_the_program_a_file_or_a_node", types_are_generated),
     ("an_older_schema_is_checked", an_older_schema_is_checked),
     ("a_rollback_is_checked_beforehand", a_rollback_is_checked_beforehand),
+    ("all_that_an_older_client_lacks_is_named", all_that_an_older_client_lacks_is_named),
     ("copies_of_saves_are_listed_and_restored", copies_of_saves_are_listed_and_restored),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
@@ -119,6 +120,33 @@ mod older {
 
     #[room(persist = 1)]
     impl Room for Shelf {}
+
+    /// Has nothing of what the present one has.
+    #[derive(State, Default)]
+    pub(super) struct Other {
+        left: u32,
+    }
+
+    #[derive(Message)]
+    pub(super) struct Explode {}
+
+    #[derive(Message)]
+    pub(super) struct Fall {}
+
+    #[room(messages(Explode, Fall))]
+    impl Room for Other {}
+
+    impl Handle<Explode> for Other {
+        fn handle(&mut self, _: Explode, _: &Player, _: &mut Context<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Handle<Fall> for Other {
+        fn handle(&mut self, _: Fall, _: &Player, _: &mut Context<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
 }
 
 mod newer {
@@ -444,9 +472,48 @@ fn an_older_schema_is_checked() {
     assert_eq!(text(&failed.stderr), "chair: this program has no such room type\n");
     for broken in ["{", "[]", "{\"trouble\": 7}"] {
         let failed = check(broken.to_owned(), &[]);
-        assert_eq!(failed.status.code(), Some(1), "{broken}");
+        assert_eq!(failed.status.code(), Some(2), "{broken}");
         assert!(text(&failed.stderr).contains("old.json: "), "{}", text(&failed.stderr));
     }
+}
+
+fn all_that_an_older_client_lacks_is_named() {
+    let folder = Folder::new("lacks");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let old = folder.path("old.json");
+    let failed = output(&["schema", "check", &old]);
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(text(&failed.stderr).contains("old.json: "), "{}", text(&failed.stderr));
+    let failed = output(&["schema", "check"]);
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(text(&failed.stderr).starts_with("schema check needs the file"));
+    std::fs::write(&old, "{}").expect("a file");
+    let failed = output(&["schema", "check", &old, "--rollback"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(text(&failed.stderr), "the file has no room types\n");
+
+    let gone = schema::<older::Other>().to_json();
+    std::fs::write(&old, gone).expect("a file");
+    let failed = text(&output(&["schema", "check", &old, "trouble"]).stderr);
+    let places: Vec<&str> = failed
+        .lines()
+        .filter_map(|line| line.strip_prefix("trouble: ")?.split(": ").next())
+        .collect();
+    assert_eq!(places, ["state.left", "messages.Explode", "messages.Fall"], "{failed}");
+
+    // The older release has no room type of this name.
+    std::fs::write(&old, text(&output(&["schema"]).stdout)).expect("a file");
+    let check = |rest: &[&str]| {
+        let arguments = [&["schema", "check", &old], rest].concat();
+        program(&arguments).env(SHELF_BUILD, "new").output().expect("this program can be run")
+    };
+    let said = "shelf: after a rollback, there is no such room type: ";
+    let checked = check(&[]);
+    assert!(checked.status.success() && text(&checked.stdout).contains(said));
+    let checked = check(&["--rollback"]);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(text(&checked.stderr).starts_with(said), "{}", text(&checked.stderr));
+    assert!(check(&["trouble", "--rollback"]).status.success());
 }
 
 fn a_rollback_is_checked_beforehand() {
@@ -471,7 +538,7 @@ fn a_rollback_is_checked_beforehand() {
             + "rebuild the client\n"
             + "shelf: saves of the older schema are read\n"
             + "shelf: after a rollback, kind.Steel: dropped, and a copy of the save is kept\n"
-            + "shelf: after a rollback, color: kept as bytes\n"
+            + "shelf: after a rollback, color: kept as bytes, and a copy of the save is kept\n"
             + "shelf: after a rollback, saves of this one are read\n",
         "{}",
         text(&checked.stderr)
@@ -518,8 +585,22 @@ fn copies_of_saves_are_listed_and_restored() {
     });
     running.shutdown();
 
+    let failed = |arguments: &[&str], path: &str| {
+        let output = program(arguments).env(SHELF_STORE, path).env(SHELF_BUILD, "old").output();
+        let output = output.expect("this program can be run");
+        assert_eq!(output.status.code(), Some(1));
+        text(&output.stderr)
+    };
+    let none = folder.path("none.redb");
+    assert_eq!(failed(&["saves", "list", "shelf"], &none), format!("there is no store {none}\n"));
+    assert!(!std::path::Path::new(&none).exists());
+    assert_eq!(
+        failed(&["saves", "list", "chair"], &path),
+        "no saves, and no persistent room type \"chair\"; there are: shelf\n"
+    );
+    // Keys are not needed.
     let run = |arguments: &[&str]| {
-        let output = program(arguments).env(SHELF_STORE, &path).output();
+        let output = program(arguments).env(SHELF_STORE, &path).env(UNPREPARED, "no key").output();
         let output = output.expect("this program can be run");
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
@@ -528,7 +609,11 @@ fn copies_of_saves_are_listed_and_restored() {
     let bytes = saved.len();
     assert_eq!(run(&["saves", "copies", "shelf", "a@b"]), format!("1\t{bytes} bytes\n"));
     assert!(run(&["saves", "show", "shelf", "a@b", "1"]).contains("\"Steel\""));
-    assert!(run(&["saves", "show", "shelf", "a@b"]).contains("\"Wood\""));
+    let shown = run(&["saves", "show", "shelf", "a@b"]);
+    assert!(
+        shown.contains("\"Wood\"") && shown.contains("\"color (unknown)\": \"red\""),
+        "{shown}"
+    );
     assert_eq!(
         run(&["saves", "restore", "shelf", "a@b", "1"]),
         "shelf \"a@b\" has the save of copy 1 again; the one from before is copy 2\n"

@@ -15,10 +15,11 @@ use playfield_wire::reader::Reader;
 use playfield_wire::schema::{Field, Type};
 use playfield_wire::{DecodeError, writer};
 
-use super::Save;
 use super::fate::shown;
+use super::header::Header;
 use super::layout::{self, fingerprint};
 use super::skim::{plain_value, skip};
+use super::{LoadError, Save};
 use crate::State;
 use crate::leaf::Atomic;
 
@@ -152,6 +153,14 @@ impl Kept {
             out.extend_from_slice(&column.description);
         }
         out.extend_from_slice(&nodes);
+    }
+
+    /// What is kept in a save.
+    pub(super) fn of_save(bytes: &[u8], header: &Header) -> Result<Self, LoadError> {
+        let Some(place) = header.kept() else { return Ok(Self::default()) };
+        let mut reader = Reader::new(&bytes[..place.end]);
+        let kept = reader.take(place.start).and_then(|_| Self::read(&mut reader));
+        kept.map_err(LoadError::of)
     }
 
     /// Reads what [`put`](Self::put) wrote.

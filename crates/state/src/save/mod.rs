@@ -213,14 +213,7 @@ pub struct Dropped {
 fn read<S: State>(bytes: &[u8], is_strict: bool) -> Result<Restored<S>, LoadError> {
     let header = Header::read(bytes)?;
     let (layout, body, mark) = (Layout::of::<S>(), header.body(), header.mark);
-    let kept = match header.kept() {
-        Some(place) => {
-            let mut reader = Reader::new(&bytes[..place.end]);
-            let kept = reader.take(place.start).and_then(|_| Kept::read(&mut reader));
-            kept.map_err(LoadError::of)?
-        }
-        None => Kept::default(),
-    };
+    let kept = Kept::of_save(bytes, &header)?;
     if header.fingerprint == layout.fingerprint && bytes[header.schema()] == layout.schema[..] {
         let mut reader = Reader::new(&bytes[..body.end]);
         reader.take(body.start).map_err(LoadError::of)?;

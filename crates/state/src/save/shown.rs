@@ -1,16 +1,21 @@
 //! A save as JSON, for people and their tools.
 
+use std::sync::Arc;
+
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
 use playfield_wire::schema::{Field, Form, Type};
 use serde_json::{Map, Value};
 
 use super::header::Header;
-use super::{LoadError, layout, skim};
+use super::kept::{Column, step_to};
+use super::{Kept, LoadError, Node, layout, skim};
 use crate::walk::{KeyShape, Plain};
 
 /// What a save holds, as JSON, whatever type was saved: the save describes its types itself. Values
-/// look as in a copy in [`json`](crate::JsonMirror); a struct without fields is `null`.
+/// look as in a copy in [`json`](crate::JsonMirror); a struct without fields is `null`. A field `name`
+/// that the build which saved it lacked, and [kept](crate::Kept), is `name (unknown)`; what has no
+/// names of fields is then the member `known` beside it.
 ///
 /// ```
 /// use playfield_state::{State, save, saved_as_json};
@@ -36,7 +41,9 @@ pub fn saved_as_json(bytes: &[u8]) -> Result<Value, LoadError> {
     let body = header.body();
     let mut reader = Reader::new(&bytes[..body.end]);
     reader.take(body.start).map_err(LoadError::of)?;
-    let whole = shown(&stored.of, &mut reader).and_then(|value| {
+    let (columns, root) = Kept::of_save(bytes, &header)?.into_parts();
+    let beside = Beside { bytes, columns: &columns, node: &root };
+    let whole = shown(&stored.of, &mut reader, beside).and_then(|value| {
         reader.finish()?;
         Ok(value)
     });
@@ -48,25 +55,42 @@ pub fn saved_as_json(bytes: &[u8]) -> Result<Value, LoadError> {
 
 type Shown = Result<Value, DecodeError>;
 
+/// What is kept beside a value, and inside it.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    /// The bytes of the value's reader.
+    bytes: &'a [u8],
+    columns: &'a [Arc<Column>],
+    node: &'a Node,
+}
+
+impl Beside<'_> {
+    fn at(self, step: &[u8]) -> Self {
+        Self { node: self.node.at(step), ..self }
+    }
+}
+
 /// Reads one value. The depth of types in a save is limited, so this may recurse.
-fn shown(of: &Type, reader: &mut Reader<'_>) -> Shown {
+fn shown(of: &Type, reader: &mut Reader<'_>, kept: Beside<'_>) -> Shown {
     Ok(match of {
         Type::Option(of) => match reader.bool()? {
-            true => shown(of, reader)?,
+            true => shown(of, reader, kept)?,
             false => Value::Null,
         },
         Type::List(of) => {
             let count = reader.count()?;
-            items(of, count, reader)?
+            items(of, count, reader, kept)?
         }
-        Type::Array(of, length) => items(of, *length, reader)?,
+        Type::Array(of, length) => items(of, *length, reader, kept)?,
         Type::Map(key, of) => {
             let count = reader.count()?;
             let key = KeyShape::of(key).ok_or_else(|| no_key(reader))?;
             let mut entries = Map::new();
             for _ in 0..count {
+                let start = reader.offset();
                 let name = key.read(reader)?.name;
-                entries.insert(name, shown(of, reader)?);
+                let step = &kept.bytes[start..reader.offset()];
+                entries.insert(name, shown(of, reader, kept.at(step))?);
             }
             Value::Object(entries)
         }
@@ -76,8 +100,11 @@ fn shown(of: &Type, reader: &mut Reader<'_>) -> Shown {
             let names = (0..count).map(|_| Ok((key.read(reader)?.name, Value::Bool(true))));
             Value::Object(names.collect::<Result<_, DecodeError>>()?)
         }
-        Type::Struct(of) if of.fields.is_empty() => plain(&Type::Unit, reader)?,
-        Type::Struct(of) => fields(&of.fields, reader)?,
+        Type::Struct(of) if of.fields.is_empty() => {
+            let value = plain(&Type::Unit, reader)?;
+            with_kept(value, kept)?
+        }
+        Type::Struct(of) => fields(&of.fields, reader, kept)?,
         Type::Enum(of) => {
             let at = reader.offset();
             let number = reader.varint()?;
@@ -87,31 +114,61 @@ fn shown(of: &Type, reader: &mut Reader<'_>) -> Shown {
                 return Err(DecodeError::new(at, text));
             };
             let name = variant.name.to_string();
+            let kept = kept.at(name.as_bytes());
             match &*variant.fields {
-                [] => Value::String(name),
-                of => Value::Object(Map::from_iter([(name, fields(of, reader)?)])),
+                [] if kept.node.is_empty() => Value::String(name),
+                of => Value::Object(Map::from_iter([(name, fields(of, reader, kept)?)])),
             }
         }
         of => plain(of, reader)?,
     })
 }
 
-fn items(of: &Type, count: usize, reader: &mut Reader<'_>) -> Shown {
-    (0..count).map(|_| shown(of, reader)).collect::<Result<_, _>>().map(Value::Array)
+fn items(of: &Type, count: usize, reader: &mut Reader<'_>, kept: Beside<'_>) -> Shown {
+    let item = |index| shown(of, reader, kept.at(&step_to(index)));
+    (0..count).map(item).collect::<Result<_, _>>().map(Value::Array)
 }
 
-fn fields(of: &[Field], reader: &mut Reader<'_>) -> Shown {
+fn fields(of: &[Field], reader: &mut Reader<'_>, kept: Beside<'_>) -> Shown {
     let mut values = Vec::with_capacity(of.len());
     for field in of {
-        values.push(shown(&field.of, reader)?);
+        values.push(shown(&field.of, reader, kept.at(field.name.as_bytes()))?);
     }
-    Ok(match Form::of(of) {
+    let value = match Form::of(of) {
         Form::Nothing => Value::Null,
         Form::One => values.pop().unwrap_or_default(),
         Form::Tuple => Value::Array(values),
         Form::Named => {
             let names = of.iter().map(|field| field.name.to_string());
             Value::Object(names.zip(values).collect())
+        }
+    };
+    with_kept(value, kept)
+}
+
+/// Adds what is kept beside a struct.
+fn with_kept(value: Value, kept: Beside<'_>) -> Shown {
+    let mut members = Map::new();
+    for (column, bytes) in kept.node.fields() {
+        let Column { name, of, .. } = &*kept.columns[column];
+        let inside = Beside { bytes, ..kept.at(name.as_bytes()) };
+        let mut reader = Reader::new(bytes);
+        // Where it is wrong is not a byte of the save.
+        let value = shown(of, &mut reader, inside).and_then(|value| {
+            reader.finish()?;
+            Ok(value)
+        });
+        members.insert(format!("{name} (unknown)"), value.map_err(DecodeError::without_offset)?);
+    }
+    Ok(match value {
+        value if members.is_empty() => value,
+        Value::Object(mut known) => {
+            known.extend(members);
+            Value::Object(known)
+        }
+        value => {
+            members.insert("known".into(), value);
+            Value::Object(members)
         }
     })
 }

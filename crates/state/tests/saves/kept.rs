@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use playfield_state::{Tracker, Tracking, restore, save, save_kept};
+use playfield_state::{Tracker, Tracking, restore, save, save_kept, saved_as_json};
+use serde_json::json;
 
 mod old {
     use playfield_state::{Data, List, Map, State};
@@ -426,4 +427,26 @@ fn they_follow_elements_that_move_up_because_one_before_them_is_dropped() {
         .collect();
     assert_eq!(cards, [(1, 10), (2, 20)]);
     assert_eq!(forgotten, Forgotten::new());
+}
+
+#[test]
+fn they_are_shown_as_json() {
+    let read = |town: &new::Town| {
+        let mut read = restore::<old::Town>(&save(town)).unwrap();
+        let mut bytes = Vec::new();
+        save_kept(&read.state, 0, &mut read.kept, &mut bytes);
+        bytes
+    };
+    let mut shown = saved_as_json(&read(&town())).unwrap();
+    let item = json!({ "known": 1, "extra (unknown)": 10 });
+    for place in ["/queue/0", "/keyed/1", "/pair/0", "/choice", "/wall/Built/1/0/0"] {
+        assert_eq!(*shown.pointer(place).unwrap(), item, "{place}");
+    }
+    assert_eq!(shown["cards"][1]["Number"], json!({ "known": 2, "extra (unknown)": 20 }));
+    // What the newer build has shown is the same, but for the names.
+    let names = shown.to_string().replace(" (unknown)", "");
+    shown = serde_json::from_str(&names).unwrap();
+    let mut newer = town();
+    newer.cards.retain(|card| !matches!(card, new::Card::Joker));
+    assert_eq!(shown, saved_as_json(&save(&newer)).unwrap());
 }
