@@ -14,7 +14,7 @@ import weakref
 import pytest
 from conftest import read_head
 
-from playfield.websocket import ConnectionClosed, Headers, connect
+from playfield.websocket import ConnectionClosed, Headers, InvalidURI, connect
 from playfield.websocket import sync as blocking
 
 
@@ -221,6 +221,26 @@ def test_a_redirect_that_the_program_can_not_mean(script, run, flavor):
                 await connect("ws://here.test/", **where)
             else:
                 blocking.connect("ws://here.test/", **where)
+
+    run(main())
+
+
+@pytest.mark.parametrize("flavor", ["async", "sync"])
+@pytest.mark.parametrize("uri", ["ws://[::1", "//[::1", "ws://here.test:x/"])
+def test_a_redirect_to_what_is_no_uri(script, run, flavor, uri):
+    def redirect(sock):
+        read_head(sock)
+        head = f"HTTP/1.1 302 Found\r\nLocation: {uri}\r\nContent-Length: 0\r\n\r\n"
+        sock.sendall(head.encode())
+
+    url = script(redirect)
+
+    async def main():
+        with pytest.raises(InvalidURI):
+            if flavor == "async":
+                await connect(url)
+            else:
+                blocking.connect(url)
 
     run(main())
 

@@ -332,7 +332,10 @@ class Connecting:
         if response.status_code not in (300, 301, 302, 303, 307, 308) or not location:
             return exc
         uri, options = self.uri, self.options
-        new = urllib.parse.urljoin(uri, location)
+        try:
+            new = urllib.parse.urljoin(uri, location)
+        except ValueError as error:
+            return InvalidURI(location, str(error))
         if new.startswith("http"):
             new = "ws" + new[4:]
         if uri.startswith("wss:") and not new.startswith("wss:"):
