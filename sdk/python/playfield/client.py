@@ -27,7 +27,7 @@ from .channels import (
     Subscription,
 )
 from .devices import Command, Device
-from .room import Room, RoomInfo
+from .room import OUTAGES_MAX, Room, RoomInfo
 
 __all__ = ["Client", "connect"]
 
@@ -39,6 +39,10 @@ _BYTES = 64 << 10
 # How long `close` waits for a lost connection with unconfirmed messages, and then for the node to
 # have taken everything and answered, in seconds.
 _FAREWELL = 5.0
+
+# Ends of a stay that say nothing about this player, and refusals of a join that pass.
+_OUTAGES = ("connection_lost", "shutting_down", "not_joined", "room_failed")
+_PASSING = (*_OUTAGES, "limit", "too_fast", "busy", "timeout", "internal")
 
 
 class Client:
@@ -57,6 +61,8 @@ class Client:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         give = settings.pop("give_token")
+        self._again: bool = settings.pop("again")
+        self._backoff: tuple[float, float] = settings["backoff"]
         self._core = _playfield.Core(
             url, name, token, renews_token=give is not None, now=time.monotonic(), **settings
         )
@@ -66,6 +72,8 @@ class Client:
         self._writer: asyncio.StreamWriter | None = None
         self._asked: dict[int | None, asyncio.Future[Any]] = {}
         self._rooms: dict[int, Room] = {}
+        # Rooms that are joined again, by the request that does it once it is sent.
+        self._away: dict[Room, int | None] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._device: Device | None = None
         self._registering: dict[int, Device] = {}
@@ -160,7 +168,7 @@ class Client:
         ``options`` are a dict or a dataclass. Raises :class:`SchemaError` before anything is sent
         if they do not match the node's schema, and :class:`Refused`."""
         data = await self._options(room_type, options)
-        return await self._enter(self._live().join_or_create(room_type, key, data))
+        return await self._enter(lambda core: core.join_or_create(room_type, key, data))
 
     async def create(
         self,
@@ -174,15 +182,23 @@ class Client:
         """Create a room and enter it. With ``code``, the node picks a short key. A ``private`` room
         is in no list."""
         data = await self._options(room_type, options)
-        return await self._enter(self._live().create(room_type, private, code, key, data))
+
+        def again(core: _playfield.Core, key: str | None) -> int:
+            if key is None:
+                return core.create(room_type, private, code, key, data)
+            return core.join_or_create(room_type, key, data)
+
+        return await self._enter(
+            lambda core: core.create(room_type, private, code, key, data), again
+        )
 
     async def join(self, room_id: str) -> Room:
         """Enter the room with this id, or use a reservation."""
-        return await self._enter(self._live().join(room_id))
+        return await self._enter(lambda core: core.join(room_id), _no_other)
 
     async def join_by_key(self, room_type: str, key: str) -> Room:
         """Enter the room of a type that has this key."""
-        return await self._enter(self._live().join_by_key(room_type, key))
+        return await self._enter(lambda core: core.join_by_key(room_type, key))
 
     async def list(
         self, room_type: str | None = None, *, limit: int = 0, **metadata: str
@@ -339,7 +355,19 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _enter(self, request: int) -> Room:
+    async def _enter(
+        self,
+        ask: Callable[[_playfield.Core], int],
+        again: Callable[[_playfield.Core, str | None], int] | None = None,
+    ) -> Room:
+        """Joins a room. ``again`` joins or makes one like it, once that one is gone."""
+        room = await self._seat(ask(self._live()))
+        if self._again:
+            room._again = again or (lambda core, key: ask(core))
+        room._joined()
+        return room
+
+    async def _seat(self, request: int) -> Room:
         answer = self._expect(request)
         try:
             await self._flush()
@@ -353,6 +381,35 @@ class Client:
         # A copy that was read without the schema is read again.
         room._schema, room._read_version = self._core.schema_of(room._number), -1
         return room
+
+    def _gone(self, room: Room, why: Refused, last: Any = None) -> None:
+        """A stay has ended: for good, unless the room is joined again."""
+        if room._away(why, last, self.ended is None and why.code in _OUTAGES):
+            self._away[room] = None
+            room._joining = self._loop.create_task(self._join_again(room, why))
+
+    async def _join_again(self, room: Room, why: Refused) -> None:
+        """Joins the same room, or if that is gone, one as asked for at first."""
+        is_there = True
+        try:
+            while why.code in _PASSING and room._outages < OUTAGES_MAX:
+                await asyncio.sleep(room._wait(self._backoff) + (why.retry_after or 0.0))
+                try:
+                    if not is_there:
+                        await self._learn(room.type)
+                    core = self._live()
+                    request = core.join(room.id) if is_there else room._again(core, room.key)
+                    self._away[room] = request
+                    await self._seat(request)
+                    del self._away[room]
+                    return room._joined()
+                except Refused as refused:
+                    why = refused
+                    if is_there and why.code == "room_not_found" and room._again is not _no_other:
+                        is_there, why = False, Refused("not_joined", why.text)
+            room._end(why)
+        except PlayfieldError as error:
+            room._end(Refused(error.code or "connection_lost", str(error)))
 
     def _abandon(self, room: Room) -> None:
         """Leaves a room that the program never gets."""
@@ -608,9 +665,9 @@ class Client:
     def _on_new_session(self, session: int, last: dict[int, Any]) -> None:
         self.session = session
         why = "the node no longer had the session; join the room again"
-        for number, room in self._rooms.items():
-            room._end(Refused("connection_lost", why), last.get(number))
-        self._rooms.clear()
+        rooms, self._rooms = self._rooms, {}
+        for number, room in rooms.items():
+            self._gone(room, Refused("connection_lost", why), last.get(number))
         self._kinds.clear()
         unconfirmed, self._unconfirmed = self._unconfirmed, 0
         away = time.monotonic() - self._lost_at
@@ -625,7 +682,11 @@ class Client:
         key: str | None,
         player: int,
     ) -> None:
-        room = Room(self, number, room_id, room_type, key, player)
+        room = next((one for one, of in self._away.items() if of == request), None)
+        if room is None:
+            room = Room(self, number, room_id, room_type, key, player)
+        else:
+            room._begin(number, room_id, key, player)
         self._rooms[number] = room
         if not self._core.knows_schema(room_type):
             self._ask_schema(room_type)
@@ -642,7 +703,7 @@ class Client:
     ) -> None:
         room = self._rooms.pop(number, None)
         if room is not None:
-            room._end(Refused(code, text or "this client is no longer in the room"), last)
+            self._gone(room, Refused(code, text or "this client is no longer in the room"), last)
         if request is not None:
             self._answer(request, None)
 
@@ -800,8 +861,8 @@ class Client:
         if self.ended is None:
             self.ended = error
         code = getattr(error, "code", None) or "connection_lost"
-        rooms, self._rooms = self._rooms, {}
-        for room in rooms.values():
+        rooms, self._rooms = [*self._rooms.values(), *self._away], {}
+        for room in rooms:
             room._end(Refused(code, getattr(error, "text", str(error))))
         for subscription in self._subscriptions.values():
             subscription._end(error)
@@ -818,6 +879,11 @@ class Client:
             self._status("ended", status.Ended(error, self._unconfirmed))
         for feed in self._feeds:
             feed.end()
+
+
+def _no_other(_: _playfield.Core, __: str | None) -> int:
+    """A room that was joined by its id has no other like it."""
+    raise NotImplementedError
 
 
 async def _in_time(
@@ -846,6 +912,9 @@ class connect:
       ends with the connection.
     - ``backoff`` (0.1, 5): the wait before the first attempt to restore it, which doubles with each
       attempt, and the longest. The client waits for a random part of it.
+    - ``again`` (``False``): whether rooms are joined again by themselves when a stay has ended only
+      because the session was lost, the server is restarted, or the room has failed: the same room,
+      or if that is gone, one as asked for at first. :meth:`Room.on_status` says so.
 
     Raises ``OSError``, ``TimeoutError``, :class:`ConnectionFailed` if the server is not a node,
     :class:`Refused` if the node refuses the session, and what the function for the token raises.
@@ -861,6 +930,7 @@ class connect:
         open_timeout: float | None = 10.0,
         reconnect_for: float = 60.0,
         backoff: tuple[float, float] = (0.1, 5.0),
+        again: bool = False,
     ) -> None:
         self._url = url
         self._name = name
@@ -872,6 +942,7 @@ class connect:
             "reconnect_for": reconnect_for,
             "timeout": self._timeout,
             "backoff": tuple(backoff),
+            "again": again,
         }
 
     async def _connect(self) -> Client:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from .client import Client
 
 __all__ = ["Room", "RoomInfo"]
+
+#: How many attempts in a row to join again are made, and how long a stay lasts that ends the row, in
+#: seconds.
+OUTAGES_MAX = 30
+LASTING = 5.0
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -58,6 +65,8 @@ class Room:
     - ``state`` (:class:`View`): the copy of the state, as of the last sync.
     - ``left`` (``Refused | None``): why this client is no longer in the room, with a ``code``; ``None``
       while it is.
+    - ``status`` (``str``): ``"joined"``, ``"lost"`` while a client with ``again=True`` joins it
+      again, or ``"left"``.
     """
 
     def __init__(
@@ -77,6 +86,14 @@ class Room:
         self.player = player
         self.version = 0
         self.left: Refused | None = None
+        self.status = "joined"
+        # How a room like it is asked for, if it is joined again; how many stays in a row did not
+        # last, and since when this one does.
+        self._again: Any = None
+        self._outages = 0
+        self._since = 0.0
+        self._joining: asyncio.Task[None] | None = None
+        self._statuses: list[Callable[..., Any]] = []
         self._state: Any = None
         self._schema: Any = None
         self._read_version = -1
@@ -168,6 +185,13 @@ class Room:
             self._client._loop.call_soon(self._tell_left)
         return function
 
+    def on_status(self, function: Callable[[str], R]) -> Callable[[str], R]:
+        """Call ``function(status)`` whenever :attr:`status` changes: with ``"lost"`` when the stay has
+        ended and a client with ``again=True`` joins again; with ``"joined"`` once it is another player,
+        in what is perhaps another room; and with ``"left"`` at the end."""
+        self._statuses.append(plain_function(function, "the function given to on_status"))
+        return function
+
     def on_change(
         self,
         pattern: str,
@@ -186,19 +210,21 @@ class Room:
         if (shape := self._client._shapes.get(self.type)) is not None:
             check_pattern(shape, pattern)
         self._changes.append((pattern.split("."), function))
-        if self.left is None:
+        if self.status == "joined":
             self._client._core.watch(self._number)
         return function
 
     def off(self, function: Callable[..., Any]) -> None:
         """Call this function no more: it was given to :meth:`on`, :meth:`on_change`,
-        :meth:`on_left`, :meth:`on_missed` or :meth:`on_refused`. Does nothing if it was not."""
+        :meth:`on_left`, :meth:`on_missed`, :meth:`on_refused` or :meth:`on_status`. Does nothing if
+        it was not."""
         for name, functions in self._events.items():
             self._events[name] = [pair for pair in functions if pair[0] != function]
         self._changes = [pair for pair in self._changes if pair[1] != function]
         self._missed = without(self._missed, function)
         self._refused = without(self._refused, function)
         self._lefts = without(self._lefts, function)
+        self._statuses = without(self._statuses, function)
 
     @overload
     async def request(self, message: Any, fields: Any = None, *, reply: None = None) -> Any: ...
@@ -218,7 +244,7 @@ class Room:
         field is wrong, and :class:`Refused`.
         """
         name, payload = _named(message, fields)
-        await self._client._ready()
+        await self._ready()
         core = self._client._core
 
         def read(data: bytes) -> Any:
@@ -231,7 +257,7 @@ class Room:
         """Send a message that needs no reply. Its arguments are those of :meth:`request`. It waits
         while too much is unsent or unconfirmed."""
         name, payload = _named(message, fields)
-        await self._client._ready()
+        await self._ready()
         self._client._core.send(self._current(), name, payload)
         await self._client._flush()
 
@@ -253,7 +279,11 @@ class Room:
 
     async def leave(self) -> None:
         """Leave the room."""
-        if self.left is None:
+        if self.status == "lost":
+            if self._client._rooms.get(self._number) is self:
+                self._client._abandon(self)
+            self._end(Refused("left", "this client has left the room"))
+        elif self.left is None:
             await self._client._ask(self._client._core.leave(self._number))
 
     def _check_event(self, name: str | None) -> None:
@@ -261,6 +291,12 @@ class Room:
         if name is None or names is None or self._schema is None or name in names:
             return
         raise SchemaError(f'the room has no event "{name}"; it has {known(name, names)}')
+
+    async def _ready(self) -> None:
+        """Waits while the room is joined again, or too much is unconfirmed."""
+        while self.status == "lost":
+            await self.changed()
+        await self._client._ready()
 
     def _current(self) -> int:
         if self._client.ended is not None:
@@ -273,14 +309,17 @@ class Room:
         self.version = version
         if not self._has_state.done():
             self._has_state.set_result(None)
-        waiters, self._waiters = self._waiters, []
-        for future in waiters:
-            if not future.done():
-                future.set_result(None)
+        self._wake()
         for path, _, old, new in changes:
             for pattern, function in self._changes:
                 if matches(pattern, path):
                     call(function, tuple(path), old, new)
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for future in waiters:
+            if not future.done():
+                future.set_result(None)
 
     def _event(self, name: str, payload: bytes) -> None:
         self._early.put(name, payload, len(payload))
@@ -294,21 +333,77 @@ class Room:
         for feed in self._feeds:
             feed.put((name, value))
 
-    def _end(self, why: Refused, last: Any = None) -> None:
+    def _begin(self, number: int, room_id: str, key: str | None, player: int) -> None:
+        """It is joined again."""
+        self._number, self.id, self.key, self.player = number, room_id, key, player
+        self._has_state = self._client._loop.create_future()
+
+    def _joined(self) -> None:
+        """The stay begins: the first state and the schema are there."""
+        self._since = time.monotonic()
+        if self.status == "lost" and self.left is None:
+            if self._changes:
+                self._client._core.watch(self._number)
+            self._stands("joined")
+            self._wake()
+
+    def _away(self, why: Refused, last: Any, is_outage: bool) -> bool:
+        """The stay has ended. Returns whether it is to begin again."""
+        if self._again is None or not is_outage:
+            self._end(why, last)
+            return False
+        self._keep(last)
+        if not self._has_state.done():
+            self._fail([self._has_state], why)
+        if self.status == "lost":
+            return False  # Who joins it hears of this.
+        if time.monotonic() - self._since > LASTING:
+            self._outages = 0
+        self._stands("lost")
+        return True
+
+    def _wait(self, backoff: tuple[float, float]) -> float:
+        """How long to wait before the next attempt to join again."""
+        first, last = backoff
+        limit = min(max(first, last), first * 2.0**self._outages) if self._outages else 0.0
+        self._outages += 1
+        return random.random() * limit
+
+    def _keep(self, last: Any) -> None:
         # The last copy stays. The core has it, unless it has given it away.
         if last is None:
             self.state
         elif self._read_version != self.version:
             self._state = last.state()
-        self.left = why
-        self._early.release()
-        for future in [*self._waiters, self._has_state]:
+        self._read_version = self.version
+
+    @staticmethod
+    def _fail(futures: list[asyncio.Future[Any]], why: Refused) -> None:
+        for future in futures:
             if not future.done():
                 future.set_exception(why)
                 future.exception()
+
+    def _end(self, why: Refused, last: Any = None) -> None:
+        if self.left is not None:
+            return
+        if self.status == "joined":
+            self._keep(last)
+        self.left = why
+        self._stands("left")
+        self._client._away.pop(self, None)
+        if self._joining is not None:
+            self._joining.cancel()
+        self._early.release()
+        self._fail([*self._waiters, self._has_state], why)
         for feed in self._feeds:
             feed.end(why)
         self._tell_left()
+
+    def _stands(self, status: str) -> None:
+        self.status = status
+        for function in [*self._statuses]:
+            call(function, status)
 
     def _tell_left(self) -> None:
         functions, self._lefts = self._lefts, []

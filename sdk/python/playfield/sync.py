@@ -236,6 +236,17 @@ class Room:
         return self._room.left
 
     @property
+    def status(self) -> str:
+        """``str``: ``"joined"``, ``"lost"`` while a client with ``again=True`` joins it again, or
+        ``"left"``."""
+        return self._room.status
+
+    def on_status(self, function: Callable[[str], R]) -> Callable[[str], R]:
+        """Call ``function(status)``, in the client's thread, whenever :attr:`status` changes."""
+        self._thread.run(self._room.on_status, function)
+        return function
+
+    @property
     def state(self) -> View:
         """``View``: the copy of the state, as of the last sync."""
         return self._room.state
@@ -686,6 +697,7 @@ def connect(
     open_timeout: float | None = 10.0,
     reconnect_for: float = 60.0,
     backoff: tuple[float, float] = (0.1, 5.0),
+    again: bool = False,
 ) -> Client:
     """Connect to a node: ``tcp://``, ``tls://``, ``ws://`` or ``wss://``. The client is a context
     manager that closes it.
@@ -703,6 +715,7 @@ def connect(
             open_timeout=open_timeout,
             reconnect_for=reconnect_for,
             backoff=backoff,
+            again=again,
         )
 
     thread = _Thread()

@@ -17,7 +17,7 @@ ATTRIBUTES = {
     },
     (room.Room, playfield.sync.Room): {
         "id": "str", "type": "str", "key": "str | None", "player": "int", "version": "int",
-        "state": "View", "left": "Refused | None",
+        "state": "View", "left": "Refused | None", "status": "str",
     },
     (channels.Subscription, playfield.sync.Subscription): {
         "channel": "str", "recovered": "bool", "missed": "int", "dropped": "int",
@@ -55,6 +55,7 @@ def test_both_clients_have_the_same(asynchronous, blocking):
     for connect in [playfield.sync.connect, playfield.connect]:
         assert list(inspect.signature(connect).parameters) == [
             "url", "name", "token", "ssl", "open_timeout", "reconnect_for", "backoff",
+            "again",
         ]  # fmt: skip
 
 

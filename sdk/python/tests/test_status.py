@@ -51,7 +51,7 @@ def test_a_node_that_restarts_is_survived(run, example, scheme):
 
 def test_the_bot_of_the_documentation_outlasts_a_node_that_is_stopped(run, example):
     text = (ROOT / "docs" / "python.md").read_text()
-    code = next(part for part in text.split("```") if part.startswith("python\nAGAIN"))
+    code = next(part for part in text.split("```") if "await play(table)" in part)
 
     async def main():
         tables = asyncio.Queue()
@@ -67,16 +67,20 @@ def test_the_bot_of_the_documentation_outlasts_a_node_that_is_stopped(run, examp
             url = code.removeprefix("python\n").replace("127.0.0.1:7350", way.address)
             exec(compile(url, "docs/python.md", "exec"), bot)
             playing = asyncio.ensure_future(bot["main"]())
-            first = await tables.get()
-            example.stop("cards", number)
-            with pytest.raises(playfield.Refused):
-                await first.until(lambda state: False)
-            assert first.left.code == "shutting_down"
-            assert "left: shutting_down" in repr(first)
-            way.target = await asyncio.to_thread(example, "cards", number)
-            second = asyncio.ensure_future(tables.get())
-            await asyncio.wait([playing, second], return_when=asyncio.FIRST_COMPLETED)
-            assert not playing.done() and (await second).left is None
+            table = await tables.get()
+            statuses, old = asyncio.Queue(), table.id
+            table.on_status(statuses.put_nowait)
+            async with playfield.connect(f"tcp://{way.address}") as other:
+                once = await other.join(old)
+                example.stop("cards", number)
+                with pytest.raises(playfield.Refused):
+                    await once.until(lambda state: False)
+                assert once.left.code == "shutting_down"
+                assert "left: shutting_down" in repr(once)
+                way.target = await asyncio.to_thread(example, "cards", number)
+            assert [await statuses.get(), await statuses.get()] == ["lost", "joined"]
+            assert not playing.done() and table.left is None and table.id != old
+            assert await table.request("Play", {"place": 0})
             playing.cancel()
             await asyncio.gather(playing, return_exceptions=True)
 

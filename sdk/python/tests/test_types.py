@@ -175,7 +175,7 @@ def programs(tmp_path_factory):
     ]
     assert len(found) >= 4
     for number, program in enumerate(found):
-        if program.startswith("AGAIN"):
+        if "await play(table)" in program:
             play = "async def play(room: playfield.Room) -> None: ...\n\n"
             program = f"import asyncio\nimport playfield\n\n{play}{program}"
         (folder / f"program{number}.py").write_text(program)
