@@ -46,14 +46,37 @@ macro_rules! town {
                 // A trade that comes again was carried out.
                 if number > shop.trades {
                     shop.trades = number;
-                    shop.goods.push(Good::new(number));
+                    // Elements move up, down and around, and the one that goes is in the middle.
+                    shop.goods.insert(number as usize % (shop.goods.len() + 1), Good::new(number));
                     if shop.goods.len() > GOODS_MAX {
-                        shop.goods.remove(0);
+                        // The first one stays.
+                        let numbers = shop.goods.iter().map(|good| good.number);
+                        let oldest = numbers.filter(|number| *number > 1).min();
+                        shop.goods.retain(|good| Some(good.number) != oldest);
                     }
+                    shop.goods.sort_by_key(|good| good.number.reverse_bits());
+                    // Sent as a whole: it is rebuilt, and some of its elements are equal.
+                    let Ledger::Open(entries) = &mut shop.ledger;
+                    entries.reverse();
+                    entries.retain(|entry| entry.number == 1 || entry.number + 4 > number);
+                    entries.push(Entry::new(number));
+                    if number % 3 == 0 {
+                        entries.push(Entry::new(number));
+                    }
+                    // The other list is replaced.
+                    let last: Vec<Good> = shop.last.iter().cloned().collect();
+                    shop.last = last.into_iter().rev().take(2).collect();
+                    shop.last.push(Good::new(number));
                 }
                 self.waiting.push(Waiting { later: cx.defer(), number });
                 cx.save(Saved)?;
                 Err(Error::deferred())
+            }
+        }
+
+        impl Default for Ledger {
+            fn default() -> Self {
+                Self::Open(Vec::new())
             }
         }
 
@@ -85,11 +108,29 @@ mod old {
         /// The number of the last trade.
         pub(super) trades: u64,
         pub(super) goods: List<Good>,
+        pub(super) last: List<Good>,
+        pub(super) ledger: Ledger,
     }
 
     #[derive(State, Default, Clone)]
     pub(super) struct Good {
         pub(super) number: u64,
+    }
+
+    #[derive(State, Data, Clone)]
+    pub(super) enum Ledger {
+        Open(Vec<Entry>),
+    }
+
+    #[derive(Data, Default, Clone)]
+    pub(super) struct Entry {
+        pub(super) number: u64,
+    }
+
+    impl Entry {
+        fn new(number: u64) -> Self {
+            Self { number }
+        }
     }
 
     #[derive(State, Default, Clone)]
@@ -137,12 +178,31 @@ mod new {
         pub(super) color: String,
         pub(super) trades: u64,
         pub(super) goods: List<Good>,
+        pub(super) last: List<Good>,
+        pub(super) ledger: Ledger,
     }
 
     #[derive(State, Default, Clone)]
     pub(super) struct Good {
         pub(super) label: String,
         pub(super) number: u64,
+    }
+
+    #[derive(State, Data, Clone)]
+    pub(super) enum Ledger {
+        Open(Vec<Entry>),
+    }
+
+    #[derive(Data, Default, Clone)]
+    pub(super) struct Entry {
+        pub(super) label: String,
+        pub(super) number: u64,
+    }
+
+    impl Entry {
+        fn new(number: u64) -> Self {
+            Self { label: String::new(), number }
+        }
     }
 
     #[derive(State, Default, Clone)]
@@ -166,14 +226,18 @@ mod new {
         }
     }
 
-    /// Gives a shop and its newest good what the older build lacks.
+    /// Gives a shop, its goods and entries what the older build lacks.
     impl Handle<Mark> for Town {
         fn handle(&mut self, mark: Mark, _: &Player, _: &mut Context<Self>) -> Result<u64> {
             let shop = self.shops.get_mut(&mark.bot).ok_or("no such shop")?;
             shop.color.clone_from(&mark.color);
             let number = shop.trades;
-            if let Some(good) = (0..shop.goods.len()).next_back() {
-                shop.goods.get_mut(good).ok_or("no such good")?.label = format!("good {number}");
+            for good in shop.goods.iter_mut().chain(shop.last.iter_mut()) {
+                good.label = format!("good {}", good.number);
+            }
+            let Ledger::Open(entries) = &mut shop.ledger;
+            for entry in entries {
+                entry.label = format!("good {}", entry.number);
             }
             self.motto = "Onward".into();
             self.paint.insert(mark.bot, Paint { color: mark.color });
@@ -323,7 +387,8 @@ async fn play(world: Arc<World>, bot: u32, acknowledged: SyncSender<()>) {
     }
 }
 
-/// What each shop has of the newer build alone: its color, and the labels of goods by their number.
+/// What each shop has of the newer build alone: its color, and the labels of goods by their number,
+/// at 0 that of the first entry of its ledger.
 type Marks = BTreeMap<u32, (String, BTreeMap<u64, String>)>;
 
 /// Gives each shop a color and its newest good a label, and waits until that is on disk.
@@ -357,8 +422,17 @@ fn marks(store: &Path, bots: u32, trades: &BTreeMap<u32, u64>, build: &str) -> M
         );
         assert_eq!(town.motto, "Onward", "{build}");
         assert_eq!(town.paint.get(&bot).unwrap().color, shop.color, "{build}");
-        let labels = shop.goods.iter().filter(|good| !good.label.is_empty());
-        let labels = labels.map(|good| (good.number, good.label.clone())).collect();
+        // None has reached another element.
+        let new::Ledger::Open(entries) = &shop.ledger;
+        let of_wholes = entries.iter().map(|entry| (entry.number, &entry.label));
+        let goods = shop.goods.iter().chain(&shop.last).map(|good| (good.number, &good.label));
+        for (number, label) in goods.chain(of_wholes) {
+            assert!(label.is_empty() || *label == format!("good {number}"), "{build}: {label}");
+        }
+        let labels = shop.goods.iter().map(|good| (good.number, good.label.clone()));
+        let mut labels: BTreeMap<u64, String> = labels.collect();
+        let first = entries.iter().find(|entry| entry.number == 1).expect("the first entry");
+        labels.insert(0, first.label.clone());
         marks.insert(bot, (shop.color.clone(), labels));
     }
     marks
@@ -399,7 +473,6 @@ fn a_deploy_is_rolled_back_twice_under_bots_and_nothing_is_lost() {
         acknowledged.try_iter().for_each(drop);
         node = Node::start("old", &store);
         world.url.lock().unwrap().clone_from(&node.url);
-        // Fewer than a shop keeps goods, so that some with labels are left.
         trade(1);
         joined += join_all::<old::Town>(&runtime, &node.url, bots);
         node.end(round == 0);
@@ -409,9 +482,11 @@ fn a_deploy_is_rolled_back_twice_under_bots_and_nothing_is_lost() {
             let (color_after, labels_after) = &after[bot];
             assert_eq!(color_after, color, "the shop of bot {bot}, round {round}");
             for (number, label) in labels_after {
-                assert_eq!(labels.get(number), Some(label), "bot {bot}, round {round}");
+                let before = labels.get(number).map_or("", |label| label);
+                assert_eq!(label, before, "good {number} of bot {bot}, round {round}");
+                kept += usize::from(!label.is_empty());
             }
-            kept += 1 + labels_after.len();
+            kept += 1;
         }
 
         acknowledged.try_iter().for_each(drop);
@@ -433,7 +508,8 @@ fn a_deploy_is_rolled_back_twice_under_bots_and_nothing_is_lost() {
          unknown fields kept",
         world.acknowledged.load(Ordering::Relaxed)
     );
-    assert!(kept >= 2 * bots as usize);
+    // The color, the first good and the first entry, twice.
+    assert!(kept >= 6 * bots as usize);
 }
 
 /// Joins every saved room, and returns how many there are.
