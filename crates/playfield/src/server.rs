@@ -57,7 +57,7 @@ pub struct Server {
     fleet: Option<Addition>,
     store: Option<Addition>,
     /// The store's file, if it is one.
-    store_path: Option<PathBuf>,
+    store_path: Option<std::path::PathBuf>,
     /// Routes, folders, and what is decided about users.
     site: Vec<Addition>,
     services: Vec<Addition>,
@@ -731,28 +731,28 @@ fn add_types(server: playfield_server::Server, types: Vec<RoomType>) -> playfiel
     types.into_iter().fold(server, |server, of| server.room_type(of))
 }
 
-/// Serves the console of a node that runs.
-type ServeConsole = Box<dyn FnOnce(NodeHandle)>;
+/// Opens the console's port. What it returns serves the console once the node runs.
+type OpenConsole = Box<dyn FnOnce() -> io::Result<Box<dyn FnOnce(NodeHandle)>>>;
 
-/// What opens the console's port, and then serves it once the node runs, if the settings ask for it.
+/// The console, if the settings ask for it.
 #[cfg(feature = "console")]
-fn console(
-    config: &Config,
-) -> io::Result<Option<impl FnOnce() -> io::Result<ServeConsole> + 'static>> {
+#[expect(clippy::unnecessary_wraps, reason = "without the feature it fails")]
+fn console(config: &Config) -> io::Result<Option<OpenConsole>> {
     let Some(address) = config.console else { return Ok(None) };
     let token = config.console_token.clone();
-    Ok(Some(move || {
+    let open: OpenConsole = Box::new(move || {
         let console = playfield_console::Console::listen(address, token.reveal())?;
         Ok(Box::new(|node| {
             if let Err(error) = console.serve(node) {
                 log::error!("the console can't be served: {error}");
             }
-        }) as ServeConsole)
-    }))
+        }))
+    });
+    Ok(Some(open))
 }
 
 #[cfg(not(feature = "console"))]
-fn console(config: &Config) -> io::Result<Option<fn() -> io::Result<ServeConsole>>> {
+fn console(config: &Config) -> io::Result<Option<OpenConsole>> {
     match config.console {
         None => Ok(None),
         Some(address) => Err(io::Error::new(
