@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { connect } from "./callbacks.mjs";
 import { playfield, World } from "./model.mjs";
 
-const { connect, SUBSCRIPTIONS_MAX } = playfield;
+const { SUBSCRIPTIONS_MAX } = playfield;
 
 /** A client of a node that the test speaks for. */
 function start() {

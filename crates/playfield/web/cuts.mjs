@@ -10,7 +10,7 @@ if (typeof WebSocket === "undefined") {
   console.log("no WebSocket");
   process.exit();
 }
-const { connect } = await import("./playfield.js");
+const { connect } = await import("./callbacks.mjs");
 const { dice } = await import("./dice.mjs");
 const { roll, pick } = dice(seed);
 

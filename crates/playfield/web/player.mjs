@@ -66,12 +66,11 @@ class Client {
   answers = new Map();
   channels = new Map();
 
-  constructor({ connect, control }, link, format, { name, token, tokens }) {
+  constructor({ playfield, control }, link, format, { name, token, tokens }) {
     this.link = link;
     this.control = control;
     this.opened = new Promise((opens, fails) => {
       const on = {
-        status: (text) => text === "connected" && opens(),
         lost: () => this.statuses.put({ status: "lost" }),
         resumed: () => this.statuses.put({ status: "resumed" }),
         newSession: () => this.statuses.put({ status: "new_session" }),
@@ -82,8 +81,11 @@ class Client {
       };
       let asked = 0;
       const next = () => tokens[Math.min(asked++, tokens.length - 1)];
-      const how = { url: `ws://${link}/`, format, token: tokens ? next : token, backoffMs: 5, backoffMsMax: 20 };
-      this.connection = connect(name, on, how);
+      this.promises = new playfield.Client(`ws://${link}/`, {
+        name, on, format, token: tokens ? next : token, backoffMs: 5, backoffMsMax: 20,
+      });
+      this.connection = this.promises.connection;
+      this.promises.onStatus((status) => status === "connected" && opens());
     });
   }
 
@@ -91,26 +93,26 @@ class Client {
     return this.control(`/links/${this.link.split(":")[1]}/${action}`);
   }
 
-  async join({ room: as = "room", type, refused }, how) {
-    const events = new Queue(), changes = new Set();
-    const on = {
-      event: (event, payload) => events.put({ event, payload }),
-      missed: (missed) => events.put({ missed }),
-      refused: (error) => events.put({ error }),
-      change: () => changes.forEach((wake) => wake()),
-      left: (code, text) => {
-        inside.left = { code, text };
-        changes.forEach((wake) => wake());
-      },
-    };
-    const inside = { events, changes, left: null };
-    inside.room = this.connection.join(type, on, how);
+  /** Joins by a promise of the client. */
+  async join(step, joining) {
+    const room = await taken(step, joining);
+    if (!room) return;
+    const events = new Queue(), changes = new Set(), wake = () => changes.forEach((wake) => wake());
+    const inside = { room, events, changes, left: null };
+    room.onEvent("*", (payload, event) => events.put({ event, payload }));
+    room.onMissed((missed) => events.put({ missed }));
+    room.onRefused((error) => events.put({ error }));
+    room.onState(wake);
+    room.onLeft((code, text) => {
+      inside.left = { code, text };
+      wake();
+    });
     let isWeak = false;
-    inside.room.onStatus((status) => {
+    room.onStatus((status) => {
       if (status === "weak" || (isWeak && status === "back")) this.statuses.put({ status });
       isWeak = status === "weak";
     });
-    if (await taken({ refused }, inside.room.joined)) this.rooms.set(as, inside);
+    this.rooms.set(step.room ?? "room", inside);
   }
 
   room({ room: as = "room" }) {
@@ -150,14 +152,18 @@ const actions = {
   join: async (client, step) => {
     const { type, key, name } = step.ticket ?? {};
     const id = type ? await client.control(`/ticket/${type}/${key}/${name}`) : step.id;
-    await client.join(step, { id });
+    await client.join(step, client.promises.joinById(id));
   },
-  join_by_key: (client, step) => client.join(step, { key: step.key, create: false }),
+  join_by_key: (client, step) => client.join(step, client.promises.join(step.type, step.key)),
   create: (client, step) => {
-    const { key, code, options, private: isPrivate } = step;
-    return client.join(step, { create: true, key, code, options, private: isPrivate });
+    const { type, key, code, options, private: isPrivate } = step;
+    const how = { key, code, options, private: isPrivate };
+    return client.join(step, client.promises.create(type, how));
   },
-  join_or_create: (client, step) => client.join(step, { key: step.key, options: step.options }),
+  join_or_create: (client, step) => {
+    const { type, key, options } = step;
+    return client.join(step, client.promises.joinOrCreate(type, { key, options }));
+  },
   leave: async (client, step) => {
     await client.room(step).room.leave();
     client.rooms.delete(step.room ?? "room");
@@ -329,7 +335,7 @@ const filled = (value, run, clients) => {
 
 /** Plays a scenario once. */
 async function play({ steps }, { playfield, controls, leftOut }, run, format) {
-  const clients = new Map(), { connect } = playfield;
+  const clients = new Map();
   /** Asks the scenario server for something. */
   const control = async (path) => {
     const answer = await fetch(controls + path), text = await answer.text();
@@ -345,7 +351,7 @@ async function play({ steps }, { playfield, controls, leftOut }, run, format) {
       const step = filled(raw, run, clients), kind = step.do ?? step.expect;
       if (leftOut.steps[kind] !== undefined) return;
       if (kind === "connect") {
-        const client = new Client({ connect, control }, await control("/link"), format, {
+        const client = new Client({ playfield, control }, await control("/link"), format, {
           name: step.client,
           ...step,
         });

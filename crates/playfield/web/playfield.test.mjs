@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
+import { join } from "./callbacks.mjs";
 import * as playfield from "./playfield.js";
 
-const { apply, digest, join, whole, OutOfStep, UNUSABLE_IN_A_ROW_MAX } = playfield;
+const { apply, digest, whole, OutOfStep, UNUSABLE_IN_A_ROW_MAX } = playfield;
 
 const applied = (state, ops) => (apply(state, ops), state);
 
@@ -223,13 +224,13 @@ test("a right digest, or one of another version, causes no request", () => {
 
 test("after two unreadable snapshots in a row the client leaves the room", (t) => {
   t.mock.method(console, "warn", () => {});
-  const { room, socket, statuses } = inRoom();
+  const { room, socket } = inRoom();
   socket.says(snapshot(6, 3, null));
   assert.deepEqual([socket.sent, socket.readyState], [[resync], 1]);
   socket.says(snapshot(6, 3, null));
   assert.deepEqual(socket.sent, [resync, { type: "leave", request: 2, room: 1 }]);
   assert.deepEqual([socket.readyState, room.number, room.left], [1, null, true]);
-  assert.match(statuses.at(-1), /two snapshots in a row/);
+  assert.match(room.reason.message, /two snapshots in a row/);
 });
 
 test("digests match those of other clients", () => {

@@ -2,9 +2,10 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { connect, join } from "./callbacks.mjs";
 import { ModelNode, playfield, World } from "./model.mjs";
 
-const { connect, UNCONFIRMED_LENGTH_MAX, UNREADABLE_IN_A_ROW_MAX } = playfield;
+const { UNCONFIRMED_LENGTH_MAX, UNREADABLE_IN_A_ROW_MAX } = playfield;
 const CASES = Number(process.env.PLAYFIELD_CUT_CASES ?? 30);
 
 /** A client of a node that keeps sessions, in `count` rooms, and what its callbacks heard. */
@@ -243,7 +244,7 @@ test("the first connection is tried again for as long as a lost one, and each ch
     node.isDown = true;
     const texts = [], ended = [];
     const on = { status: (text) => texts.push(text), ended: (code) => ended.push(code) };
-    playfield.join("counter", "Ann", on, { reconnectForMs });
+    join("counter", "Ann", on, { reconnectForMs });
     await world.advance(120_000);
     assert.ok(world.sockets.length >= sockets && world.sockets.length < 50, `${world.sockets.length} attempts`);
     const text = "no connection to ws://here/";

@@ -14,16 +14,6 @@ export function call(on: any, name: string, ...values: unknown[]): void {
   guarded(() => on[name]?.(...values));
 }
 
-/** What each set of callbacks was last told: those of a room and its connection may be the same. */
-const told = new WeakMap<object, string>();
-
-/** Calls `status` with how things stand, unless it knows. */
-export function tell(on: object, text: string): void {
-  if (told.get(on) === text) return;
-  told.set(on, text);
-  call(on, "status", text);
-}
-
 /** Functions to call, until they are removed. */
 export class Listeners<Values extends unknown[]> {
   // One function may be added twice.

@@ -1,5 +1,11 @@
-import { connect } from "./connect.js";
+import { makeChannels } from "./channels.js";
+import { makeConnection } from "./connection.js";
+import { makeDevices } from "./device.js";
+import { json } from "./formats/json.js";
+import { packedBy } from "./formats/packed.js";
 import { type ClientHow, RoomsClient } from "./joining.js";
+import { CLIENT, SERVER } from "./messages.js";
+import { makeTools } from "./tools.js";
 import type { Connection } from "./types.js";
 
 /**
@@ -19,6 +25,8 @@ export class Client extends RoomsClient<Connection> {
   constructor(
     url: string, { name = "", on = {}, format = "packed", again, ...how }: ClientHow = {},
   ) {
-    super(connect(name, on, { ...how, format, url }), again);
+    const by = format === "packed" ? packedBy(CLIENT, SERVER) : json;
+    const parts = [makeDevices, makeChannels, makeTools];
+    super(makeConnection(name, on, { ...how, url }, by, parts), again);
   }
 }

@@ -2,13 +2,13 @@
 
 import { address } from "./address.js";
 import { toBase64, utf8 } from "./base64.js";
-import { call, Listeners, tell } from "./callbacks.js";
+import { call, Listeners } from "./callbacks.js";
 import { withPacked } from "./codec.js";
 import type { Code } from "./codes.js";
 import { type Format, isLonger } from "./format.js";
 import {
-  backoff, duration, type Entry, type Inside, LASTING_MS, type MakePart, type Mutable, patient,
-  TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
+  backoff, type Core, duration, type Entry, type Inside, LASTING_MS, type MakePart, type Mutable,
+  patient, TOO_MUCH, UNCONFIRMED_LENGTH_MAX,
 } from "./links.js";
 import type { Message } from "./messages.js";
 import { Outbox } from "./outbox.js";
@@ -17,12 +17,10 @@ import { makeRoom } from "./room.js";
 import { makeSchemas } from "./schemas.js";
 import type {
   ConnectHow,
-  Connection,
   ConnectionCallbacks,
   How,
   ListedRoom,
   Patience,
-  RoomCallbacks,
   RoomTypes,
   Socket,
   Status,
@@ -88,12 +86,12 @@ function expiry(token: Token | undefined): number {
 /** A connection in a format, with what it does beside rooms. */
 export function makeConnection(
   name: string, on: ConnectionCallbacks, how: ConnectHow, format: Format, makeParts: MakePart[],
-): Connection {
+): Core {
   const url = address(how.url),
     WebSocket = how.WebSocket ?? globalThis.WebSocket;
   if (!WebSocket) throw new Error("no WebSocket here: pass a class of them as how.WebSocket");
   const begun = { status: "connecting", roundTrip: null, clockOffset: null, bytes: 0 };
-  const connection = begun as unknown as Mutable<Connection>;
+  const connection = begun as unknown as Mutable<Core>;
   const statuses = new Listeners<[Status, string]>();
   const rooms = new Map<number, Inside>(); // by number, once joined
   const resting = new Set<Inside>(); // to be joined again
@@ -128,7 +126,6 @@ export function makeConnection(
 
   /** Says how things stand, unless it was said. */
   const says = (text: string): void => {
-    tell(on, text);
     const now = connection.status + text;
     if (said !== now) statuses.call(connection.status as Status, text);
     said = now;
@@ -362,9 +359,10 @@ export function makeConnection(
       if (request !== undefined && !entry) return;
       const inside = entry?.inside ?? rooms.get(room);
       // A join that fails says so at its end.
-      if (inside && !entry?.isJoin) inside.refused(code, text, !entry);
-      else if (request === undefined) call(on, "refused", code, text);
-      else if (!entry?.isJoin) call(on, "status", text);
+      if (request === undefined) {
+        if (inside) inside.refused(code, text);
+        else call(on, "refused", code, text);
+      }
       entry?.reject(code, text, retryMs);
       // Its `left` is among what the node had to forget.
       if (entry && code === "not_joined") inside?.end(code, text);
@@ -498,20 +496,16 @@ export function makeConnection(
     };
   };
 
-  connection.join = (<T extends RoomTypes>(
-    roomType: string,
-    onRoom: RoomCallbacks<T> = {},
-    howRoom: How<T> = {},
-  ) => {
+  connection.join = <T extends RoomTypes>(roomType: string, howRoom: How<T> = {}) => {
     const progress = (): void => void (hasProgress = true);
     const forgo = (request: number): void => void waiting.delete(request);
     const links = {
       format, put, post, ask, forgo, fail, end, leave, progress, isReady, rooms, resting, schemas,
     };
-    const inside = makeRoom(connection, onRoom as RoomCallbacks, links, roomType, howRoom, how);
+    const inside = makeRoom(connection, links, roomType, howRoom, how);
     inside.enter();
     return inside.room;
-  }) as Connection["join"];
+  };
   connection.list = async ({ roomType, filter, limit, ...how } = {}): Promise<ListedRoom[]> =>
     request({ type: "list", room_type: roomType, filter, limit }, how);
   connection.onStatus = (listener) => statuses.add(listener);

@@ -4,7 +4,6 @@ export { type Change, type Path } from "./changes.js";
 export { SUBSCRIPTIONS_MAX } from "./channels.js";
 export { Client } from "./client.js";
 export type { Code } from "./codes.js";
-export { connect, join } from "./connect.js";
 export { UNREADABLE_IN_A_ROW_MAX } from "./connection.js";
 export {
   DecodeError,

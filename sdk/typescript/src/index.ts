@@ -1,8 +1,8 @@
 /**
  * The client of Playfield for browsers and Node.
  *
- * `Client` connects, joins rooms and lists them, with promises. `join` and `connect` do the same
- * with callbacks. A lost connection is restored, and the session goes on where it was. `apply`,
+ * `Client` connects, joins rooms and lists them, with promises. A lost connection is restored, and
+ * the session goes on where it was. `apply`,
  * `whole`, `digest`, `PackedCopy` and `readSchema` are the parts that maintain a copy of a state,
  * for clients with a transport of their own.
  *

@@ -1,6 +1,6 @@
 /** Joining with promises. */
 
-import { patient } from "./links.js";
+import { type Core, patient } from "./links.js";
 import type {
   AnyRoom,
   ConnectHow,
@@ -96,7 +96,7 @@ export class RoomsClient<C extends RoomsConnection> {
   ): Promise<Room<T, C>> {
     return patient(patience, (resolve, reject) => {
       const again = patience.again ?? this.again;
-      const room = this.connection.join<T>(roomType, {}, { ...how, again });
+      const room = (this.connection as unknown as Core).join<T>(roomType, { ...how, again });
       room.joined.then(resolve, reject);
       return () => void room.leave().catch(() => {});
     });

@@ -6,10 +6,18 @@ import type { Message } from "./messages.js";
 import type { Format } from "./format.js";
 import type { Integer64 } from "./reader.js";
 import type { Schema } from "./schema.js";
-import type { ConnectHow, Connection, Patience, Room, RoomCallbacks } from "./types.js";
+import type {
+  AnyRoom, ConnectHow, Connection, How, Patience, Room, RoomTypes,
+} from "./types.js";
 
 /** Frees the types of the SDK from `readonly`, for those who make the values. */
 export type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
+
+/** A connection, as clients stand on it. */
+export interface Core extends Connection {
+  /** Joins a room: one of the type that is not full, or a new one, unless `how` says otherwise. */
+  join<T extends RoomTypes = AnyRoom>(roomType: string, how?: How<T>): Room<T, any>;
+}
 
 /** What waits for the answer to a request. */
 export interface Entry {
@@ -24,7 +32,6 @@ export interface Entry {
 /** A room, as its connection sees it. */
 export interface Inside {
   room: Room;
-  on: RoomCallbacks;
   /** The room's number in the session, from `joined` on. */
   number: number | null;
   /** How long the connection may be silent while this client is in the room. */
@@ -43,8 +50,8 @@ export interface Inside {
   weak(isWeak: boolean): void;
   /** Joins; again, after a stay that has ended. */
   enter(): void;
-  /** Why the node refused something: a message without an answer, or else a request. */
-  refused(code: Code, text: string, isOfSend: boolean): void;
+  /** Why the node refused a message without an answer. */
+  refused(code: Code, text: string): void;
   /** The stay has ended, maybe for good. */
   end(code: Code, text: string, retryMs?: number): void;
   joined(message: Message): void;

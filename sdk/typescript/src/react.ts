@@ -8,6 +8,7 @@ import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from "
 import { PlayfieldError } from "./error.js";
 import { toJson } from "./format.js";
 import type { RoomsClient } from "./joining.js";
+import type { Core } from "./links.js";
 import type { AnyRoom, How, Room, RoomsConnection, RoomTypes, TypeName } from "./types.js";
 
 /** A client of `playfield`, or of `playfield/rooms`. */
@@ -68,7 +69,7 @@ export function useRoom<T extends RoomTypes = AnyRoom>(
     let isOver = false;
     const kept = takeBack(client, key), isKept = kept !== undefined && !kept.left;
     const join = (): Room<any, any> =>
-      client.connection.join<T>(roomType, {}, { again: true, ...how });
+      (client.connection as unknown as Core).join<T>(roomType, { again: true, ...how });
     const room: Room<T> = isKept ? kept : join();
     if (isKept && room.state !== null) setHandle({ room, error: null });
     // A room that has ended says so twice.

@@ -1,6 +1,6 @@
 /** A room of a connection, and what the connection calls of it. */
 
-import { call, Listeners, tell } from "./callbacks.js";
+import { guarded, Listeners } from "./callbacks.js";
 import { type Change, Changes, type Path } from "./changes.js";
 import type { Code } from "./codes.js";
 import { OutOfStep, type OutOfStepReason, PlayfieldError } from "./error.js";
@@ -13,7 +13,7 @@ import type { Message } from "./messages.js";
 import { now, QUIET_MS } from "./pulse.js";
 import { isOf } from "./schemas.js";
 import type {
-  ConnectHow, Connection, EntryCallbacks, How, Patience, Reason, Room, RoomCallbacks, RoomStatus,
+  ConnectHow, Connection, EntryCallbacks, How, Patience, Reason, Room, RoomStatus,
 } from "./types.js";
 
 /**
@@ -28,6 +28,9 @@ const OUTAGES_MAX = 30;
 
 /** Refusals of a join that pass, where the client was in the room before. */
 const FULL: Code[] = ["limit", "too_fast", "busy", "timeout", "internal"];
+
+/** The name that stands for events of all names. */
+const ANY = "*";
 
 const LEFT = "this client has left the room";
 const WEAK = "the connection is weak: the server was not heard for a second";
@@ -47,8 +50,7 @@ function entrance(roomType: string, how: How, options: unknown): Message {
 }
 
 export function makeRoom(
-  connection: Connection, on: RoomCallbacks, links: Links, roomType: string, how: How,
-  howLong: ConnectHow,
+  connection: Connection, links: Links, roomType: string, how: How, howLong: ConnectHow,
 ): Inside {
   const {
     put, post, ask, forgo, fail, end, leave, progress, isReady, rooms, resting, schemas,
@@ -66,9 +68,12 @@ export function makeRoom(
     patches: 0,
   } as unknown as Mutable<Room>;
   const changes = new Changes(), states = new Listeners<[any, Room]>();
-  const events = new Map<string, Listeners<[any]>>(), lefts = new Listeners<[Code, string]>();
+  const events = new Map<string, Listeners<[any, string]>>();
+  const lefts = new Listeners<[Code, string]>();
   const statuses = new Listeners<[RoomStatus, Reason]>(), misses = new Listeners<[number]>();
-  const refusals = new Listeners<[Code, string]>();
+  const refusals = new Listeners<[Code, string]>(), faults = new Listeners<[OutOfStep]>();
+  // Events of the turn in which the room is joined, for who awaits it and then listens.
+  let unheard: [name: string, value: unknown][] | null = [];
   // The room's epoch, the copy's last version, how many messages and snapshots in a row could not
   // be used, and the last event's number.
   let epoch: unknown, newest = 0, unusable = 0, snapshots = 0, eventsHeard = 0;
@@ -167,10 +172,15 @@ export function makeRoom(
         else changed?.(key, value, old);
       },
     );
-  room.onEvent = (name: string, listener: (payload: any) => void) => {
+  room.onEvent = (name: string, listener: (payload: any, name: string) => void) => {
     if (!events.has(name)) events.set(name, new Listeners());
+    const isOf = ([of]: [string, unknown]): boolean => name === ANY || of === name;
+    for (const [of, value] of unheard?.filter(isOf) ?? [])
+      queueMicrotask(() => guarded(() => listener(value, of)));
+    unheard &&= unheard.filter((event) => !isOf(event));
     return events.get(name)!.add(listener);
   };
+  room.onOutOfStep = (listener) => faults.add(listener);
   room.onStatus = (listener) => statuses.add(listener);
   room.onRefused = (listener) => refusals.add(listener);
   room.onMissed = (listener) => misses.add(listener);
@@ -179,7 +189,7 @@ export function makeRoom(
   /** The copy can't use a message: asks for a snapshot, but not forever. */
   const fellOut = (reason: OutOfStepReason, text: string): void => {
     room.version = null;
-    call(on, "outOfStep", new OutOfStep(reason, text));
+    faults.call(new OutOfStep(reason, text));
     // After two unreadable snapshots in a row, a third would be the same.
     if (reason === "snapshot" && ++snapshots > 1) {
       leave(inside.number!);
@@ -200,10 +210,10 @@ export function makeRoom(
     unusable = snapshots = 0;
     settle.resolve(room);
     if (!since) {
+      setTimeout(() => (unheard = null), 0);
       since = now();
       stands("joined");
     }
-    call(on, "change", room);
     states.call(room.state, room);
     changes.report(old, room.state);
   };
@@ -256,12 +266,10 @@ export function makeRoom(
       } catch (error) {
         return end("bad_message", `an event can't be read: ${(error as Error).message}`);
       }
-      if (missed > 0) {
-        call(on, "missed", missed);
-        misses.call(missed);
-      }
-      call(on, "event", name, value);
-      events.get(name)?.call(value);
+      if (missed > 0) misses.call(missed);
+      const heard = [events.get(name), events.get(ANY)];
+      if (!heard.some(Boolean)) unheard?.push([name, value]);
+      for (const all of heard) all?.call(value, name);
     },
     left: ({ code, text }) => inside.end(code, text),
   };
@@ -289,7 +297,6 @@ export function makeRoom(
 
   const inside: Inside = {
     room,
-    on,
     number: null,
     silence: Infinity,
     quiet: Infinity,
@@ -308,12 +315,7 @@ export function makeRoom(
       if (!isWeak && room.status === "weak") stands("back");
       if (isWeak && since && inside.quiet < Infinity) stands("weak", "timeout", WEAK);
     },
-    refused: (code, text, isOfSend) => {
-      call(on, "status", text);
-      if (!isOfSend) return;
-      call(on, "refused", code, text);
-      refusals.call(code, text);
-    },
+    refused: (code, text) => refusals.call(code, text),
     enter: () => {
       clearTimeout(againTimer);
       resting.delete(inside);
@@ -374,8 +376,6 @@ export function makeRoom(
       for (const { refuse } of early.splice(0)) refuse(code, text);
       settle.reject(new PlayfieldError(code, text));
       fail((entry) => entry.inside === inside, code, text);
-      tell(on, text);
-      call(on, "left", code, text);
       lefts.call(code, text);
       stands("left", code, text);
       // The callback that left may be one of several for the same patch or event.

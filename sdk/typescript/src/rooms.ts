@@ -1,6 +1,6 @@
 /**
  * The client for rooms alone, in `packed` alone: a sixth smaller than all, since it leaves out
- * channels, devices, `json`, and connecting with callbacks.
+ * channels, devices and `json`.
  *
  * @module playfield/rooms
  */

@@ -77,36 +77,6 @@ export interface Reason {
   message: string;
 }
 
-/** The callbacks of a room. All are optional. */
-export interface RoomCallbacks<T extends RoomTypes = AnyRoom> {
-  /** After each snapshot or patch: `room.state` is another. */
-  change?(room: Room<T>): void;
-  /** For each event of the room. */
-  event?<E extends Events<T>>(name: E, payload: T["events"][E]): void;
-  /**
-   * Before an event, if the node had to forget this many events before it while the connection was
-   * lost.
-   */
-  missed?(count: number): void;
-  /**
-   * With a text for people: why the node refused something, or why the stay in the room has ended.
-   */
-  status?(text: string): void;
-  /** The node, or the room, refused a message of `send`: which one is not known. */
-  refused?(code: Code, text: string): void;
-  /**
-   * The stay in the room has ended, or the node refused the join: with the code of
-   * docs/protocol.md, "Errors". After a lost connection whose session the node did not keep, it is
-   * "connection_lost".
-   */
-  left?(code: Code, text: string): void;
-  /**
-   * When the copy can't use a message. The client then asks for a snapshot. Until it comes,
-   * `room.version` is `null`, and `room.state` is the last state that was right.
-   */
-  outOfStep?(error: OutOfStep): void;
-}
-
 /** Which room to join, and what a new room is like. */
 export interface How<T extends RoomTypes = AnyRoom> {
   /**
@@ -199,8 +169,14 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
    * `onChange` does.
    */
   onEntries<V = any>(path: Path, on: EntryCallbacks<V>): () => void;
-  /** Calls a function for each event of a name. Returns one that removes it. */
-  onEvent<E extends Events<T>>(name: E, listener: (payload: T["events"][E]) => void): () => void;
+  /**
+   * Calls a function for each event of a name, or with "*" for each of any name. Events that came
+   * in the turn in which the room was joined wait for it. Returns a function that removes it.
+   */
+  onEvent<E extends Events<T>>(
+    name: E, listener: (payload: T["events"][E], name: E) => void,
+  ): () => void;
+  onEvent(name: "*", listener: (payload: any, name: Events<T>) => void): () => void;
   /** Calls a function when `status` or its reason has changed. Returns one that removes it. */
   onStatus(listener: (status: RoomStatus, reason: Reason) => void): () => void;
   /**
@@ -213,6 +189,12 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
    * the connection was lost. Returns one that removes it.
    */
   onMissed(listener: (count: number) => void): () => void;
+  /**
+   * Calls a function when the copy can't use a message. The client then asks for a snapshot. Until
+   * it comes, `version` is `null`, and `state` is the last one that was right. Returns a function
+   * that removes it.
+   */
+  onOutOfStep(listener: (error: OutOfStep) => void): () => void;
   /** Calls a function when the stay has ended for good. Returns one that removes it. */
   onLeft(listener: (code: Code, text: string) => void): () => void;
   /** Leaves the room. The connection stays. A client that gives up leaves the room later. */
@@ -232,18 +214,13 @@ export type Status = "connecting" | "connected" | "lost" | "ended";
 /** The callbacks of a connection. All are optional. */
 export interface ConnectionCallbacks {
   /**
-   * With a text for people: "connected", or why not; also when an attempt to connect has failed for
-   * another reason than the one before.
-   */
-  status?(text: string): void;
-  /**
    * The connection was lost. The client connects again by itself. Rooms stay as they are, and what
    * is sent meanwhile waits.
    */
   lost?(text: string): void;
   /**
    * The connection is restored after `away` milliseconds, and the session goes on. `lost` is what
-   * the node had to forget, by room: events, which `missed` reports, and answers, whose requests
+   * the node had to forget, by room: events, which `onMissed` reports, and answers, whose requests
    * fail.
    */
   resumed?(how: { away: number; lost: { room: Room | null; messages: number }[] }): void;
@@ -456,12 +433,6 @@ export interface RoomsConnection {
   readonly clockOffset: number | null;
   /** The length of all messages received. */
   readonly bytes: number;
-  /** Joins a room: one of the type that is not full, or a new one, unless `how` says otherwise. */
-  join<T extends RoomTypes = AnyRoom>(
-    roomType: string,
-    on?: RoomCallbacks<T>,
-    how?: How<T>,
-  ): Room<T, this>;
   /** The rooms that a node lists. */
   list(how?: ListHow & Patience): Promise<ListedRoom[]>;
   /** Calls a function when `status` has changed. Returns one that removes it. */

@@ -76,6 +76,29 @@ test("events are heard by name, and the end of the stay with its code", async (t
   assert.deepEqual(heard, [{ to: 1 }, ["kicked", "bye"]]);
 });
 
+test("events that come with the first state wait for who awaits the room", async (t) => {
+  const client = new Client("ws://node", { format: "json", WebSocket: Socket });
+  t.after(() => client.close());
+  const node = Socket.last.open(), joining = client.joinOrCreate("lab");
+  const says = (sequence, message) =>
+    node.says({ type: "event", room: 1, sequence, version: 1, message, payload: sequence });
+  // All in one turn, as from sockets that give several messages at once.
+  node.joins(STATE);
+  says(1, "Greeted");
+  says(2, "Dealt");
+  says(3, "Greeted");
+  const room = await joining, heard = [];
+  room.onEvent("Greeted", (payload) => heard.push(payload));
+  room.onEvent("*", (payload, name) => heard.push([payload, name]));
+  await new Promise((done) => setTimeout(done, 1));
+  assert.deepEqual(heard, [1, 3, [2, "Dealt"]]);
+  // Later ones do not wait for anyone.
+  says(4, "Other");
+  room.onEvent("Other", () => assert.fail("it was heard"));
+  says(5, "Greeted");
+  assert.deepEqual(heard.slice(3), [[4, "Other"], 5, [5, "Greeted"]]);
+});
+
 test("a request is answered, refused, given up or aborted; late answers are ignored", async (t) => {
   const { node, room } = await inRoom(t);
   const answered = room.request("Draw", { count: 2 });

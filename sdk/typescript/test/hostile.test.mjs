@@ -17,7 +17,8 @@ function start(format, story) {
   const WebSocket = format === "json" ? Socket : PackedSocket;
   const client = new Client("ws://node", { format, on, reconnectForMs: 0, WebSocket });
   const { connection } = client, node = Socket.last.open();
-  const room = connection.join("lab", { outOfStep: (error) => reports.push(error) });
+  const room = connection.join("lab");
+  room.onOutOfStep((error) => reports.push(error));
   const { schema = SCHEMA, viewer = 1, first } = story ?? {};
   const { fingerprint } = schema,
     { request } = node.sent.findLast(({ type }) => type === "join_or_create");
@@ -189,7 +190,7 @@ test("after a session ends, options are written by the schema of the next node",
   const how = { create: true, options: { bots: 1, lives: 9 } };
   const created = (node) => [...node.sent.find(({ type }) => type === "create").options];
   let node = Socket.last.open({ resume: "AA==", grace_ms: 60_000 });
-  connection.join("lab", {}, how);
+  connection.join("lab", how);
   node.gives(one);
   assert.deepEqual(created(node), [1, 9]);
   const lost = new Promise((resolve) => client.onStatus(resolve));
@@ -198,7 +199,7 @@ test("after a session ends, options are written by the schema of the next node",
   const before = node;
   while (Socket.last === before) await new Promise((done) => setTimeout(done));
   node = Socket.last.open({ resume: "AQ==", grace_ms: 60_000 });
-  connection.join("lab", {}, how);
+  connection.join("lab", how);
   node.gives(two);
   assert.deepEqual(created(node), [9, 1]);
   client.close();

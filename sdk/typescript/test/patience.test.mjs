@@ -34,7 +34,7 @@ const AT_ONCE = {
   connection: ["join", "subscribe", "publishUnconfirmed", "register", "onStatus", "ping", "close"],
   room: [
     "send", "onState", "onChange", "onEntries", "onEvent", "onStatus",
-    "onRefused", "onMissed", "onLeft", "close",
+    "onRefused", "onMissed", "onOutOfStep", "onLeft", "close",
   ],
   device: ["reportUnconfirmed"],
 };

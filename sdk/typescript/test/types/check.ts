@@ -1,7 +1,7 @@
 // What the compiler accepts and refuses of a room whose types were generated. A line that must not
 // compile and does fails the test.
 
-import { Client, connect, type Room } from "playfield";
+import { Client, type Room } from "playfield";
 import { useRoom, useRoomState } from "playfield/react";
 import { Client as RoomsOnly } from "playfield/rooms";
 import type { Card, Duel } from "./duel.js";
@@ -71,10 +71,9 @@ room.state.players["1"].notes.length;
 // Without types everything goes.
 const any = await client.join("duel", "a");
 any.send("Anything", { what: any.state.ever });
-connect("Ann", {}, { url: "ws://node" }).join<Duel>("duel", {
-  change: ({ state }) => state.round,
-  event: (name) => name,
-});
+room.onEvent("*", (payload, name) => name satisfies "Dealt");
+// @ts-expect-error Rooms are joined by the client.
+client.connection.join("duel");
 
 // The client for rooms alone has rooms with the same types, and no channels or devices.
 const roomsOnly = new RoomsOnly("wss://game.example", { name: "Ann" });
