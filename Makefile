@@ -26,8 +26,8 @@ test: export RUST_TEST_THREADS ?= 6
 test: ## run all tests, those in the documentation too
 	$(CHECK)
 	cargo test --workspace
-	@if command -v node >/dev/null 2>&1; then node --test crates/playfield/web/*.test.mjs; \
-	else echo "playfield: node is missing, so the test of the browser's client (crates/playfield/web) is left out."; fi
+	@if command -v node >/dev/null 2>&1; then node --test sdk/typescript/test/served/*.test.mjs; \
+	else echo "playfield: node is missing, so the tests of the client that nodes serve (sdk/typescript/test/served) are left out."; fi
 	$(MAKE) test-python
 	$(MAKE) test-typescript
 	$(MAKE) test-cpp-quick

@@ -14,7 +14,7 @@ fn the_browsers_client_plays_all_scenarios() {
     let server = playfield_conformance::start(None).expect("a free port");
     let output = Command::new("node")
         .args(["--no-warnings", "--experimental-websocket"])
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/playfield/web/scenarios.mjs"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/typescript/test/served/scenarios.mjs"))
         .arg(server.url())
         .output();
     server.shutdown();

@@ -222,7 +222,7 @@ fn the_browsers_copy_equals_what_its_player_may_see() {
         .and_then(|count| count.parse().ok())
         .unwrap_or(300);
     let node = Command::new("node")
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/web/histories.mjs"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdk/typescript/test/served/histories.mjs"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();

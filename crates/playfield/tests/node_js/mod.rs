@@ -11,13 +11,13 @@ use std::process::Command;
 pub(crate) fn run(script: &str, arguments: &[String]) -> Option<String> {
     let skip = |why: &str| {
         // This bypasses the test harness, which hides the output of passing tests.
-        writeln!(stderr(), "playfield: {why}, so the test of web/{script} is skipped.")
+        writeln!(stderr(), "playfield: {why}, so the test {script} is skipped.")
             .expect("stderr can be written");
         None
     };
     let output = Command::new("node")
         .args(["--no-warnings", "--experimental-websocket"])
-        .arg(format!("{}/web/{script}", env!("CARGO_MANIFEST_DIR")))
+        .arg(format!("{}/../../sdk/typescript/test/served/{script}", env!("CARGO_MANIFEST_DIR")))
         .args(arguments)
         .output();
     let output = match output {

@@ -71,7 +71,7 @@ test("the served client plays the scenarios", async () => {
   };
   const { runs, failed, passed } = await page.evaluate(async (how) => {
     const playfield = await import("/playfield.js");
-    const { playAll } = await import("/files/crates/playfield/web/player.mjs");
+    const { playAll } = await import("/files/sdk/typescript/test/served/player.mjs");
     return playAll({ ...how, playfield });
   }, how);
   assert.deepEqual(failed, []);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { join } from "./callbacks.mjs";
-import * as playfield from "./playfield.js";
+import * as playfield from "../../../../crates/playfield/web/playfield.js";
 
 const { apply, digest, whole, OutOfStep, UNUSABLE_IN_A_ROW_MAX } = playfield;
 
@@ -35,7 +35,7 @@ test("__proto__ is an ordinary key", () => {
   assert.deepEqual(applied(state, [[["map", "__proto__"]]]), { map: {} });
 });
 
-const vectors = new URL("../../../conformance/vectors/state/", import.meta.url);
+const vectors = new URL("../../../../conformance/vectors/state/", import.meta.url);
 
 test("snapshots and patches of the vectors make the state that the player sees", () => {
   for (const name of readdirSync(vectors).filter((name) => name.endsWith(".json"))) {

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { dice } from "./dice.mjs";
 
-const source = readFileSync(new URL("../templates/arena/web/motion.js", import.meta.url), "utf8");
+const source = readFileSync(new URL("../../../../crates/playfield/templates/arena/web/motion.js", import.meta.url), "utf8");
 const { Motion } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
 const HZ = 30, SYNC_MS = 1000 / HZ;

@@ -9,8 +9,8 @@ if (typeof WebSocket === "undefined") {
   console.log("no WebSocket");
   process.exit();
 }
-const playfield = await import("./playfield.js");
-const root = new URL("../../../conformance/", import.meta.url);
+const playfield = await import("../../../../crates/playfield/web/playfield.js");
+const root = new URL("../../../../conformance/", import.meta.url);
 const read = (path) => JSON.parse(readFileSync(new URL(path, root), "utf8"));
 const files = readdirSync(new URL("scenarios/", root)).sort();
 const { runs, failed, passed } = await playAll({
