@@ -1,10 +1,41 @@
-//! The client's core, with arbitrary input from a node.
+//! The client's session, with arbitrary input from a node, and commands and time in between.
 #![no_main]
 
+use std::time::Duration;
+
 use libfuzzer_sys::fuzz_target;
-use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Masks, Transport};
+use playfield_client::RoomNumber;
+use playfield_client::session::{ClientConfig, Event, Masks, RoomCopy, Session, Transport, Update};
 use playfield_fuzz::input::Input;
-use playfield_wire::{Format, server};
+use playfield_wire::{DecodeError, Format, server};
+
+/// A copy that can't apply some bodies.
+struct Picky;
+
+impl RoomCopy for Picky {
+    fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
+        if update.body.len() % 4 == 3 { Err(DecodeError::other("picky")) } else { Ok(()) }
+    }
+
+    fn digest_is(&mut self, digest: u64) -> bool {
+        digest % 2 == 0
+    }
+}
+
+/// Polls at most `most` events, and notes those that end something.
+fn poll(session: &mut Session, most: usize, events: &mut Vec<Event<'static>>) {
+    for _ in 0..most {
+        let Some(event) = session.poll_event() else { return };
+        let joined = match &event {
+            Event::Joined(joined) => Some(joined.room),
+            _ => None,
+        };
+        events.push(event.into_owned());
+        if let Some(room) = joined {
+            session.set_copy(room, Box::new(Picky));
+        }
+    }
+}
 
 fuzz_target!(|data: &[u8]| {
     let mut input = Input::new(data);
@@ -15,27 +46,49 @@ fuzz_target!(|data: &[u8]| {
         let (host, target) = ("node".to_owned(), "/".to_owned());
         Transport::WebSocket { host, target, key: [9; 16], masks: Masks::seeded([3; 16]) }
     };
-    let mut client =
-        Client::new(ClientConfig::new(format, transport.clone())).expect("a valid host and target");
-    let mut events = EventQueue::new();
-    let asked = [client.join("r"), client.list(None, &[], 0)];
+    let mut session = Session::new(ClientConfig::new(format, transport.clone()))
+        .expect("a valid host and target");
+    let (mut events, mut now) = (Vec::new(), Duration::ZERO);
+    let mut asked: Vec<_> =
+        [session.join("r"), session.list(None, &[], 0)].into_iter().flatten().collect();
     while let Some(piece) = input.piece() {
-        client.received(&mut piece.to_vec(), &mut events);
-        client.take_output(&mut Vec::new());
-        if client.is_away() {
-            client.reconnect(transport.clone()).expect("a valid host and target");
+        let piece = piece.to_vec();
+        session.received(&piece);
+        let (act, room) = (input.byte(), RoomNumber(u32::from(input.byte() % 4)));
+        match act % 16 {
+            0 => asked.extend(session.join("r")),
+            1 => asked.extend(session.request(room, 0, "do", b"1")),
+            2 => asked.extend(session.leave(room)),
+            3 => drop(session.send(room, 0, "do", b"1")),
+            4 => drop(session.subscribe("c", None, true)),
+            5 => drop(session.resync(room)),
+            6 => drop(session.ping()),
+            7 => session.suspect(),
+            8 => session.ended(),
+            9 => now += Duration::from_millis(u64::from(input.byte()) * 100),
+            _ => {}
+        }
+        session.advance(now);
+        poll(&mut session, if act & 0x80 == 0 { usize::MAX } else { 1 }, &mut events);
+        session.take_output(&mut Vec::new());
+        if session.is_away() {
+            session.reconnect(transport.clone()).expect("a valid host and target");
         }
     }
-    client.give_up(&mut events);
-    let emitted: Vec<Event> = std::iter::from_fn(|| events.pop()).collect();
-    assert_eq!(emitted.iter().filter(|event| matches!(event, Event::Closed { .. })).count(), 1);
-    for request in asked.into_iter().flatten() {
-        let ends = emitted.iter().filter(|event| match event {
+    session.give_up();
+    poll(&mut session, usize::MAX, &mut events);
+    assert!(session.is_finished() && session.due_at().is_none());
+    assert!(matches!(events.last(), Some(Event::Closed { .. })));
+    assert_eq!(events.iter().filter(|event| matches!(event, Event::Closed { .. })).count(), 1);
+    for request in asked {
+        let ends = events.iter().filter(|event| match event {
             Event::Joined(server::Joined { request: ended, .. })
             | Event::Listed(server::Listed { request: ended, .. })
+            | Event::Reply(server::Reply { request: ended, .. })
+            | Event::Left(server::Left { request: Some(ended), .. })
             | Event::Failed { request: ended, .. } => *ended == request,
             _ => false,
         });
-        assert_eq!(ends.count(), 1);
+        assert_eq!(ends.count(), 1, "{request}");
     }
 });

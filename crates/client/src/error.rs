@@ -10,7 +10,7 @@ use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::schema::{Incompatible, SchemaError};
 use playfield_wire::{DecodeError, ErrorCode};
 
-use crate::core::{ClientError, CommandError, Failure};
+use crate::session::{ClientError, CommandError, Failure};
 
 /// Why a command to a connection or a room failed. The methods distinguish the kinds of failure.
 ///

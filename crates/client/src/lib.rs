@@ -1,11 +1,11 @@
 //! The Playfield client.
 //!
 //! ```text
-//!  socket ──▶ connection (tokio) ──▶ core (no I/O) ──▶ connection ──▶ room: copy, events
-//!  socket ◀── connection        ◀── core           ◀── connection ◀── room: request, send
+//!  socket ──▶ connection (tokio) ──▶ session (no I/O) ──▶ connection ──▶ room: copy, events
+//!  socket ◀── connection         ◀── session           ◀── connection ◀── room: request, send
 //! ```
 //!
-//! [`core`] is the protocol as a state machine, without sockets or clocks; load generators and
+//! [`session`] is the protocol as a state machine, without sockets or clocks; load generators and
 //! bindings for other languages drive it directly. The rest needs the feature `tokio` (on by
 //! default). [`connect`] makes a [`Connection`], which enters a [`Room`]: a typed one, as below, or
 //! a [`Dynamic`] one, whose values are JSON.
@@ -41,8 +41,6 @@
 //! # }
 //! ```
 
-pub mod core;
-
 #[cfg(feature = "tokio")]
 mod channel;
 #[cfg(feature = "tokio")]
@@ -58,8 +56,9 @@ mod payload;
 mod queue;
 #[cfg(feature = "tokio")]
 mod room;
+pub mod session;
 
-pub use crate::core::{Creation, MemberInfo, Position};
+pub use crate::session::{Creation, MemberInfo, Position};
 #[cfg(feature = "tokio")]
 pub use channel::{Channel, ChannelEvent, History, Members, Publication, Subscribing};
 #[cfg(feature = "tokio")]

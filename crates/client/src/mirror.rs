@@ -4,11 +4,11 @@ use playfield_state::{Change, DynamicMirror, JsonMirror, PlayerId, ShapeError, S
 use playfield_wire::DecodeError;
 use playfield_wire::schema::RoomSchema;
 
-use crate::core::UpdateKind;
+use crate::session::UpdateKind;
 
 /// A copy of a room's state, kept up to date by the bodies of snapshots and patches.
 ///
-/// The caller applies them in order, as [`core::Client`](crate::core::Client) does.
+/// The caller applies them in order, as [`Session`](crate::session::Client) does.
 pub trait Mirror {
     /// The type of the state.
     type State;

@@ -498,7 +498,7 @@ pub unsafe extern "C" fn pf_client_new(url: PfText, out: *mut PfClient) -> PfCod
         // SAFETY: the caller promises it.
         let (url, out) = unsafe { (url.text("the URL")?, place(out, "the place for the client")?) };
         *out = PfClient::default();
-        let parsed: Result<playfield_client::core::Url, _> = url.parse();
+        let parsed: Result<playfield_client::session::Url, _> = url.parse();
         parsed.map_err(|error| Failure::argument("the URL", error))?;
         let ready = Arc::new(Ready::default());
         let shared = Arc::new(Shared {

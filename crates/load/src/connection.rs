@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use playfield_client::core::Client;
+use playfield_client::session::Session;
 
 use crate::actor::{Actor, Ear};
 use crate::engine::Shared;
@@ -15,7 +15,7 @@ const RUNS_AT_ONCE: usize = 8;
 
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
-    pub(crate) client: Client,
+    pub(crate) client: Session,
     pub(crate) actor: Actor,
     pub(crate) stage: Stage,
     /// When its valid entry in the heap of timers is due.
@@ -71,7 +71,8 @@ impl Connection {
                 Err(error) => return Some(format!("can't connect: {error}")),
             }
         }
-        self.client.advance(time, &mut Ear { actor: &mut self.actor, shared, now });
+        self.client.advance(time);
+        self.hear(shared, now);
         let failed = match input {
             Input::None => None,
             _ => self.read(buffers, shared, now, input == Input::Last),
@@ -89,7 +90,7 @@ impl Connection {
             self.actor.expire(shared, now);
         }
         // A program that hears of the end of its room would go on.
-        let is_over = |client: &Client| client.is_finished() || client.is_away();
+        let is_over = |client: &Session| client.is_finished() || client.is_away();
         if !is_over(&self.client)
             && let Err(error) = self.run(buffers, shared, now)
         {
@@ -97,7 +98,8 @@ impl Connection {
         }
         if is_over(&self.client) {
             let lost = self.client.lost().map(ToString::to_string);
-            self.client.give_up(&mut Ear { actor: &mut self.actor, shared, now });
+            self.client.give_up();
+            self.hear(shared, now);
             let said = self.actor.goodbye.take().map(String::from);
             return Some(said.or(lost).unwrap_or_else(|| "the node closed it".into()));
         }
@@ -113,15 +115,16 @@ impl Connection {
         is_last: bool,
     ) -> Option<String> {
         loop {
-            let ear = &mut Ear { actor: &mut self.actor, shared, now };
             match self.stream.read(&mut buffers.input) {
                 Ok(0) => {
-                    self.client.ended(ear);
+                    self.client.ended();
+                    self.hear(shared, now);
                     return None;
                 }
                 Ok(count) => {
-                    ear.shared.counts.bytes_in += count as u64;
-                    self.client.received(&mut buffers.input[..count], ear);
+                    shared.counts.bytes_in += count as u64;
+                    self.client.received(&buffers.input[..count]);
+                    self.hear(shared, now);
                     // The end comes with the event of the last bytes, or with one of its own.
                     if !is_last && self.stream.is_drained(count, buffers.input.len()) {
                         return None;
@@ -130,6 +133,16 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Some(format!("the connection failed: {error}")),
+            }
+        }
+    }
+
+    /// Takes what has happened.
+    fn hear(&mut self, shared: &mut Shared, now: u64) {
+        while let Some(event) = self.client.poll_event() {
+            let entered = Ear { actor: &mut self.actor, shared, now }.hear(event);
+            if let Some((room, copy)) = entered {
+                self.client.set_copy(room, Box::new(copy));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The rooms of a connection: copies of their states, and how late updates are.
 
-use playfield_client::core::{Joined, Update, UpdateKind};
+use playfield_client::session::{Joined, RoomCopy, Update, UpdateKind};
 use playfield_client::{Format, Mirror, RoomNumber};
 use playfield_state::{DynamicMirror, JsonMirror, PlayerId};
 use playfield_wire::DecodeError;
@@ -18,7 +18,32 @@ pub(crate) struct Seat {
     /// When a patch came, minus when its version would be due if the room had begun at 0: the
     /// least of all.
     earliest: i64,
-    copy: Option<Box<dyn Mirror<State = Value>>>,
+}
+
+/// The copy of a room's state.
+pub(crate) struct SeatCopy(Box<dyn Mirror<State = Value> + Send>);
+
+impl SeatCopy {
+    pub(crate) fn new(schema: &RoomSchema, player: u64, format: Format) -> Option<Self> {
+        match format.tree() {
+            Some(format) => Some(Self(Box::new(JsonMirror::of(format)))),
+            None => {
+                // The schema was checked before.
+                let mirror = DynamicMirror::new(&schema.state, PlayerId(player)).ok()?;
+                Some(Self(Box::new(mirror)))
+            }
+        }
+    }
+}
+
+impl RoomCopy for SeatCopy {
+    fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
+        self.0.apply(update.kind, update.body, None)
+    }
+
+    fn digest_is(&mut self, digest: u64) -> bool {
+        self.0.digest() == digest
+    }
 }
 
 impl Seat {
@@ -28,40 +53,17 @@ impl Seat {
             hz => 1_000_000_000 / i64::from(hz),
         };
         let (room, player) = (joined.room, joined.player);
-        Self { room, of, player, sync_ns, earliest: i64::MAX, copy: None }
-    }
-
-    /// Keeps a copy of the state from now on.
-    pub(crate) fn keep_copy(&mut self, schema: &RoomSchema, format: Format) {
-        self.copy = match format.tree() {
-            Some(format) => Some(Box::new(JsonMirror::of(format))),
-            // The schema was checked before.
-            None => DynamicMirror::new(&schema.state, PlayerId(self.player))
-                .ok()
-                .map(|mirror| -> Box<dyn Mirror<State = Value>> { Box::new(mirror) }),
-        };
-    }
-
-    pub(crate) fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
-        match &mut self.copy {
-            Some(copy) => copy.apply(update.kind, update.body, None),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the copy has this digest; `None` without a copy.
-    pub(crate) fn check(&self, digest: u64) -> Option<bool> {
-        self.copy.as_ref().map(|copy| copy.digest() == digest)
+        Self { room, of, player, sync_ns, earliest: i64::MAX }
     }
 
     /// How late an update came, in nanoseconds, compared with the one that came soonest after its
     /// sync. A version counts the syncs that the room's rate asks for, so it says when the update
     /// was due. `None` if the room has no rate, and for a snapshot.
-    pub(crate) fn lateness_ns(&mut self, update: &Update<'_>, now: u64) -> Option<u64> {
-        if self.sync_ns == 0 || update.kind != UpdateKind::Patch {
+    pub(crate) fn lateness_ns(&mut self, kind: UpdateKind, version: u64, now: u64) -> Option<u64> {
+        if self.sync_ns == 0 || kind != UpdateKind::Patch {
             return None;
         }
-        let due = i64::try_from(update.version).ok()?.checked_mul(self.sync_ns)?;
+        let due = i64::try_from(version).ok()?.checked_mul(self.sync_ns)?;
         let offset = now.cast_signed().checked_sub(due)?;
         self.earliest = self.earliest.min(offset);
         Some((offset - self.earliest).cast_unsigned())
@@ -72,7 +74,7 @@ impl Seat {
 mod tests {
     use std::borrow::Cow;
 
-    use playfield_client::core::{Joined, Update, UpdateKind};
+    use playfield_client::session::{Joined, UpdateKind};
     use playfield_client::{RequestNumber, RoomNumber};
 
     use super::Seat;
@@ -95,14 +97,20 @@ mod tests {
         };
         let mut seat = Seat::new(0, &joined);
         let at = |ms: u64| ms * 1_000_000;
-        let patch = |version| Update { kind: UpdateKind::Patch, version, body: &[] };
-        assert_eq!(seat.lateness_ns(&patch(100), at(7)), Some(0), "the first is the measure");
-        assert_eq!(seat.lateness_ns(&patch(101), at(60)), Some(at(3)));
-        assert_eq!(seat.lateness_ns(&patch(104), at(205)), Some(0), "2 ms sooner than the first");
-        assert_eq!(seat.lateness_ns(&patch(105), at(257)), Some(at(2)));
-        let snapshot = Update { kind: UpdateKind::Snapshot, ..patch(106) };
-        assert_eq!(seat.lateness_ns(&snapshot, at(900)), None);
+        assert_eq!(
+            seat.lateness_ns(UpdateKind::Patch, 100, at(7)),
+            Some(0),
+            "the first is the measure"
+        );
+        assert_eq!(seat.lateness_ns(UpdateKind::Patch, 101, at(60)), Some(at(3)));
+        assert_eq!(
+            seat.lateness_ns(UpdateKind::Patch, 104, at(205)),
+            Some(0),
+            "2 ms sooner than the first"
+        );
+        assert_eq!(seat.lateness_ns(UpdateKind::Patch, 105, at(257)), Some(at(2)));
+        assert_eq!(seat.lateness_ns(UpdateKind::Snapshot, 106, at(900)), None);
         let mut on_demand = Seat::new(0, &Joined { sync_hz: 0, ..joined });
-        assert_eq!(on_demand.lateness_ns(&patch(1), at(1)), None);
+        assert_eq!(on_demand.lateness_ns(UpdateKind::Patch, 1, at(1)), None);
     }
 }

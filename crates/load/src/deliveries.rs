@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use playfield_client::Format;
-use playfield_client::core::{Subscribed, SubscriptionNumber};
+use playfield_client::session::{Subscribed, SubscriptionNumber};
 use playfield_wire::server;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -253,7 +253,7 @@ mod tests {
     use std::borrow::Cow;
 
     use playfield_client::Format;
-    use playfield_client::core::{Subscribed, SubscriptionNumber};
+    use playfield_client::session::{Subscribed, SubscriptionNumber};
     use playfield_wire::client::Position;
     use playfield_wire::server;
 

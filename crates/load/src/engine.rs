@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
-use playfield_client::core::{Client, ClientConfig};
+use playfield_client::session::{ClientConfig, Session};
 
 use crate::actor::Actor;
 use crate::alarm::{ALARM, Alarm};
@@ -405,8 +405,8 @@ impl<'a> Engine<'a> {
         config.token = token_of(token, number);
         config.resumable = self.settings.resumable;
         config.deflate = self.settings.deflate;
-        let mut client = Client::new(config).map_err(io::Error::other)?;
-        client.advance(Duration::from_nanos(now), &mut playfield_client::core::EventQueue::new());
+        let mut client = Session::new(config).map_err(io::Error::other)?;
+        client.advance(Duration::from_nanos(now));
         let deadline = now.saturating_add(self.shared.timeout_ns);
         let stage = Stage::Connecting;
         let connection = Connection { stream, client, actor, stage, timer_at: NEVER, deadline };

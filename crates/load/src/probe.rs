@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
-use playfield_client::core::{Client, ClientConfig, Event, EventQueue, Failure};
+use playfield_client::session::{ClientConfig, Event, Failure, Session};
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server;
 
@@ -35,33 +35,33 @@ pub(crate) fn schemas(
     let of_script = settings.scripts.iter().find_map(|script| script.token.as_deref());
     config.token = token_of(of_script.map_or(&*settings.token, str::as_bytes), 0);
     config.resumable = false;
-    let mut client = Client::new(config).map_err(|error| failed(error.to_string()))?;
+    let mut client = Session::new(config).map_err(|error| failed(error.to_string()))?;
     for room_type in room_types {
         let asked = client.schema(room_type);
         asked.map_err(|error| failed(format!("asking for schemas: {error}")))?;
     }
     let (mut found, mut is_welcomed, mut is_connected) = (BTreeMap::new(), false, false);
-    let (mut events, mut heard) = (Events::with_capacity(8), EventQueue::new());
+    let mut events = Events::with_capacity(8);
     let (mut input, mut output) = (vec![0; 64 << 10], Vec::new());
     loop {
         is_connected = is_connected
             || stream.is_connected().map_err(|error| LoadError::unreachable(authority, &error))?;
         if is_connected {
-            client.advance(began.elapsed(), &mut heard);
+            client.advance(began.elapsed());
             loop {
                 match stream.read(&mut input) {
                     Ok(0) => {
-                        client.ended(&mut heard);
+                        client.ended();
                         break;
                     }
-                    Ok(count) => client.received(&mut input[..count], &mut heard),
+                    Ok(count) => client.received(&input[..count]),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(failed(error.to_string())),
                 }
             }
         }
-        while let Some(event) = heard.pop() {
+        while let Some(event) = client.poll_event() {
             match event {
                 Event::Welcome(_) => is_welcomed = true,
                 Event::Schema(server::Schema { room_type, schema, .. }) => {

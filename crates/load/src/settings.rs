@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use playfield_client::Format;
-use playfield_client::core::Url;
+use playfield_client::session::Url;
 use serde_json::Value;
 
 use crate::name::Name;

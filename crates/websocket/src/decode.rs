@@ -222,6 +222,19 @@ impl Decoder {
         Ok(Decoded { consumed, item, fin })
     }
 
+    /// The message that the last call of [`decode`](Self::decode) returned, if it came in fragments
+    /// or compressed. Another message is in the input.
+    pub fn held_message(&self) -> Option<&[u8]> {
+        if self.phase != Phase::HandedOut {
+            return None;
+        }
+        match self.message.as_deref()?.item() {
+            Item::Text(text) => Some(text.as_bytes()),
+            Item::Binary(body) => Some(body),
+            Item::Ping(_) | Item::Pong(_) | Item::Close(_) => None,
+        }
+    }
+
     /// The size in bytes of the frame at the front of `input`, header included, once it is known. A
     /// caller can use it to size a buffer. It is bounded by the [`Limits`] plus 14 bytes of header.
     ///

@@ -9,8 +9,8 @@ use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, MemberInfo};
 
 use crate::connection::{Command, Connection, Line, Subscribe, Subscriber, Subscription};
-use crate::core::{Position, Subscribed};
 use crate::queue::{Next, Queue};
+use crate::session::{Position, Subscribed};
 use crate::{Error, Payload};
 
 /// What happens in a channel. Returned by [`Channel::next`].

@@ -7,7 +7,7 @@ use super::dispatch::{Subscribed, Waiting};
 use super::sink::Translation;
 use super::task::{OUTPUT_BYTES_MAX, Task};
 use crate::Error;
-use crate::core::CommandError;
+use crate::session::CommandError;
 
 /// The most commands that are carried out before the socket is polled again.
 const COMMANDS_MAX: usize = 256;
@@ -62,7 +62,7 @@ impl Task {
         }
     }
 
-    /// Waits for the answer to a request, unless the core refused it.
+    /// Waits for the answer to a request, unless the session refused it.
     fn wait(&mut self, asked: Result<RequestNumber, CommandError>, waiting: Waiting) {
         match asked {
             Ok(request) => drop(self.dispatch.waiting.insert(request, waiting)),

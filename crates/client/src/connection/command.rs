@@ -21,10 +21,10 @@ use super::sink::{Sink, Subscriber, Translation};
 use super::status::Status;
 use crate::Error;
 use crate::channel::{History, Members};
-use crate::core::{Creation, Joined, Position, SubscriptionNumber};
 use crate::device::Incoming;
 use crate::error::Ending;
 use crate::queue::Queue;
+use crate::session::{Creation, Joined, Position, SubscriptionNumber};
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 

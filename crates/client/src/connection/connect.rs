@@ -19,8 +19,8 @@ use super::status::Status;
 use super::task::Task;
 use super::token::Token;
 use crate::Error;
-use crate::core::{Client, ClientConfig, Patience, TokenLife};
 use crate::queue::Kept;
+use crate::session::{ClientConfig, Patience, Session, TokenLife};
 
 /// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default
 /// port 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path`
@@ -255,7 +255,7 @@ impl Connect {
             resumable: !self.patience.reconnect_for.is_zero(),
             ..ClientConfig::new(self.format, dialer.transport()?)
         };
-        let client = Client::new(config)?;
+        let client = Session::new(config)?;
         let stream = dialer.dial().await?;
 
         let (commands, taken) = mpsc::channel(self.commands_max);

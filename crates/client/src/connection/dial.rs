@@ -8,7 +8,7 @@ use super::stream::Stream;
 #[cfg(feature = "tls")]
 use super::tls::{Tls, explain};
 use crate::Error;
-use crate::core::{Masks, Transport, Url, UrlError};
+use crate::session::{Masks, Transport, Url, UrlError};
 
 /// A parsed URL.
 #[derive(Debug)]

@@ -19,10 +19,10 @@ use super::sink::{Sink, Subscriber, Translation};
 use super::status::Status;
 use crate::Error;
 use crate::channel::{History, Members};
-use crate::core::{Joined, NumberMap, SubscriptionNumber};
 use crate::device::Incoming;
 use crate::error::Ending;
 use crate::queue::Queue;
+use crate::session::{Joined, NumberMap, SubscriptionNumber};
 
 /// Who waits for what.
 pub(super) struct Dispatch {

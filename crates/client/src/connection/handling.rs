@@ -1,33 +1,123 @@
-//! Delivers what the core reports to the handles that wait for it.
+//! Delivers what the session reports to the handles that wait for it.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use playfield_wire::schema::RoomSchema;
-use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber, server};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, server};
 
 use super::command::{Obligation, Subscription};
 use super::dispatch::{Dispatch, JoinedRoom, Waiting};
 use super::schemas::Schemas;
-use super::sink::Translation;
+use super::sink::{Sink, Translation};
 use super::status::ConnectionEvent;
 use crate::channel::{History, Members, received};
-use crate::core::{
-    ClientError, Failure, Handler, OutOfStep, Position, Subscribed, SubscriptionNumber, Update,
-};
 use crate::device::Incoming;
 use crate::error::Ending;
+use crate::session::{
+    ClientError, Event, Failure, OutOfStep, Position, Subscribed, SubscriptionNumber,
+};
 use crate::{Error, Payload};
 
 // An answer may find nobody, as the caller may have stopped waiting. That is never an error.
-impl Handler for Dispatch {
-    fn welcome(&mut self, _: &server::Welcome<'_>) {
-        self.status.connected();
-        if let Some(welcomed) = self.welcomed.take() {
-            let _ = welcomed.send(Ok(()));
+impl Dispatch {
+    /// Delivers what has happened. Returns a room that was entered, with its copy.
+    pub(super) fn handle(&mut self, event: Event<'_>) -> Option<(RoomNumber, Arc<dyn Sink>)> {
+        match event {
+            Event::Update { room, .. } => self.updated(room),
+            Event::Reply(reply) => {
+                if let Some(Waiting::Reply(answer)) = self.waiting.remove(&reply.request) {
+                    let _ = answer.send(Ok(reply.payload.into_owned()));
+                }
+            }
+            Event::Event(event) => {
+                if let Some(room) = self.rooms.get(&event.room) {
+                    room.sink.event(&event);
+                }
+            }
+            Event::Publication(subscription, publication) => {
+                if let Some(to) = self.subscriptions.get(&subscription) {
+                    to.subscriber.publication(&publication, to.epoch, to.is_bytes);
+                }
+            }
+            Event::Joined(joined) => return self.joined(&joined),
+            Event::Left(left) => self.left(left),
+            Event::Failed { request, failure } => self.failed(request, &failure),
+            Event::Error(error) => self.error(&error),
+            Event::Listed(listed) => {
+                if let Some(Waiting::List(answer)) = self.waiting.remove(&listed.request) {
+                    let _ = answer.send(Ok(listed.into_owned().rooms));
+                }
+            }
+            Event::Schema(schema) => self.schema(&schema),
+            Event::Missed { room, events } => {
+                if let Some(room) = self.rooms.get(&room) {
+                    room.sink.failed(Error::lost_events(events));
+                }
+            }
+            // The session asks for a snapshot in all other cases.
+            Event::OutOfStep { room, why: OutOfStep::NoSnapshot(error) } => {
+                self.refuse(room, Error::payload("the room's state", error));
+            }
+            Event::Subscribed(subscription, subscribed) => {
+                self.subscribed(subscription, &subscribed);
+            }
+            Event::Unsubscribed { subscription, code, text } => {
+                self.unsubscribed(subscription, code, &text);
+            }
+            Event::PublicationsMissed { subscription, publications } => {
+                if let Some(to) = self.subscriptions.get(&subscription) {
+                    to.subscriber.missed(publications);
+                }
+            }
+            Event::Presence(subscription, presence) => {
+                if let Some(to) = self.subscriptions.get(&subscription) {
+                    to.subscriber.presence(&presence);
+                }
+            }
+            Event::Published(published) => {
+                if let Some(Waiting::Published(answer)) = self.waiting.remove(&published.request) {
+                    let _ = answer.send(Ok(published.offset));
+                }
+            }
+            Event::Members(members) => {
+                if let Some(Waiting::Members(answer)) = self.waiting.remove(&members.request) {
+                    let server::Members { sequence, count, members, .. } = members.into_owned();
+                    let _ = answer.send(Ok(Members { sequence, count, members }));
+                }
+            }
+            Event::History(history) => self.history(&history),
+            Event::Registered { request, is_new, bytes } => {
+                self.registered(request, is_new, bytes);
+            }
+            Event::Unregistered { .. } => self.replace_device(Weak::new()),
+            Event::Command(command) => self.command(command),
+            Event::Pong { nonce, round_trip } => {
+                if let Some(answer) = self.pings.remove(&nonce) {
+                    let _ = answer.send(Ok(round_trip));
+                }
+            }
+            Event::Welcome(_) => {
+                self.status.connected();
+                if let Some(welcomed) = self.welcomed.take() {
+                    let _ = welcomed.send(Ok(()));
+                }
+            }
+            Event::ConnectionLost { error } => self.connection_lost(&error),
+            Event::Resumed(server::Resumed { lost, .. }) => {
+                let away = self.away();
+                self.status.report(ConnectionEvent::Resumed { away, lost });
+            }
+            Event::NewSession(_) => self.new_session(),
+            Event::Unconfirmed { sends } => self.unconfirmed += sends,
+            Event::Weak { is_weak } => self.status.weak(is_weak),
+            Event::Goodbye(goodbye) => {
+                self.goodbye = Some((goodbye.code, goodbye.text.into_owned()));
+            }
+            Event::Closed { error } => self.closed(error.as_ref()),
+            Event::OutOfStep { .. } | Event::Checked { .. } | Event::PublicationIgnored { .. } => {}
         }
+        None
     }
-
     fn connection_lost(&mut self, error: &ClientError) {
         // An error that announced a goodbye was not followed by one.
         (self.goodbye, self.retry_after) = (None, None);
@@ -36,16 +126,7 @@ impl Handler for Dispatch {
         self.lost = Some((self.now, ending));
     }
 
-    fn resumed(&mut self, resumed: &server::Resumed) {
-        let (away, lost) = (self.away(), resumed.lost.clone());
-        self.status.report(ConnectionEvent::Resumed { away, lost });
-    }
-
-    fn weak(&mut self, is_weak: bool) {
-        self.status.weak(is_weak);
-    }
-
-    fn new_session(&mut self, _: &server::Welcome<'_>) {
+    fn new_session(&mut self) {
         let rooms: Vec<RoomNumber> = self.rooms.keys().copied().collect();
         for room in rooms {
             self.end(room, Error::new_session());
@@ -61,20 +142,17 @@ impl Handler for Dispatch {
         self.status.report(ConnectionEvent::NewSession { away, unconfirmed });
     }
 
-    fn unconfirmed(&mut self, sends: u64) {
-        self.unconfirmed += sends;
-    }
-
-    fn joined(&mut self, joined: &server::Joined<'_>) {
+    fn joined(&mut self, joined: &server::Joined<'_>) -> Option<(RoomNumber, Arc<dyn Sink>)> {
         let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&joined.request)
         else {
-            return;
+            return None;
         };
+        let copy = Some((joined.room, Arc::clone(&sink)));
         self.schemas.joined(&joined.room_type, joined.fingerprint);
         let entering = Some((joined.to_static(), answer));
         let room = JoinedRoom { sink, translation: Translation::None, entering, held: None };
         let room = self.rooms.entry(joined.room).insert_entry(room).into_mut();
-        let Some(build) = build else { return };
+        let Some(build) = build else { return copy };
         match self.schemas.translation(&joined.room_type, &build, Some(joined.fingerprint)) {
             Ok(Some(translation)) => self.translate(joined.room, translation),
             Ok(None) => {
@@ -83,6 +161,14 @@ impl Handler for Dispatch {
                 self.schema_requests.ask(self.now, &joined.room_type);
             }
             Err(error) => self.refuse(joined.room, error),
+        }
+        copy
+    }
+
+    /// The copy of a room has changed.
+    fn updated(&mut self, number: RoomNumber) {
+        if self.rooms.get(&number).is_some_and(|room| room.entering.is_some()) {
+            self.entered(number);
         }
     }
 
@@ -105,25 +191,13 @@ impl Handler for Dispatch {
         }
     }
 
-    fn listed(&mut self, listed: &server::Listed<'_>) {
-        if let Some(Waiting::List(answer)) = self.waiting.remove(&listed.request) {
-            let _ = answer.send(Ok(listed.to_static().rooms));
-        }
-    }
-
-    fn left(&mut self, left: &server::Left<'_>) {
-        let &server::Left { request, room, code, ref text } = left;
-        self.end(room, Error::left(code, &**text));
+    fn left(&mut self, left: server::Left<'_>) {
+        let server::Left { request, room, code, text } = left;
+        self.end(room, Error::left(code, &*text));
         if let Some(Waiting::Leave(answer)) =
             request.and_then(|request| self.waiting.remove(&request))
         {
             let _ = answer.send(Ok(()));
-        }
-    }
-
-    fn reply(&mut self, reply: &server::Reply<'_>) {
-        if let Some(Waiting::Reply(answer)) = self.waiting.remove(&reply.request) {
-            let _ = answer.send(Ok(reply.payload.to_vec()));
         }
     }
 
@@ -153,40 +227,16 @@ impl Handler for Dispatch {
         }
     }
 
-    fn event(&mut self, event: &server::Event<'_>) {
-        if let Some(room) = self.rooms.get(&event.room) {
-            room.sink.event(event);
-        }
-    }
-
-    fn missed(&mut self, room: RoomNumber, events: u64) {
-        if let Some(room) = self.rooms.get(&room) {
-            room.sink.failed(Error::lost_events(events));
-        }
-    }
-
-    fn update(&mut self, number: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
-        let Some(room) = self.rooms.get(&number) else { return Ok(()) };
-        room.sink.update(update)?;
-        if room.entering.is_some() {
-            self.entered(number);
-        }
-        Ok(())
-    }
-
-    fn check(&mut self, room: RoomNumber, digest: u64) -> bool {
-        self.rooms.get(&room).is_none_or(|room| room.sink.check(digest))
-    }
-
-    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
-        // The core asks for a snapshot in all other cases.
-        if let OutOfStep::NoSnapshot(error) = why {
-            self.refuse(room, Error::payload("the room's state", error.clone()));
-        }
-    }
-
     fn error(&mut self, error: &server::Error<'_>) {
         let &server::Error { room, code, ref text, .. } = error;
+        // Before the welcome, a goodbye follows.
+        let is_welcomed = self.welcomed.is_none() && self.lost.is_none();
+        if room.is_none()
+            && !is_welcomed
+            && let Some(retry_after) = error.retry_after()
+        {
+            self.retry_after = Some(retry_after);
+        }
         match room {
             Some(room) => {
                 if let Some(room) = self.rooms.get(&room) {
@@ -194,7 +244,6 @@ impl Handler for Dispatch {
                 }
             }
             None if code.closes() => self.goodbye = Some((code, text.to_string())),
-            // Before the welcome, a goodbye follows.
             None if self.lost.is_some() => {}
             None => self.status.refused(code, text),
         }
@@ -215,41 +264,6 @@ impl Handler for Dispatch {
         match to.beginning {
             Some(answer) => drop(answer.send(Err(Error::refused(code, text)))),
             None => to.subscriber.unsubscribed(code, text),
-        }
-    }
-
-    fn publication(
-        &mut self,
-        subscription: SubscriptionNumber,
-        publication: &server::Publication<'_>,
-    ) {
-        if let Some(to) = self.subscriptions.get(&subscription) {
-            to.subscriber.publication(publication, to.epoch, to.is_bytes);
-        }
-    }
-
-    fn publications_missed(&mut self, subscription: SubscriptionNumber, publications: u64) {
-        if let Some(to) = self.subscriptions.get(&subscription) {
-            to.subscriber.missed(publications);
-        }
-    }
-
-    fn presence(&mut self, subscription: SubscriptionNumber, presence: &server::Presence<'_>) {
-        if let Some(to) = self.subscriptions.get(&subscription) {
-            to.subscriber.presence(presence);
-        }
-    }
-
-    fn published(&mut self, published: &server::Published) {
-        if let Some(Waiting::Published(answer)) = self.waiting.remove(&published.request) {
-            let _ = answer.send(Ok(published.offset));
-        }
-    }
-
-    fn members(&mut self, members: &server::Members<'_>) {
-        if let Some(Waiting::Members(answer)) = self.waiting.remove(&members.request) {
-            let server::Members { sequence, count, members, .. } = members.to_static();
-            let _ = answer.send(Ok(Members { sequence, count, members }));
         }
     }
 
@@ -276,11 +290,7 @@ impl Handler for Dispatch {
         }
     }
 
-    fn unregistered(&mut self, _: ErrorCode, _: &str) {
-        self.replace_device(Weak::new());
-    }
-
-    fn command(&mut self, command: &server::Command<'_>) {
+    fn command(&mut self, command: server::Command<'_>) {
         let server::Command { command, payload } = command;
         let (session, signals) = (self.session, &self.signals);
         let obligation = command.map(|command| Obligation {
@@ -291,24 +301,10 @@ impl Handler for Dispatch {
         });
         // Without a handle, or if too many wait, the one that is dropped is answered by an error.
         if let Some(commands) = self.device.upgrade() {
-            let payload = Payload::received(self.format, self.device_has_bytes, payload);
+            let payload = Payload::received(self.format, self.device_has_bytes, &payload);
             let bytes = payload.bytes().len();
             commands.put(Incoming { payload, obligation }, bytes, |_| 1);
         }
-    }
-
-    fn pong(&mut self, nonce: u64, round_trip: Duration) {
-        if let Some(answer) = self.pings.remove(&nonce) {
-            let _ = answer.send(Ok(round_trip));
-        }
-    }
-
-    fn retry_after(&mut self, retry_after: Duration) {
-        self.retry_after = Some(retry_after);
-    }
-
-    fn goodbye(&mut self, goodbye: &server::Goodbye<'_>) {
-        self.goodbye = Some((goodbye.code, goodbye.text.to_string()));
     }
 
     fn closed(&mut self, error: Option<&ClientError>) {

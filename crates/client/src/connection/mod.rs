@@ -1,5 +1,5 @@
-//! A connection on tokio: one task per connection owns its socket and drives the core; handles send
-//! it commands, and it delivers to each room's sink.
+//! A connection on tokio: one task per connection owns its socket and drives the session; handles
+//! send it commands, and it delivers to each room's sink.
 
 mod asleep;
 mod carrying_out;

@@ -13,8 +13,8 @@ use super::stream::Stream;
 use super::task::Task;
 use super::token::Token;
 use crate::Error;
-use crate::core::{Attempts, Patience, TokenLife};
 use crate::error::Ending;
+use crate::session::{Attempts, Patience, TokenLife};
 
 /// The settings for lost connections, and the attempts since the connection was lost.
 #[derive(Debug)]
@@ -104,7 +104,8 @@ impl Task {
             if let Some(error) = self.reconnect.failed.take() {
                 if self.reconnect.attempts.is_over() {
                     self.dispatch.gave_up = Some((self.reconnect.attempts.took(), error));
-                    self.client.give_up(&mut self.dispatch);
+                    self.client.give_up();
+                    self.hear();
                     return None;
                 }
                 self.status.report(ConnectionEvent::AttemptFailed { error });
@@ -124,7 +125,8 @@ impl Task {
             }
         }
         self.client.goodbye();
-        self.client.ended(&mut self.dispatch);
+        self.client.ended();
+        self.hear();
         None
     }
 

@@ -1,5 +1,5 @@
-//! Decides when to ask the node for schemas, and how long to wait for them. Like the core, it takes
-//! the time as an argument.
+//! Decides when to ask the node for schemas, and how long to wait for them. Like the session, it
+//! takes the time as an argument.
 
 use std::collections::VecDeque;
 use std::time::Duration;

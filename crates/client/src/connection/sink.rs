@@ -7,11 +7,12 @@ use playfield_wire::schema::RoomSchema;
 use playfield_wire::{DecodeError, ErrorCode, server};
 
 use crate::Error;
-use crate::core::{Subscribed, Update};
+use crate::session::{RoomCopy, Subscribed, Update};
 
 /// Where the connection's task delivers what comes for a room.
 pub(crate) trait Sink: Send + Sync {
-    /// Applies a snapshot or a patch, or keeps it until it can be applied.
+    /// Applies a snapshot or a patch, or keeps it until it can be applied. After the end, does
+    /// nothing.
     fn update(&self, update: &Update<'_>) -> Result<(), DecodeError>;
 
     /// Keeps updates from now on, until [`translate`](Self::translate) says how to read them.
@@ -34,6 +35,19 @@ pub(crate) trait Sink: Send + Sync {
 
     /// Nothing more will come.
     fn end(&self, error: Error);
+}
+
+/// The copy of a room, as the session keeps it up to date.
+pub(super) struct SinkCopy(pub(super) Arc<dyn Sink>);
+
+impl RoomCopy for SinkCopy {
+    fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
+        self.0.update(update)
+    }
+
+    fn digest_is(&mut self, digest: u64) -> bool {
+        self.0.check(digest)
+    }
 }
 
 /// Where the connection's task delivers what comes for a subscription.

@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use crate::Error;
-use crate::core::{Clock, Lost};
+use crate::session::{Clock, Lost};
 
 /// The most events that wait for one listener. Past it the oldest are dropped.
 const EVENTS_MAX: usize = 64;

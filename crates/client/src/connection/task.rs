@@ -12,10 +12,11 @@ use super::asleep::Asleep;
 use super::command::{Command, Signal, Signals};
 use super::dispatch::{Dispatch, Waiting};
 use super::reconnect::Reconnect;
+use super::sink::SinkCopy;
 use super::status::Status;
 use super::stream::Stream;
-use crate::core::{Client, ClientError, Clock, CommandError};
 use crate::error::Ending;
+use crate::session::{ClientError, Clock, CommandError, Session};
 
 /// The size of a read.
 const INPUT_BYTES: usize = 64 << 10;
@@ -32,7 +33,7 @@ const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(super) struct Task {
-    pub(super) client: Client,
+    pub(super) client: Session,
     pub(super) dispatch: Dispatch,
     pub(super) signals: Arc<Signals>,
     pub(super) status: Arc<Status>,
@@ -81,7 +82,8 @@ impl Task {
                 None => return,
             }
         }
-        self.client.ended(&mut self.dispatch);
+        self.client.ended();
+        self.hear();
         let ends = self.farewell_ends.filter(|_| self.reconnect.is_web_socket());
         // A caller of `close` waits for the end of the transport too. All others fail now.
         let _asked = self.is_leaving.then_some(self);
@@ -146,14 +148,16 @@ impl Task {
                 }
             };
             self.dispatch.now = self.started.elapsed();
-            self.client.advance(self.dispatch.now, &mut self.dispatch);
+            self.client.advance(self.dispatch.now);
+            self.hear();
             if asleep.has_been() {
                 self.client.suspect();
             }
             match next {
-                Next::Read(Ok(0)) => self.client.ended(&mut self.dispatch),
+                Next::Read(Ok(0)) => self.client.ended(),
                 Next::Read(Ok(bytes)) => {
-                    self.client.received(&mut input[..bytes], &mut self.dispatch);
+                    self.client.received(&input[..bytes]);
+                    self.hear();
                     self.note_progress();
                     if bytes == INPUT_BYTES {
                         // More is there. The program may take out first what has come.
@@ -173,14 +177,24 @@ impl Task {
                 Next::Signals(signals) => signals.into_iter().for_each(|signal| self.heed(signal)),
                 Next::Time => {
                     if self.reconnect.welcome_by().is_some_and(|by| by <= Instant::now()) {
-                        self.client.ended(&mut self.dispatch);
+                        self.client.ended();
                     }
                 }
             }
+            self.hear();
             self.follow_schemas();
             self.leave_forsaken();
             if self.client.is_finished() {
                 self.begin_farewell();
+            }
+        }
+    }
+
+    /// Delivers what has happened.
+    pub(super) fn hear(&mut self) {
+        while let Some(event) = self.client.poll_event() {
+            if let Some((room, sink)) = self.dispatch.handle(event) {
+                self.client.set_copy(room, Box::new(SinkCopy(sink)));
             }
         }
     }
@@ -214,7 +228,8 @@ impl Task {
 
     fn socket_failed(&mut self, error: std::io::Error) {
         self.dispatch.socket_error = Some(error);
-        self.client.ended(&mut self.dispatch);
+        self.client.ended();
+        self.hear();
     }
 
     /// Says goodbye, unless that was done, and sets the deadline for the end.

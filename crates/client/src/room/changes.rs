@@ -9,7 +9,7 @@ use playfield_state::{Change, DynamicMirror, Pattern};
 use playfield_wire::DecodeError;
 use tokio::sync::Notify;
 
-use crate::core::UpdateKind;
+use crate::session::UpdateKind;
 use crate::{Error, Mirror};
 
 /// The changes of a room's copy, one by one. Returned by [`Room::changes`](crate::Room::changes);

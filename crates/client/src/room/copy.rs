@@ -8,7 +8,7 @@ use playfield_wire::DecodeError;
 
 use super::changes::Listeners;
 use crate::Mirror;
-use crate::core::{UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind};
+use crate::session::{UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind};
 
 /// The most bytes of patches that wait. Past it they are dropped, and a snapshot is needed.
 const WAITING_BYTES_MAX: usize = 1 << 20;
@@ -33,7 +33,7 @@ pub(super) struct Copy<M> {
     waiting_bytes: usize,
     /// An update could not be applied: the copy needs a snapshot.
     is_broken: bool,
-    /// How many snapshots in a row waited and could not be read. The core counted each as applied.
+    /// How many snapshots in a row waited and could not be read. The session counted each as applied.
     unreadable: u32,
 }
 
@@ -133,7 +133,7 @@ impl<M: Mirror> Copy<M> {
         for Waiting { kind, version, body } in mem::take(&mut self.waiting) {
             let applied = self.apply(kind, version, &body);
             if applied.is_err() && kind == UpdateKind::Snapshot {
-                // The core counted it as applied, so later patches don't fit the older copy.
+                // The session counted it as applied, so later patches don't fit the older copy.
                 (self.is_broken, self.version) = (true, 0);
                 self.unreadable += 1;
             }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Kind, Payload, Room, RoomEvent};
 use crate::connection::{Build, Connection, Door, Learned, Translation};
-use crate::core::{Creation, UpdateKind};
+use crate::session::{Creation, UpdateKind};
 use crate::{Error, Mirror};
 
 /// The kind of a room whose state, messages and events are JSON values. On a connection in the

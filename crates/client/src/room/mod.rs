@@ -23,7 +23,7 @@ pub use dynamic::{Dynamic, DynamicCopy};
 use crate::connection::{
     Build, Command, Connection, Door, Enter, Entered, Line, Sink, Translation,
 };
-use crate::core::Joined;
+use crate::session::Joined;
 use crate::{Error, Mirror};
 use shared::{RawEvent, Shared};
 

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use super::changes::{Changes, Listened, Listeners};
 use super::copy::Copy;
 use crate::connection::{Sink, Translation};
-use crate::core::Update;
 use crate::queue::{EVENT_BYTES, Kept};
+use crate::session::Update;
 use crate::{Error, Mirror};
 
 /// The copy and the events of one room. The lock is held while one update is applied or one event
@@ -234,6 +234,9 @@ impl<M: Mirror + Send + Sync> Listened for Shared<M> {
 
 impl<M: Mirror + Send + Sync> Sink for Shared<M> {
     fn update(&self, update: &Update<'_>) -> Result<(), DecodeError> {
+        if self.ended().is_some() {
+            return Ok(());
+        }
         self.with_copy(|copy| copy.update(update))
     }
 
@@ -262,7 +265,7 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
     }
 
     fn check(&self, digest: u64) -> bool {
-        self.with_copy(|copy| copy.check(digest))
+        self.ended().is_some() || self.with_copy(|copy| copy.check(digest))
     }
 
     fn event(&self, event: &server::Event<'_>) {

@@ -9,7 +9,7 @@ use playfield_wire::schema::{Type, fingerprint};
 use super::{Payload, Room, RoomEvent};
 use crate::Error;
 use crate::connection::{Build, Connect, Connection, Door, Translation};
-use crate::core::Creation;
+use crate::session::Creation;
 
 /// Typed rooms. `R` is the room type that the node was built with, or an older version of it with
 /// which the node's is [compatible](playfield_wire::schema::check_compatible): then the client asks

@@ -2,8 +2,11 @@
 
 #![allow(dead_code, reason = "each test uses its part")]
 
-use playfield_client::core::{
-    Client, ClientConfig, ClientError, CommandError, Event, EventQueue, Masks, Transport,
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use playfield_client::session::{
+    ClientConfig, ClientError, CommandError, Event, Masks, Session, Transport, UpdateKind,
 };
 use playfield_websocket::handshake::{Head, HeadLimits, accept, parse_request};
 use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
@@ -48,27 +51,41 @@ pub(crate) fn resumable(format: Format, web_socket: bool) -> ClientConfig {
     ClientConfig { resumable: true, ..config(format, web_socket) }
 }
 
+/// All that has happened to a client.
+pub(crate) fn polled(client: &mut Session) -> Vec<Event<'static>> {
+    let mut events = Vec::new();
+    while let Some(event) = client.poll_event() {
+        events.push(event.into_owned());
+    }
+    events
+}
+
+/// Whether a snapshot, or a patch, of this version was applied.
+pub(crate) fn is_update(event: &Event<'_>, expected: UpdateKind, at: u64) -> bool {
+    matches!(event, Event::Update { kind, version, .. } if (*kind, *version) == (expected, at))
+}
+
 /// A client, the node's end, and what the client has reported.
 pub(crate) struct Talk {
-    pub(crate) client: Client,
+    pub(crate) client: Session,
     pub(crate) node: Node,
-    pub(crate) events: EventQueue,
+    pub(crate) events: VecDeque<Event<'static>>,
 }
 
 impl Talk {
     pub(crate) fn new(format: Format, web_socket: bool) -> Self {
-        let client = Client::new(config(format, web_socket)).unwrap();
-        Self { client, node: Node::new(format, web_socket), events: EventQueue::new() }
+        let client = Session::new(config(format, web_socket)).unwrap();
+        Self { client, node: Node::new(format, web_socket), events: VecDeque::new() }
     }
 
     /// A welcomed session that both ends keep.
     pub(crate) fn kept(format: Format, web_socket: bool) -> Self {
-        let client = Client::new(resumable(format, web_socket)).unwrap();
+        let client = Session::new(resumable(format, web_socket)).unwrap();
         let node = Node::new(format, web_socket);
-        let mut talk = Self { client, node, events: EventQueue::new() };
+        let mut talk = Self { client, node, events: VecDeque::new() };
         talk.heard();
-        let mut answer = talk.node.take_answer();
-        talk.client.received(&mut answer, &mut talk.events);
+        let answer = talk.node.take_answer();
+        talk.receives(&answer);
         talk.heard();
         talk.says(&kept(b"t1", None));
         assert!(matches!(talk.event(), Event::Welcome(_)));
@@ -87,20 +104,20 @@ impl Talk {
         let request = self.client.join("r").unwrap();
         self.says(&joined(request, RoomNumber(1), 3));
         self.says(&snapshot(RoomNumber(1), 3, 5));
-        self.events.pop().unwrap();
-        self.events.pop().unwrap();
+        self.events.pop_front().unwrap();
+        self.events.pop_front().unwrap();
         self.heard();
     }
 
     /// The transport ends, and the client connects again over another. Returns its hello.
     pub(crate) fn reconnects(&mut self, format: Format, web_socket: bool) -> Said {
-        self.client.ended(&mut self.events);
+        self.ends();
         self.client.reconnect(config(format, web_socket).transport).unwrap();
         self.node = Node::new(format, web_socket);
         let mut heard = self.heard();
         if web_socket {
-            let mut answer = self.node.take_answer();
-            self.client.received(&mut answer, &mut self.events);
+            let answer = self.node.take_answer();
+            self.receives(&answer);
             heard = self.heard();
         }
         assert_eq!(heard.len(), 1, "nothing but the hello: {heard:?}");
@@ -129,20 +146,46 @@ impl Talk {
         talk
     }
 
+    /// These bytes arrive.
+    pub(crate) fn receives(&mut self, bytes: &[u8]) {
+        self.client.received(bytes);
+        self.polls();
+    }
+
+    /// The transport ends.
+    pub(crate) fn ends(&mut self) {
+        self.client.ended();
+        self.polls();
+    }
+
+    pub(crate) fn gives_up(&mut self) {
+        self.client.give_up();
+        self.polls();
+    }
+
+    pub(crate) fn advances(&mut self, now: Duration) {
+        self.client.advance(now);
+        self.polls();
+    }
+
+    fn polls(&mut self) {
+        self.events.extend(polled(&mut self.client));
+    }
+
     /// The node sends a message.
     pub(crate) fn says(&mut self, message: &ServerMessage<'_>) {
-        let mut bytes = self.node.write(message);
-        self.client.received(&mut bytes, &mut self.events);
+        let bytes = self.node.write(message);
+        self.receives(&bytes);
     }
 
     /// The client's next event.
-    pub(crate) fn event(&mut self) -> Event {
-        self.events.pop().expect("the client has something to tell")
+    pub(crate) fn event(&mut self) -> Event<'static> {
+        self.events.pop_front().expect("the client has something to tell")
     }
 
     /// All events of the client.
-    pub(crate) fn all_events(&mut self) -> Vec<Event> {
-        std::iter::from_fn(|| self.events.pop()).collect()
+    pub(crate) fn all_events(&mut self) -> Vec<Event<'static>> {
+        self.events.drain(..).collect()
     }
 
     /// The connection has ended for this reason.

@@ -1,7 +1,7 @@
 //! What a connection does in channels.
 
 use playfield_client::ErrorCode;
-use playfield_client::core::{Client, Subscribed, SubscriptionNumber};
+use playfield_client::session::{Session, Subscribed, SubscriptionNumber};
 use playfield_wire::server;
 
 use super::steps::Stop;
@@ -18,7 +18,7 @@ impl Actor {
         channel: &Name,
         presence: bool,
         timing: u32,
-        client: &mut Client,
+        client: &mut Session,
         shared: &mut Shared,
     ) -> Result<(), Stop> {
         let name = channel.of(self.number as usize);
@@ -37,7 +37,7 @@ impl Actor {
     pub(super) fn unsubscribe(
         &mut self,
         channel: Option<&Name>,
-        client: &mut Client,
+        client: &mut Session,
         shared: &mut Shared,
     ) {
         let index = match channel {
@@ -61,7 +61,7 @@ impl Actor {
         payload: &Payload,
         kind: MessageKind,
         timing: u32,
-        client: &mut Client,
+        client: &mut Session,
         shared: &mut Shared,
     ) -> Result<(), Stop> {
         let name = channel.of(self.number as usize);

@@ -1,6 +1,6 @@
 //! What a connection does as a device.
 
-use playfield_client::core::Client;
+use playfield_client::session::Session;
 
 use super::steps::Stop;
 use super::{Actor, Ear, What};
@@ -20,7 +20,7 @@ impl Actor {
         metadata: &[(String, Name)],
         tags: &[Name],
         timing: u32,
-        client: &mut Client,
+        client: &mut Session,
         shared: &mut Shared,
     ) -> Result<(), Stop> {
         let own = |name: &Name| name.of(self.number as usize);
@@ -41,7 +41,7 @@ impl Actor {
         payload: &Payload,
         kind: MessageKind,
         timing: u32,
-        client: &mut Client,
+        client: &mut Session,
         shared: &mut Shared,
     ) -> Result<(), Stop> {
         let mut bytes = std::mem::take(&mut shared.payload);
@@ -55,7 +55,7 @@ impl Actor {
     }
 
     /// Sends answers to commands, as many as the connection takes now.
-    pub(crate) fn answer_commands(&mut self, client: &mut Client, shared: &mut Shared) {
+    pub(crate) fn answer_commands(&mut self, client: &mut Session, shared: &mut Shared) {
         while let Some((command, payload)) = self.answers.front() {
             if client.is_full() {
                 return;

@@ -1,15 +1,11 @@
 //! Hears what the node answers to a connection.
 
-use std::time::Duration;
-
-use playfield_client::core::{
-    ClientError, Failure, Handler, OutOfStep, Subscribed, SubscriptionNumber, Update, UpdateKind,
-};
-use playfield_client::{ErrorCode, RequestNumber, RoomNumber};
-use playfield_wire::{DecodeError, server};
+use playfield_client::session::{Event, Failure, OutOfStep, UpdateKind};
+use playfield_client::{RequestNumber, RoomNumber};
+use playfield_wire::server;
 
 use super::{Actor, Asked, NOWHERE, Numbers, What};
-use crate::copies::Seat;
+use crate::copies::{Seat, SeatCopy};
 use crate::engine::Shared;
 
 /// Hears what the node answers to one connection.
@@ -30,8 +26,103 @@ impl Ear<'_> {
     }
 }
 
-impl Handler for Ear<'_> {
-    fn welcome(&mut self, _: &server::Welcome<'_>) {
+impl Ear<'_> {
+    /// Takes what has happened. Returns a room that was entered, with the copy of its state, if one
+    /// is to be kept.
+    pub(crate) fn hear(&mut self, event: Event<'_>) -> Option<(RoomNumber, SeatCopy)> {
+        match event {
+            Event::Update { room, kind, version, .. } => self.updated(room, kind, version),
+            Event::Reply(reply) => self.reply(&reply),
+            Event::Event(_) => self.shared.counts.events += 1,
+            Event::Publication(subscription, publication) => {
+                self.delivered(subscription, &publication);
+            }
+            Event::Command(command) => self.commanded(command.command, &command.payload),
+            Event::Published(published) => self.published(&published),
+            Event::Presence(..) => self.shared.counts.presences += 1,
+            Event::Failed { request, failure } => self.failed(request, &failure),
+            Event::Error(error) => self.error(&error),
+            Event::Checked { .. } => self.shared.counts.compared += 1,
+            Event::OutOfStep { why, .. } => self.out_of_step(&why),
+            Event::Welcome(_) => self.welcome(),
+            Event::Joined(joined) => return self.joined(&joined),
+            Event::Left(left) => self.left(&left),
+            Event::Subscribed(subscription, subscribed) => {
+                self.is_subscribed(subscription, &subscribed);
+            }
+            Event::Unsubscribed { subscription, code, text } => {
+                self.is_unsubscribed(subscription, code, &text);
+            }
+            Event::PublicationsMissed { publications, .. } => {
+                self.shared.counts.deliveries_lost += publications;
+            }
+            Event::PublicationIgnored { subscription, offset } => {
+                self.delivered_again(subscription, offset);
+            }
+            Event::Registered { request, bytes, .. } => self.registered(request, bytes),
+            Event::Pong { nonce, .. } => {
+                if let Some(asked) = self.actor.answered(nonce, Numbers::Ping) {
+                    self.shared.counts.pongs += 1;
+                    self.shared.timings.ping.record(self.now - asked.due);
+                }
+            }
+            Event::Goodbye(server::Goodbye { code, text }) => {
+                let said = format!("the node said goodbye: {} {text}", code.name());
+                self.actor.goodbye = Some(said.into());
+            }
+            Event::Closed { error: Some(error) } if self.actor.goodbye.is_none() => {
+                self.actor.goodbye = Some(error.to_string().into());
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn joined(&mut self, joined: &server::Joined<'_>) -> Option<(RoomNumber, SeatCopy)> {
+        let asked = self.actor.answered(joined.request.0.into(), Numbers::Request)?;
+        let What::Join { room } = asked.what else { return None };
+        self.shared.timings.join.record(self.now - asked.due);
+        self.shared.counts.joined += 1;
+        self.shared.counts.in_rooms += 1;
+        let mut copy = None;
+        if (self.actor.number as usize) < self.shared.copies {
+            let schema = &self.shared.programs.rooms[room as usize].schema;
+            copy = SeatCopy::new(schema, joined.player, self.shared.programs.format);
+        }
+        self.actor.rooms.push(Seat::new(room, joined));
+        self.actor.go_on(self.now);
+        self.actor.advance();
+        copy.map(|copy| (joined.room, copy))
+    }
+
+    fn updated(&mut self, room: RoomNumber, kind: UpdateKind, version: u64) {
+        self.came(kind);
+        let now = self.now;
+        let lateness = self.actor.seat(room).and_then(|seat| seat.lateness_ns(kind, version, now));
+        if let Some(ns) = lateness.filter(|_| self.shared.is_going) {
+            self.shared.timings.lateness.record(ns);
+        }
+    }
+
+    fn came(&mut self, kind: UpdateKind) {
+        match kind {
+            UpdateKind::Snapshot => self.shared.counts.snapshots += 1,
+            UpdateKind::Patch => self.shared.counts.patches += 1,
+        }
+    }
+
+    fn out_of_step(&mut self, why: &OutOfStep) {
+        match why {
+            OutOfStep::Digest { .. } => self.shared.counts.compared += 1,
+            OutOfStep::Patch(_) => self.came(UpdateKind::Patch),
+            OutOfStep::Snapshot(_) | OutOfStep::NoSnapshot(_) => self.came(UpdateKind::Snapshot),
+            _ => {}
+        }
+        self.shared.counts.wrong += 1;
+        self.shared.problem(format!("a copy is wrong: {why}"));
+    }
+
+    fn welcome(&mut self) {
         self.actor.is_welcomed = true;
         self.shared.counts.connected += 1;
         self.shared.counts.open += 1;
@@ -45,24 +136,6 @@ impl Handler for Ear<'_> {
             let shared = &*self.shared;
             self.actor.go(shared, self.now);
         }
-    }
-
-    fn joined(&mut self, joined: &server::Joined<'_>) {
-        let Some(asked) = self.actor.answered(joined.request.0.into(), Numbers::Request) else {
-            return;
-        };
-        let What::Join { room } = asked.what else { return };
-        self.shared.timings.join.record(self.now - asked.due);
-        self.shared.counts.joined += 1;
-        self.shared.counts.in_rooms += 1;
-        let mut seat = Seat::new(room, joined);
-        if (self.actor.number as usize) < self.shared.copies {
-            let schema = &self.shared.programs.rooms[room as usize].schema;
-            seat.keep_copy(schema, self.shared.programs.format);
-        }
-        self.actor.rooms.push(seat);
-        self.actor.go_on(self.now);
-        self.actor.advance();
     }
 
     fn left(&mut self, left: &server::Left<'_>) {
@@ -120,35 +193,6 @@ impl Handler for Ear<'_> {
         }
     }
 
-    fn event(&mut self, _: &server::Event<'_>) {
-        self.shared.counts.events += 1;
-    }
-
-    fn update(&mut self, room: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
-        match update.kind {
-            UpdateKind::Snapshot => self.shared.counts.snapshots += 1,
-            UpdateKind::Patch => self.shared.counts.patches += 1,
-        }
-        let now = self.now;
-        let Some(seat) = self.actor.seat(room) else { return Ok(()) };
-        let lateness = seat.lateness_ns(update, now);
-        if let Some(ns) = lateness.filter(|_| self.shared.is_going) {
-            self.shared.timings.lateness.record(ns);
-        }
-        seat.apply(update)
-    }
-
-    fn check(&mut self, room: RoomNumber, digest: u64) -> bool {
-        let is_right = self.actor.seat(room).and_then(|seat| seat.check(digest));
-        self.shared.counts.compared += u64::from(is_right.is_some());
-        is_right.unwrap_or(true)
-    }
-
-    fn out_of_step(&mut self, _: RoomNumber, why: &OutOfStep) {
-        self.shared.counts.wrong += 1;
-        self.shared.problem(format!("a copy is wrong: {why}"));
-    }
-
     fn error(&mut self, error: &server::Error<'_>) {
         let &server::Error { room, code, ref text, .. } = error;
         // Without a room it is a publication or a report, or about the connection.
@@ -156,34 +200,6 @@ impl Handler for Ear<'_> {
         let is_refusal = room.is_some() || is_device || !self.actor.published.is_empty();
         self.shared.counts.sends_refused += u64::from(is_refusal);
         self.shared.problem(format!("the node reported an error: {} {text}", code.name()));
-    }
-
-    fn subscribed(&mut self, subscription: SubscriptionNumber, subscribed: &Subscribed) {
-        self.is_subscribed(subscription, subscribed);
-    }
-
-    fn unsubscribed(&mut self, subscription: SubscriptionNumber, code: ErrorCode, text: &str) {
-        self.is_unsubscribed(subscription, code, text);
-    }
-
-    fn publication(
-        &mut self,
-        subscription: SubscriptionNumber,
-        publication: &server::Publication<'_>,
-    ) {
-        self.delivered(subscription, publication);
-    }
-
-    fn publications_missed(&mut self, _: SubscriptionNumber, publications: u64) {
-        self.shared.counts.deliveries_lost += publications;
-    }
-
-    fn publication_ignored(&mut self, subscription: SubscriptionNumber, offset: u64) {
-        self.delivered_again(subscription, offset);
-    }
-
-    fn presence(&mut self, _: SubscriptionNumber, _: &server::Presence<'_>) {
-        self.shared.counts.presences += 1;
     }
 
     fn published(&mut self, published: &server::Published) {
@@ -195,7 +211,7 @@ impl Handler for Ear<'_> {
         }
     }
 
-    fn registered(&mut self, request: Option<RequestNumber>, _: bool, bytes: bool) {
+    fn registered(&mut self, request: Option<RequestNumber>, bytes: bool) {
         self.check_answers(bytes);
         let asked =
             request.and_then(|number| self.actor.answered(number.0.into(), Numbers::Request));
@@ -206,29 +222,6 @@ impl Handler for Ear<'_> {
         }
         self.actor.go_on(self.now);
         self.actor.advance();
-    }
-
-    fn command(&mut self, command: &server::Command<'_>) {
-        self.commanded(command.command, &command.payload);
-    }
-
-    fn pong(&mut self, nonce: u64, _: Duration) {
-        let Some(asked) = self.actor.answered(nonce, Numbers::Ping) else { return };
-        self.shared.counts.pongs += 1;
-        self.shared.timings.ping.record(self.now - asked.due);
-    }
-
-    fn goodbye(&mut self, goodbye: &server::Goodbye<'_>) {
-        let server::Goodbye { code, text } = goodbye;
-        self.actor.goodbye = Some(format!("the node said goodbye: {} {text}", code.name()).into());
-    }
-
-    fn closed(&mut self, error: Option<&ClientError>) {
-        if let Some(error) = error
-            && self.actor.goodbye.is_none()
-        {
-            self.actor.goodbye = Some(error.to_string().into());
-        }
     }
 }
 

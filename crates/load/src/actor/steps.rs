@@ -1,7 +1,7 @@
 //! Runs a connection's program, step by step.
 
 use playfield_client::RequestNumber;
-use playfield_client::core::{Client, CommandError, Creation};
+use playfield_client::session::{CommandError, Creation, Session};
 
 use super::{Actor, Asked, Loop, NOWHERE, State, What};
 use crate::engine::Shared;
@@ -45,7 +45,7 @@ impl Actor {
     }
 
     /// Runs the program as far as it goes now. Returns whether it would go on.
-    pub(crate) fn run(&mut self, client: &mut Client, shared: &mut Shared, now: u64) -> bool {
+    pub(crate) fn run(&mut self, client: &mut Session, shared: &mut Shared, now: u64) -> bool {
         self.wake_at = NEVER;
         for _ in 0..STEPS_AT_ONCE {
             if self.state != State::Running || shared.is_over {
@@ -65,7 +65,7 @@ impl Actor {
     }
 
     /// Sends a timed ping if one is due.
-    pub(crate) fn ping_if_due(&mut self, client: &mut Client, shared: &mut Shared, now: u64) {
+    pub(crate) fn ping_if_due(&mut self, client: &mut Session, shared: &mut Shared, now: u64) {
         let (true, Some(period)) = (self.ping_at <= now, shared.ping_ns) else { return };
         let due = self.ping_at;
         self.ping_at = due + period.max(1);
@@ -77,7 +77,7 @@ impl Actor {
         }
     }
 
-    fn ping(&mut self, client: &mut Client, shared: &mut Shared, due: u64) {
+    fn ping(&mut self, client: &mut Session, shared: &mut Shared, due: u64) {
         if let Ok(nonce) = client.ping() {
             shared.counts.pings += 1;
             self.ask(nonce, What::Ping, false, due);
@@ -91,7 +91,7 @@ impl Actor {
         }
     }
 
-    fn step(&mut self, client: &mut Client, shared: &mut Shared, now: u64) -> Result<(), Stop> {
+    fn step(&mut self, client: &mut Session, shared: &mut Shared, now: u64) -> Result<(), Stop> {
         let programs = std::rc::Rc::clone(&shared.programs);
         let ops = &programs.programs[self.program as usize].ops;
         let Some(op) = ops.get(self.at as usize) else {
@@ -205,7 +205,7 @@ impl Actor {
         request: Option<RequestNumber>,
         what: What,
         kind: MessageKind,
-        client: &Client,
+        client: &Session,
         shared: &mut Shared,
     ) -> Result<(), Stop> {
         shared.counts.sent += 1;
@@ -219,7 +219,7 @@ impl Actor {
 
     fn enter(
         &self,
-        client: &mut Client,
+        client: &mut Session,
         room_type: &str,
         enter: &Enter,
         options: &[u8],

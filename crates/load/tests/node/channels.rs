@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use playfield_channel::ChannelRule;
 use playfield_client::Format;
-use playfield_client::core::SUBSCRIPTIONS_MAX;
+use playfield_client::session::SUBSCRIPTIONS_MAX;
 use playfield_load::{Report, script};
 
 use crate::rooms::{config, load, node, server, settings};

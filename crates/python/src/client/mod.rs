@@ -7,9 +7,9 @@ mod values;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use playfield_client::core::{
-    Attempts, Client, ClientConfig, ClientError, CommandError, Creation, Masks, Patience, Position,
-    SubscriptionNumber, TokenLife, Transport, Url,
+use playfield_client::session::{
+    Attempts, ClientConfig, ClientError, CommandError, Creation, Masks, Patience, Position,
+    Session, SubscriptionNumber, TokenLife, Transport, Url,
 };
 use playfield_state::{Bytes, Data};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
@@ -34,7 +34,7 @@ pub struct Core {
 
 #[derive(Debug)]
 struct Inner {
-    client: Client,
+    client: Session,
     rooms: Rooms,
     attempts: Attempts,
     /// Whether another token may be had.
@@ -175,13 +175,18 @@ impl Core {
     fn happened<'py>(
         &self,
         py: Python<'py>,
-        act: impl FnOnce(&mut Client, &mut Sink<'_, 'py>),
+        act: impl FnOnce(&mut Session),
     ) -> PyResult<Bound<'py, PyList>> {
         let events = PyList::empty(py);
         let inner = &mut *self.inner(py);
         let Inner { client, rooms, attempts, renews_token, was_welcomed, now, .. } = inner;
         let mut sink = Sink::new(events.clone(), rooms);
-        act(client, &mut sink);
+        act(client);
+        while let Some(event) = client.poll_event() {
+            if let Some((room, copy)) = sink.hear(event) {
+                client.set_copy(room, Box::new(copy));
+            }
+        }
         sink.end()?;
         if client.is_welcomed() && attempts.welcomed(*now) {
             client.set_renews_token(*renews_token);
@@ -194,7 +199,7 @@ impl Core {
     fn ask(
         &self,
         py: Python<'_>,
-        ask: impl FnOnce(&mut Client) -> Result<RequestNumber, CommandError>,
+        ask: impl FnOnce(&mut Session) -> Result<RequestNumber, CommandError>,
     ) -> PyResult<u32> {
         ask(&mut self.inner(py).client).map(|request| request.0).map_err(refused)
     }
@@ -234,7 +239,7 @@ impl Core {
             ..ClientConfig::new(Format::Json, transport(&url)?)
         };
         let client =
-            Client::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
+            Session::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
         let now = time(now);
         let (rooms, attempts) = (Rooms::default(), Attempts::new(patience, now));
         let inner =
@@ -258,8 +263,7 @@ impl Core {
 
     /// Takes received bytes.
     fn received<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
-        let mut bytes = bytes.to_vec();
-        self.happened(py, |client, sink| client.received(&mut bytes, sink))
+        self.happened(py, |client| client.received(bytes))
     }
 
     /// Takes the time. An attempt to connect that the node does not answer in time is over.
@@ -270,22 +274,22 @@ impl Core {
             inner.now = now;
             inner.welcome_by().is_some_and(|by| by <= now)
         };
-        self.happened(py, |client, sink| {
-            client.advance(now, sink);
+        self.happened(py, |client| {
+            client.advance(now);
             if is_late && !client.is_welcomed() {
-                client.ended(sink);
+                client.ended();
             }
         })
     }
 
     /// The connection has ended.
     fn ended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.happened(py, |client, sink| client.ended(sink))
+        self.happened(py, Session::ended)
     }
 
     /// There will be no other connection.
     fn give_up<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.happened(py, |client, sink| client.give_up(sink))
+        self.happened(py, Session::give_up)
     }
 
     /// When to call `advance` again.

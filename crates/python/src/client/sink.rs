@@ -1,28 +1,66 @@
 //! What happens to a client, as tuples for Python.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use playfield_client::core::{
-    ClientError, Failure, Handler, OutOfStep, Position, Subscribed, SubscriptionNumber, Update,
-    UpdateKind,
+use playfield_client::Mirror as _;
+use playfield_client::session::{
+    ClientError, Event, Failure, OutOfStep, Position, RoomCopy, Subscribed, SubscriptionNumber,
+    Update,
 };
 use playfield_state::{Bytes, Change, ChangeKind, Data, JsonMirror};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, server};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::check::Checker;
 use super::values::{Shape, object, step};
 
+/// The copy of a room's state, which the session keeps up to date.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SharedCopy(Arc<Mutex<Copy>>);
+
+#[derive(Debug, Default)]
+struct Copy {
+    mirror: JsonMirror,
+    /// Whether its changes are wanted.
+    is_watched: bool,
+    /// The changes of the last update.
+    changes: Vec<Change>,
+}
+
+impl SharedCopy {
+    fn lock(&self) -> MutexGuard<'_, Copy> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, for Python. Another thread may ask for it meanwhile.
+    fn state<'py>(&self, py: Python<'py>, shape: Option<Shape<'_>>) -> PyResult<Bound<'py, PyAny>> {
+        let copy = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        object(py, copy.mirror.state(), shape)
+    }
+}
+
+impl RoomCopy for SharedCopy {
+    fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
+        let Copy { mirror, is_watched, changes } = &mut *self.lock();
+        changes.clear();
+        let tell: &mut dyn FnMut(Change) = &mut |change| changes.push(change);
+        mirror.apply(update.kind, update.body, is_watched.then_some(tell))
+    }
+
+    fn digest_is(&mut self, digest: u64) -> bool {
+        self.lock().mirror.digest() == digest
+    }
+}
+
 /// The copies of the rooms' states, and what else is needed to read what comes.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
-    copies: HashMap<u32, JsonMirror>,
-    /// The rooms whose changes are wanted.
-    watched: HashSet<u32>,
+    copies: HashMap<u32, SharedCopy>,
     /// The type of each room, and the fingerprint of its schema.
     types: HashMap<u32, (String, u64)>,
     /// The node's schemas, by room type.
@@ -42,11 +80,13 @@ impl Rooms {
         room: u32,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let shape = self.schema_of(room).map(|checker| checker.state());
-        self.copies.get(&room).map(|copy| object(py, copy.state(), shape)).transpose()
+        self.copies.get(&room).map(|copy| copy.state(py, shape)).transpose()
     }
 
     pub(super) fn watch(&mut self, room: u32) {
-        self.watched.insert(room);
+        if let Some(copy) = self.copies.get(&room) {
+            copy.lock().is_watched = true;
+        }
     }
 
     pub(super) fn reported(&mut self, request: u32) {
@@ -70,7 +110,6 @@ impl Rooms {
     /// The client is no longer in the room. Returns the last copy of its state.
     fn remove(&mut self, room: u32) -> Option<LastState> {
         let checker = self.schema_of(room).cloned();
-        self.watched.remove(&room);
         self.types.remove(&room);
         self.copies.remove(&room).map(|copy| LastState { copy, checker })
     }
@@ -81,7 +120,7 @@ impl Rooms {
 #[pyclass(frozen, module = "playfield._playfield")]
 #[derive(Debug)]
 pub struct LastState {
-    copy: JsonMirror,
+    copy: SharedCopy,
     checker: Option<Arc<Checker>>,
 }
 
@@ -89,7 +128,11 @@ pub struct LastState {
 impl LastState {
     /// The copy.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.copy.state(), self.checker.as_ref().map(|checker| checker.state()))
+        object(
+            py,
+            self.copy.lock().mirror.state(),
+            self.checker.as_ref().map(|checker| checker.state()),
+        )
     }
 }
 
@@ -138,7 +181,56 @@ impl<'a, 'py> Sink<'a, 'py> {
     }
 }
 
-impl Handler for Sink<'_, '_> {
+impl Sink<'_, '_> {
+    /// Tells what has happened. Returns a room that was entered, with the copy of its state.
+    pub(super) fn hear(&mut self, event: Event<'_>) -> Option<(RoomNumber, SharedCopy)> {
+        match event {
+            Event::Welcome(welcome) => self.welcome(&welcome),
+            Event::ConnectionLost { error } => self.connection_lost(&error),
+            Event::Resumed(resumed) => self.resumed(&resumed),
+            Event::Weak { is_weak } => self.weak(is_weak),
+            Event::NewSession(welcome) => self.new_session(&welcome),
+            Event::Unconfirmed { sends } => self.unconfirmed(sends),
+            Event::Joined(joined) => return Some((joined.room, self.joined(&joined))),
+            Event::Listed(listed) => self.listed(&listed),
+            Event::Schema(schema) => self.schema(&schema),
+            Event::Left(left) => self.left(&left),
+            Event::Reply(reply) => self.reply(&reply),
+            Event::Failed { request, failure } => self.failed(request, &failure),
+            Event::Event(event) => self.event(&event),
+            Event::Missed { room, events } => self.missed(room, events),
+            Event::Update { room, version, .. } => self.updated(room, version),
+            Event::OutOfStep { room, why } => self.out_of_step(room, &why),
+            Event::Error(error) => self.error(&error),
+            Event::Subscribed(subscription, subscribed) => {
+                self.subscribed(subscription, &subscribed);
+            }
+            Event::Unsubscribed { subscription, code, text } => {
+                self.unsubscribed(subscription, code, &text);
+            }
+            Event::Publication(subscription, publication) => {
+                self.publication(subscription, &publication);
+            }
+            Event::PublicationsMissed { subscription, publications } => {
+                self.publications_missed(subscription, publications);
+            }
+            Event::Presence(subscription, presence) => self.presence(subscription, &presence),
+            Event::Published(published) => self.published(&published),
+            Event::Members(members) => self.members(&members),
+            Event::History(history) => self.history(&history),
+            Event::Registered { request, is_new, bytes } => {
+                self.registered(request, is_new, bytes);
+            }
+            Event::Unregistered { code, text } => self.unregistered(code, &text),
+            Event::Command(command) => self.command(&command),
+            Event::Pong { nonce, round_trip } => self.pong(nonce, round_trip),
+            Event::Goodbye(goodbye) => self.goodbye(&goodbye),
+            Event::Closed { error } => self.closed(error.as_ref()),
+            Event::Checked { .. } | Event::PublicationIgnored { .. } => {}
+        }
+        None
+    }
+
     fn welcome(&mut self, welcome: &server::Welcome<'_>) {
         self.tell(("welcome", welcome.session));
     }
@@ -169,8 +261,9 @@ impl Handler for Sink<'_, '_> {
         self.tell(("new_session", welcome.session, last));
     }
 
-    fn joined(&mut self, joined: &server::Joined<'_>) {
-        self.rooms.copies.insert(joined.room.0, JsonMirror::new());
+    fn joined(&mut self, joined: &server::Joined<'_>) -> SharedCopy {
+        let copy = SharedCopy::default();
+        self.rooms.copies.insert(joined.room.0, copy.clone());
         let (room_type, fingerprint) = (&*joined.room_type, joined.fingerprint);
         self.rooms.types.insert(joined.room.0, (room_type.to_owned(), fingerprint));
         // After an update of the node, its rooms may have another schema.
@@ -187,6 +280,7 @@ impl Handler for Sink<'_, '_> {
             joined.key.as_deref(),
             joined.player,
         ));
+        copy
     }
 
     fn left(&mut self, left: &server::Left<'_>) {
@@ -260,34 +354,19 @@ impl Handler for Sink<'_, '_> {
         self.tell(("missed", room.0, events));
     }
 
-    fn update(&mut self, room: RoomNumber, update: &Update<'_>) -> Result<(), DecodeError> {
+    /// The copy of a room has changed.
+    fn updated(&mut self, room: RoomNumber, version: u64) {
         let py = self.events.py();
-        let Some(copy) = self.rooms.copies.get_mut(&room.0) else { return Ok(()) };
-        let (mut changes, mut failed): (Vec<Told>, _) = (Vec::new(), Ok(()));
-        let checker = self.rooms.types.get(&room.0).and_then(|(room_type, fingerprint)| {
-            let checker = self.rooms.schemas.get(room_type)?;
-            (checker.fingerprint == *fingerprint).then(|| Arc::clone(checker))
-        });
-        let shape = checker.as_ref().map(|checker| checker.state());
-        let tell = |change: Change| match told(py, &change, shape) {
-            Ok(change) => changes.push(change),
-            Err(error) => failed = Err(error),
-        };
-        match (update.kind, self.rooms.watched.contains(&room.0)) {
-            (UpdateKind::Snapshot, true) => copy.snapshot_with(update.body, tell)?,
-            (UpdateKind::Snapshot, false) => copy.snapshot(update.body)?,
-            (UpdateKind::Patch, true) => copy.patch_with(update.body, tell)?,
-            (UpdateKind::Patch, false) => copy.patch(update.body)?,
+        let Some(copy) = self.rooms.copies.get(&room.0) else { return };
+        let changes = std::mem::take(&mut copy.lock().changes);
+        let shape = self.rooms.schema_of(room.0).map(|checker| checker.state());
+        let told: PyResult<Vec<Told>> =
+            changes.iter().map(|change| told(py, change, shape)).collect();
+        match told {
+            Ok(changes) => self.tell(("state", room.0, version, changes)),
+            Err(error) if self.failed.is_ok() => self.failed = Err(error),
+            Err(_) => {}
         }
-        if self.failed.is_ok() {
-            self.failed = failed;
-        }
-        self.tell(("state", room.0, update.version, changes));
-        Ok(())
-    }
-
-    fn check(&mut self, room: RoomNumber, digest: u64) -> bool {
-        self.rooms.copies.get(&room.0).is_none_or(|copy| copy.digest() == digest)
     }
 
     fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {

@@ -114,6 +114,8 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         let mut frame = Vec::new();
         framing::write_frame(&mut frame, message);
         put_piece(&mut talk, &frame);
+        // No command follows.
+        talk.extend([15, 0]);
     }
     put("client", &format!("talk-{format}"), &talk)?;
     let mut hello = Vec::new();

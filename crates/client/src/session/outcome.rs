@@ -1,0 +1,156 @@
+//! Updates of rooms' copies, and why something failed.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use playfield_wire::{DecodeError, ErrorCode};
+
+/// The copy of a room's state, which the session keeps up to date:
+/// [`Session::set_copy`](super::Session::set_copy).
+pub trait RoomCopy {
+    /// Applies a snapshot or a patch. The session has checked its version.
+    ///
+    /// # Errors
+    /// If the body can't be applied. The session then asks for a snapshot. If two snapshots in a
+    /// row fail, it stops: the copy is frozen until [`Session::resync`](super::Session::resync)
+    /// brings a good one.
+    fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError>;
+
+    /// Whether the copy has this digest, or can't tell. If it has another, the session asks for a
+    /// snapshot.
+    fn digest_is(&mut self, digest: u64) -> bool;
+}
+
+/// A change to a room's copy: a snapshot or a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update<'a> {
+    /// Which of the two it is.
+    pub kind: UpdateKind,
+    /// The version of the copy once this is applied.
+    pub version: u64,
+    /// The body, in the connection's format.
+    pub body: &'a [u8],
+}
+
+/// The kind of an [`Update`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateKind {
+    /// Replaces the copy.
+    Snapshot,
+    /// Changes the copy.
+    Patch,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure<'a> {
+    /// The node or the room refused.
+    Refused {
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: Cow<'a, str>,
+        /// How long to wait before asking again, if the node says so.
+        retry_after: Option<Duration>,
+    },
+    /// This client left the room, or was removed, before the room answered.
+    Left {
+        /// Why.
+        code: ErrorCode,
+        /// Why, for people.
+        text: Cow<'a, str>,
+    },
+    /// The connection was lost, and the node had to forget the answer, or no longer had the
+    /// session: whether the request was carried out is unknown. If it was a request to enter a
+    /// room, and it is granted after all, the client leaves that room.
+    Lost,
+    /// The connection ended before the answer came.
+    Closed,
+}
+
+/// Why a room's copy fell out of step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutOfStep {
+    /// A patch starts at another version than the copy's. The client ignored it and asked for a
+    /// snapshot.
+    Base {
+        /// The version at which the patch starts.
+        base: u64,
+        /// The copy's version.
+        version: u64,
+    },
+    /// A patch does not advance the version, so it could be applied repeatedly. The client ignored
+    /// it and asked for a snapshot.
+    NoAdvance {
+        /// The patch's version.
+        version: u64,
+    },
+    /// A patch's body can't be applied. The client asked for a snapshot.
+    Patch(DecodeError),
+    /// A snapshot is of another epoch than the room that was joined. The client ignored it and
+    /// asked for another.
+    Epoch {
+        /// The epoch that was joined.
+        joined: u64,
+        /// The snapshot's.
+        got: u64,
+    },
+    /// A snapshot is older than the copy. The client ignored it and asked for another.
+    Older {
+        /// The copy's version.
+        version: u64,
+        /// The snapshot's.
+        got: u64,
+    },
+    /// A snapshot's body can't be read. The client asked for another.
+    Snapshot(DecodeError),
+    /// A second snapshot in a row can't be read. The client did not ask for another.
+    NoSnapshot(DecodeError),
+    /// The copy's digest differs from the node's. The client asked for a snapshot.
+    Digest {
+        /// The copy's version.
+        version: u64,
+    },
+}
+
+impl Failure<'_> {
+    /// Copies everything that is borrowed.
+    #[must_use]
+    pub fn to_static(&self) -> Failure<'static> {
+        match self {
+            &Self::Refused { code, ref text, retry_after } => {
+                Failure::Refused { code, text: Cow::Owned(text.to_string()), retry_after }
+            }
+            Self::Left { code, text } => {
+                Failure::Left { code: *code, text: Cow::Owned(text.to_string()) }
+            }
+            Self::Lost => Failure::Lost,
+            Self::Closed => Failure::Closed,
+        }
+    }
+}
+
+impl std::fmt::Display for OutOfStep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Base { base, version } => {
+                write!(f, "a patch starts at version {base}, but the copy is at {version}")
+            }
+            Self::NoAdvance { version } => {
+                write!(f, "a patch to version {version} does not advance the copy")
+            }
+            Self::Patch(error) => write!(f, "a patch can't be applied: {error}"),
+            Self::Epoch { joined, got } => {
+                write!(f, "a snapshot is of epoch {got}, but the room was joined in epoch {joined}")
+            }
+            Self::Older { version, got } => {
+                write!(f, "a snapshot is of version {got}, but the copy is at {version}")
+            }
+            Self::Snapshot(error) => write!(f, "a snapshot can't be read: {error}"),
+            Self::NoSnapshot(error) => write!(f, "two snapshots in a row can't be read: {error}"),
+            Self::Digest { version } => {
+                write!(f, "the copy's digest at version {version} differs from the node's")
+            }
+        }
+    }
+}

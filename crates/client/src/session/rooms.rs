@@ -1,0 +1,286 @@
+//! The rooms of a session, and the version of each copy.
+
+use std::fmt;
+use std::time::Duration;
+
+use playfield_wire::RoomNumber;
+use playfield_wire::client::ResumeRoom;
+use playfield_wire::server::{self, Versions};
+
+use super::numbers::NumberMap;
+use super::pulse::quiet_of;
+use super::{ClientError, CommandError, OutOfStep, RoomCopy, Update, UpdateKind};
+
+/// How many updates in a row one room's copy may fail to use. Each makes the client ask for a
+/// snapshot; one more ends the connection, so that a node which always sends the same wrong
+/// snapshot is not asked forever.
+pub const UNUSABLE_IN_A_ROW_MAX: u32 = 16;
+
+/// The progress of one room's copy.
+#[derive(Debug)]
+pub(super) struct Progress {
+    copy: Option<BoxedCopy>,
+    epoch: u64,
+    /// How long the connection may be silent while the client is in the room.
+    silence: Option<Duration>,
+    /// How long the room may be quiet while it has something to say.
+    quiet: Option<Duration>,
+    /// How long the room keeps the seat after a lost connection.
+    grace: Duration,
+    /// The version of the copy; 0 before the first snapshot.
+    pub(super) version: u64,
+    /// The number of the last event.
+    pub(super) sequence: u64,
+    /// Whether a patch can be applied. If not, a snapshot is on its way, was asked for, or could
+    /// not be read.
+    in_step: bool,
+    /// How many updates in a row could not be used.
+    unusable: u32,
+    /// The last snapshot could not be read.
+    snapshot_failed: bool,
+    /// How many messages about the room were lost since the last event: as many events may be
+    /// missing.
+    lost_messages: u64,
+    /// A snapshot was asked for while nothing could be sent.
+    resync_waits: bool,
+}
+
+struct BoxedCopy(Box<dyn RoomCopy + Send>);
+
+impl fmt::Debug for BoxedCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a copy")
+    }
+}
+
+/// What became of an update.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Applied,
+    /// The copy waits for a snapshot.
+    Skipped,
+    /// A snapshot is to be asked for.
+    OutOfStep(OutOfStep),
+    /// Another snapshot would be of no use.
+    NoSnapshot(OutOfStep),
+}
+
+/// What to do with an update.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Apply,
+    /// The copy waits for a snapshot.
+    Skip,
+    OutOfStep(OutOfStep),
+}
+
+impl Progress {
+    /// A patch must start at the copy's version, and advance it.
+    #[inline]
+    pub(super) fn check_patch(&self, Versions { base, version }: Versions) -> Verdict {
+        if !self.in_step {
+            Verdict::Skip
+        } else if base != self.version {
+            Verdict::OutOfStep(OutOfStep::Base { base, version: self.version })
+        } else if version <= base {
+            // It would fit a second time, too.
+            Verdict::OutOfStep(OutOfStep::NoAdvance { version })
+        } else {
+            Verdict::Apply
+        }
+    }
+
+    /// A snapshot must be of the room that was joined, and no older than the copy.
+    pub(super) fn check_snapshot(&self, epoch: u64, version: u64) -> Verdict {
+        if epoch != self.epoch {
+            Verdict::OutOfStep(OutOfStep::Epoch { joined: self.epoch, got: epoch })
+        } else if version < self.version {
+            Verdict::OutOfStep(OutOfStep::Older { version: self.version, got: version })
+        } else {
+            Verdict::Apply
+        }
+    }
+
+    /// Applies an update if the verdict allows it.
+    #[inline]
+    pub(super) fn update(&mut self, verdict: Verdict, update: &Update<'_>) -> Outcome {
+        match verdict {
+            Verdict::Skip => return Outcome::Skipped,
+            Verdict::OutOfStep(why) => return Outcome::OutOfStep(why),
+            Verdict::Apply => {}
+        }
+        let Err(error) = self.copy.as_mut().map_or(Ok(()), |copy| copy.0.apply(update)) else {
+            self.version = update.version;
+            self.in_step = true;
+            self.unusable = 0;
+            self.snapshot_failed = false;
+            return Outcome::Applied;
+        };
+        match update.kind {
+            UpdateKind::Patch => Outcome::OutOfStep(OutOfStep::Patch(error)),
+            // It may have been damaged on its way: the next one may be readable.
+            UpdateKind::Snapshot if !std::mem::replace(&mut self.snapshot_failed, true) => {
+                Outcome::OutOfStep(OutOfStep::Snapshot(error))
+            }
+            UpdateKind::Snapshot => Outcome::NoSnapshot(OutOfStep::NoSnapshot(error)),
+        }
+    }
+
+    /// Whether the copy has this digest, if it is at this version.
+    pub(super) fn check(&mut self, version: u64, digest: u64) -> Option<bool> {
+        let copy = self.copy.as_mut().filter(|_| self.in_step && self.version == version)?;
+        Some(copy.0.digest_is(digest))
+    }
+
+    /// An update can't be used: from now on the copy waits for a snapshot. `Err` if that happened
+    /// too often in a row.
+    fn fell_out(&mut self, room: RoomNumber) -> Result<(), ClientError> {
+        self.in_step = false;
+        self.unusable += 1;
+        if self.unusable > UNUSABLE_IN_A_ROW_MAX {
+            return Err(ClientError::NeverInStep { room, unusable: self.unusable });
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Rooms {
+    copies: NumberMap<RoomNumber, Progress>,
+}
+
+impl Rooms {
+    pub(super) fn joined(&mut self, joined: &server::Joined<'_>) -> Result<(), ClientError> {
+        let &server::Joined { room, epoch, tick_hz, sync_hz, .. } = joined;
+        let copy = Progress {
+            copy: None,
+            epoch,
+            silence: joined.silence(),
+            quiet: quiet_of(tick_hz, sync_hz),
+            grace: joined.grace(),
+            version: 0,
+            sequence: 0,
+            in_step: false,
+            unusable: 0,
+            snapshot_failed: false,
+            lost_messages: 0,
+            resync_waits: false,
+        };
+        match self.copies.insert(room, copy) {
+            None => Ok(()),
+            Some(_) => Err(ClientError::RoomNumberTaken { room }),
+        }
+    }
+
+    pub(super) fn left(&mut self, room: RoomNumber) -> Result<(), ClientError> {
+        self.copies
+            .remove(&room)
+            .map(drop)
+            .ok_or(ClientError::UnknownRoom { room, message: "a left" })
+    }
+
+    /// How long the connection may be silent, by the room that allows least.
+    pub(super) fn silence(&self) -> Option<Duration> {
+        self.copies.values().filter_map(|copy| copy.silence).min()
+    }
+
+    /// How long the rooms may be quiet, by the one that allows least.
+    pub(super) fn quiet(&self) -> Option<Duration> {
+        self.copies.values().filter_map(|copy| copy.quiet).min()
+    }
+
+    /// The shortest time for which a room keeps the seat, of those that keep it.
+    pub(super) fn grace(&self) -> Option<Duration> {
+        self.copies.values().map(|copy| copy.grace).filter(|grace| !grace.is_zero()).min()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.copies = NumberMap::default();
+    }
+
+    pub(super) fn get(&self, room: RoomNumber) -> Result<&Progress, CommandError> {
+        self.copies.get(&room).ok_or(CommandError::NotJoined { room })
+    }
+
+    /// The room that a message from the node names.
+    #[inline]
+    pub(super) fn named(
+        &mut self,
+        room: RoomNumber,
+        message: &'static str,
+    ) -> Result<&mut Progress, ClientError> {
+        self.copies.get_mut(&room).ok_or(ClientError::UnknownRoom { room, message })
+    }
+
+    /// From now on the copy waits for a snapshot. `is_asked` says whether one can be asked for now;
+    /// if not, [`take_resyncs`](Self::take_resyncs) returns the room later.
+    pub(super) fn wait_for_snapshot(
+        &mut self,
+        room: RoomNumber,
+        is_asked: bool,
+    ) -> Result<(), CommandError> {
+        let copy = self.copies.get_mut(&room).ok_or(CommandError::NotJoined { room })?;
+        copy.in_step = false;
+        copy.resync_waits |= !is_asked;
+        Ok(())
+    }
+
+    /// Returns how many events before this one were lost.
+    pub(super) fn event(&mut self, room: RoomNumber, got: u64) -> Result<u64, ClientError> {
+        let copy = self.named(room, "an event")?;
+        let due = copy.sequence + 1;
+        let missed = got.checked_sub(due).filter(|missed| *missed <= copy.lost_messages);
+        let missed = missed.ok_or(ClientError::EventOutOfOrder { room, due, got })?;
+        (copy.sequence, copy.lost_messages) = (got, 0);
+        Ok(missed)
+    }
+
+    /// Messages about a room were lost. Returns whether this client is in the room.
+    pub(super) fn lost(&mut self, room: RoomNumber, messages: u64) -> bool {
+        let copy = self.copies.get_mut(&room);
+        copy.map(|copy| copy.lost_messages = copy.lost_messages.saturating_add(messages)).is_some()
+    }
+
+    /// Sets the copy of a room. Returns whether the client is in it.
+    pub(super) fn set_copy(&mut self, room: RoomNumber, copy: Box<dyn RoomCopy + Send>) -> bool {
+        let progress = self.copies.get_mut(&room);
+        progress.map(|progress| progress.copy = Some(BoxedCopy(copy))).is_some()
+    }
+
+    pub(super) fn knows(&self, room: RoomNumber) -> bool {
+        self.copies.contains_key(&room)
+    }
+
+    /// The copies as a resuming client states them. One that waits for a snapshot has version 0.
+    pub(super) fn resume(&mut self) -> Vec<ResumeRoom> {
+        let mut rooms: Vec<_> = self
+            .copies
+            .iter_mut()
+            .map(|(&room, copy)| {
+                copy.resync_waits = false;
+                let version = if copy.in_step { copy.version } else { 0 };
+                ResumeRoom { room, epoch: copy.epoch, version }
+            })
+            .collect();
+        rooms.sort_unstable_by_key(|copy| copy.room);
+        rooms
+    }
+
+    /// The rooms that need a snapshot and could not ask for it yet.
+    pub(super) fn take_resyncs(&mut self) -> Vec<RoomNumber> {
+        let waiting = self.copies.iter_mut().filter(|(_, copy)| copy.resync_waits);
+        let mut rooms: Vec<_> = waiting
+            .map(|(room, copy)| {
+                copy.resync_waits = false;
+                *room
+            })
+            .collect();
+        rooms.sort_unstable();
+        rooms
+    }
+
+    /// An update for this copy can't be used.
+    pub(super) fn fell_out(&mut self, room: RoomNumber) -> Result<(), ClientError> {
+        self.copies.get_mut(&room).map_or(Ok(()), |copy| copy.fell_out(room))
+    }
+}
