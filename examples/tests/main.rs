@@ -55,7 +55,8 @@ impl Example {
         let mut line = String::new();
         let mut stdout = BufReader::new(process.stdout.take().expect("it is piped"));
         stdout.read_line(&mut line).expect("it says where it listens");
-        let address = line.trim().strip_prefix("listening on ").expect("an address").to_owned();
+        let address = line.trim().strip_prefix("listening on ").expect("an address");
+        let address = address.strip_suffix(" with TLS").unwrap_or(address).to_owned();
         (Self { process, address }, stdout)
     }
 
