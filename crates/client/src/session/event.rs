@@ -1,10 +1,12 @@
 //! Events: what happens to a session.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::time::Duration;
 
+use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::{ClientError, Failure, OutOfStep, Subscribed, SubscriptionNumber, UpdateKind};
 
@@ -176,16 +178,92 @@ pub enum Event<'a> {
 }
 
 /// What is to be reported of a message that was handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Report {
     Nothing,
     /// The message itself.
     This,
     /// The message itself, which is about this subscription.
     Of(SubscriptionNumber),
+    /// The message itself, with the place of its payload: the frequent ones are not decoded again.
+    Update {
+        room: RoomNumber,
+        kind: UpdateKind,
+        version: u64,
+        body: Range<usize>,
+    },
+    Reply {
+        request: RequestNumber,
+        payload: Range<usize>,
+    },
+    Event {
+        room: RoomNumber,
+        sequence: u64,
+        version: u64,
+        index: u32,
+        payload: Range<usize>,
+    },
+}
+
+/// Where a part of the bytes is in them. `None` if it was copied.
+fn place(part: &[u8], bytes: &[u8]) -> Option<Range<usize>> {
+    let start = part.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+    let end = start.checked_add(part.len())?;
+    (end <= bytes.len()).then_some(start..end)
 }
 
 impl Report {
+    /// The report of a message with these bytes.
+    #[inline]
+    pub(super) fn with_place(self, message: &ServerMessage<'_>, bytes: &[u8]) -> Self {
+        let Self::This = self else { return self };
+        let placed = match *message {
+            ServerMessage::Patch(server::Patch { room, version, ref body, .. }) => {
+                let kind = UpdateKind::Patch;
+                place(body, bytes).map(|body| Self::Update { room, kind, version, body })
+            }
+            ServerMessage::Reply(server::Reply { request, ref payload }) => {
+                place(payload, bytes).map(|payload| Self::Reply { request, payload })
+            }
+            ServerMessage::Event(server::Event {
+                room,
+                sequence,
+                version,
+                message: MessageRef::Index(index),
+                ref payload,
+            }) => place(payload, bytes).map(|payload| Self::Event {
+                room,
+                sequence,
+                version,
+                index,
+                payload,
+            }),
+            _ => None,
+        };
+        placed.unwrap_or(Self::This)
+    }
+
+    /// The event, whose data is in the bytes of the message.
+    #[inline]
+    pub(super) fn event(self, format: Format, bytes: &[u8]) -> Option<Event<'_>> {
+        Some(match self {
+            Self::Update { room, kind, version, body } => {
+                Event::Update { room, kind, version, body: bytes[body].into() }
+            }
+            Self::Reply { request, payload } => {
+                Event::Reply(server::Reply { request, payload: bytes[payload].into() })
+            }
+            Self::Event { room, sequence, version, index, payload } => {
+                let (message, payload) = (MessageRef::Index(index), bytes[payload].into());
+                Event::Event(server::Event { room, sequence, version, message, payload })
+            }
+            Self::Nothing | Self::This | Self::Of(_) => {
+                // It was decoded before.
+                return Event::of(ServerMessage::decode(format, bytes).ok()?, &self);
+            }
+        })
+    }
+
     pub(super) fn this_if(is_told: bool) -> Self {
         if is_told { Self::This } else { Self::Nothing }
     }
@@ -194,7 +272,7 @@ impl Report {
 impl<'a> Event<'a> {
     /// The event that a message is.
     #[inline]
-    pub(super) fn of(message: ServerMessage<'a>, report: Report) -> Option<Self> {
+    pub(super) fn of(message: ServerMessage<'a>, report: &Report) -> Option<Self> {
         Some(match (message, report) {
             (_, Report::Nothing) => return None,
             (ServerMessage::Patch(server::Patch { room, version, body, .. }), _) => {
@@ -202,10 +280,10 @@ impl<'a> Event<'a> {
             }
             (ServerMessage::Reply(reply), _) => Self::Reply(reply),
             (ServerMessage::Event(event), _) => Self::Event(event),
-            (ServerMessage::Publication(publication), Report::Of(subscription)) => {
+            (ServerMessage::Publication(publication), &Report::Of(subscription)) => {
                 Self::Publication(subscription, publication)
             }
-            (ServerMessage::Presence(presence), Report::Of(subscription)) => {
+            (ServerMessage::Presence(presence), &Report::Of(subscription)) => {
                 Self::Presence(subscription, presence)
             }
             (ServerMessage::Snapshot(server::Snapshot { room, version, body, .. }), _) => {

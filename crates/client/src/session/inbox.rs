@@ -74,10 +74,12 @@ impl Inbox {
 
     /// More bytes are needed: forgets those that were handled.
     pub(super) fn settle(&mut self) {
-        if self.start > 0 {
+        if self.start == self.bytes.len() {
+            self.bytes.clear();
+        } else if self.start > 0 {
             self.bytes.drain(..self.start);
-            self.start = 0;
         }
+        self.start = 0;
         if self.bytes.len() <= IDLE_BYTES_MAX && self.bytes.capacity() > IDLE_BYTES_MAX {
             self.bytes.shrink_to(0);
         }

@@ -57,7 +57,6 @@ mod url;
 use std::time::Duration;
 
 use playfield_websocket::handshake::HandshakeError;
-use playfield_wire::server::ServerMessage;
 use playfield_wire::{Format, RoomNumber};
 
 pub use attempts::{Attempts, Patience};
@@ -244,10 +243,8 @@ impl Session {
                 self.protocol.fail(error);
             }
         };
-        // It was decoded before, but what is borrowed can't leave the loop.
-        let body = self.inbox.body(&self.inbound, place);
-        let message = ServerMessage::decode(self.protocol.format(), body).ok()?;
-        Event::of(message, report)
+        // What is borrowed can't leave the loop, so it is borrowed again.
+        report.event(self.protocol.format(), self.inbox.body(&self.inbound, place))
     }
 
     /// All that was received is handled.

@@ -34,9 +34,9 @@ impl Protocol {
             self.resumption.handled(body.len(), self.pulse.now());
         }
         if self.events.is_empty() {
-            return Ok(report);
+            return Ok(report.with_place(&message, body));
         }
-        self.events.extend(Event::of(message, report).map(Event::into_owned));
+        self.events.extend(Event::of(message, &report).map(Event::into_owned));
         Ok(Report::Nothing)
     }
 
