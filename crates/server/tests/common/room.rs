@@ -27,8 +27,15 @@ pub(crate) fn index(name: &str) -> u32 {
 }
 
 pub(crate) fn room_type(name: &str) -> RoomType {
-    let settings =
-        Settings { tick_hz: 20, sync_hz: 20, capacity: 4, empty_ms: 30_000, ..Settings::default() };
+    let settings = Settings {
+        tick_hz: 20,
+        sync_hz: 20,
+        capacity: 4,
+        empty_ms: 30_000,
+        // Some clients read nothing for a while, and a busy machine makes it long.
+        silence_ms: 60_000,
+        ..Settings::default()
+    };
     RoomType {
         name: name.into(),
         fingerprint: 7,
