@@ -1,4 +1,4 @@
-//! What waits for a subscriber that reads too slowly.
+//! Publications that wait for a subscriber that reads too slowly.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ pub struct Backlog {
     bytes: usize,
 }
 
-/// What became of a publication.
+/// The outcome of adding a publication to a backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// It waits. Older ones may have been dropped to make space.
+    /// The publication waits. Older ones may have been dropped to make space.
     Waits {
         /// How many were dropped.
         dropped: usize,
@@ -28,7 +28,7 @@ pub enum Pushed {
     Full,
 }
 
-/// What comes next.
+/// The next item of a backlog.
 #[derive(Debug)]
 pub enum Waiting<'a> {
     /// A publication.
@@ -38,7 +38,7 @@ pub enum Waiting<'a> {
 }
 
 impl Backlog {
-    /// What a subscriber was promised when it came back.
+    /// A backlog of the publications that a subscriber was promised when it came back.
     #[must_use]
     pub fn promised(publications: Vec<Publication>) -> Self {
         let bytes = publications.iter().map(Publication::memory).sum();
@@ -82,7 +82,7 @@ impl Backlog {
         self.change = Some(Arc::clone(change));
     }
 
-    /// What comes next.
+    /// The next item; `None` if the backlog is empty.
     #[must_use]
     pub fn first(&self) -> Option<Waiting<'_>> {
         let publication = self.publications.front().map(Waiting::Publication);

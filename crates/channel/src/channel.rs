@@ -43,13 +43,13 @@ pub struct Start {
     pub offset: u64,
     /// Whether all that the subscriber has missed follows.
     pub recovered: bool,
-    /// What it has missed, as far as it is known.
+    /// The publications that it has missed and the channel still keeps.
     pub publications: Vec<Publication>,
     /// How many sessions are members, this one included.
     pub members: u64,
 }
 
-/// Who the members are.
+/// The members of a channel.
 #[derive(Debug, Default)]
 pub struct Members {
     /// The number of the last change.
@@ -60,7 +60,7 @@ pub struct Members {
     pub members: Vec<Member>,
 }
 
-/// What was published.
+/// The history of a channel.
 #[derive(Debug, Default)]
 pub struct Past {
     /// New for each creation of the channel.
@@ -77,7 +77,7 @@ pub struct Past {
 pub(crate) struct Channel {
     pub(crate) name: Arc<str>,
     pub(crate) rule: Arc<ChannelRule>,
-    /// It is counted with its creator until it is dropped.
+    /// Counts the channel with its creator until it is dropped.
     pub(crate) charge: Charge,
     epoch: u64,
     offset: u64,
@@ -147,7 +147,7 @@ impl Channel {
         (start, change)
     }
 
-    /// What someone at this position has missed, and whether that is all.
+    /// Whether the history has all that was published after this position, and what it has of it.
     fn missed(&mut self, since: Option<Position>, now: Duration) -> (bool, Vec<Publication>) {
         let Some(since) = since else { return (false, Vec::new()) };
         self.history.expire(now);

@@ -25,7 +25,7 @@ pub fn home_of(name: &str, shards: usize) -> u16 {
     ((hash ^ (hash >> 32)) % shards.max(1) as u64) as u16
 }
 
-/// What the channels of all shards take together.
+/// The number of channels and the bytes of history of all shards together.
 #[derive(Debug)]
 pub struct Totals {
     channels: AtomicUsize,
@@ -33,11 +33,11 @@ pub struct Totals {
     shards: Box<[ShardTotal]>,
 }
 
-/// What those of one shard take.
+/// The history of the channels of one shard.
 #[derive(Debug, Default)]
 struct ShardTotal {
     history_bytes: AtomicUsize,
-    /// It was asked to keep less.
+    /// Whether the shard was asked to keep less.
     is_asked: AtomicBool,
 }
 
@@ -82,12 +82,12 @@ pub struct Evicted {
     pub by_creator: u64,
 }
 
-/// What they may take.
+/// Limits on all channels together.
 #[derive(Clone, Copy, Debug)]
 pub struct TotalsMax {
-    /// How many channels.
+    /// The maximum number of channels.
     pub channels: usize,
-    /// How many bytes of history.
+    /// The maximum bytes of history.
     pub history_bytes: usize,
 }
 
@@ -104,18 +104,18 @@ pub enum Full {
 pub struct Subscribing {
     /// Its shard.
     pub shard: u16,
-    /// As others see it.
+    /// The session as other members see it.
     pub member: Member,
     /// The last publication that it knows.
     pub since: Option<Position>,
-    /// Who is counted with the channel, if it has to be created.
+    /// The creator that the channel is counted with, if it has to be created.
     pub creator: Option<Arc<dyn Creator>>,
 }
 
-/// What became of a publication.
+/// The outcome of publishing.
 #[derive(Debug)]
 pub enum Published {
-    /// It goes to all who subscribe to the channel with this number.
+    /// Send this publication to all who subscribe to the channel with this number.
     To(u64, Publication),
     /// Nobody subscribes, and nothing is kept.
     ToNobody,
@@ -388,7 +388,7 @@ impl Channels {
     }
 }
 
-/// What all channels may keep, and when each is looked at again.
+/// Limits on all channels, and the times at which each is looked at again.
 #[derive(Debug)]
 struct Upkeep {
     due: BinaryHeap<Reverse<(Duration, u64)>>,

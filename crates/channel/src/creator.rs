@@ -1,4 +1,4 @@
-//! Who is counted with a channel, for as long as it exists.
+//! Creators, such as client addresses, with which channels are counted while they exist.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Charge {
         may.then(|| Self(creator))
     }
 
-    /// Who answers for what the channel with this number keeps.
+    /// The holder that is charged for what the channel with this number keeps.
     pub(crate) fn holder(&self, channel: u64) -> Holder {
         match &self.0 {
             Some(creator) => Holder::Creator(Arc::as_ptr(creator).cast::<()>() as usize),

@@ -56,7 +56,7 @@ impl History {
         self.bytes
     }
 
-    /// Those after this offset, the oldest first.
+    /// The publications after this offset, the oldest first.
     pub(crate) fn after(&self, offset: u64) -> impl Iterator<Item = &Publication> {
         let start = self.kept.partition_point(|(_, publication)| publication.offset <= offset);
         self.kept.range(start..).map(|(_, publication)| publication)

@@ -12,7 +12,7 @@ const SEPARATOR: char = ':';
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     segments: Vec<Segment>,
-    /// It ends with `**`.
+    /// Whether it ends with `**`.
     is_open: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is published.
+//! Publications and their payloads.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::PayloadKind;
 
-/// What trees have where bytes are expected.
+/// The error for a tree that has something else where bytes are expected.
 const BYTES_EXPECTED: &str =
     "payloads are bytes here: a bin in MessagePack, base64 in JSON, and they are something else";
 
-/// What a publication takes in memory beside its payload, about.
+/// About how much memory a publication takes beside its payload.
 const HEADER_BYTES: usize = 96;
 
 /// The payload of a publication, in no particular format. A clone shares its bytes.
@@ -64,7 +64,7 @@ impl Payload {
         }
     }
 
-    /// What it is.
+    /// The kind of the payload.
     #[must_use]
     pub fn kind(&self) -> PayloadKind {
         match self {
@@ -81,7 +81,7 @@ impl Payload {
         }
     }
 
-    /// As it is written in a format.
+    /// The payload in a format.
     #[must_use]
     pub fn written(&self, format: Format) -> Cow<'_, [u8]> {
         let tree = |format, write: &dyn Fn(TreeWriter<'_>)| {
@@ -118,7 +118,7 @@ pub struct Publication {
     pub offset: u64,
     /// The verified user of the client that published it.
     pub user: Option<Arc<str>>,
-    /// What was published.
+    /// The payload.
     pub payload: Payload,
 }
 

@@ -1,4 +1,4 @@
-//! Who may do what in which channels, and what they keep.
+//! Rules of channels: permissions, history, and limits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{Pattern, PatternError};
 
-/// Who may do something.
+/// The sessions that may do something.
 #[derive(Clone, Default)]
 pub enum Access {
     /// No client. Rooms, services and the program may.
@@ -86,7 +86,7 @@ impl<'a> Asker<'a> {
         Self { user, name, claims }
     }
 
-    /// What its verified token claims under this name.
+    /// The claim of its verified token under this name.
     #[must_use]
     pub fn claim(&self, name: &str) -> Option<&'a Value> {
         (self.claims)(name)
@@ -99,7 +99,7 @@ impl fmt::Debug for Asker<'_> {
     }
 }
 
-/// What happens to publications for a subscriber that reads too slowly.
+/// The treatment of publications for a subscriber that reads too slowly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Slow {
     /// The oldest that wait are dropped. The subscriber sees the gap.
@@ -114,7 +114,7 @@ pub enum Slow {
     Disconnect,
 }
 
-/// What the payloads of a channel are.
+/// The kind of a channel's payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PayloadKind {
     /// JSON values.
@@ -181,7 +181,7 @@ impl ChannelRule {
         }
     }
 
-    /// Who may subscribe: anyone, unless this says otherwise.
+    /// Sets who may subscribe. The default is anyone.
     #[must_use]
     pub fn subscribe(self, who: Access) -> Self {
         Self { subscribe: who, ..self }
@@ -212,13 +212,13 @@ impl ChannelRule {
         Self { history_bytes_max: max, ..self }
     }
 
-    /// Who may read the history: those who may subscribe, unless this says otherwise.
+    /// Sets who may read the history. The default is those who may subscribe.
     #[must_use]
     pub fn history_for(self, who: Access) -> Self {
         Self { history: Some(who), ..self }
     }
 
-    /// What happens to publications for a subscriber that reads too slowly, when more than
+    /// Sets what happens to publications for a subscriber that reads too slowly, when more than
     /// `queue_max` wait for it.
     #[must_use]
     pub fn slow(self, slow: Slow, queue_max: usize) -> Self {
@@ -288,7 +288,7 @@ impl ChannelRule {
         })
     }
 
-    /// What happens to publications for a subscriber that reads too slowly.
+    /// The treatment of publications for a subscriber that reads too slowly.
     #[must_use]
     pub fn when_slow(&self) -> Slow {
         self.slow
@@ -300,7 +300,7 @@ impl ChannelRule {
         self.queue_max
     }
 
-    /// What the payloads are.
+    /// The kind of the payloads.
     #[must_use]
     pub fn payload_kind(&self) -> PayloadKind {
         self.payload

@@ -1,10 +1,10 @@
-//! Who keeps how much history, to find who keeps the most.
+//! How much history each holder keeps, to find the one that keeps the most.
 
 use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 
-/// Who answers for what a channel keeps.
+/// The one that is charged for what a channel keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Holder {
     /// The channel with this number, which nobody outside the node has created.
@@ -21,7 +21,7 @@ pub(crate) struct Shares {
     by_size: BTreeSet<(u32, Holder)>,
 }
 
-/// What one holder keeps.
+/// The history that one holder keeps.
 #[derive(Debug, Default)]
 struct Share {
     bytes: usize,

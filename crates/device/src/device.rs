@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use crate::tags::TagSlot;
 
-/// What registers a device.
+/// A request to register a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registration {
     /// The device's id.
     pub id: String,
     /// The verified user behind it, if any.
     pub user: Option<String>,
-    /// What the device says about itself.
+    /// The metadata that the device gives about itself.
     pub metadata: Vec<(String, String)>,
     /// By which it is found, beside its id.
     pub tags: Vec<String>,
@@ -48,14 +48,14 @@ impl Registration {
     }
 }
 
-/// Where the connection of a device is.
+/// The location of a device's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its shard.
     pub shard: u16,
     /// Its key there.
     pub connection: u64,
-    /// It is the connection of a service, not of a session.
+    /// Whether it is the connection of a service, not of a session.
     pub is_service: bool,
 }
 
@@ -76,7 +76,7 @@ pub struct Device {
     described: Mutex<Described>,
 }
 
-/// What can change of a device.
+/// The parts of a device that can change.
 pub(crate) struct Described {
     pub(crate) stage: Stage,
     pub(crate) metadata: Vec<(String, String)>,
@@ -172,13 +172,13 @@ impl Device {
         self.is_silent.load(Ordering::Relaxed)
     }
 
-    /// What it says about itself.
+    /// The metadata that it gives about itself.
     #[must_use]
     pub fn metadata(&self) -> Vec<(String, String)> {
         self.described().metadata.clone()
     }
 
-    /// What it says about itself under this name.
+    /// The value of its metadata under this name.
     #[must_use]
     pub fn metadata_of(&self, name: &str) -> Option<String> {
         let described = self.described();
@@ -197,7 +197,7 @@ impl Device {
         self.described().tags.iter().any(|slot| *slot.tag == *tag)
     }
 
-    /// Where its connection is. For the node.
+    /// The location of its connection. For the node.
     #[doc(hidden)]
     #[must_use]
     pub fn place(&self) -> Place {
@@ -217,7 +217,7 @@ impl Device {
         self.is_silent.swap(is_silent, Ordering::Relaxed) != is_silent
     }
 
-    /// It is about to be registered. Whether it has tags, which then have to be.
+    /// Begins its registration. Returns whether it has tags, which then have to be registered.
     pub(crate) fn begin(&mut self) -> bool {
         let described = self.described.get_mut().unwrap_or_else(PoisonError::into_inner);
         let has_tags = !described.tags.is_empty();

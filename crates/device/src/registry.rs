@@ -35,7 +35,7 @@ pub struct Limits {
 pub enum RegisterError {
     /// There are as many devices as there may be.
     DevicesMax(usize),
-    /// It has too many tags: their number, and the limit.
+    /// The device has too many tags: their number, and the limit.
     TagsMax(usize, usize),
     /// Its metadata is too large: its bytes, and the limit.
     MetadataBytesMax(usize, usize),
@@ -45,7 +45,7 @@ pub enum RegisterError {
     Empty,
     /// Another is registered under its id, and is not replaced.
     Taken,
-    /// It is not registered any more.
+    /// The device is not registered any more.
     Gone,
 }
 
@@ -90,7 +90,7 @@ pub struct Registered {
     pub replaced: Option<Arc<Device>>,
 }
 
-/// Where to go on with a list.
+/// A position in a list, to continue from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cursor(u64);
 
@@ -99,7 +99,7 @@ pub struct Cursor(u64);
 pub struct Page {
     /// The devices, in no particular order.
     pub devices: Vec<Arc<Device>>,
-    /// Where the next page begins; `None` after the last.
+    /// The beginning of the next page; `None` after the last.
     pub next: Option<Cursor>,
 }
 

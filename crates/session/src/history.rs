@@ -40,7 +40,8 @@ impl SyncHistory {
         self.runs.push_back(Run { wire, room, syncs: 1 });
     }
 
-    /// As this many calls of [`synced`](Self::synced), each with both versions one higher.
+    /// Has the effect of this many calls of [`synced`](Self::synced), each with both versions one
+    /// higher.
     pub fn synced_in_a_row(&mut self, wire: u64, room: u64, syncs: u64) {
         let Some(more) = syncs.checked_sub(1) else { return };
         self.synced(wire, room);
@@ -59,7 +60,7 @@ impl SyncHistory {
     }
 }
 
-/// What one member was sent, where that does not follow from the syncs of its room.
+/// The versions that one member was sent, where they do not follow from the syncs of its room.
 #[derive(Debug, Default)]
 pub struct SentHistory {
     sent: Option<Box<Sent>>,

@@ -1,5 +1,5 @@
-//! What a client and a node owe each other across connections, as a state machine without sockets,
-//! clocks or rooms.
+//! Messages that a client and a node owe each other across connections, as a state machine without
+//! sockets, clocks or rooms.
 //!
 //! Each end counts the messages that must arrive exactly once, as `is_counted` of
 //! [`ClientMessage`](playfield_wire::client::ClientMessage::is_counted) and

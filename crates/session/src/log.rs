@@ -32,7 +32,7 @@ pub struct Log {
 #[derive(Debug, Default)]
 struct Kept {
     messages: u32,
-    /// Where the oldest message begins in the oldest chunk.
+    /// The offset of the oldest message in the oldest chunk.
     start: usize,
     /// The newest chunk.
     bytes: Vec<u8>,
@@ -55,18 +55,18 @@ struct FullChunks {
 /// Whether a message goes on its way when it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// It is written to a connection: the other end may receive it.
+    /// The message is written to a connection: the other end may receive it.
     Sent,
-    /// It is kept only, until it is [sent again](Log::sent_again).
+    /// The message is only kept, until it is [sent again](Log::sent_again).
     Held,
 }
 
 /// Why a session can't be resumed by an end that has received this many messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotResumed {
-    /// It can't have received as many.
+    /// The end can't have received as many.
     NeverSent(NeverSent),
-    /// What was lost since is not remembered by room, or it has confirmed more before.
+    /// The losses since are not remembered by room, or the end has confirmed more before.
     Forgotten,
 }
 
@@ -652,7 +652,7 @@ mod tests {
         }
     }
 
-    /// What is told of is what is missing, by room.
+    /// Checks that the reported losses are the missing messages, by room.
     fn check(told: &[Lost], missing: &[u32]) -> Result<(), TestCaseError> {
         let sums = (0..3).filter_map(|room| {
             let messages = missing.iter().filter(|&&of| of == room).count() as u64;

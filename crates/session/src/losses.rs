@@ -1,4 +1,4 @@
-//! What was lost, by room.
+//! Lost messages, by room.
 
 use std::collections::VecDeque;
 

@@ -9,8 +9,8 @@ const BODY_BYTES: usize = 2 + 8 + 4;
 /// The length of a token.
 pub const TOKEN_BYTES: usize = BODY_BYTES + MAC_BYTES;
 
-/// What a resume token names. It ends with its session: when the session has been resumed, said
-/// goodbye, or been away for longer than it is kept.
+/// The content of a resume token. A token is valid until its session has been resumed, has said
+/// goodbye, or has been away for longer than it is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// The shard that opened the session.
@@ -44,8 +44,8 @@ impl TokenKey {
         bytes
     }
 
-    /// What a token names; `None` if it was not signed with this key. Takes the same time whichever
-    /// byte is wrong.
+    /// Reads a token; `None` if it was not signed with this key. Takes the same time whichever byte
+    /// is wrong.
     #[must_use]
     pub fn verify(&self, bytes: &[u8]) -> Option<Token> {
         let bytes: &[u8; TOKEN_BYTES] = bytes.try_into().ok()?;

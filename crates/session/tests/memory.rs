@@ -1,4 +1,4 @@
-//! What a session that is never acknowledged takes of the memory, by the allocator's own count.
+//! The memory of a session that is never acknowledged, by the allocator's own count.
 
 use std::alloc::System;
 
