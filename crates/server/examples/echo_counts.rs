@@ -182,7 +182,7 @@ fn run(
     }
 }
 
-/// What is counted.
+/// The code that is counted.
 #[inline(never)]
 fn measured(
     shard: &mut BareShard,

@@ -1,5 +1,5 @@
-//! What each client address uses of the node: connections, handshakes, HTTP requests, memory, and
-//! how fast it opens sessions, joins, creates rooms and uses channels. Shards ask when a connection
+//! Limits by client address: connections, handshakes, HTTP requests, memory, and how fast an
+//! address opens sessions, joins, creates rooms and uses channels. Shards ask when a connection
 //! comes or goes, and before work that costs the whole node something, but not for each message.
 
 use std::collections::HashMap;
@@ -73,9 +73,9 @@ pub(crate) struct Address {
     requests: AtomicUsize,
     bytes: AtomicUsize,
     away: AtomicUsize,
-    /// Those that its clients have created.
+    /// Channels that its clients have created.
     channels: AtomicUsize,
-    /// Of the publications that those keep.
+    /// Bytes of the publications that those channels keep.
     history_bytes: AtomicUsize,
     /// By [`Pace`].
     allowances: Mutex<[Allowance; PACES]>,
@@ -83,7 +83,7 @@ pub(crate) struct Address {
     drawn_at_ms: AtomicU64,
 }
 
-/// What an address may do only at a limited rate.
+/// An action that an address may do only at a limited rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pace {
     /// Open a session.
@@ -182,7 +182,7 @@ impl Addresses {
         })
     }
 
-    /// What counts as one address.
+    /// The address that this one is counted as: an IPv6 address as its network.
     fn counted(&self, ip: IpAddr) -> IpAddr {
         match ip.to_canonical() {
             ip @ IpAddr::V6(_) => masked(ip, self.ipv6_bits),
@@ -195,14 +195,14 @@ impl Addresses {
         self.proxies.iter().any(|network| network.contains(ip))
     }
 
-    /// What is known of an address.
+    /// The entry for an address, added if it is new.
     pub(crate) fn at(&self, ip: IpAddr, now: Duration) -> Arc<Address> {
         let is_trusted =
             self.is_proxy(ip) || self.trusted.iter().any(|network| network.contains(ip));
         self.find(ip, is_trusted, now)
     }
 
-    /// What is known of a client. Those that a proxy does not name share one address: the proxy's,
+    /// The entry for a client. Clients that a proxy does not name share one address: the proxy's,
     /// but with limits.
     pub(crate) fn of(&self, client: Client, now: Duration) -> Arc<Address> {
         let ip = client.address.ip();
@@ -299,7 +299,7 @@ impl Address {
         self.lock()[pace as usize].check(now, self.shared.rates[pace as usize])
     }
 
-    /// It does it.
+    /// Counts the action, whether it may be done now or not.
     pub(crate) fn spend(&self, pace: Pace, now: Duration) {
         if self.is_trusted {
             return;
@@ -417,12 +417,12 @@ impl Tally {
         Self { address, is_connected: false, in_handshake: false, bytes: 0 }
     }
 
-    /// Where the connection comes from.
+    /// The address that the connection comes from.
     pub(crate) fn address(&self) -> &Arc<Address> {
         &self.address
     }
 
-    /// It has yet to say hello.
+    /// Counts the connection as one that has yet to say hello.
     pub(crate) fn begin_handshake(&mut self) -> Result<(), Crowded> {
         if self.in_handshake {
             return Ok(());
@@ -439,7 +439,7 @@ impl Tally {
         Ok(())
     }
 
-    /// It has a session, or was useful otherwise.
+    /// Ends the handshake: the connection has a session, or was useful otherwise.
     pub(crate) fn settle(&mut self) {
         if std::mem::take(&mut self.in_handshake) {
             self.address.handshakes.fetch_sub(1, Ordering::Relaxed);
@@ -466,7 +466,7 @@ impl Tally {
         self.bytes as usize
     }
 
-    /// It holds `bytes` bytes now. More than 4 GiB count as that.
+    /// Sets how many bytes it holds now. More than 4 GiB count as 4 GiB.
     #[inline]
     pub(crate) fn holds(&mut self, bytes: usize) {
         let (before, now) = (self.bytes, narrowed(bytes));

@@ -38,7 +38,7 @@ struct Waiting {
     asker: Asker,
 }
 
-/// Where an answer goes.
+/// The receiver of an answer.
 pub(crate) enum Asker {
     Future(Sender<Answer>),
     /// A service: the call puts the answer, with its number, into the mail of its shard.
@@ -85,7 +85,7 @@ impl Asks {
         Ok((self.note(shard, Asker::Future(answer), wait, true)?, answered))
     }
 
-    /// As [`begin`](Self::begin), for an answer that goes there.
+    /// Like [`begin`](Self::begin), for an answer that goes to `asker`.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).

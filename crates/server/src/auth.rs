@@ -8,14 +8,14 @@ use playfield_room::{Claims, Error, invisible};
 use playfield_wire::ErrorCode;
 use playfield_wire::client::Hello;
 
-/// Who a session belongs to.
+/// The owner of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The display name; may be empty.
     pub name: String,
     /// The user's id, as the authenticator knows it; `None` for a guest.
     pub user: Option<String>,
-    /// What else the verified token says of the user.
+    /// Further claims of the verified token about the user.
     pub claims: Claims,
     /// The session may join rooms by tickets that name a user, act in those rooms, and do nothing
     /// else: see [`ticket_holder`](Self::ticket_holder).
@@ -60,7 +60,7 @@ impl Identity {
     }
 }
 
-/// What an authenticator decides: who the client is, or why it is refused, usually with the code
+/// An authenticator's decision: who the client is, or why it is refused, usually with the code
 /// `unauthorized`.
 pub type Decided = Result<Identity, Error>;
 

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::counted::add_below;
 use crate::memory::shrink_map;
 
-/// What the shards of a node know together of sessions that may be resumed.
+/// Sessions of a node that may be resumed, shared by its shards.
 pub(crate) struct AwaySessions {
     count: AtomicUsize,
     count_max: usize,

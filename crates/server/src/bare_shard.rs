@@ -20,7 +20,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::{Shard, Stopwatch};
 use crate::stats::Watch;
 
-/// What a turn takes, as far as the shard knows.
+/// The time that the shard believes a turn to take.
 const TURN: Duration = Duration::from_micros(100);
 
 /// The only shard of a node, in the caller's hands.

@@ -20,10 +20,10 @@ pub use settings::{Config, Setting, settings};
 
 use crate::memory_limit::MemoryLimit;
 
-/// What a setting's name begins with in the environment.
+/// The prefix of a setting's name in the environment.
 const ENV_PREFIX: &str = "PLAYFIELD_";
 
-/// `PLAYFIELD_CONFIG` is no setting: it names a file of settings, which is for the program to
+/// `PLAYFIELD_CONFIG` is not a setting: it names a file of settings, which is for the program to
 /// read.
 const FILE: &str = "CONFIG";
 
@@ -108,10 +108,11 @@ impl Config {
         Ok(config)
     }
 
-    /// As [`from_toml`](Self::from_toml), over the settings as they are.
+    /// Like [`from_toml`](Self::from_toml), but keeps the present value of a setting that is not
+    /// named.
     ///
     /// # Errors
-    /// As [`from_toml`](Self::from_toml). What came before the wrong one is set.
+    /// As [`from_toml`](Self::from_toml). Settings before the wrong one are set.
     pub fn read_toml(&mut self, text: &str) -> Result<(), ConfigError> {
         let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError {
             name: String::new(),
@@ -143,10 +144,11 @@ impl Config {
         Ok(config)
     }
 
-    /// As [`from_env`](Self::from_env), over the settings as they are.
+    /// Like [`from_env`](Self::from_env), but keeps the present value of a setting that is not
+    /// named.
     ///
     /// # Errors
-    /// As [`from_env`](Self::from_env). What came before the wrong one is set.
+    /// As [`from_env`](Self::from_env). Settings before the wrong one are set.
     pub fn read_env(
         &mut self,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -285,7 +287,7 @@ impl Config {
     }
 }
 
-/// Where a text is not TOML, and why. The line itself is not shown: it may hold a secret.
+/// Describes where a text is not TOML, and why. The line itself is not shown: it may hold a secret.
 fn not_toml(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before

@@ -48,7 +48,7 @@ struct Listed {
     shard: u16,
     /// The number of rooms created before it.
     age: u64,
-    /// It does not exist yet: its shard creates it when its first player arrives.
+    /// Whether it does not exist yet: its shard creates it when its first player arrives.
     awaited: bool,
     key: Option<Key>,
     /// The values of its criteria.
@@ -71,7 +71,7 @@ pub(crate) struct Place {
 pub(crate) struct Choice {
     pub(crate) id: RoomId,
     pub(crate) shard: u16,
-    /// It was just registered, and must be created.
+    /// Whether it was just registered, and must be created.
     pub(crate) new: bool,
 }
 
@@ -114,14 +114,14 @@ pub enum RoomOrder {
     Oldest,
     /// The newest first.
     Newest,
-    /// Those with the most players first.
+    /// Rooms with the most players first.
     MostPlayers,
-    /// Those with the longest sync in the last five to ten seconds first, ticks, timers and patches
+    /// Rooms with the longest sync in the last five to ten seconds first, ticks, timers and patches
     /// included.
     Slowest,
-    /// Those that were the latest first.
+    /// Rooms that were the latest first.
     Latest,
-    /// Those with the most bytes per second first, in and out.
+    /// Rooms with the most bytes per second first, in and out.
     MostBytes,
 }
 

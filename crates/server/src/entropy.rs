@@ -40,7 +40,7 @@ impl Entropy {
         }
     }
 
-    /// As many random bytes as asked for.
+    /// Returns random bytes.
     pub(crate) fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill(&mut bytes);

@@ -26,7 +26,7 @@ use crate::stats::Published;
 use crate::sys;
 use crate::tls::TlsContext;
 
-/// What the shards' threads share.
+/// State that the shards' threads share.
 pub(crate) struct SharedRuntime {
     pub(crate) mailboxes: Vec<Mailbox>,
     pub(crate) began: Instant,
@@ -38,11 +38,11 @@ pub(crate) struct SharedRuntime {
     pub(crate) connections: AtomicUsize,
     pub(crate) connections_max: usize,
     pub(crate) shutdown_timeout: Duration,
-    /// Where clients of rooms connect.
+    /// The address that clients of rooms connect to.
     pub(crate) rooms_addr: Option<SocketAddr>,
     pub(crate) tls: Option<Arc<TlsContext>>,
     pub(crate) tls_only: bool,
-    /// Where each shard has a descriptor table of its own.
+    /// The descriptor tables, if each shard has its own.
     pub(crate) tables: Option<Arc<sys::Tables>>,
     pub(crate) work: Work,
 }
@@ -135,9 +135,9 @@ pub(crate) struct EventLoop {
     deals: bool,
     /// By the connections' places.
     sockets: Vec<Option<Socket>>,
-    /// What other threads sent and there was no time for.
+    /// Parcels of other threads that there was no time for.
     backlog: Backlog,
-    /// Some of it may be left for the next turn.
+    /// Whether some of it may be left for the next turn.
     mail_waits: bool,
     /// Connections whose sockets have space again.
     writable: VecDeque<ConnectionKey>,
@@ -146,9 +146,9 @@ pub(crate) struct EventLoop {
     answered: Vec<ConnectionKey>,
     /// How many bytes these answers are.
     answered_bytes: usize,
-    /// Some output was left for the next turn.
+    /// Whether some output was left for the next turn.
     writes_on: bool,
-    /// What all connections are read into, from [`KEPT_BYTES`].
+    /// The buffer that all connections are read into, from [`KEPT_BYTES`].
     buffer: Box<[u8]>,
     tls: Tls,
     refused: u64,

@@ -13,7 +13,7 @@ use crate::entropy::Entropy;
 use crate::handle::NodeHandle;
 use crate::panics::guard;
 
-/// What a program does with its devices: sessions that have registered, and connections of services
+/// Callbacks for a program's devices: sessions that have registered, and connections of services
 /// that were registered for their clients.
 ///
 /// A fleet is shared by all shards. Its calls for one device come from the shard of the device's
@@ -77,7 +77,7 @@ pub trait Fleet: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gone {
-    /// It has ended the session.
+    /// The device has ended the session.
     Left,
     /// Its connection was lost, and the time for which its session waits is over; or the connection
     /// to a service was closed.
@@ -90,16 +90,17 @@ pub enum Gone {
     ShuttingDown,
 }
 
-/// What happens when a device registers under an id that another has.
+/// The outcome when a device registers under an id that another has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duplicates {
-    /// It takes the other's place, if both are of the same user, or both of none. The other's
-    /// session ends with `taken_over`. Otherwise it is refused with `device_taken`.
+    /// The new one takes the other's place, if both are of the same user, or both of none. The
+    /// other's session ends with `taken_over`. Otherwise the new one is refused with
+    /// `device_taken`.
     ///
-    /// A service may take over any id, and no session that of a service's connection.
+    /// A service may take over any id. A session can't take over that of a service's connection.
     #[default]
     TakeOver,
-    /// It is refused with `device_taken`.
+    /// The new one is refused with `device_taken`.
     Refuse,
 }
 
@@ -109,9 +110,9 @@ pub struct FleetSettings {
     /// A device is silent once nothing was heard from it for this long, in milliseconds; 0 = never.
     /// Its client is asked for a sign of life after half of this time.
     pub silent_ms: u64,
-    /// What happens to duplicate ids.
+    /// How duplicate ids are handled.
     pub duplicates: Duplicates,
-    /// What reports, commands and their answers are.
+    /// The kind of payloads in reports, commands and their answers.
     pub payload: PayloadKind,
     ids: Result<Pattern, PatternError>,
 }
@@ -140,7 +141,7 @@ impl FleetSettings {
         Self { silent_ms, ..self }
     }
 
-    /// What happens to duplicate ids.
+    /// Sets how duplicate ids are handled.
     #[must_use]
     pub fn duplicates(self, duplicates: Duplicates) -> Self {
         Self { duplicates, ..self }
@@ -224,7 +225,7 @@ impl HostedFleet {
         })
     }
 
-    /// What a program sends to a device.
+    /// Converts bytes that a program sends to a device.
     pub(crate) fn payload(&self, bytes: &[u8]) -> Result<Payload> {
         let payload = match self.payload {
             PayloadKind::Bytes => Ok(Payload::Bytes(bytes.into())),

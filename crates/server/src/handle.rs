@@ -152,7 +152,7 @@ impl NodeHandle {
         self.node.asks.has_ended()
     }
 
-    /// Where a room is.
+    /// The id and the shard of a room.
     fn place(&self, room_id: &str) -> Result<(RoomId, u16)> {
         let not_found = || {
             let id = playfield_wire::excerpt(room_id, 64);
@@ -187,7 +187,7 @@ impl fmt::Debug for NodeHandle {
 /// The reply to a request from [`NodeHandle::ask`], as a future.
 pub type Asked<M> = Pending<<M as Message>::Reply>;
 
-/// What a room, or its shard, will answer, as a future: see [`NodeHandle`].
+/// The answer of a room, or of its shard, as a future: see [`NodeHandle`].
 #[must_use = "the answer arrives here, and with it any refusal"]
 pub struct Pending<T> {
     state: State,

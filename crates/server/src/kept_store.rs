@@ -11,7 +11,8 @@ use playfield_room::Store;
 /// file.
 pub(crate) const STORE_CLOSE_MAX: Duration = Duration::from_secs(10);
 
-/// Where persistent rooms are kept. Handles to the node outlive it, and must not keep the store.
+/// The store of persistent rooms. Handles to the node outlive the node, and must not keep the
+/// store.
 pub(crate) struct KeptStore(Mutex<Option<Arc<dyn Store>>>);
 
 impl KeptStore {

@@ -15,14 +15,14 @@ use crate::shard::connection::Moving;
 use crate::shard::mail::ShardMail;
 use crate::waker::ShardWaker;
 
-/// What other threads send to a shard.
+/// An item that another thread sends to a shard.
 pub(crate) enum Parcel {
     Mail(ShardMail),
     /// A connection that moves here.
     Moved {
         /// `None` if it comes through the passage between descriptor tables.
         socket: Option<TcpStream>,
-        /// What lies between the socket and the connection.
+        /// The layer between the socket and the connection.
         layer: Layer,
         moving: Moving,
     },
@@ -45,9 +45,8 @@ type Batch = VecDeque<Parcel>;
 /// How many parcels fit into a batch at least: few come at once, and take no memory of their own.
 const BATCH_MIN: usize = 32;
 
-/// Where a shard takes its parcels from. Nobody ever waits for space in it, and it is locked only
-/// to put in or take out batches: a thread that copied many parcels meanwhile would hold up all
-/// others.
+/// A shard's queue of parcels. Nobody ever waits for space in it, and it is locked only to put in
+/// or take out batches: a thread that copied many parcels meanwhile would hold up all others.
 pub(crate) struct Mailbox {
     batches: Mutex<VecDeque<Batch>>,
     /// How many parcels there are, or are about to be.
@@ -72,8 +71,8 @@ impl Mailbox {
         self.push_with(parcel, || true)
     }
 
-    /// As [`push`](Self::push), if `send` succeeds as well. What it sends arrives in the order of
-    /// the parcels.
+    /// Like [`push`](Self::push), if `send` succeeds as well. What `send` sends arrives in the
+    /// order of the parcels.
     pub(crate) fn push_with(
         &self,
         parcel: Parcel,
@@ -298,7 +297,7 @@ mod tests {
         assert_eq!(numbers(&mailbox), [7, 8, 9], "what was not sent takes no space");
     }
 
-    /// What is put in while the mailbox is locked must not move what is there already.
+    /// Putting parcels in while the mailbox is locked must not move those that are there already.
     #[test]
     fn batches_stay_where_they_are_and_the_queue_of_them_is_used_again() {
         let poll = Poll::new().unwrap();

@@ -60,7 +60,7 @@ fn directories(point: &Path, root: &Path, group: &Path) -> Vec<PathBuf> {
     inside.ancestors().map(|part| point.join(part)).collect()
 }
 
-/// Where groups with limits of memory are mounted.
+/// A mount of control groups with limits of memory.
 struct Mount {
     root: PathBuf,
     point: PathBuf,
@@ -106,7 +106,7 @@ mod tests {
          31 23 0:28 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate\n",
     );
 
-    /// What is said of a machine with these files.
+    /// The limit, and the file that gives it, on a machine with these files.
     fn limit(files: &[(&str, &str)]) -> Option<(u64, String)> {
         let read = |path: &std::path::Path| {
             let found = files.iter().find(|(name, _)| std::path::Path::new(name) == path);

@@ -1,4 +1,4 @@
-//! What all shards of a node have in common.
+//! State that all shards of a node have in common.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ pub(crate) struct Node {
     by_name: HashMap<String, u16>,
     /// The paths of services that are reached by WebSocket, and their numbers.
     pub(crate) service_paths: Vec<(String, u16)>,
-    /// What is served over HTTP.
+    /// The pages, handlers and folders served over HTTP.
     pub(crate) site: Site,
-    /// Where HTTP requests go that take time.
+    /// The queue for HTTP requests that take time.
     pub(crate) desk: Desk,
     pub(crate) authenticator: Box<dyn Authenticator>,
     /// Decides about users whom the authenticator or a ticket admits.
@@ -40,9 +40,9 @@ pub(crate) struct Node {
     /// Its devices, if it has a fleet.
     pub(crate) fleet: Option<HostedFleet>,
     pub(crate) directory: Directory,
-    /// What each client address uses.
+    /// Limits by client address.
     pub(crate) addresses: Arc<Addresses>,
-    /// Where persistent rooms are kept.
+    /// The store of persistent rooms.
     pub(crate) store: KeptStore,
     /// Requests to rooms from outside.
     pub(crate) asks: Asks,
@@ -54,7 +54,7 @@ pub(crate) struct Node {
     pub(crate) users: Users,
     /// Which channels there may be.
     pub(crate) channel_rules: ChannelRules,
-    /// What the channels of all shards take together.
+    /// The number of channels and the bytes of history of all shards together.
     pub(crate) channel_totals: Arc<Totals>,
 }
 

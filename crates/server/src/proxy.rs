@@ -1,15 +1,15 @@
-//! What proxies say about their clients: the PROXY protocol, versions 1 and 2, at the beginning of
-//! a connection (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>), and
+//! Client addresses from proxies: the PROXY protocol, versions 1 and 2, at the beginning of a
+//! connection (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>), and
 //! `X-Forwarded-For` in HTTP requests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// What the first bytes of a connection say.
+/// The result of reading the first bytes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proxied {
     /// More bytes are needed.
     Partial,
-    /// They are no PROXY header.
+    /// The bytes are not a PROXY header.
     Not,
     /// A header of `bytes` bytes, which names this client; `None` if it names none: the proxy
     /// connected for itself, or for a client without an IP address.
@@ -121,7 +121,7 @@ fn version_2(input: &[u8]) -> Proxied {
     Proxied::Header { bytes, client: client.map(|(ip, port)| SocketAddr::new(ip, port)) }
 }
 
-/// Who sent an HTTP request, as far as trusted proxies say.
+/// The sender of an HTTP request, as far as trusted proxies say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Client {
     /// The client, or the last proxy that is known. The port is 0 if no proxy gave it.

@@ -17,7 +17,7 @@ pub fn url(address: SocketAddr, has_tls: bool) -> String {
     }
 }
 
-/// What a log line that names an address adds, where that is not what a browser opens.
+/// An addition to a log line that names an address, where a browser opens something else.
 #[must_use]
 pub fn hint(address: SocketAddr, has_tls: bool) -> String {
     hint_where(address, has_tls, is_container())

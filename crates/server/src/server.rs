@@ -28,7 +28,7 @@ pub struct Server {
     config: Config,
     room_types: Vec<RoomType>,
     site: Site,
-    /// What is wrong with what was added, first of all.
+    /// The first error in what was added.
     wrong: Option<String>,
     authenticator: Option<Box<dyn Authenticator>>,
     admit: Option<Arc<Admit>>,
@@ -50,7 +50,7 @@ type OnStart = Box<dyn FnOnce(NodeHandle)>;
 
 /// A service that is to be reached somewhere.
 struct ServiceAt {
-    /// Where it listens, if it does.
+    /// The address that it listens at, if it does.
     address: Option<SocketAddr>,
     /// The path at which it is reached by WebSocket, if it is.
     path: Option<String>,
@@ -225,7 +225,7 @@ impl Server {
         self.open_store(|| Ok(store))
     }
 
-    /// As [`store`](Self::store), with a store that is opened when the node starts.
+    /// Like [`store`](Self::store), with a store that is opened when the node starts.
     #[must_use]
     pub fn open_store<S: Store + 'static>(
         mut self,
@@ -268,7 +268,7 @@ impl Server {
         self
     }
 
-    /// As [`service`](Self::service) and [`service_at_path`](Self::service_at_path) at once: clients
+    /// Combines [`service`](Self::service) and [`service_at_path`](Self::service_at_path): clients
     /// of both are connections of the same service.
     #[must_use]
     pub fn service_and_path<S: Service>(
@@ -303,8 +303,9 @@ impl Server {
         self
     }
 
-    /// As [`on_start`](Self::on_start), with what this returns. It opens a port of its own, after the
-    /// store and before the node's ports; if it fails, the node does not start.
+    /// Like [`on_start`](Self::on_start), with the function that `open` returns. `open` may open
+    /// ports of its own, and runs after the store is opened and before the node's ports are. If it
+    /// fails, the node does not start.
     #[must_use]
     pub fn on_start_open(
         mut self,

@@ -19,7 +19,7 @@ use crate::stats::Published;
 use crate::sys::{self, Tables};
 use crate::waker::ShardWaker;
 
-/// What shards wait at, and how others reach them.
+/// The polls that shards wait at, and the mailboxes by which others reach them.
 pub(crate) struct Edges {
     /// `None` for shards that open their own, in descriptor tables of their own.
     pub(crate) polls: Vec<Option<Poll>>,
@@ -56,7 +56,7 @@ pub(crate) struct Listeners {
     reserved: Option<Vec<Socket>>,
 }
 
-/// Where a shard listens.
+/// The sockets and addresses that one shard listens at.
 #[derive(Default)]
 pub(crate) struct OfShard {
     open: Vec<Listening>,

@@ -177,7 +177,7 @@ counters! {
     closed_over_budget,
     /// TLS handshakes that were completed.
     tls_handshakes,
-    /// Those of them that resumed an earlier TLS session, which costs less.
+    /// TLS handshakes that resumed an earlier TLS session, which costs less.
     tls_resumed,
     /// TLS connections that ended because of an error, or before the handshake was complete.
     tls_failed,
@@ -255,7 +255,7 @@ impl Stats {
 pub(crate) struct Pulse {
     /// When the turn began, in milliseconds since the node started, plus 1; 0 between turns.
     pub(crate) turn_began_ms: AtomicU64,
-    /// What was called last in this turn, as an encoded [`Called`].
+    /// The user code that was called last in this turn, as an encoded [`Called`].
     called: AtomicU32,
     /// The shard was reported as stuck.
     pub(crate) stuck: AtomicBool,
@@ -288,7 +288,7 @@ const AUTHENTICATOR: u32 = 1 << 17;
 const FLEET: u32 = AUTHENTICATOR + 1;
 
 impl Pulse {
-    /// What was called last in this turn.
+    /// The user code that was called last in this turn.
     pub(crate) fn called(&self) -> Called {
         match self.called.load(Ordering::Relaxed) {
             0 => Called::Nothing,

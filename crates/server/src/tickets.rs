@@ -12,7 +12,7 @@ pub trait TicketChecker: Send + Sync {
     fn redeem(&self, ticket: &str, user: Option<&str>) -> Result<TicketPass, Error>;
 }
 
-/// What a verified ticket says.
+/// The content of a verified ticket.
 pub struct TicketPass {
     /// The room.
     pub room: TicketRoom,

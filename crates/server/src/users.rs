@@ -22,9 +22,9 @@ const OVER_MAX: usize = 10_000;
 /// Why a session is ended.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// What its client is sent.
+    /// The error that its client is sent.
     pub(crate) error: Error,
-    /// What its rooms are told.
+    /// The reason that its rooms are told.
     pub(crate) why: LeaveReason,
 }
 
@@ -40,7 +40,7 @@ impl End {
     }
 }
 
-/// Where a session is, or where its client waits for one.
+/// The location of a session, or of a client that waits for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) shard: u16,
@@ -49,7 +49,7 @@ pub(crate) struct Place {
     pub(crate) session: u64,
 }
 
-/// What a hello says that opens a session.
+/// Facts of a hello that opens a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Greeted {
     /// The [moment](Users::moment) at which it was read.
@@ -58,21 +58,21 @@ pub(crate) struct Greeted {
     pub(crate) instead_of: Option<u64>,
 }
 
-/// What becomes of a session that is about to open.
+/// The decision about a session that is about to open.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// It is open, or opens when others have ended. These are to end, or to wait no longer.
+    /// The session is open, or opens when those of `ending` have ended or given up waiting.
     Granted { is_now: bool, ending: Ending },
-    /// It does not open.
+    /// The session does not open.
     Refused(Error),
 }
 
 /// Sessions that are to end, and why. Some may not be open yet.
 pub(crate) type Ending = Vec<(Place, Arc<End>)>;
 
-/// What the shards of a node know together of the sessions of users.
+/// The sessions of users, shared by the shards of a node.
 pub(crate) struct Users {
-    /// What happens to a second session of a user.
+    /// How a second session of a user is handled.
     one_session: OnePerUser,
     taken_over: Arc<End>,
     /// How often sessions of a user were ended.
@@ -113,9 +113,10 @@ struct Entry {
     place: Place,
     /// Its client wanted this session back, which was over.
     instead_of: Option<u64>,
-    /// It belongs to someone else, or to no user, but has joined a room by a ticket of this user.
+    /// Whether it belongs to someone else, or to no user, but has joined a room by a ticket of this
+    /// user.
     is_by_ticket: bool,
-    /// It is to end.
+    /// Why it is to end, if it is.
     end: Option<Arc<End>>,
 }
 
@@ -131,7 +132,7 @@ impl Users {
         }
     }
 
-    /// What happens to a second session of a user.
+    /// Sets how a second session of a user is handled.
     pub(crate) fn keep_one(&mut self, one_session: OnePerUser) {
         self.one_session = one_session;
     }
@@ -279,7 +280,7 @@ impl Users {
         self.lock().over.get(&session).cloned()
     }
 
-    /// Where the sessions of a user are.
+    /// The locations of the sessions of a user.
     pub(crate) fn places(&self, user: &str) -> Vec<Place> {
         let inner = self.lock();
         let sessions = inner.users.get(user).map(|of_user| &of_user.sessions);

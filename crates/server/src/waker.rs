@@ -1,4 +1,4 @@
-//! What wakes a shard that waits for its sockets, from any thread.
+//! Waking a shard that waits for its sockets, from any thread.
 
 use std::io;
 use std::sync::Arc;

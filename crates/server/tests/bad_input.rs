@@ -1,5 +1,5 @@
-//! What must not be said, and what happens then: a typed error to the one who said it, the
-//! connection closed where its stream can't be trusted, and nobody else disturbed.
+//! Invalid input: its sender gets a typed error, the connection is closed where its stream can't be
+//! trusted, and nobody else is disturbed.
 
 use crate::plain as common;
 
@@ -94,7 +94,7 @@ fn frames_that_are_empty_or_too_large_end_the_connection() {
     );
     assert_eq!(raw(&server, b"PF1\n\xFF\xFF\xFF\xFF"), Some(ErrorCode::TooLarge));
     let mut ann = Client::seated(&server, "Ann");
-    // 1000 bytes in all are taken: the request's prefix is four bytes, the message is no message.
+    // 1000 bytes in all are taken: the request's prefix is four bytes, the message is not one.
     ann.say_bytes(&[&[7, 1, 9, 0][..], &[0; 996]].concat());
     let refused = ann.expect(|message| match message {
         ServerMessage::Error(server::Error { request: Some(RequestNumber(9)), code, .. }) => {

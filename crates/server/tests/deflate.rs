@@ -30,7 +30,7 @@ fn snapshot(mut client: Client) -> (String, usize) {
     (body, client.came - before)
 }
 
-/// What this message is as one compressed frame of a client.
+/// The message as one compressed frame of a client.
 fn compressed(client: &Client, body: &[u8]) -> Vec<u8> {
     let options = DeflaterOptions { message_bytes_min: 1, ..DeflaterOptions::default() };
     let opcode = if client.format.is_text() { Opcode::Text } else { Opcode::Binary };
@@ -45,7 +45,7 @@ fn compressed(client: &Client, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What it is in fragments, the first of which says that it is compressed.
+/// The frame in fragments, the first of which says that it is compressed.
 fn fragments(frame: &[u8], piece_bytes: usize) -> Vec<u8> {
     let header_bytes = match frame[1] & 0x7F {
         126 => 8,

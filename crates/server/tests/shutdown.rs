@@ -18,7 +18,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 static ALONE: Mutex<()> = Mutex::new(());
 /// Ends the background work that the room begins at its end.
 static ENDS: Mutex<Option<SyncSender<()>>> = Mutex::new(None);
-/// What the room did at its end.
+/// The callbacks of the room at its end.
 static DONE: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
 #[derive(State, Default)]

@@ -327,7 +327,7 @@ pub(crate) fn two_servers_do_not_share_an_address() {
     assert!(error.to_string().starts_with(&format!("listen = {address}: ")), "{error}");
 }
 
-/// Who finds the port open takes the node for ready.
+/// An open port means that the node is ready.
 #[test]
 fn a_node_listens_once_its_store_is_open() {
     let taken = start(&[]);

@@ -15,7 +15,7 @@ use playfield_wire::{ErrorCode, Format};
 const NO_TRUST: (&str, &str) = ("trusted_addresses", "");
 const PROXY: (&str, &str) = ("trusted_proxies", "127.0.0.0/8");
 
-/// What a client says first, in native framing.
+/// The first message of a client, in native framing.
 fn opening() -> Vec<u8> {
     let mut bytes = PREAMBLE.to_vec();
     write_frame(&mut bytes, &hello(Format::Packed));

@@ -1,12 +1,12 @@
-//! Where web pages come from.
+//! Origins of web pages.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Where a web page comes from (RFC 6454): a scheme, a host, and a port unless it is the scheme's
-/// own, such as `https://play.example.com` or `http://localhost:8080`. Upper and lower case are the
-/// same. [`Config::set`](crate::Config::set) reads them.
+/// The origin of a web page (RFC 6454): a scheme, a host, and a port unless it is the scheme's
+/// default, such as `https://play.example.com` or `http://localhost:8080`. Upper and lower case are
+/// the same. [`Config::set`](crate::Config::set) reads origins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// In lower case, without the scheme's own port, and with an IPv6 address as browsers write it.
@@ -56,8 +56,8 @@ impl Origin {
     }
 
     /// Whether a page of this `Origin` header, if there is one, may connect where these are
-    /// allowed: all may if none is named, and who sends no header is no browser, so that its user
-    /// could as well send another.
+    /// allowed. All may if none is named. A client without the header is not a browser: its user
+    /// could as well send any header.
     pub(crate) fn is_allowed(header: Option<&[u8]>, allowed: &[Self]) -> bool {
         let Some(header) = header else { return true };
         let named = || Self::read(std::str::from_utf8(header).ok()?).ok();

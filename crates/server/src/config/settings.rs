@@ -14,9 +14,9 @@ pub struct Setting {
     /// Its name, as in a file. In the environment it is in capitals, after `PLAYFIELD_`. A unit
     /// comes last.
     pub name: &'static str,
-    /// What it does.
+    /// A description for people.
     pub help: &'static str,
-    /// Its value is shown nowhere, not even if it is wrong.
+    /// Whether its value is shown nowhere, not even if it is wrong.
     pub(super) is_secret: bool,
     default: &'static str,
     range: fn() -> String,
@@ -58,7 +58,7 @@ impl Setting {
 trait Value: Sized {
     /// Whether it is shown nowhere.
     const IS_SECRET: bool = false;
-    /// What limits it beyond its type.
+    /// The limits beyond those of its type.
     type Range;
     /// The range for people.
     fn describe(range: &Self::Range) -> String;
@@ -215,7 +215,7 @@ impl Value for Descriptors {
     }
 }
 
-/// What a list can hold.
+/// An item of a list.
 trait Item: ToString + Sized {
     fn read(text: &str) -> Result<Self, String>;
 }
@@ -294,7 +294,7 @@ pub fn settings() -> &'static [Setting] {
 /// The maximum of all durations, in milliseconds: a day.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What settings that are lists of networks take.
+/// The description of the values that a list of networks takes.
 const NETWORKS: Any = Any("addresses or networks separated by commas, such as 10.0.0.0/8,::1");
 
 settings! {
@@ -316,7 +316,7 @@ settings! {
     /// shard its own, so that the system's limit holds for a shard (Linux only; see operations.md).
     descriptors: Descriptors = "shared", Any("shared or per_shard");
     /// File of the certificate chain for TLS, in PEM, the node's certificate first. With it the
-    /// node accepts TLS on its port, beside unencrypted connections; empty is no TLS.
+    /// node accepts TLS on its port, beside unencrypted connections; empty means no TLS.
     tls_cert: PathBuf = "", Any("the path of a file");
     /// File of the certificate's private key, in PEM.
     tls_key: PathBuf = "", Any("the path of a file");

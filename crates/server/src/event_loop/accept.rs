@@ -23,13 +23,13 @@ pub(crate) struct Listening {
     pub(crate) service: Option<u16>,
 }
 
-/// As the loop keeps it.
+/// A [`Listening`] socket in the event loop.
 pub(super) struct Listener {
     pub(super) socket: TcpListener,
     service: Option<u16>,
     /// When to accept again, even if the system announces nothing.
     pub(super) accepts_at: Option<Duration>,
-    /// Where the next connection goes.
+    /// The shard that the next connection goes to.
     dealt: usize,
 }
 

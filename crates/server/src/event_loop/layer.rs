@@ -1,4 +1,4 @@
-//! What lies between a socket and its connection's bytes: nothing, or TLS.
+//! Layers between a socket and its connection's bytes: none, or TLS.
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Shutdown};
@@ -23,11 +23,11 @@ const NO_TLS: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 /// waits for the next turn, so that rooms do not wait for it.
 const HANDSHAKES: usize = 32;
 
-/// What lies between a socket and its connection's bytes.
+/// The layer between a socket and its connection's bytes.
 pub(crate) enum Layer {
     /// The first byte decides.
     Unknown,
-    /// As `Unknown`, but only TLS is accepted.
+    /// Like `Unknown`, but only TLS is accepted.
     TlsExpected,
     Plain,
     /// A trusted proxy may send a header first that names the client.
@@ -51,13 +51,13 @@ impl Layer {
     }
 }
 
-/// What a shard's event loop needs for TLS.
+/// The TLS state of a shard's event loop.
 pub(super) struct Tls {
     context: Option<Arc<TlsContext>>,
     is_only: bool,
     /// How many more reads of handshakes this turn handles.
     handshakes: usize,
-    /// What was decrypted just now.
+    /// The bytes that were decrypted just now.
     plaintext: Vec<u8>,
     /// Scratch for the record that is about to be written.
     record: Vec<u8>,

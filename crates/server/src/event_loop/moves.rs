@@ -33,7 +33,7 @@ impl EventLoop {
         }
     }
 
-    /// As above, where the other shard has a descriptor table of its own.
+    /// Moves a connection to a shard that has a descriptor table of its own.
     fn send_over(&mut self, target: usize, stream: TcpStream, layer: Layer, moving: Moving) {
         let shared = Arc::clone(&self.shared);
         let Some(tables) = &shared.tables else { return };

@@ -61,7 +61,7 @@ impl Devices<'_> {
         self.fleet().map_or_else(|_| Page::default(), |fleet| fleet.registry.list(from, limit))
     }
 
-    /// As [`list`](Self::list), of those that have this tag.
+    /// Like [`list`](Self::list), for devices that have this tag.
     #[must_use]
     pub fn list_tag(&self, tag: &str, from: Cursor, limit: usize) -> Page {
         self.fleet()

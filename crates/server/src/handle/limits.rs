@@ -12,9 +12,9 @@ use crate::stats::ShardStats;
 pub struct Limit {
     /// The setting's name.
     pub name: &'static str,
-    /// What it allows, in the setting's unit.
+    /// The setting's value, in its unit.
     pub max: u64,
-    /// What there is now, of the whole node or of its fullest shard; `None` if the limit is one of
+    /// The present amount, of the whole node or of its fullest shard; `None` if the limit is one of
     /// each client or address, of which the node has no sum.
     pub now: Option<u64>,
     /// How often it was reached since the node's start: the counter of this name, if there is one.
@@ -67,7 +67,7 @@ impl Operator<'_> {
         settings().iter().filter_map(limit).collect()
     }
 
-    /// What there is now of what is limited for the whole node.
+    /// The present amounts of what is limited for the whole node.
     fn now(&self, total: &ShardStats) -> [(&'static str, u64); 15] {
         let (node, shared) = (&self.node.node, &self.node.shared);
         let (handshakes, peer_bytes, addresses) = node.addresses.load();

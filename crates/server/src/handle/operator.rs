@@ -1,4 +1,4 @@
-//! What someone who operates the node sees of its rooms, and does to them.
+//! Operation of a node: inspecting its rooms, and acting on them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -48,11 +48,11 @@ pub struct OperatedRoom {
     pub shard: u16,
     /// Its players, its key, its metadata.
     pub summary: RoomSummary,
-    /// What it takes; `None` if its shard did not say in time.
+    /// The time and bytes that it takes; `None` if its shard did not say in time.
     pub load: Option<RoomLoad>,
 }
 
-/// What a room takes: time and bytes.
+/// The time and bytes that a room takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoomLoad {
     /// The longest of its regular syncs in the last five to ten seconds. `None` if it rested, or
@@ -73,7 +73,7 @@ pub struct RoomLoad {
     pub bytes_out_per_s: u64,
 }
 
-/// What a regular sync of a room took.
+/// The time that a regular sync of a room took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoomCost {
     /// Its ticks and timers since the sync before.
@@ -85,7 +85,7 @@ pub struct RoomCost {
 }
 
 impl RoomOrder {
-    /// What it compares, if that is something that only the shards know.
+    /// The value that it compares, if only the shards know it.
     fn by_load(self) -> Option<fn(&RoomLoad) -> u64> {
         match self {
             Self::Oldest | Self::Newest | Self::MostPlayers => None,
@@ -113,7 +113,7 @@ fn sort_found(players: &mut Vec<FoundPlayer>, text: &Sought, most: usize) {
     players.truncate(most);
 }
 
-/// What a room consists of at one moment.
+/// A room at one moment.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     /// The name of its type.
@@ -128,11 +128,11 @@ pub struct Inspection {
     pub age: Duration,
     /// Ticks and syncs per second.
     pub rates: (u32, u32),
-    /// What it takes.
+    /// The time and bytes that it takes.
     pub load: RoomLoad,
     /// Its state as it is now, also what no player sees, as a [save](playfield_state::save).
     pub whole: Option<Vec<u8>>,
-    /// What the viewer saw at the last sync: a snapshot in `json`.
+    /// The viewer's view at the last sync: a snapshot in `json`.
     pub view: Option<Vec<u8>>,
     /// The room's last messages, in and out, if they were asked for: up to 200 since the first such
     /// inspection. Recording ends 10 s after the last.
@@ -143,12 +143,12 @@ pub struct Inspection {
 pub(crate) struct Inspect {
     pub(crate) room: RoomId,
     pub(crate) viewer: Option<PlayerId>,
-    /// Messages are wanted.
+    /// Whether messages are wanted.
     pub(crate) records: bool,
     pub(crate) answer: Answering<Inspection>,
 }
 
-/// What a shard is asked for about many of its rooms: one load for each, `None` if it is gone.
+/// A request to a shard for the loads of many of its rooms: one for each, `None` if it is gone.
 pub(crate) struct Survey {
     pub(crate) rooms: Vec<RoomId>,
     pub(crate) answer: Answering<Vec<Option<RoomLoad>>>,
@@ -168,11 +168,11 @@ pub struct FoundPlayer {
 /// Players that an [`Operator`] has found.
 #[derive(Clone, Debug, Default)]
 pub struct FoundPlayers {
-    /// Those whose name or user is the text itself come first, then by name.
+    /// The players: those whose name or user is the text itself first, then by name.
     pub players: Vec<FoundPlayer>,
-    /// There are more.
+    /// Whether there are more.
     pub has_more: bool,
-    /// All shards have answered in time.
+    /// Whether all shards have answered in time.
     pub is_complete: bool,
 }
 
@@ -195,8 +195,8 @@ impl Match {
     }
 }
 
-/// What a shard is asked to look for in some of its rooms: `limit` players whose name or user is the
-/// text, and as many that contain it.
+/// A request to a shard to search some of its rooms for `limit` players whose name or user is the
+/// text, and as many where one contains it.
 pub(crate) struct Search {
     pub(crate) rooms: Vec<RoomId>,
     pub(crate) text: Arc<Sought>,
@@ -211,7 +211,7 @@ pub(crate) struct Operate {
     pub(crate) answer: Answering<()>,
 }
 
-/// Where the answer to an operator goes.
+/// The channel for an answer to an operator.
 pub(crate) struct Answering<T>(Sender<Result<T>>);
 
 impl<T: Send + 'static> Answering<T> {
@@ -242,7 +242,7 @@ impl<'a> Operator<'a> {
         &self.node.node.config
     }
 
-    /// Where clients of rooms connect, if there is such a place.
+    /// The address that clients of rooms connect to, if the node listens for them.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.node.shared.rooms_addr
@@ -305,7 +305,7 @@ impl<'a> Operator<'a> {
         (count, rooms.into_iter().map(shown).collect())
     }
 
-    /// What these rooms take. Each shard is asked once, all at the same time.
+    /// The loads of these rooms. Each shard is asked once, all at the same time.
     async fn survey(&self, rooms: &[Overview]) -> Vec<Option<RoomLoad>> {
         let mut by_shard: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         for (place, room) in rooms.iter().enumerate() {
@@ -368,8 +368,8 @@ impl<'a> Operator<'a> {
         FoundPlayers { players, has_more, is_complete }
     }
 
-    /// What a room consists of now, what one of its players sees of it, and, if `records`, what has
-    /// lately gone in and out.
+    /// Returns a room as it is now, as one of its players sees it, and, if `records`, the messages
+    /// that have lately gone in and out.
     ///
     /// # Errors
     /// `room_not_found`, `busy` if the mailbox of the room's shard is full, `timeout` if the shard

@@ -1,11 +1,11 @@
-//! What handlers return, as responses.
+//! Conversion of handlers' results to responses.
 
 use playfield_http::Response;
 use playfield_room::{Error, Result};
 use playfield_wire::ErrorCode;
 
-/// What an HTTP handler may return: a [`Response`], text, nothing (204), an [`Error`], or a
-/// [`Result`] of these.
+/// A result that an HTTP handler may return: a [`Response`], text, nothing (204), an [`Error`], or
+/// a [`Result`] of these.
 ///
 /// An [`Error`] becomes its code and text, with the status that its code has:
 ///

@@ -1,4 +1,4 @@
-//! Where shards hand in what the worker is to do.
+//! The queue of requests from shards to the worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use crate::counted::Counted;
 use crate::proxy::Client;
 use crate::shard::keys::ConnectionKey;
 
-/// Where the answer to a request goes.
+/// The destination of the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) shard: u16,
@@ -41,14 +41,14 @@ pub(crate) struct Part {
     pub(crate) then: Then,
 }
 
-/// What follows a part of an answer.
+/// How an answer goes on after a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// Another part.
     More,
-    /// It was the last.
+    /// Nothing: it was the last.
     Done,
-    /// It can't be completed: the connection has to end.
+    /// The answer can't be completed: the connection has to end.
     Broken,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Call {
     pub(crate) under_way: UnderWay,
 }
 
-/// What the worker has to do.
+/// A task for the worker.
 pub(crate) enum Work {
     /// Calls the handler of the route with this number, until the client is gone.
     Route { number: usize, gone: oneshot::Receiver<()> },
@@ -69,7 +69,7 @@ pub(crate) enum Work {
     File { folder: usize, pulls: mpsc::Receiver<()> },
 }
 
-/// What a connection holds while a request is under way. The work ends when it is dropped.
+/// A connection's hold on a request that is under way. The work ends when it is dropped.
 #[derive(Debug)]
 pub(crate) enum Hold {
     Route { _gone: oneshot::Sender<()> },
@@ -86,7 +86,7 @@ impl Hold {
     }
 }
 
-/// What the worker hears.
+/// A message to the worker.
 pub(crate) enum Order {
     Call(Box<Call>),
     Stop,
@@ -131,7 +131,7 @@ impl Desk {
         (desk, ordered)
     }
 
-    /// What each client address uses.
+    /// The limits by client address.
     pub(crate) fn addresses(&self) -> &Arc<Addresses> {
         &self.addresses
     }

@@ -22,7 +22,7 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// The first bytes of a file in gzip: its magic number, and the one method (RFC 1952, 2.3.1).
 const GZIP: [u8; 3] = [0x1F, 0x8B, 8];
 
-/// What is sent for a path that ends with a slash.
+/// The file that is sent for a path that ends with a slash.
 const INDEX: &str = "index.html";
 
 /// A folder whose files are served under a path.
@@ -48,11 +48,11 @@ pub(crate) struct Reply {
     pub(crate) response: Response,
     /// How many bytes follow the head; `None` for a status without a body.
     pub(crate) body_bytes: Option<u64>,
-    /// Where they come from, unless they are the response's own.
+    /// The source of these bytes, unless they are the response's own.
     pub(crate) pieces: Option<Pieces>,
 }
 
-/// What is left of a file to be sent.
+/// The rest of a file that is being sent.
 pub(crate) struct Pieces {
     file: File,
     left: u64,
@@ -60,7 +60,6 @@ pub(crate) struct Pieces {
 
 enum Opened {
     File(File, Metadata),
-    /// It is a folder.
     Folder,
 }
 

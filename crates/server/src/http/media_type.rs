@@ -1,6 +1,6 @@
 //! The types of files, by the end of their names.
 
-/// What browsers load, and what games and tools send. Text is UTF-8.
+/// Types of files that browsers load, and that games and tools send. Text is UTF-8.
 const TYPES: &[(&str, &str)] = &[
     ("avif", "image/avif"),
     ("bin", "application/octet-stream"),

@@ -130,7 +130,7 @@ impl Page {
         }
     }
 
-    /// It, as it was given.
+    /// The body as it was given.
     #[cfg(test)]
     pub(crate) fn body(&self) -> &[u8] {
         self.plain.whole.body()

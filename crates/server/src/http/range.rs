@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What a `Range` header asks for.
+/// The part that a `Range` header asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// The whole file: there is no such header, or one that is not understood, such as one for

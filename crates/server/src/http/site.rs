@@ -1,4 +1,4 @@
-//! What a node serves over HTTP, by method and path.
+//! Pages, handlers and folders that a node serves over HTTP, by method and path.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) struct Site {
     folders: Vec<Folder>,
 }
 
-/// What there is for a request.
+/// The result of a lookup by method and path.
 pub(crate) enum Found<'a> {
     Page(&'a Page),
     /// A handler, by the number of its route.
@@ -123,7 +123,7 @@ impl Site {
         self.folders[folder].answer(request)
     }
 
-    /// What there is for a method and a path as it was sent.
+    /// Looks up a method and a path as it was sent.
     pub(crate) fn find(&self, method: &str, path: &str) -> Found<'_> {
         if path == "*" {
             return Found::Options { allow: "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".into() };

@@ -29,7 +29,7 @@ const ORDERS: usize = 256;
 /// How many threads may read files, or run what handlers pass to `spawn_blocking`.
 const BLOCKING_THREADS_MAX: usize = 64;
 
-/// What handlers run on: one thread with a Tokio runtime.
+/// The thread that handlers run on, with a Tokio runtime.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<SharedRuntime>,
     pub(crate) node: Arc<Node>,
@@ -37,7 +37,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// What it runs on.
+    /// The runtime for its thread.
     pub(crate) fn runtime() -> io::Result<Runtime> {
         Builder::new_current_thread()
             .enable_all()

@@ -18,8 +18,8 @@ use crate::stats::{Published, Pulse, Stats};
 use crate::tls::TlsContext;
 use crate::watchdog::Leash;
 
-/// What a shard may need for the turn it is in when a shutdown ends, beyond the time for the
-/// shutdown.
+/// The time that a shard may need for the turn it is in when a shutdown ends, beyond the time for
+/// the shutdown.
 const LAST_TURN: Duration = Duration::from_secs(1);
 
 /// A running node. Dropping it shuts it down, as [`shutdown`](Self::shutdown) does.
@@ -49,7 +49,7 @@ pub struct Stopper {
     pub(super) tells: SyncSender<Word>,
 }
 
-/// What a thread that waits for the node's end receives.
+/// A message to a thread that waits for the node's end.
 pub(crate) enum Word {
     /// Someone stopped the node.
     Stop,

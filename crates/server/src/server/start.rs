@@ -38,8 +38,8 @@ const SERVICES_MAX: usize = 64;
 /// How many open files a node needs beside its connections, roughly.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
-/// What to say if the system allows fewer open files than `connections_max` needs; `None` stands
-/// for no limit.
+/// A warning if the system allows fewer open files than `connections_max` needs. `descriptors` is
+/// `None` if there is no limit.
 fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Option<String> {
     let descriptors = descriptors?;
     let connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_mul(tables);
@@ -54,7 +54,7 @@ fn too_few(descriptors: Option<u64>, tables: u64, connections_max: usize) -> Opt
     })
 }
 
-/// What to say if anyone may name the address of a client.
+/// A warning if anyone may name the address of a client.
 fn trusts_everyone(config: &Config) -> Option<String> {
     let network = config.trusted_proxies.iter().find(|network| network.is_all())?;
     Some(format!(
@@ -282,7 +282,7 @@ fn raise_descriptors(config: &Config, shards: usize) {
     }
 }
 
-/// Where the node listens.
+/// The sockets and addresses that the node listens at.
 struct Open {
     listeners: Listeners,
     rooms_addr: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! What a service's handlers can access: the connection that they are called for, all others, and
+//! The context of a service's handlers: the connection that they are called for, all others, and
 //! time.
 
 use std::ops::{Deref, DerefMut};
@@ -71,7 +71,7 @@ pub struct CommandId {
 /// A connection to be closed, and why.
 pub(crate) type Leave = (ConnectionKey, Closed);
 
-/// What a shard lends to a service during a call.
+/// The parts of a shard that a service can access during a call.
 pub(crate) struct Reach<'a> {
     pub(crate) shard: u16,
     /// The service's number.
@@ -89,7 +89,7 @@ pub(crate) struct Reach<'a> {
     pub(crate) devices: &'a mut ShardDevices,
 }
 
-/// What every handler of a service can access.
+/// The context that every handler of a service can access.
 pub struct Context<'a, S: Service> {
     codec: &'a S::Codec,
     pub(super) reach: Reach<'a>,
@@ -234,7 +234,7 @@ impl<'a, S: Service> Context<'a, S> {
         self.send_with(to, |out| out.extend_from_slice(body))
     }
 
-    /// As [`send`](Self::send), with the body that `body` appends.
+    /// Like [`send`](Self::send), with the body that `body` appends.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -373,7 +373,7 @@ impl<S: Service> Peer<'_, S> {
         self.cx.reply(body)
     }
 
-    /// As [`reply`](Self::reply), with the body that `body` appends.
+    /// Like [`reply`](Self::reply), with the body that `body` appends.
     ///
     /// # Errors
     /// As [`reply`](Self::reply).

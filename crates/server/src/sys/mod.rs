@@ -1,4 +1,4 @@
-//! What differs between systems: how connections are spread over shards, where threads run, what
+//! Differences between systems: how connections are spread over shards, where threads run, what
 //! readiness means.
 
 #[cfg(target_os = "linux")]

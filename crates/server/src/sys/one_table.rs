@@ -1,4 +1,4 @@
-//! Where threads can't have descriptor tables of their own.
+//! A stand-in for systems where threads can't have descriptor tables of their own.
 
 use std::convert::Infallible;
 use std::io;

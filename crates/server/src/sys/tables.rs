@@ -181,7 +181,7 @@ impl Passage {
     }
 }
 
-/// What is open in the calling thread's table.
+/// The descriptors that are open in the calling thread's table.
 fn descriptors() -> io::Result<Vec<RawFd>> {
     let entries = fs::read_dir("/proc/thread-self/fd")?;
     let numbers = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

@@ -21,7 +21,7 @@ pub(crate) struct Files {
     pub(crate) key: PathBuf,
 }
 
-/// What is in the files.
+/// The contents of the files.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Contents {
     certificate: Vec<u8>,

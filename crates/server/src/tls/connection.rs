@@ -19,7 +19,7 @@ const FIRST_RECORD_BYTES: usize = 512;
 /// any size: as the dynamic record sizes of well-known servers.
 const RECORD_PART: usize = 4;
 
-/// What the state of the TLS library takes, nearly: `playfield-bench bench tls` measures it.
+/// The approximate size of the TLS library's state: `playfield-bench bench tls` measures it.
 const STATE_BYTES: usize = 4 << 10;
 
 /// TLS of one connection.
@@ -35,7 +35,7 @@ pub(crate) struct TlsConnection {
     is_ended: bool,
 }
 
-/// What came of received bytes.
+/// The outcome of received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Received {
     /// The handshake is complete, with these bytes.
@@ -187,7 +187,8 @@ mod tests {
         assert!(alert[0] == 21 && alert.len() == 7, "{alert:?}");
     }
 
-    /// Who loses a connection loses at most a part of what it has carried.
+    /// A record is at most a part of what the connection has carried: a lost connection loses no
+    /// more.
     #[test]
     fn records_grow_with_what_the_connection_has_carried() {
         let (mut largest, mut carried) = (FIRST_RECORD_BYTES, 0);

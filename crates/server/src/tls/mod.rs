@@ -24,7 +24,7 @@ const HTTP_1_1: &[u8] = b"http/1.1";
 pub(crate) struct TlsContext {
     config: Arc<ServerConfig>,
     certificate: Arc<CurrentCertificate>,
-    /// Where the certificate comes from, unless it is self-signed.
+    /// The files of the certificate, unless it is self-signed.
     files: Option<Files>,
 }
 

@@ -10,7 +10,7 @@ use crate::watchdog::Leash;
 pub(crate) struct Reloader {
     files: Files,
     current: Arc<CurrentCertificate>,
-    /// What was seen in the files last, or why nothing was.
+    /// The contents of the files when last read, or why they could not be read.
     seen: Option<Result<Contents, String>>,
 }
 

@@ -54,7 +54,7 @@ impl SelfSigned {
         Self::valid(names, now - DAY, now + 29 * DAY)
     }
 
-    /// As [`new`](Self::new), valid between these times.
+    /// Like [`new`](Self::new), valid between these times.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -28,7 +28,7 @@ pub(crate) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 thread_local! {
-    /// What `descriptors` is set to in the nodes of this test.
+    /// The value of `descriptors` in the nodes of this test.
     static DESCRIPTORS: Cell<&'static str> = const { Cell::new("shared") };
 }
 
@@ -93,7 +93,7 @@ impl Client {
         Self::upgrade(address, format, false).greet()
     }
 
-    /// As [`websocket`](Self::websocket), and offers to take compressed messages.
+    /// Like [`websocket`](Self::websocket), and offers to take compressed messages.
     pub(crate) fn deflating(address: SocketAddr, format: Format) -> Self {
         Self::upgrade(address, format, true).greet()
     }

@@ -121,7 +121,7 @@ struct TestRoom {
     empty_since: Option<Duration>,
 }
 
-/// What was last synced, with the version of each part's last change.
+/// The state at the last sync, with the version of each part's last change.
 #[derive(Default)]
 struct Shown {
     counter: (u64, u64),

@@ -1,4 +1,4 @@
-//! What clients and nodes say, as tests write and read it.
+//! Messages of clients and nodes, as tests write and read them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber, TreeFormat};
 
 use super::room;
 
-/// What a node said, as a client sees it.
+/// A message of a node, as a client sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Heard {
     Welcome {

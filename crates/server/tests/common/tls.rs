@@ -26,7 +26,7 @@ pub(crate) fn trusting(
         .with_no_client_auth()
 }
 
-/// As [`trusting`] a node's certificate, with all versions of TLS.
+/// Like [`trusting`] a node's certificate, with all versions of TLS.
 pub(crate) fn trusting_node(running: &Running) -> Arc<ClientConfig> {
     Arc::new(trusting(&running.tls_certificate().unwrap(), rustls::ALL_VERSIONS))
 }
@@ -49,8 +49,8 @@ pub(crate) fn connect(address: SocketAddr, config: &Arc<ClientConfig>) -> TlsCli
     TlsClient::new(client(config), socket)
 }
 
-/// Where clients without TLS connect to reach a node over TLS. What goes to the node is written in
-/// pieces of `piece` bytes at most.
+/// Opens an address where clients without TLS connect to reach a node over TLS. Bytes to the node
+/// are written in pieces of `piece` bytes at most.
 pub(crate) fn tunnel(node: SocketAddr, config: Arc<ClientConfig>, piece: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
