@@ -373,7 +373,7 @@ mod tests {
         );
         assert!(
             set("pin_cores", "0,x")
-                .starts_with(r#"pin_cores = "0,x": "x" is no core's number; give "#)
+                .starts_with(r#"pin_cores = "0,x": "x" is not a core's number; give "#)
         );
         assert_eq!(
             set("websocket_deflate", "yes"),
@@ -381,11 +381,12 @@ mod tests {
         );
         assert!(
             set("allowed_origins", "https://a,*")
-                .starts_with(r#"allowed_origins = "https://a,*": "*" is no origin: "#)
+                .starts_with(r#"allowed_origins = "https://a,*": "*" is not an origin: "#)
         );
         assert!(
-            set("trusted_proxies", "10.0.0.0/8,proxy")
-                .starts_with(r#"trusted_proxies = "10.0.0.0/8,proxy": "proxy" is no address or "#)
+            set("trusted_proxies", "10.0.0.0/8,proxy").starts_with(
+                r#"trusted_proxies = "10.0.0.0/8,proxy": "proxy" is not an address or "#
+            )
         );
     }
 

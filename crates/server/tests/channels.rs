@@ -111,6 +111,6 @@ fn the_program_handlers_and_services_publish() {
 #[test]
 fn a_pattern_that_is_none_is_an_error_at_the_start() {
     let server = Server::new(config(&[])).channel(ChannelRule::new("a::b"));
-    let error = server.start().err().expect("it is no pattern").to_string();
+    let error = server.start().err().expect("it is not a pattern").to_string();
     assert!(error.contains(r#"the pattern "a::b" has an empty segment"#), "{error}");
 }

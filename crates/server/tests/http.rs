@@ -530,7 +530,7 @@ fn what_cant_be_served_is_an_error_of_the_start() {
         ),
         (server().route("FETCH", "/", async |_, _| ()), "the route FETCH /: the method is not"),
         (server().folder("/", here.join("nothing")), "the folder "),
-        (server().folder("/", here.join("index.html")), "it is no folder"),
+        (server().folder("/", here.join("index.html")), "it is not a folder"),
         (
             server().room_type(room::room_type("a")).room_type(room::room_type("a")),
             "two room types have the name \"a\"",

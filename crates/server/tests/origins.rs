@@ -107,7 +107,7 @@ fn what_is_no_origin_is_refused_at_the_start() {
         ("null", "files and sandboxed pages from anywhere say it of themselves"),
     ] {
         let error = settings.set("allowed_origins", value).unwrap_err().to_string();
-        assert!(error.contains(&format!("{value:?} is no origin: {why}; give ")), "{error}");
+        assert!(error.contains(&format!("{value:?} is not an origin: {why}; give ")), "{error}");
     }
     Server::new(settings).room_type(room::room_type("test")).start().unwrap().shutdown();
 }

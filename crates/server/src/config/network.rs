@@ -15,7 +15,7 @@ pub struct Network {
 impl Network {
     /// Reads one; otherwise says why not.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let refuse = |why: &str| Err(format!("{text:?} is no address or network: {why}"));
+        let refuse = |why: &str| Err(format!("{text:?} is not an address or network: {why}"));
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),

@@ -16,7 +16,7 @@ pub struct Origin {
 impl Origin {
     /// Reads one; otherwise says why not.
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let refuse = |why: &str| Err(format!("{text:?} is no origin: {why}"));
+        let refuse = |why: &str| Err(format!("{text:?} is not an origin: {why}"));
         if text == "*" {
             return refuse("leave the list empty to allow every page");
         }
@@ -156,7 +156,7 @@ mod tests {
             "https://caf\u{e9}.example",
         ] {
             let error = Origin::read(text).unwrap_err();
-            assert!(error.starts_with(&format!("{text:?} is no origin: ")), "{error}");
+            assert!(error.starts_with(&format!("{text:?} is not an origin: ")), "{error}");
         }
     }
 

@@ -250,7 +250,7 @@ impl Item for Network {
 
 impl Item for usize {
     fn read(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| format!("{text:?} is no core's number"))
+        text.parse().map_err(|_| format!("{text:?} is not a core's number"))
     }
 }
 

@@ -74,7 +74,7 @@ impl Folder {
         }
         let root = folder.canonicalize().map_err(|error| refuse(error.to_string()))?;
         if !root.is_dir() {
-            return Err(refuse("it is no folder".into()));
+            return Err(refuse("it is not a folder".into()));
         }
         let segments = segments.strip_suffix('/').unwrap_or(segments).split('/');
         let path = segments.filter(|segment| !segment.is_empty()).map(str::to_owned).collect();

@@ -43,7 +43,7 @@ fn listen_once(address: SocketAddr, shards: usize) -> io::Result<Vec<Option<TcpL
     Ok(listeners)
 }
 
-/// Raises the soft limit of open files to the hard one, and returns it; `None` is no limit.
+/// Raises the soft limit of open files to the hard one, and returns it; `None` means no limit.
 pub(crate) fn raise_descriptors() -> io::Result<Option<u64>> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
