@@ -33,7 +33,7 @@ use crate::stats::Counters;
 /// Instead of a room's id: mail from outside the node's rooms.
 const OUTSIDE: &str = "";
 
-/// What an event takes beside its payload, at most.
+/// The maximum bytes of an event beside its payload.
 pub(super) const EVENT_HEADER_BYTES_MAX: usize = 64;
 
 /// All that a room's output can reach.
@@ -48,7 +48,7 @@ pub(crate) struct Delivery {
     pub(crate) outgoing: Vec<VecDeque<ShardMail>>,
     /// Rooms that rooms of this shard want here.
     pub(crate) local_foundings: Vec<Founding>,
-    /// Where rooms are that rooms of this shard send to.
+    /// The places of rooms that rooms of this shard send to.
     pub(crate) room_places: RoomPlaces,
     /// Mail between rooms of this shard.
     pub(crate) local_mail: VecDeque<(RoomId, Mail)>,
@@ -383,7 +383,7 @@ pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) admitted: &'a mut u32,
     pub(crate) room: RoomKey,
     pub(crate) id: RoomId,
-    /// Where messages are recorded, while an operator looks.
+    /// The record of messages, while an operator looks.
     pub(crate) record: Option<&'a mut Record>,
     pub(crate) now: Duration,
 }

@@ -68,7 +68,7 @@ impl Delivery {
         events
     }
 
-    /// What is held for a member has changed: the connection of its session counts it.
+    /// Counts a change of the events held for a member at the connection of its session.
     fn count_held(
         &mut self,
         place: (RoomKey, MemberKey),

@@ -15,7 +15,7 @@ use crate::shard::pacing::Part;
 #[derive(Default)]
 pub(in crate::shard) struct InputQueue {
     calm: VecDeque<ConnectionKey>,
-    /// Those that took much time lately.
+    /// Connections that took much time lately.
     busy: VecDeque<ConnectionKey>,
     pub(in crate::shard) lines: Lines<ConnectionKey>,
     /// How many are served in this turn at most: those that waited when it began to read.

@@ -1,5 +1,6 @@
-//! What waits, in a line for each address. Addresses have [turns](crate::shard::turns), so that each
-//! gets the same share of the time, whatever its work costs and however many connections it has.
+//! Work that waits, in a line for each address. Addresses have [turns](crate::shard::turns), so
+//! that each gets the same share of the time, whatever its work costs and however many connections
+//! it has.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -38,16 +39,16 @@ pub(in crate::shard) struct Lines<T> {
     len: usize,
 }
 
-/// What waits at one address.
+/// The waiting work of one address.
 struct Line<T> {
     first: VecDeque<T>,
     /// Has every second turn.
     last: VecDeque<T>,
-    /// The last turn was one of these.
+    /// Whether the last turn was one of these.
     is_last: bool,
 }
 
-/// Where something lines up.
+/// The end of a line at which something is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::shard) enum End {
     /// Before all that took much time lately.

@@ -1,11 +1,11 @@
-//! What happens often is logged now and then, and counted each time.
+//! Limits of logging: a frequent event is logged now and then, and counted each time.
 
 use std::time::Duration;
 
 /// How often a shard logs the same.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// What a shard has logged lately, by what it is about: a few values.
+/// The subjects that a shard has logged lately: a few values.
 pub(crate) struct LogLimit<K>(Vec<(K, Duration)>);
 
 impl<K> Default for LogLimit<K> {

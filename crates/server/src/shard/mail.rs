@@ -1,4 +1,4 @@
-//! What shards say to each other.
+//! Messages between shards.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +117,7 @@ pub(crate) enum ShardMail {
 /// is read from its client.
 pub(crate) const ACTS_MAX: u32 = 64;
 
-/// What a member does.
+/// An action of a member.
 pub(crate) enum Act {
     Message { message: MessageRef<'static>, payload: Vec<u8>, request: Option<RequestNumber> },
     Leave { request: RequestNumber },

@@ -92,14 +92,14 @@ const PARKED_RETRY: Duration = Duration::from_millis(5);
 /// How long to wait before trying a full mailbox again.
 const CONGESTED_RETRY: Duration = Duration::from_millis(1);
 
-/// What clients are sent at the node's shutdown.
+/// The text that clients are sent at the node's shutdown.
 const SHUTTING_DOWN: &str = "the node is shutting down";
 
 /// A change to the socket of a connection.
 pub(crate) enum SocketChange {
-    /// It now belongs to another connection, which has none or has lost its own.
+    /// The socket now belongs to another connection, which has none or has lost its own.
     Moved { from: ConnectionKey, to: ConnectionKey },
-    /// It is dropped.
+    /// The socket is dropped.
     Dropped(ConnectionKey),
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Shard {
     departing: Vec<ConnectionKey>,
     /// Connections whose clients want a session of this shard back.
     coming_back: Vec<ConnectionKey>,
-    /// Those that a turn had no time for.
+    /// Connections that want a session back and that a turn had no time for.
     coming_back_lines: Lines<ConnectionKey>,
     /// Connections that are read again.
     resumed: Vec<ConnectionKey>,
@@ -159,7 +159,7 @@ pub(crate) struct Shard {
     socket_changes: VecDeque<SocketChange>,
     /// Connections that services have given up, and why.
     leaving: Vec<Leave>,
-    /// What concerns sessions of users, here and on other shards.
+    /// Mail about sessions of users, for this and other shards.
     user_posts: VecDeque<(u16, UserMail)>,
     /// A connection holds more than before, and its address more than it may, or all together do.
     is_over_budget: bool,
@@ -568,7 +568,7 @@ impl Shard {
         self.delivery.connections.len() == 0
     }
 
-    /// What happened so far, and what there is.
+    /// The counters so far, and the present gauges.
     pub(crate) fn counters(&mut self) -> Counters {
         let lateness_us_max = std::mem::take(&mut self.delivery.counters.lateness_us_max);
         let evicted = self.delivery.channels.home.evicted();

@@ -7,10 +7,10 @@ use std::time::Duration;
 pub(crate) struct Moment(u64);
 
 impl Moment {
-    /// What never comes.
+    /// A moment that never comes.
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
-    /// As the time since the node started; the maximum if it never comes.
+    /// The time since the node started; the maximum if the moment never comes.
     pub(crate) fn time(self) -> Duration {
         if self == Self::NEVER { Duration::MAX } else { Duration::from_nanos(self.0) }
     }

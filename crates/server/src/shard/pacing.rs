@@ -9,14 +9,14 @@ use crate::shard::Shard;
 /// A room that is late by more than this comes before everything that reads.
 const ROOM_FIRST: Duration = Duration::from_millis(1);
 
-/// What a turn does besides running rooms and writing, in this order.
+/// The parts of a turn besides running rooms and writing, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// What other threads have sent.
+    /// Parcels of other threads.
     Mail,
     /// New connections.
     Accepts,
-    /// What clients have sent.
+    /// Input of clients.
     Input,
     /// Sessions that are resumed.
     Returns,
@@ -47,7 +47,7 @@ impl Part {
     }
 }
 
-/// What a part has earned and not used.
+/// The time that a part has earned and not used.
 #[derive(Clone, Copy, Default)]
 struct Share {
     earned: Duration,

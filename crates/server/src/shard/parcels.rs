@@ -22,7 +22,7 @@ pub(crate) fn pack<T>(out: &mut Vec<u8>, kind: Kind, write: impl FnOnce(&mut Vec
 /// Stands for messages that are not there, instead of a header. Their number follows.
 const LOST: u32 = u32::MAX;
 
-/// What is in the mail.
+/// An item of the mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parcel<'a> {
     Message(Kind, &'a [u8]),
@@ -58,7 +58,7 @@ pub(crate) fn trim(out: &mut Vec<u8>, bytes_max: usize) {
     }
 }
 
-/// What is in the mail; the messages are about this room.
+/// Iterates over the items of the mail; the messages are about this room.
 pub(crate) fn unpack(mut packed: &[u8], room: RoomNumber) -> impl Iterator<Item = Parcel<'_>> {
     std::iter::from_fn(move || {
         let (parcel, rest) = next(packed, room)?;

@@ -37,7 +37,7 @@ pub(crate) struct Slab<K, T> {
     entries: Vec<Entry<T>>,
     kind: PhantomData<fn() -> K>,
     vacant: Vec<u32>,
-    /// Where entries that are added begin: past all that were given up.
+    /// The first generation of entries that are added: past all that were given up.
     generation: u32,
     /// With fewer values than this, vacant entries at the end are given up.
     shrinks_below: usize,

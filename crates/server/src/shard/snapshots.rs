@@ -1,4 +1,4 @@
-//! Who waits for a snapshot. All snapshots that peers cause, by joining, by asking and by coming
+//! The queue for snapshots. All snapshots that peers cause, by joining, by asking and by coming
 //! back, draw on one budget of the shard's time. Those that wait have [turns](crate::shard::turns):
 //! first their addresses, and of one address its sessions. So each address that waits gets the same
 //! share, whatever its snapshots cost and however many sessions it has.
@@ -19,7 +19,7 @@ use crate::shard::turns::Turns;
 /// thousand may be asked for at once. Rooms and input have at least as long before the next ones.
 const SNAPSHOTS: Duration = Duration::from_millis(2);
 
-/// Who waits.
+/// A session or a member that waits for snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Waiting {
     /// A session whose client has come back: its rooms bring the copies up to date.
@@ -34,7 +34,7 @@ pub(crate) enum Waiting {
 pub(crate) struct Snapshots {
     budget: Budget,
     places: HashMap<Waiting, Place>,
-    /// Those whose limits say when: by the time, and the order in which they came.
+    /// Waiting ones whose limits say when: by the time, and the order in which they came.
     later: BTreeMap<(Duration, u64), Waiting>,
     /// How many were given a time.
     given: u64,
@@ -49,7 +49,7 @@ enum Place {
     Line(Payer),
 }
 
-/// Who is charged for a snapshot.
+/// The address and the session that are charged for a snapshot.
 #[derive(Clone, PartialEq, Eq)]
 struct Payer {
     host: Host,
@@ -59,7 +59,7 @@ struct Payer {
 /// The shard of a session, and its connection there.
 type SessionKey = (u16, ConnectionKey);
 
-/// Those of one address.
+/// The waiting sessions of one address.
 #[derive(Default)]
 struct Line {
     turns: Turns<SessionKey>,
@@ -247,7 +247,7 @@ impl Shard {
         self.end_part();
     }
 
-    /// Who is charged for a snapshot for someone who waits: the address and the session.
+    /// The address and the session that are charged for the snapshot.
     fn payer(&mut self, waiting: Waiting) -> Option<Payer> {
         let connection = match waiting {
             Waiting::Session(key) => key,

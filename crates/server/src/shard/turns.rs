@@ -17,7 +17,7 @@ pub(crate) struct Turns<P> {
     /// turn, as long as others come that had none before.
     now: u64,
     parties: HashMap<P, Party>,
-    /// Those that wait.
+    /// The parties that wait.
     order: BTreeMap<Start, P>,
     serving: Option<(P, u64)>,
     /// How far one that has not waited goes before those that have, in nanoseconds.
@@ -58,7 +58,7 @@ impl<P> Turns<P> {
         }
     }
 
-    /// Where one starts that took nothing lately.
+    /// The start of a party that took nothing lately.
     fn first_start(&self) -> u64 {
         self.now.saturating_sub(self.head_start)
     }

@@ -18,16 +18,16 @@ pub(crate) struct Unsubscribe {
     pub(crate) whose: Whose,
     /// Which channels.
     pub(crate) channels: Pattern,
-    /// What clients are sent.
+    /// The text that clients are sent.
     pub(crate) text: String,
 }
 
 /// Whose subscriptions.
 #[derive(Debug)]
 pub(crate) enum Whose {
-    /// Those of these sessions, as far as they are on the shard.
+    /// Subscriptions of these sessions, as far as they are on the shard.
     At(Vec<Place>),
-    /// Those of the session with this number, whichever shard it is on.
+    /// Subscriptions of the session with this number, whichever shard it is on.
     Session(u64),
 }
 

@@ -1,4 +1,4 @@
-//! What a shard does for the channels whose home it is.
+//! A shard's work for the channels whose home it is.
 
 use std::sync::Arc;
 

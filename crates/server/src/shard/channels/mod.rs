@@ -35,9 +35,9 @@ use crate::shard::session::allowance::Allowance;
 
 /// All that a shard keeps of channels.
 pub(crate) struct ShardChannels {
-    /// Those whose home this shard is.
+    /// Channels whose home this shard is.
     pub(crate) home: Channels,
-    /// Those that sessions of this shard subscribe to, by number.
+    /// Channels that sessions of this shard subscribe to, by number.
     local: HashMap<u64, LocalChannel>,
     /// When the turn began.
     pub(crate) now: Duration,
@@ -57,7 +57,7 @@ struct LocalChannel {
 struct Subscriber {
     connection: ConnectionKey,
     wants_presence: bool,
-    /// What waits for it, if it reads too slowly.
+    /// Publications that wait for it, if it reads too slowly.
     backlog: Option<Box<Backlog>>,
 }
 
@@ -87,13 +87,13 @@ struct Subscription {
 enum Stage {
     /// The home was asked. `member_of`: it is a member already, of the channel with this number.
     Pending { serial: u32, request: RequestNumber, wants_presence: bool, member_of: Option<u64> },
-    /// It is in the table of the channel with this number, at this place.
+    /// Listed in the table of the channel with this number, at this place.
     Live { channel: u64, place: usize },
-    /// Its connection was lost, but it is a member of the channel with this number.
+    /// The session's connection was lost, but it is a member of the channel with this number.
     Away { channel: u64 },
 }
 
-/// What shards say to each other about channels.
+/// Messages between shards about channels.
 pub(crate) enum ChannelMail {
     /// To the home: a session subscribes.
     Subscribe {
@@ -146,7 +146,7 @@ pub(crate) enum ChannelMail {
     History { connection: ConnectionKey, request: RequestNumber, kind: PayloadKind, past: Past },
 }
 
-/// What a room or the program publishes.
+/// Converts a payload that a room or the program publishes.
 pub(crate) fn payload_of(payload: playfield_room::Payload) -> Payload {
     match payload {
         playfield_room::Payload::Json(text) => Payload::Json(text.into()),

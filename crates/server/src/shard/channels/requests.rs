@@ -1,4 +1,4 @@
-//! What clients ask of channels.
+//! Requests of clients to channels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::shard::session::allowance::Rate;
 /// How many of the channels are remembered that a session named last.
 const NAMED_MAX: usize = 8;
 
-/// What a client wants of a channel.
+/// The kind of a client's request to a channel.
 #[derive(Clone, Copy)]
 enum Wish {
     Subscribe,

@@ -1,4 +1,4 @@
-//! What a shard does for its sessions that subscribe.
+//! A shard's work for its sessions that subscribe.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Where connections come from: they are counted by address when they are accepted, and behind a
-//! proxy by the address that it names.
+//! Addresses of connections: they are counted by address when they are accepted, and behind a proxy
+//! by the address that it names.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

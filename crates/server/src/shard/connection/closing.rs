@@ -42,7 +42,7 @@ impl Shard {
         self.fail_with(key, code, text, None);
     }
 
-    /// As [`fail`](Self::fail), with the transport's own close code.
+    /// Like [`fail`](Self::fail), with the transport's own close code.
     pub(in crate::shard) fn fail_with(
         &mut self,
         key: ConnectionKey,

@@ -17,7 +17,7 @@ pub(crate) struct Deflated {
     plain_bytes_max: [u8; 3],
 }
 
-/// What three bytes can say, which is what the setting may be.
+/// The largest number of three bytes, which is the setting's maximum.
 const PLAIN_BYTES_MAX: usize = (1 << 24) - 1;
 /// How many messages are remembered: a room's players may be of several formats, and each of these
 /// is at hand at once.
@@ -125,7 +125,7 @@ impl Lately {
         out.extend_from_slice(&self.messages[place].frame);
     }
 
-    /// Where to put another one.
+    /// The place for another message.
     fn place(&mut self) -> usize {
         if self.messages.len() < MESSAGES_MAX {
             let (plain, frame) = (Vec::new(), Vec::new());

@@ -47,11 +47,11 @@ pub(super) struct Exchange {
     /// When it is answered with an error instead.
     by: Duration,
     sending: Sending<'static>,
-    /// What is written next.
+    /// The bytes to be written next.
     bytes: Vec<u8>,
-    /// Nothing follows those bytes.
+    /// Whether nothing follows those bytes.
     is_done: bool,
-    /// A part of the answer is written.
+    /// Whether a part of the answer is written.
     has_begun: bool,
     /// Ends the work for it when dropped.
     hold: Option<Hold>,

@@ -49,25 +49,25 @@ pub(crate) struct Connection {
     pub(crate) phase: Phase,
     /// Why nothing is read from it at the moment; none, usually.
     pub(crate) pause: Pause,
-    /// The last write left bytes behind.
+    /// Whether the last write left bytes behind.
     pub(crate) blocked: bool,
-    /// It is in the list of those that have something to be written.
+    /// Whether it is in the list of those that have something to be written.
     dirty: bool,
-    /// Some room skipped a patch while it was blocked.
+    /// Whether some room skipped a patch while it was blocked.
     pub(crate) lagging: bool,
-    /// Its session outlives it: what is counted is kept until the client confirms it.
+    /// Whether its session outlives it: what is counted is kept until the client confirms it.
     pub(crate) resumable: bool,
-    /// Only the log of its session takes output: the session is away, or is being resumed.
+    /// Whether only the log of its session takes output: the session is away, or is being resumed.
     pub(crate) held: bool,
-    /// It has output from a room elsewhere, which waits to hear that the output went out.
+    /// Whether it has output from a room elsewhere, which waits to hear that the output went out.
     pub(crate) owes_receipts: bool,
-    /// It was asked for a sign of life.
+    /// Whether it was asked for a sign of life.
     pub(crate) pinged: bool,
-    /// Its client came without a token, and may do nothing but join by tickets that name a user.
+    /// Whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) tickets_only: bool,
-    /// It will be closed once the rooms have had their turn.
+    /// Whether it will be closed once the rooms have had their turn.
     pub(crate) doomed: bool,
-    /// What it took of the shard's time lately.
+    /// The time of the shard that it took lately.
     pub(crate) taken: Taken,
     /// When it last gave a sign of life.
     pub(crate) heard: Moment,
@@ -92,9 +92,9 @@ pub(crate) struct Connection {
     /// Its client waits for the authenticator.
     pub(crate) greeting: Option<Box<Greeting>>,
     pub(crate) session: Option<Box<Session>>,
-    /// The device that it is, if it has registered.
+    /// The device that has registered on it, if one has.
     pub(crate) device: Option<Box<OwnDevice>>,
-    /// It is about to move to another shard.
+    /// The move to another shard that is about to begin, if any.
     pub(crate) departure: Option<Box<Departure>>,
 }
 
@@ -109,11 +109,10 @@ pub(crate) struct Moving {
 pub(crate) enum Phase {
     /// In use, with a session or before one.
     Open,
-    /// It was lost, and its session waits here for another.
+    /// Lost: its session waits here for another.
     Away,
-    /// It ends when its outbox is empty and its client has gone, or at the given time. On
-    /// WebSocket, nothing more is written to the transport's end before the client's Close has
-    /// come.
+    /// Ends when its outbox is empty and its client has gone, or at the given time. On WebSocket,
+    /// nothing more is written to the transport's end before the client's Close has come.
     Closing { by: Moment, written: bool, hung_up: bool, skipped: u32 },
 }
 
@@ -126,11 +125,11 @@ pub(crate) struct Pause {
     pub(crate) mailbox: bool,
     /// A room elsewhere has not done yet what was sent to it.
     pub(crate) acts: bool,
-    /// HTTP requests before it have to be answered first.
+    /// Whether HTTP requests before it have to be answered first.
     pub(crate) http: bool,
-    /// It was served for long enough: others come first.
+    /// Whether it was served for long enough, so that others come first.
     pub(crate) turn: bool,
-    /// The user of a ticket is being decided about.
+    /// Whether the user of a ticket is being decided about.
     pub(crate) ticket: bool,
 }
 
@@ -170,9 +169,9 @@ impl From<Vec<u8>> for Partial {
 /// Whether a message has to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It has to arrive exactly once, and is about this room.
+    /// A message that has to arrive exactly once, and is about this room.
     Counted(Option<RoomNumber>),
-    /// Another takes its place if it is lost.
+    /// A message that another replaces if it is lost.
     Fleeting,
 }
 
@@ -227,7 +226,7 @@ impl Connection {
         self.phase == Phase::Away
     }
 
-    /// It gives a sign of life.
+    /// Notes a sign of life.
     #[inline]
     pub(crate) fn lives(&mut self, now: Duration) {
         self.heard = now.into();

@@ -19,9 +19,9 @@ const SILENCE_OF_TICKS: Duration = Duration::from_secs(5);
 /// A connection that is silent for so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// It is asked for a sign of life.
+    /// The silence after which it is asked for a sign of life.
     pub(crate) ask: Duration,
-    /// It is closed.
+    /// The silence after which it is closed.
     pub(crate) end: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Patience {
         Self { ask: end / 2, end }
     }
 
-    /// What a client is told of a room's wish; 0 if it has none.
+    /// The silence that a room allows, as its clients are told; 0 if it sets no limit.
     pub(crate) fn silence_ms(self) -> u32 {
         if self == Self::ALL {
             return 0;

@@ -60,11 +60,11 @@ impl Visit {
     }
 }
 
-/// What a connection took lately, as a bucket that leaks by 1 ms of work in a second.
+/// The work that a connection took lately, as a bucket that leaks by 1 ms of work in a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     us: u32,
-    /// As of when, in milliseconds. Wraps around after 49 days.
+    /// The time of the last change, in milliseconds. Wraps around after 49 days.
     at_ms: u32,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Taken {
 const MUCH_US: u32 = 2000;
 
 impl Taken {
-    /// It took `time` of work, up to now.
+    /// Adds `time` of work, which ended now.
     pub(crate) fn add(&mut self, now: Duration, time: Duration) {
         self.leak(now);
         self.us = self.us.saturating_add(u32::try_from(time.as_micros()).unwrap_or(u32::MAX));

@@ -6,7 +6,7 @@ const SLOTS: u64 = 256;
 /// How many places a slot keeps when it is empty.
 const SLOT_KEPT: usize = 1024;
 
-/// Where a connection is in the slab. There is one for each idle connection: four bytes.
+/// The place of a connection in the slab. There is one for each idle connection: four bytes.
 pub(crate) type Place = u32;
 
 /// The slot of a connection that is in none.

@@ -29,7 +29,7 @@ pub(crate) enum Input {
     InUse,
 }
 
-/// What a WebSocket client may send: before its hello, it is a stranger.
+/// Limits on what a WebSocket client may send: before its hello, it is a stranger.
 pub(crate) fn websocket_limits(config: &Config, is_stranger: bool) -> Limits {
     Limits { message_bytes_max: config.message_bytes_max(is_stranger), ..Limits::default() }
 }
@@ -39,7 +39,7 @@ pub(crate) fn websocket_decoder(config: &Config, is_stranger: bool) -> Decoder {
     Decoder::new(Role::Server, websocket_limits(config, is_stranger))
 }
 
-/// What the first bytes of a connection say.
+/// The protocol that the first bytes of a connection show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
     /// More bytes are needed.
@@ -102,7 +102,7 @@ pub(crate) struct Dialect {
 }
 
 impl Dialect {
-    /// What is spoken before anything is agreed.
+    /// The dialect before anything is agreed.
     pub(crate) const FIRST: Self = Self { framing: Framing::Native, format: Format::Packed };
 
     /// Appends a message, whose bytes are what `message` appends.

@@ -50,7 +50,7 @@ impl OwnDevice {
     }
 }
 
-/// What shards are sent about devices.
+/// Messages to shards about devices.
 pub(crate) enum DeviceMail {
     /// Commands for devices. `asks` is the request's number, and how long it waits.
     Command { to: Vec<(ConnectionKey, u64)>, payload: Arc<Payload>, asks: Option<(u64, Duration)> },
@@ -58,9 +58,9 @@ pub(crate) enum DeviceMail {
     Replaced { connection: ConnectionKey, number: u64 },
     /// The program ends its connection.
     Disconnect { connection: ConnectionKey, number: u64, text: String },
-    /// It was heard by other means than its connection.
+    /// The device was heard by other means than its connection.
     Heard { connection: ConnectionKey },
-    /// It has just registered.
+    /// The device has just registered.
     Begun { connection: ConnectionKey },
 }
 

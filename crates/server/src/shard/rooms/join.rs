@@ -18,7 +18,7 @@ use crate::tickets::TicketPass;
 /// How often another room is tried when the one that was picked falls through.
 pub(crate) const RETRIES: u8 = 7;
 
-/// What a client asks for.
+/// The target of a join.
 pub(crate) enum JoinTarget {
     /// The room with this id, or a seat that is reserved in one.
     Room(String),
@@ -98,13 +98,13 @@ pub(crate) struct RoomSpec {
 /// How a key is read that someone wrote, of a room that is not open.
 #[derive(Clone, Default)]
 pub(crate) enum Reading {
-    /// As it was written, unless it spells a code.
+    /// Read as it was written, unless it spells a code.
     #[default]
     Undecided,
-    /// As the code that it spells. If no saved room has that, as this key, which is what was
-    /// written.
+    /// Read as the code that it spells. If no saved room has that, it is read as this key, which is
+    /// what was written.
     Code(Key),
-    /// As it was written: it is no code.
+    /// Read as it was written: it is not a code.
     Literal,
 }
 
@@ -145,20 +145,20 @@ pub(crate) struct JoinRequest {
     /// The number that the room will have in the session.
     pub(crate) number: RoomNumber,
     pub(crate) id: RoomId,
-    /// What was asked for.
+    /// The target that the client asked for.
     pub(crate) target: JoinTarget,
-    /// The room has to be created first.
+    /// Whether the room has to be created first.
     pub(crate) create: bool,
     /// How often another room may be picked.
     pub(crate) retries: u8,
-    /// The refusal is final: no other room is tried.
+    /// Whether a refusal is final: no other room is tried.
     pub(crate) is_final: bool,
     /// The player's ticket, if there is one.
     pub(crate) ticket: Option<Box<TicketPass>>,
 }
 
 impl JoinRequest {
-    /// What to ask for after a refusal with this code.
+    /// The target to ask for after a refusal with this code.
     pub(crate) fn next_target(self, code: ErrorCode) -> JoinTarget {
         let mut target = self.target;
         if let Some(spec) = target.spec_mut() {
@@ -172,8 +172,8 @@ impl JoinRequest {
         !self.is_final && self.retries > 0 && self.target.falls_through(code)
     }
 
-    /// What the client receives if no other room is picked. If rooms have ended that it did not
-    /// name, the answer is to try again.
+    /// The error that the client receives if no other room is picked. If rooms have ended that it
+    /// did not name, the answer is to try again.
     pub(crate) fn answer(&self, refusal: Error) -> Error {
         let code = refusal.code();
         if self.is_final || !has_ended(code) || !self.target.falls_through(code) {
@@ -193,7 +193,7 @@ fn has_ended(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RoomNotFound | ErrorCode::RoomClosed)
 }
 
-/// Who joins: a session of this shard or another.
+/// The session that joins, of this shard or another.
 pub(crate) struct Joiner {
     /// The session's shard.
     pub(crate) shard: u16,
@@ -203,9 +203,9 @@ pub(crate) struct Joiner {
     pub(crate) user: Option<String>,
     pub(crate) claims: Claims,
     pub(crate) snapshots: Allowance,
-    /// The session outlives its connection.
+    /// Whether the session outlives its connection.
     pub(crate) is_resumable: bool,
-    /// Where its client connects from.
+    /// The address that its client connects from.
     pub(crate) address: Arc<Address>,
 }
 
@@ -215,10 +215,10 @@ pub(crate) struct Departure {
     pub(crate) purpose: Purpose,
 }
 
-/// What a connection does on the shard that it moves to.
+/// The purpose of a connection's move to another shard.
 pub(crate) enum Purpose {
-    /// Its session joins its first room.
+    /// Joining the first room of its session.
     Join(Box<JoinRequest>),
-    /// It resumes a session.
+    /// Resuming a session.
     Resume(Box<Comeback>),
 }

@@ -53,7 +53,7 @@ impl From<Micros> for Duration {
     }
 }
 
-/// What a regular sync of a room has cost. The longer one is the greater.
+/// The time that a regular sync of a room took. The longer one is the greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cost {
     /// All of it. The first field, since it decides which is the greater.

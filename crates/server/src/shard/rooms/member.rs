@@ -82,7 +82,7 @@ pub(crate) struct HeldEvent {
     pub(crate) payload: Vec<u8>,
 }
 
-/// Where a member's output goes.
+/// The destination of a member's output.
 pub(crate) enum MemberOutput {
     /// Into the outbox of a connection of this shard.
     Here(ConnectionKey),
@@ -94,12 +94,12 @@ pub(crate) enum MemberOutput {
 pub(crate) struct RemoteSession {
     pub(crate) shard: u16,
     pub(crate) connection: ConnectionKey,
-    /// What goes there at the end of the turn.
+    /// The output that goes there at the end of the turn.
     pub(crate) out: Vec<u8>,
     /// How many bytes went there and are not known to be written.
     pub(crate) in_flight: usize,
-    /// It is given up: too much was in flight. If it turns out to be away, it goes on, and what it
-    /// was not sent meanwhile is lost.
+    /// Whether it is given up: too much was in flight. If it turns out to be away, it goes on, and
+    /// what it was not sent meanwhile is lost.
     pub(crate) doomed: bool,
     /// How many counted messages it was not sent since `out` was last added to.
     pub(crate) lost: u32,
@@ -107,15 +107,15 @@ pub(crate) struct RemoteSession {
     pub(crate) entering: usize,
     /// How many of these its connection counts.
     pub(crate) entering_counted: usize,
-    /// It takes only what is counted: it has no connection, or is being resumed.
+    /// Whether it takes only what is counted: it has no connection, or is being resumed.
     pub(crate) held: bool,
     /// How many of its acts were done since its shard was last informed.
     pub(crate) done: u32,
     /// How long snapshots for it took since its shard was last informed.
     pub(crate) took: Duration,
-    /// Where its client connects from.
+    /// The address that its client connects from.
     pub(crate) address: Arc<Address>,
-    /// It has come back, and waits for what brings the client's copy up to date.
+    /// The return of its client that waits for what brings the copy up to date, if one does.
     pub(crate) renewal: Option<Renewal>,
     /// Acts that wait until its client has read more of what it was sent.
     pub(crate) waiting: VecDeque<Act>,
@@ -124,27 +124,27 @@ pub(crate) struct RemoteSession {
 /// A session of another shard has come back.
 #[derive(Clone, Copy)]
 pub(crate) struct Renewal {
-    /// Which of its returns that is. The answer repeats it.
+    /// The number of the return. The answer repeats it.
     pub(crate) number: u32,
-    /// What its client has.
+    /// The copy that its client has.
     pub(crate) copy: Option<ResumeRoom>,
 }
 
-/// What a member hears when it leaves its room.
+/// The reason that a member hears when it leaves its room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Farewell {
     /// Nothing: its session ends.
     None,
-    /// It asked to leave, by this request.
+    /// The member asked to leave, by this request.
     Asked(RequestNumber),
-    /// Its connection was lost for longer than the seat is kept.
+    /// The connection was lost for longer than the seat is kept.
     GraceOver,
-    /// Its session is away, and the room sent more before the player was in than may be kept.
+    /// The session is away, and the room sent more before the player was in than may be kept.
     TooMuch,
 }
 
 impl Farewell {
-    /// What the member is sent.
+    /// The message that the member is sent.
     pub(crate) fn message(self, member: &Member) -> Option<ServerMessage<'static>> {
         let room = member.number;
         let (request, code, text) = match self {

@@ -56,25 +56,25 @@ pub(crate) struct Hosted {
     pub(super) rests: bool,
     /// When it next has to be called, by its own time.
     pub(super) wake_at: Option<Duration>,
-    /// What its last regular sync has cost.
+    /// The time that its last regular sync took.
     pub(crate) cost: Cost,
     /// The longest lately. Checks of copies of a room at rest are not among them.
     pub(super) longest: LongestSync,
-    /// What its ticks have cost since then.
+    /// The time that its ticks took since its last regular sync.
     pub(crate) ticking: Duration,
     /// When the schedule has it.
     pub(super) due: Option<Duration>,
-    /// What the directory knows.
+    /// The summary that the directory has.
     pub(super) published: RoomSummary,
-    /// It is in the list of rooms to follow up.
+    /// Whether it is in the list of rooms to follow up.
     pub(super) touched: bool,
     /// Whether it was created for a player who has not joined yet, so that it ends if they don't.
     pub(crate) founding: bool,
-    /// What is answered when it opens, or does not.
+    /// Requests to be answered when it opens, or does not.
     pub(super) awaited_by: Vec<Founding>,
     /// How many players who waited have joined: the seats that were reserved for them are taken.
     pub(crate) admitted: u32,
-    /// Someone joined, and there is no regular sync to make that known.
+    /// Whether someone joined, and there is no regular sync to make that known.
     pub(crate) sync_awaited: bool,
     /// The turn of the last sync that it asked for.
     pub(super) synced_on_demand: u64,

@@ -1,4 +1,4 @@
-//! What operators see of a shard's rooms, and do to them.
+//! Operation of a shard's rooms: inspecting them, and acting on them.
 
 use std::time::Duration;
 

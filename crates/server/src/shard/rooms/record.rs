@@ -1,4 +1,4 @@
-//! What goes in and out of a room, recorded while an operator looks.
+//! Messages in and out of a room, recorded while an operator looks.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,9 +21,9 @@ pub struct Recorded {
     pub number: u64,
     /// When it was, by the node's clock.
     pub at: Duration,
-    /// Who sent it, or whom it is for.
+    /// The player who sent it, or for whom it is.
     pub player: PlayerId,
-    /// What it is.
+    /// The kind of message.
     pub kind: RecordedKind,
     /// The format of the payload.
     pub format: Format,
@@ -31,7 +31,7 @@ pub struct Recorded {
     pub payload: Option<Vec<u8>>,
 }
 
-/// What a recorded message is.
+/// The kind of a recorded message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordedKind {
     /// A client's message; with the number of a request, if it wants a reply.
@@ -53,7 +53,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// What was recorded. It goes on for a while.
+    /// The recorded messages. Recording goes on for a while.
     pub(crate) fn look(&mut self, now: Duration) -> Vec<Recorded> {
         self.until = now.saturating_add(RECORDED_FOR);
         self.messages.iter().cloned().collect()

@@ -41,7 +41,7 @@ impl Shard {
         }
     }
 
-    /// It is the turn of a member that waits for a snapshot. It may have gone since, or have got
+    /// Serves a member that waits for a snapshot, in its turn. It may have gone since, or have got
     /// one in another way.
     pub(in crate::shard) fn serve_member(&mut self, room: RoomKey, key: MemberKey) {
         let Some(hosted) = self.rooms.get_mut(room) else { return };

@@ -32,11 +32,11 @@ pub(crate) enum Cause {
     Last,
 }
 
-/// What the versions of a room without a rate count, beside what is sent.
+/// The interval at which the clock of a room without a rate advances, in milliseconds.
 const STEP_MS: u128 = 50;
 
 impl Hosted {
-    /// What versions on the wire count by: nothing but the clock moves it. A sync that only some
+    /// The clock of versions on the wire, which nothing but time moves. A sync that only some
     /// players can notice must not show in the versions of the others, so a room's own version
     /// stays inside the node. As long as a room syncs by its rate alone, this counts as the room
     /// does, and players who are sent the same are sent the same bytes.
@@ -48,7 +48,7 @@ impl Hosted {
     }
 }
 
-/// What versions are made of.
+/// The parts that versions are made of.
 #[derive(Clone, Copy)]
 pub(super) struct Versioned<'a> {
     pub(super) epoch: u64,

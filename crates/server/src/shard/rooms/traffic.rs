@@ -59,7 +59,7 @@ impl Traffic {
     }
 }
 
-/// What was counted when an operator last looked, and the rates until then.
+/// The counts when an operator last looked, and the rates until then.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     at: Duration,

@@ -1,4 +1,4 @@
-//! What a shard does with its services: their connections, their input, their time, and their end.
+//! A shard's calls of its services: their connections, their input, their time, and their end.
 
 use std::net::SocketAddr;
 use std::time::Duration;

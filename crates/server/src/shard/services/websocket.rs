@@ -33,7 +33,7 @@ impl Carrier {
         self.end.is_none() && self.decoder.is_unfinished()
     }
 
-    /// What its connection reads once it is being closed.
+    /// The input of its connection once it is being closed.
     pub(super) fn into_closing(self) -> Input {
         match self.end {
             None => Input::Closing(Box::new(self.decoder.into_close_finder())),
@@ -128,7 +128,7 @@ impl Shard {
     }
 }
 
-/// What a WebSocket client of a service is told: the code, and the reason if it concerns the client.
+/// The close code for a WebSocket client of a service, and the reason if it concerns the client.
 pub(super) fn close_of(why: &Closed) -> (u16, String) {
     let code = match why {
         Closed::HungUp | Closed::ByService => return (NORMAL, String::new()),

@@ -11,7 +11,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::session::resumption::Resumption;
 
 impl Shard {
-    /// What a session needs to be resumed, if it can be.
+    /// The resumption of a session, if it can be resumed.
     pub(in crate::shard) fn resumption(&mut self, key: ConnectionKey) -> Option<&mut Resumption> {
         self.delivery.connections.session_mut(key)?.resumption.as_mut()
     }

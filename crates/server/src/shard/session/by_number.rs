@@ -10,7 +10,7 @@ use crate::shard::keys::ConnectionKey;
 /// The sessions that can be resumed.
 #[derive(Default)]
 pub(crate) struct ByNumber {
-    /// Where their connections are in the slab.
+    /// The places of their connections in the slab.
     places: HashTable<u32>,
 }
 

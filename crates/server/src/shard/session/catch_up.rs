@@ -21,7 +21,7 @@ use crate::shard::session::resumption::{Presence, Returning};
 use crate::shard::session::{Session, SessionRoom};
 use crate::shard::snapshots::Waiting;
 
-/// What comes next.
+/// The next step of a session on its way back.
 enum Step {
     /// A room brings the client's copy up to date.
     Renew(RoomNumber, Seat, Option<ResumeRoom>),
@@ -81,7 +81,7 @@ impl Shard {
         is_returning
     }
 
-    /// It is the turn of a session on its way back: at most one room brings its copy up to date.
+    /// Serves a session on its way back, in its turn: at most one room brings its copy up to date.
     pub(in crate::shard) fn catch_up_session(&mut self, key: ConnectionKey) {
         let mut has_renewed = false;
         while let Some(step) = self.next_step(key) {

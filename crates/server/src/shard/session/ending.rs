@@ -13,7 +13,7 @@ use crate::shard::session::greeting::Greeting;
 use crate::shard::session::hello::Opening;
 use crate::users::{End, Ending, Opened, Place};
 
-/// What shards are sent about sessions of users.
+/// Messages to shards about sessions of users.
 pub(crate) enum UserMail {
     /// A session is to end, or does not open.
     End(Place, Arc<End>),

@@ -14,18 +14,18 @@ use crate::shard::session::hello::Opening;
 use crate::shard::session::resumption::Wanted;
 use crate::users::Greeted;
 
-/// What is kept of a hello.
+/// The facts that are kept of a hello.
 pub(crate) struct Greeting {
     pub(super) format: Format,
     /// The room types whose schemas differ from those that the client was built with. A set, so
     /// that each is sent once, however often the client names it.
     pub(super) mismatches: BTreeSet<u16>,
-    /// The client can resume the session.
+    /// Whether the client can resume the session.
     pub(super) resumable: bool,
     /// The session that it wants back.
     pub(super) wanted: Option<Wanted>,
     pub(super) greeted: Greeted,
-    /// Who it is, and the number of the session that opens when the user's other sessions have
+    /// The identity, and the number of the session that opens when the user's other sessions have
     /// ended; `None` as long as the authenticator has not decided.
     pub(super) waits: Option<(Identity, u64)>,
     /// The authenticator's work.
@@ -54,7 +54,7 @@ impl Greeting {
         Self { format, mismatches, resumable, wanted, greeted, waits, underway }
     }
 
-    /// What is kept until the session with this number opens.
+    /// The greeting that is kept until the session with this number opens.
     pub(super) fn waiting(opening: Opening, session: u64) -> Self {
         let Opening { format, identity, resumable, mismatches, greeted } = opening;
         let (wanted, waits) = (None, Some((identity, session)));
@@ -62,7 +62,7 @@ impl Greeting {
         Self { format, mismatches, resumable, wanted, greeted, waits, underway }
     }
 
-    /// What a session is opened with, and its number, if it waits for others to end.
+    /// The data for opening the session, and its number, if it waits for others to end.
     pub(super) fn into_opening(self) -> Option<(Opening, u64)> {
         let Self { format, mismatches, resumable, greeted, waits, .. } = self;
         let (identity, session) = waits?;
@@ -75,7 +75,7 @@ impl Greeting {
         Some((identity.user.as_deref()?, *session))
     }
 
-    /// What it waits for.
+    /// The reason that it still waits, for an error.
     pub(in crate::shard) fn awaits(&self) -> &'static str {
         match self.waits {
             Some(_) => "the user's other sessions did not end",

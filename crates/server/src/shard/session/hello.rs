@@ -168,11 +168,11 @@ impl Shard {
     }
 }
 
-/// What a session is opened with.
+/// The data that a session is opened with.
 pub(crate) struct Opening {
     pub(crate) format: Format,
     pub(crate) identity: Identity,
-    /// The client can resume it.
+    /// Whether the client can resume it.
     pub(crate) resumable: bool,
     /// The room types whose schemas the client does not have.
     pub(crate) mismatches: BTreeSet<u16>,

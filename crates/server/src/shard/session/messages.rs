@@ -1,4 +1,4 @@
-//! What clients say, and what becomes of it.
+//! Messages of clients, and their handling.
 
 use std::borrow::Cow;
 
@@ -233,7 +233,7 @@ impl Shard {
         room_type
     }
 
-    /// What a client says about a room that may be created; `None` if it was refused.
+    /// Reads a client's description of a room that may be created; `None` if it was refused.
     fn spec(
         &mut self,
         connection: ConnectionKey,

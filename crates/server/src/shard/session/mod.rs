@@ -33,7 +33,7 @@ use crate::shard::session::rates::{Refused, Usage};
 use crate::shard::session::resumption::Resumption;
 use crate::shard::session::round_trips::RoundTrips;
 
-/// What a client and the node know of each other after the hello.
+/// A session: the state that a client and the node share after the hello.
 pub(crate) struct Session {
     /// Its number, which other subscribers of its channels see.
     pub(crate) number: u64,
@@ -42,18 +42,18 @@ pub(crate) struct Session {
     pub(crate) usage: Usage,
     /// `None` as long as all of it is as for an idle guest.
     pub(crate) extras: Option<Box<Extras>>,
-    /// What it needs to outlive its connection; `None` if it does not.
+    /// The state that it needs to outlive its connection; `None` if it does not outlive it.
     pub(crate) resumption: Option<Resumption>,
 }
 
-/// What a session has that is more than an idle guest.
+/// The parts of a session that an idle guest does not have.
 #[derive(Default)]
 pub(crate) struct Extras {
     /// `None` for a guest without a name.
     identity: Option<Box<Identity>>,
     /// The number of the last room.
     pub(crate) rooms_numbered: u32,
-    /// It came from another shard. It does so once at most.
+    /// Whether it came from another shard. A session moves once at most.
     pub(crate) moved: bool,
     pub(crate) allowances: Allowances,
     /// Messages other than requests that came too fast; `None` if there never were any.
@@ -114,7 +114,7 @@ pub(crate) struct SessionRoom {
     pub(crate) id: RoomId,
     /// The request to be answered by `joined`; `None` after that.
     pub(crate) request: Option<RequestNumber>,
-    /// Where it sits; `None` until the room's shard said so.
+    /// The session's seat; `None` until the room's shard said so.
     pub(crate) seat: Option<Seat>,
     /// How long the room lets the connection be silent, from when it sits.
     pub(crate) patience: Patience,
@@ -155,7 +155,7 @@ impl Session {
         self.identity().map_or("", |identity| &identity.name)
     }
 
-    /// Who it is, if that is known.
+    /// The user's id, if that is known.
     pub(crate) fn user(&self) -> Option<&str> {
         self.identity()?.user.as_deref()
     }
@@ -165,27 +165,27 @@ impl Session {
         self.identity().is_some_and(|identity| identity.tickets_only)
     }
 
-    /// What a token says of its user.
+    /// The claims of the token about its user.
     pub(crate) fn claims(&self) -> Claims {
         self.identity().map_or_else(Claims::default, |identity| identity.claims.clone())
     }
 
-    /// What it has more than an idle guest, if anything.
+    /// The parts that an idle guest does not have, if it has any.
     pub(crate) fn extras(&self) -> Option<&Extras> {
         self.extras.as_deref()
     }
 
-    /// As [`extras`](Self::extras), to add something.
+    /// Like [`extras`](Self::extras), to add something.
     pub(crate) fn extras_mut(&mut self) -> &mut Extras {
         self.extras.get_or_insert_default()
     }
 
-    /// What it has left of its allowances.
+    /// The allowances as far as they are left.
     pub(crate) fn allowances(&self) -> Allowances {
         self.extras().map_or_else(Allowances::default, |extras| extras.allowances)
     }
 
-    /// As [`allowances`](Self::allowances), to take some.
+    /// Like [`allowances`](Self::allowances), to take some.
     pub(crate) fn allowances_mut(&mut self) -> &mut Allowances {
         &mut self.extras_mut().allowances
     }
@@ -255,7 +255,7 @@ impl Session {
         self.rooms.iter().any(|room| room.request == Some(request))
     }
 
-    /// It has left a room, in which its limit of snapshots stood at `snapshots`.
+    /// Removes a room that it has left, in which its limit of snapshots stood at `snapshots`.
     pub(crate) fn left(&mut self, number: RoomNumber, snapshots: Allowance) -> Option<SessionRoom> {
         let least = self.allowances().snapshots.least(snapshots);
         if least != Allowance::default() {

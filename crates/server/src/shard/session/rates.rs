@@ -22,7 +22,7 @@ pub(crate) struct Rates {
     texts: [String; 2],
 }
 
-/// What a session has used.
+/// The usage that counts against a session's rates.
 #[derive(Default)]
 pub(crate) struct Usage(Limiters<2>);
 

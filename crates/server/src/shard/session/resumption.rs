@@ -1,4 +1,4 @@
-//! What a session keeps so that it outlives its connection.
+//! State of a session by which it outlives its connection.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ pub(crate) struct Resumption {
     pub(crate) returns: u32,
     /// The place of the hello by which it came back last in the order of all.
     pub(crate) returned: u64,
-    /// The client has spoken since the last `welcome`, so it has the last token.
+    /// Whether the client has spoken since the last `welcome`, so that it has the last token.
     pub(crate) confirmed: bool,
-    /// What was sent and is not confirmed.
+    /// Messages that were sent and are not confirmed.
     pub(crate) log: Log,
-    /// What was handled.
+    /// The count of messages that were handled.
     pub(crate) received: Received,
     pub(crate) presence: Presence,
 }
@@ -36,7 +36,7 @@ pub(crate) enum Presence {
     Away {
         since: Moment,
     },
-    /// It has come back, and its rooms bring their copies up to date.
+    /// The client has come back, and its rooms bring their copies up to date.
     Returning(Box<Returning>),
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// What a hello says; `None` if the token is not one of this node.
+    /// Reads the wish of a hello; `None` if the token is not one of this node.
     pub(crate) fn of(node: &Node, resume: &Resume<'_>) -> Option<Self> {
         let token = node.tokens.verify(&resume.token)?;
         let copies_max = node.config.rooms_per_session_max;
@@ -84,7 +84,7 @@ impl Wanted {
 /// A client that wants a session back.
 pub(crate) struct Comeback {
     pub(crate) wanted: Wanted,
-    /// What becomes of it if the session is over.
+    /// The data for a new session if the wanted one is over.
     pub(crate) opening: Opening,
     /// When its hello was read.
     pub(crate) at: Duration,
@@ -106,7 +106,7 @@ impl Resumption {
         }
     }
 
-    /// What the token of the session with this number says now.
+    /// The content of the present token of the session with this number.
     pub(crate) fn token(&self, session: u64) -> Token {
         Token { shard: self.home, session, generation: self.generation }
     }

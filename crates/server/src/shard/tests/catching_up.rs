@@ -248,7 +248,7 @@ fn where_no_patch_reaches_snapshots_come_no_faster_than_by_asking() {
     }
 }
 
-/// What it was told to have lost is not all, then.
+/// The losses that it was told of are not all, then.
 #[test]
 fn a_session_that_loses_more_on_its_way_back_comes_back_once_more() {
     for shards in [1, 2] {

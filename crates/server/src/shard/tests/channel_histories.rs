@@ -48,7 +48,7 @@ enum Step {
         client: usize,
         shard: usize,
     },
-    /// It takes this many more bytes before it stops reading.
+    /// The client takes this many more bytes before it stops reading.
     Takes {
         client: usize,
         bytes: usize,
@@ -83,10 +83,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What one client knows of a channel.
+/// The knowledge that one client has of a channel.
 #[derive(Clone, Copy, Default)]
 struct Known {
-    /// Where it was when it subscribed, and what it asked for.
+    /// The last position that it knows.
     since: Option<Position>,
     last: Option<u64>,
 }
@@ -99,7 +99,7 @@ struct History {
     /// The channels that a client has left on its connection. The node may read that later, and
     /// what is published until then still comes.
     left: BTreeSet<(usize, String)>,
-    /// What was published where, as the first who saw it did.
+    /// The payloads by channel, epoch and offset, as the first client heard them.
     seen: BTreeMap<(String, u64, u64), String>,
     published: u32,
 }
@@ -187,7 +187,7 @@ impl History {
         self.world.vanish(self.clients[client].client);
     }
 
-    /// What a client has heard is what it may hear.
+    /// Checks that a client has heard only what it may hear.
     fn listen(&mut self, client: usize) {
         for told in self.clients[client].told(&mut self.world) {
             match told {

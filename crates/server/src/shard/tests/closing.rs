@@ -152,7 +152,7 @@ fn no_close_is_waited_for_in_what_can_not_be_read() {
     for (frame, code) in [
         (&b"\x82\x01x"[..], 1002_u16),           // no mask
         (b"\x88\x82\0\0\0\0\x03\xED", 1002),     // 1005 may not be sent
-        (b"\x88\x83\0\0\0\0\x03\xE8\xFF", 1007), // a reason that is no text
+        (b"\x88\x83\0\0\0\0\x03\xE8\xFF", 1007), // a reason that is not text
         (b"\x81\x81\0\0\0\0\xFF", 1007),         // text that is none
         (b"\x82\xFF\0\0\0\0\xFF\0\0\0", 1009),   // 4 GiB
     ] {

@@ -1,4 +1,4 @@
-//! What waited with a client while it was away is within all rates, wherever its rooms are.
+//! Input that waited with a client while it was away is within all rates, wherever its rooms are.
 
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_state::{Data, State};

@@ -49,7 +49,7 @@ struct Witness {
     client: Client,
     room: RoomNumber,
     id: String,
-    /// What was said in the room.
+    /// The texts that were said in the room.
     said: Vec<String>,
 }
 
@@ -268,7 +268,7 @@ impl History {
         assert_eq!(self.world.sessions(), (sessions, 0));
     }
 
-    /// What a client knows that it said was said exactly once.
+    /// Checks that each text that a client knows it said was said exactly once.
     fn check_said(&self) {
         for (at, client) in self.clients.iter().enumerate() {
             for request in 1..=self.requests {
@@ -284,7 +284,7 @@ impl History {
         }
     }
 
-    /// What a client heard in a stay is a part of what was said, without gaps.
+    /// Checks that what a client heard in a stay is a part of what was said, without gaps.
     fn check_events(&self, client: &Wanderer) {
         for (id, stays) in &client.stays {
             let witness = self.witnesses.iter().find(|witness| witness.id == *id).unwrap();

@@ -207,7 +207,11 @@ fn an_id_is_kept_from_other_users_and_from_all_where_duplicates_are_refused() {
     assert_eq!(ann.register(&mut world, "bob:one", &[]), forbidden);
     assert_eq!(Gadget::guest(&mut world, 0).register(&mut world, "ann:one", &[]), forbidden);
     assert_eq!(ann.register(&mut world, "ann:one", &[]), NEW);
-    assert_eq!(ann.register(&mut world, "ann:one", &["t"]), KNOWN, "it is no duplicate of itself");
+    assert_eq!(
+        ann.register(&mut world, "ann:one", &["t"]),
+        KNOWN,
+        "it is not a duplicate of itself"
+    );
     let mut again = Gadget::new(&mut world, 0, Format::Packed, "ann");
     assert_eq!(again.register(&mut world, "ann:one", &[]), TAKEN);
     ann.say(&mut world, &ClientMessage::Goodbye(client::Goodbye {}));

@@ -10,7 +10,7 @@ use super::world::World;
 
 const ROOMS: usize = 3;
 
-/// What a client has heard, missed and was told to have lost in a room.
+/// Counts what a client has heard, missed and was told to have lost in a room.
 fn tally(client: &Wanderer, room: RoomNumber) -> (u64, u64, u64) {
     let start = format!("{room}: ");
     let heard = client.heard.iter().filter(|heard| heard.starts_with(&start)).count() as u64;

@@ -14,7 +14,7 @@ use super::speech::encoded;
 use super::world::{Client, World};
 use crate::fleet::{Fleet, Gone};
 
-/// What the fleet was called for.
+/// The calls of the fleet.
 pub(super) type FleetLog = Arc<Mutex<Vec<String>>>;
 
 /// Logs what it is called for. It refuses devices with the tag `bad`, panics at `panic`, and answers
@@ -62,7 +62,7 @@ impl Fleet for TestFleet {
     }
 }
 
-/// What a gadget has heard.
+/// A message that a gadget has heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Registered { is_new: bool },
@@ -166,7 +166,7 @@ impl Gadget {
         self.say(world, &ClientMessage::Answer(client::Answer { command, error, payload }));
     }
 
-    /// What it has heard since it was last asked.
+    /// The messages that it has heard since the last call.
     pub(super) fn told(&mut self, world: &mut World) -> Vec<Told> {
         self.listen(world);
         std::mem::take(&mut self.told)

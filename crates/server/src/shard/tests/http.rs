@@ -280,7 +280,7 @@ fn empty_lines_may_come_before_the_first_request() {
     }
 }
 
-/// What a channel answers as long as its sender exists.
+/// The answer of a channel as long as its sender exists.
 fn still() -> tokio::sync::oneshot::error::TryRecvError {
     tokio::sync::oneshot::error::TryRecvError::Empty
 }

@@ -25,7 +25,7 @@ pub(super) struct Law {
     deck: List<u32>,
     tags: Map<String, Tag>,
     log: List<String>,
-    /// What is unseen changes at each tick, by this seed; 0: it does not.
+    /// The seed by which unseen parts change at each tick; 0 if they do not.
     #[sync(hidden)]
     scramble: u32,
     /// The name of the player who is to notice nothing of that.
@@ -76,7 +76,7 @@ pub(super) struct Act {
     pub(super) seed: u64,
 }
 
-/// What was done.
+/// The event of an act.
 #[derive(Message)]
 struct Did {
     seed: u64,
@@ -293,7 +293,7 @@ pub(super) fn next_written(id: &str, player: PlayerId) -> u64 {
     })
 }
 
-/// What `look` finds in a room's state as it was at a version.
+/// Calls `look` with a room's state as it was at a version.
 pub(super) fn synced<T>(id: &str, version: u64, look: impl FnOnce(&Law) -> T) -> T {
     SYNCED.with_borrow(|synced| look(&synced[id][&version]))
 }

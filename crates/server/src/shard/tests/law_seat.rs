@@ -1,4 +1,4 @@
-//! Who plays at one seat of the laws' table, over one connection and session after the other.
+//! A player at one seat of the laws' table, over one connection and session after the other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -64,7 +64,7 @@ impl Copy {
     }
 }
 
-/// Who plays at one seat.
+/// A player at one seat.
 pub(super) struct Seat {
     name: String,
     is_websocket: bool,
@@ -73,11 +73,11 @@ pub(super) struct Seat {
     /// The connection, and all those before it.
     pub(super) client: Option<Client>,
     pub(super) clients: Vec<Client>,
-    /// The node has answered its hello.
+    /// Whether the node has answered its hello.
     is_welcome: bool,
-    /// It does not read all that the node has for it.
+    /// Whether it does not read all that the node has for it.
     pub(super) is_slow: bool,
-    /// What arrives is not heard.
+    /// Whether it does not hear what arrives.
     pub(super) is_deaf: bool,
     requests: u32,
     /// Names its session; empty if that cannot be resumed.
@@ -311,7 +311,8 @@ impl Seat {
         }
     }
 
-    /// Who has heard everything is in these rooms, and has all that there is.
+    /// Checks that the player, who has heard everything, is in these rooms and has their whole
+    /// state.
     pub(super) fn check(&self, joined: impl Iterator<Item = RoomNumber>) {
         let known: Vec<RoomNumber> = self.copies.keys().copied().collect();
         assert_eq!(known, joined.collect::<Vec<_>>());

@@ -39,10 +39,10 @@ const SETTINGS: [(&str, &str); 3] = [
     ("session_grace_ms", "300"),
 ];
 
-/// What a node keeps of a session's counted messages where some are to be lost.
+/// The bytes of counted messages that a node keeps for a session where some are to be lost.
 const RESUME_BYTES_MAX: &str = "150";
 
-/// What has the rooms synced.
+/// The causes of the rooms' syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
     /// Their rate, and now and then a demand.
@@ -202,8 +202,8 @@ impl Play {
         self.check();
     }
 
-    /// What is done never depends on what was heard: that may differ where it is no business of the
-    /// one spared.
+    /// Takes a step. What is done never depends on what was heard: that may differ where it does
+    /// not concern the one spared.
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Join { seat, room } => {

@@ -234,7 +234,7 @@ fn replies_come_in_the_order_in_which_the_room_gives_them() {
     assert_eq!(refusals(&heard), [(3, ErrorCode::DuplicateRequest)], "it is still unanswered");
 }
 
-/// What one client does next, or the world.
+/// The next step of one client, or of the world.
 #[derive(Clone, Debug)]
 enum Step {
     Connect { shard: usize, name: usize },
@@ -279,7 +279,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     prop::collection::vec((any::<usize>(), step), 1..80)
 }
 
-/// What a client expects of the node.
+/// The expectations that a client has of the node.
 #[derive(Default)]
 struct Expects {
     client: Client,

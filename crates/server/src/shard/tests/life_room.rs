@@ -10,20 +10,20 @@ use playfield_room::{
 use playfield_state::{Data, List, Map, State};
 
 thread_local! {
-    /// By room and player, how often `join` let them in, and how often they left.
+    /// By room and player, how often `join` admitted them, and how often they left.
     static SEEN: RefCell<BTreeMap<(String, PlayerId), (u32, u32)>> = const { RefCell::new(BTreeMap::new()) };
-    /// What rooms have saved, by id.
+    /// The values that rooms have saved, by id.
     static SAVED: RefCell<BTreeMap<String, u32>> = const { RefCell::new(BTreeMap::new()) };
     /// The callbacks since the last look.
     static CALLED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How often each player was let in and left, by room; and forgets it.
+/// Takes the counts of how often each player was admitted and left, by room.
 pub(super) fn take_seen() -> BTreeMap<(String, PlayerId), (u32, u32)> {
     SEEN.take()
 }
 
-/// What rooms have saved, by id; and forgets it.
+/// Takes the values that rooms have saved, by id.
 pub(super) fn take_saved() -> BTreeMap<String, u32> {
     SAVED.take()
 }

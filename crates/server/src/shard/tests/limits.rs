@@ -362,8 +362,8 @@ fn snapshots(world: &mut World, client: Client) -> usize {
     world.heard(client).iter().filter(|heard| matches!(heard, Heard::Snapshot { .. })).count()
 }
 
-/// Those past the rate are answered by one, when it may be sent: wherever the room is, and whether
-/// it has syncs of its own or none.
+/// Requests past the rate are answered by one snapshot, when it may be sent: wherever the room is,
+/// and whether it has syncs of its own or none.
 #[test]
 fn resyncs_per_second_max() {
     for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {
@@ -473,8 +473,8 @@ fn draw(world: &mut World, client: Client, ids: &[String]) -> (usize, u64) {
     (drawn, slowest)
 }
 
-/// Who leaves and comes back, or goes to another room, is sent no more snapshots than who stays;
-/// and is let in, only later.
+/// A player who leaves and comes back, or goes to another room, is sent no more snapshots than one
+/// who stays, and is admitted, only later.
 #[test]
 fn resyncs_per_second_max_holds_from_seat_to_seat() {
     for (shard, options) in [(0, ""), (0, AT_ONCE), (1, ""), (1, AT_ONCE)] {

@@ -77,7 +77,7 @@ pub(super) fn room_type() -> RoomType {
     RoomType::of::<Herald>("herald")
 }
 
-/// What it has heard.
+/// A message that it has heard.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Told {
     Subscribed { channel: String, offset: u64, recovered: bool, members: u64 },
@@ -186,8 +186,8 @@ impl Listener {
         }
     }
 
-    /// As [`connect`](Self::connect), but all requests come in one piece, and then it reads only so
-    /// many bytes.
+    /// Like [`connect`](Self::connect), but all requests come in one piece, and then it reads only
+    /// so many bytes.
     pub(super) fn connect_and_read(&mut self, world: &mut World, shard: usize, bytes: usize) {
         let wanted = std::mem::take(&mut self.wanted);
         self.connect(world, shard);
@@ -297,7 +297,7 @@ impl Listener {
         );
     }
 
-    /// What it has heard since it was last asked.
+    /// The messages that it has heard since the last call.
     pub(super) fn told(&mut self, world: &mut World) -> Vec<Told> {
         self.listen(world);
         std::mem::take(&mut self.heard)

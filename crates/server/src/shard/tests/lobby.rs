@@ -35,7 +35,7 @@ struct Open {
     players: String,
 }
 
-/// What the lobby heard from a match, and from which.
+/// Asks what the lobby heard from a match, and from which.
 #[derive(Message)]
 #[reply(String)]
 struct Told;
@@ -121,7 +121,7 @@ pub(super) fn room_types() -> [RoomType; 4] {
     [RoomType::of::<Lobby>("lobby"), RoomType::of::<Document>("document"), closed, open]
 }
 
-/// What a client's request is answered with: the text of the reply, or the id of the room.
+/// The answer to a client's request: the text of the reply, or the id of the room.
 fn answer(world: &mut World, client: Client) -> Result<String, ErrorCode> {
     for _ in 0..20 {
         world.wait(60);

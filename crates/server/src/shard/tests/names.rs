@@ -60,14 +60,14 @@ fn with_code() -> Vec<u8> {
     encoded(PACKED, &message)
 }
 
-/// What several clients say in one turn.
+/// Sends messages of several clients in one turn.
 fn at_once(world: &mut World, all: &[(Client, Vec<u8>)]) {
     let framed: Vec<_> =
         all.iter().map(|(client, body)| (*client, world.framed(*client, body))).collect();
     world.each(&framed);
 }
 
-/// What the client's request for a room is answered with: the room's id and key, or a refusal.
+/// The answer to a client's request for a room: the room's id and key, or a refusal.
 fn answer(world: &mut World, client: Client) -> Result<(String, Option<String>), ErrorCode> {
     for _ in 0..20 {
         world.wait(60);

@@ -1,4 +1,4 @@
-//! What operators see of a shard's rooms.
+//! A shard's rooms as operators see them.
 
 use std::time::Duration;
 

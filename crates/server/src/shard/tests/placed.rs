@@ -1,4 +1,4 @@
-//! What the caps of views by place leave out is counted.
+//! Counts of what the caps of views by place leave out.
 
 use playfield_room::{Context, Player, PlayerId, Result, Room, RoomType, room};
 use playfield_state::{Map, State};

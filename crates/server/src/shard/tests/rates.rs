@@ -65,7 +65,7 @@ fn requests_past_the_burst_are_answered_with_an_error_and_not_applied() {
     assert_eq!((counters.messages_too_fast, counters.closed_too_fast), (20, 0));
 }
 
-/// What the errors of a client say after the name of the setting.
+/// The errors that a client received, without the name of the setting.
 fn refused(world: &mut World, client: Client) -> Vec<String> {
     let text = |body: Vec<u8>| match ServerMessage::decode(PACKED, &body).unwrap() {
         ServerMessage::Error(server::Error { request: None, code: CODE, text, .. }) => {

@@ -1,4 +1,4 @@
-//! What a client must not do, what it is sent then, and that nobody else is disturbed.
+//! Refusals: a client that does what it must not is sent an error, and nobody else is disturbed.
 
 use playfield_wire::client::{self, ClientMessage, Hello, SchemaRef};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};

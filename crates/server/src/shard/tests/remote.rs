@@ -124,8 +124,8 @@ fn a_room_elsewhere_is_played_through_the_mail() {
     );
 }
 
-/// What is kept for a client that asks and does not read, wherever its room is: what it is behind
-/// with, and one answer more.
+/// A node keeps little for a client that asks and does not read, wherever its room is: the answers
+/// that it is behind with, and one more.
 #[test]
 fn one_who_asks_and_does_not_read_is_kept_little() {
     let settings = [("outbox_high_bytes", "4000"), ("outbox_bytes_max", "100000")];
@@ -258,7 +258,7 @@ fn a_session_that_ends_leaves_rooms_elsewhere_too() {
         matches!(&heard[..], [Heard::Event { payload, .. }] if payload == "2 leaves"),
         "{heard:?}"
     );
-    // Also when it ends before it hears that it was let in.
+    // Also when it ends before it hears that it was admitted.
     let visitor = world.client(1);
     world.room(visitor, "");
     world.space[1] = 0;

@@ -254,8 +254,8 @@ fn what_is_lost_past_resume_bytes_max_is_said_for_each_room() {
     assert_eq!((ann.heard.last().unwrap().as_str(), ann.goodbye), ("5 = 1", None));
 }
 
-/// What a client hears of a room on this shard that emits this many events of 1 KB in one turn while
-/// the client is away, and what it is told to have lost. The client's session is on shard 0.
+/// The events that a client hears of a room on this shard that emits this many of 1 KB in one turn
+/// while the client is away, and the losses it is told of. The client's session is on shard 0.
 fn away_from_a_talkative_room(shard: usize, events: usize) -> (Vec<String>, Vec<Lost>) {
     let mut world = World::new(2, &[("outbox_bytes_max", "8000"), ("resume_bytes_max", "20000")]);
     let mut ann = native(&mut world);
@@ -307,7 +307,7 @@ fn a_return_that_claims_what_cannot_be_is_refused_and_the_session_goes_on_waitin
     assert_eq!(ann.goodbye, Some(ErrorCode::BadMessage), "it confirms what it was not sent");
 }
 
-/// What comes on a new connection that asks for the session, and names these copies.
+/// The messages on a new connection that asks for the session, and names these copies.
 fn return_naming(
     world: &mut World,
     ann: &Wanderer,

@@ -106,7 +106,7 @@ fn a_room_without_a_sync_rate_makes_joins_known_at_once_and_syncs_on_demand() {
     assert!(matches!(patches(&heard)[..], [(1, _, "c=1 ")]), "{heard:?}");
 }
 
-/// What `one` hears does not depend on what `other` does in secret, however often that is synced.
+/// The messages to `one` do not depend on secret acts of `other`, however often these are synced.
 #[test]
 fn versions_do_not_tell_of_secret_acts() {
     for options in ["sync=0 tick=0", "sync=20"] {

@@ -80,7 +80,7 @@ fn answer(world: &mut World, client: Client, nonce: u64) {
     }
 }
 
-/// What rooms say once the client has answered with this nonce.
+/// Answers with this nonce, and returns what rooms say then.
 fn said(world: &mut World, client: Client, nonce: u64) -> Vec<String> {
     answer(world, client, nonce);
     hear(world, client).1

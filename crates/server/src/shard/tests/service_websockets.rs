@@ -37,7 +37,7 @@ fn connect(world: &mut World) -> Client {
     client
 }
 
-/// What a client got since it was last asked: each frame of the service, which has to be one
+/// The frames that a client got since the last call: each frame of the service, which has to be one
 /// message, and control frames.
 fn heard(world: &mut World, client: Client) -> Vec<String> {
     let mut bytes = world.raw(client);

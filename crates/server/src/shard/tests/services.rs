@@ -191,7 +191,7 @@ fn the_replies_to_all_frames_of_a_turn_leave_in_one_write() {
     assert_eq!(
         (counters.messages_in, counters.messages_out),
         (5, 6),
-        "what has no frame is no message"
+        "what has no frame is not a message"
     );
 }
 
@@ -273,7 +273,7 @@ impl Service for Reader {
     }
 }
 
-/// What a reader answers to such pieces of input, and why it closes.
+/// The answers of a reader to such pieces of input, and why it closes.
 fn read(pieces: &[&[u8]]) -> (String, Vec<String>) {
     let mut world = World::new(1, &[("max_message_bytes", "64")]);
     let log = Log::default();

@@ -1,4 +1,4 @@
-//! What an idle connection and its session are made of.
+//! The sizes of the parts of an idle connection and its session.
 
 use crate::addresses::Tally;
 use crate::shard::connection::Connection;

@@ -1,4 +1,4 @@
-//! What clients of channels, and devices, send arrives in pieces of any size: over WebSocket and
+//! Input of channels' clients and of devices that arrives in pieces of any size: over WebSocket and
 //! in native framing, in every format, the node does the same as if each frame came whole.
 
 use playfield_wire::Format;
@@ -38,14 +38,14 @@ impl Arrival {
     }
 }
 
-/// What `say` makes a client send does not arrive yet.
+/// Holds back what `say` makes a client send, and returns it.
 fn held(world: &mut World, say: impl FnOnce(&mut World)) -> Vec<u8> {
     world.held = Some(Vec::new());
     say(world);
     world.held.take().expect("it was held")
 }
 
-/// What a client of channels is told, and how many bytes it has sent.
+/// The messages to a client of channels, and how many bytes it has sent.
 fn channels(is_websocket: bool, format: Format, arrival: Arrival) -> (Vec<Told>, usize) {
     // With more shards, what is published comes later than what is sent together with it.
     let mut world = World::new(1, &[]);
@@ -93,8 +93,8 @@ fn frames_of_channels_are_split_at_every_byte() {
     }
 }
 
-/// What a device is told and the program is answered, what its fleet was called for, and how many
-/// bytes the device has sent.
+/// The messages to a device, the answers to the program, the calls of its fleet, and how many bytes
+/// the device has sent.
 fn devices(format: Format, arrival: Arrival) -> (Vec<gadget::Told>, String, usize) {
     let mut world = World::new(2, &[]);
     let mut lamp = Gadget::new(&mut world, 1, format, "ann");

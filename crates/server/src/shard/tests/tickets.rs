@@ -61,10 +61,10 @@ fn ticket_holder(world: &mut World, shard: usize, format: Format) -> Client {
     client
 }
 
-/// What the node does about a message.
+/// The node's reaction to a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outcome {
-    /// It is not for such sessions.
+    /// The message is not for such sessions.
     Forbidden,
     /// The session is not in that room.
     NotJoined,
@@ -72,8 +72,8 @@ enum Outcome {
     Nothing,
 }
 
-/// What becomes of each kind of message that is no hello and no ticket. A new kind does not compile
-/// before it is listed here and in [`messages`].
+/// The outcome of each kind of message that is not a hello and not a ticket. A new kind does not
+/// compile before it is listed here and in [`messages`].
 fn outcome(message: &ClientMessage<'_>) -> Outcome {
     match message {
         ClientMessage::Join(_)

@@ -1,4 +1,4 @@
-//! What happens with time: hello, signs of life, ticks, closing.
+//! Effects of time: hello, signs of life, ticks, closing.
 
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::server::{self, ServerMessage};
@@ -20,7 +20,7 @@ fn hello_must_come_in_time() {
         world.wait(900);
         world.bytes(client, opening);
         world.wait(90);
-        assert_eq!(world.heard(client), [], "bytes that are no hello make it no later");
+        assert_eq!(world.heard(client), [], "bytes that are not a hello make it no later");
         assert_eq!(world.counters(0).hello_timeouts, 0);
         world.wait(100);
         assert_eq!(world.heard(client), TIMED_OUT);

@@ -157,7 +157,7 @@ fn a_second_session_takes_over_and_the_first_client_does_not_take_it_back() {
     let mut phone = connected(&mut world, "ann", 0);
     let room = phone.room(&mut world, "");
     let id = phone.rooms[&room].id.clone();
-    // A return is no second session.
+    // A return is not a second session.
     phone.cut(&mut world, usize::MAX);
     assert_eq!(phone.come_back(&mut world, 1), Return::Resumed);
 
@@ -291,7 +291,7 @@ fn sessions_are_taken_out_of_channels_there_or_away() {
     unsubscribe(&mut world, &|world| Whose::At(world.node.users.places("bob")), "chat:*");
     assert_eq!(bob.told(&mut world), [kicked("chat:b")]);
     ann.told(&mut world);
-    // Who is away is no member any more.
+    // A session that is away is not a member any more.
     bob.vanish(&mut world);
     unsubscribe(&mut world, &|world| Whose::At(world.node.users.places("ann")), "news:**");
     unsubscribe(&mut world, &|world| Whose::At(world.node.users.places("bob")), "**");

@@ -33,7 +33,7 @@ pub(super) struct Wanderer {
     pub(super) shouted: BTreeSet<u32>,
     /// The events of each stay in a room, by the room's id.
     pub(super) stays: BTreeMap<String, Vec<Vec<String>>>,
-    /// What it has heard of rooms and requests, in order.
+    /// The messages of rooms and answers to requests that it has heard, in order.
     pub(super) heard: Vec<String>,
     pub(super) lost: Vec<Lost>,
     /// The nonces of the pings that it got in native framing.
@@ -66,7 +66,7 @@ pub(super) struct Copy {
 pub(super) enum Return {
     Resumed,
     NewSession,
-    /// It was cut off before it knew.
+    /// The connection was cut before it knew.
     Unknown,
     Refused(ErrorCode),
 }
@@ -131,7 +131,7 @@ impl Wanderer {
         self.returned
     }
 
-    /// As [`begin_return`](Self::begin_return), at the given pace once it has said hello.
+    /// Like [`begin_return`](Self::begin_return), at the given pace once it has said hello.
     pub(super) fn begin_return_at(&mut self, world: &mut World, shard: usize, pace: Option<u64>) {
         self.connect(world, shard);
         world.pace = pace;
@@ -439,7 +439,7 @@ impl Wanderer {
             ServerMessage::Ping(server::Ping { nonce }) => self.pings.push(nonce),
             ServerMessage::Pong(_) | ServerMessage::Check(_) => {}
             ServerMessage::Welcome(_) => panic!("a second welcome"),
-            other => panic!("wanderers use no channels and are no devices: {other:?}"),
+            other => panic!("wanderers use no channels and are not devices: {other:?}"),
         }
     }
 }

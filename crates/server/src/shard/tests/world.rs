@@ -49,7 +49,7 @@ pub(super) type Client = usize;
 pub(super) struct World {
     pub(super) shards: Vec<Shard>,
     pub(super) node: Arc<Node>,
-    /// What the fleet was called for.
+    /// The calls of the fleet.
     pub(super) fleet_log: FleetLog,
     pub(super) now: Duration,
     pub(super) background: Arc<Held>,
@@ -78,23 +78,23 @@ enum Parcel {
 
 /// The client's end of a connection.
 struct Peer {
-    /// Where the connection is; `None` when it is gone.
+    /// The location of the connection; `None` when it is gone.
     place: Option<(usize, ConnectionKey)>,
     format: Format,
     websocket: Option<Decoder>,
-    /// What came and was not looked at.
+    /// Bytes that came and were not looked at.
     input: Vec<u8>,
-    /// All that ever came.
+    /// All bytes that ever came.
     came: Vec<u8>,
     /// How many bytes it will take before it stops reading.
     takes: usize,
-    /// The node said that nothing more comes.
+    /// Whether the node said that nothing more comes.
     ended: bool,
-    /// What the pings of its transport held.
+    /// The payloads of the pings of its transport.
     pings: Vec<Vec<u8>>,
-    /// The client is gone. The node may not have noticed, while the connection moves.
+    /// Whether the client is gone. The node may not have noticed, while the connection moves.
     is_gone: bool,
-    /// What the node did not read yet.
+    /// Bytes that the node did not read yet.
     unread: Vec<u8>,
 }
 
@@ -145,7 +145,7 @@ impl World {
         Self::with_fleet(shards, settings, FleetSettings::default())
     }
 
-    /// As [`new`](Self::new), with these settings of its fleet.
+    /// Like [`new`](Self::new), with these settings of its fleet.
     pub(super) fn with_fleet(
         shards: usize,
         settings: &[(&str, &str)],
@@ -154,7 +154,7 @@ impl World {
         Self::with(shards, settings, fleet_settings, OnePerUser::No)
     }
 
-    /// As [`new`](Self::new), where a user has one session.
+    /// Like [`new`](Self::new), where a user has one session.
     pub(super) fn keeping_one(
         shards: usize,
         settings: &[(&str, &str)],
@@ -439,7 +439,7 @@ impl World {
         self.upgrade_with(client, format, "");
     }
 
-    /// As [`upgrade`](Self::upgrade), with more headers; what the node answers.
+    /// Like [`upgrade`](Self::upgrade), with more headers. Returns the node's answer.
     fn upgrade_with(&mut self, client: Client, format: Format, headers: &str) -> String {
         let head = self.ask_for_websocket(client, headers);
         assert!(head.starts_with("HTTP/1.1 101 ") && head.ends_with("\r\n\r\n"));
@@ -581,7 +581,7 @@ impl World {
         self.peers[client].websocket.is_some()
     }
 
-    /// What the pings of the client's transport held, among what was looked at.
+    /// Takes the payloads of the pings of the client's transport, among what was looked at.
     pub(super) fn transport_pings(&mut self, client: Client) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.peers[client].pings)
     }
@@ -754,7 +754,7 @@ impl World {
         self.say(client, &speech::request(self.peers[client].format, room, request, name, payload));
     }
 
-    /// What one request is answered with, at once.
+    /// The answer to one request, at once.
     pub(super) fn ask(
         &mut self,
         client: Client,
@@ -1080,11 +1080,11 @@ pub(super) const PANIC_TOKEN: &[u8] = b"panic";
 /// How much of a message that was kept fits in before its end.
 const SPACE_BEFORE_INPUT: usize = 24;
 
-/// What comes before the name of a user in a token.
+/// The prefix of a user's name in a token.
 const USER_TOKEN: &[u8] = b"user:";
 
-/// What comes before the name of a user in a token whose check ends with
-/// [`World::run_background`]. It looks at who is banned when it begins.
+/// The prefix of a user's name in a token whose check ends with [`World::run_background`]. The
+/// check looks at who is banned when it begins.
 const LATER_TOKEN: &[u8] = b"later:";
 
 /// The token of a client that is to show a ticket.
