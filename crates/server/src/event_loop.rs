@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use socket2::SockRef;
 
 use accept::Listener;
 use layer::{Tls, part};
@@ -106,6 +107,10 @@ const READ_AT_ONCE_BYTES: usize = 256 << 10;
 /// The space before that, for the beginning of a message of which the end is read.
 const KEPT_BYTES: usize = READ_BYTES;
 const EVENTS: usize = 1024;
+
+/// How much the system keeps of what a client with a session has not acknowledged, before bytes wait
+/// in the connection's outbox. Linux takes twice as much, for its own data.
+const SEND_BUFFER_BYTES: usize = 128 << 10;
 /// How long it takes at most to ask what has happened, without waiting for it.
 const POLL: Duration = Duration::from_micros(50);
 /// When connections have been answered this much, the answers are written before more is read: as
@@ -570,6 +575,7 @@ impl EventLoop {
     fn change_sockets(&mut self) {
         while let Some(change) = self.shard.next_socket_change() {
             match change {
+                SocketChange::Greeted(key) => self.limit_send_buffer(key),
                 SocketChange::Moved { from, to } => self.move_socket(from, to),
                 SocketChange::Dropped(key) => {
                     let place = self.sockets.get_mut(key.index());
@@ -580,6 +586,18 @@ impl EventLoop {
                     }
                 }
             }
+        }
+    }
+
+    /// Limits what the system keeps for a client that reads slowly. Its own limit is megabytes, and
+    /// a thousand such clients would take so much of the memory for sockets that all others are
+    /// served late.
+    fn limit_send_buffer(&mut self, key: ConnectionKey) {
+        if let Some(socket) = self.socket(key)
+            && let Err(error) =
+                SockRef::from(&socket.stream).set_send_buffer_size(SEND_BUFFER_BYTES)
+        {
+            log::debug!("a connection keeps the system's send buffer: {error}");
         }
     }
 

@@ -97,6 +97,8 @@ const SHUTTING_DOWN: &str = "the node is shutting down";
 
 /// A change to the socket of a connection.
 pub(crate) enum SocketChange {
+    /// The socket has a session.
+    Greeted(ConnectionKey),
     /// The socket now belongs to another connection, which has none or has lost its own.
     Moved { from: ConnectionKey, to: ConnectionKey },
     /// The socket is dropped.

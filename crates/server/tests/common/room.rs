@@ -33,7 +33,7 @@ pub(crate) fn room_type(name: &str) -> RoomType {
         capacity: 4,
         empty_ms: 30_000,
         // Some clients read nothing for a while, and a busy machine makes it long.
-        silence_ms: 60_000,
+        silence_ms: 3_600_000,
         ..Settings::default()
     };
     RoomType {

@@ -12,13 +12,13 @@ use playfield_wire::{ErrorCode, Format, PROTOCOL};
 use crate::addresses::Pace;
 use crate::auth::{Decision, Identity, authenticator_failed, check_user};
 use crate::panics::guard;
-use crate::shard::Shard;
 use crate::shard::connection::transport::Input;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::session::Session;
 use crate::shard::session::greeting::Greeting;
 use crate::shard::session::messages::wrong_format;
 use crate::shard::session::resumption::{Resumption, Wanted};
+use crate::shard::{Shard, SocketChange};
 use crate::users::Greeted;
 
 impl Shard {
@@ -159,6 +159,7 @@ impl Shard {
         let max_message_bytes = config.max_message_bytes;
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.tally.settle();
+        self.socket_changes.push_back(SocketChange::Greeted(key));
         // While the hello is handled where the decoder lent it, the decoder is not here.
         if let Input::WebSocket(Some(decoder)) = &mut connection.input {
             decoder.set_message_bytes_max(max_message_bytes);

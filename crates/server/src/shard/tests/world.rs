@@ -203,7 +203,7 @@ impl World {
             settings.silence_ms = 3_600_000;
         }
         let mut ticking = room::room_type("ticking");
-        ticking.settings.tick_hz = 20;
+        (ticking.settings.tick_hz, ticking.settings.silence_ms) = (20, 0);
         room_types.push(ticking);
         for (method, path) in [("POST", "/r/{x}"), ("GET", "/r/{x}")] {
             site.route(method, path, handler(async |_, _| ())).unwrap();
@@ -1026,6 +1026,7 @@ impl World {
     fn change_places(&mut self, index: usize) {
         while let Some(change) = self.shards[index].next_socket_change() {
             match change {
+                SocketChange::Greeted(_) => {}
                 SocketChange::Moved { from, to } => {
                     if let Some(peer) = self.peer_at(index, from) {
                         peer.place = Some((index, to));
