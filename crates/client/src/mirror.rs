@@ -8,7 +8,7 @@ use crate::session::UpdateKind;
 
 /// A copy of a room's state, kept up to date by the bodies of snapshots and patches.
 ///
-/// The caller applies them in order, as [`Session`](crate::session::Client) does.
+/// The caller applies them in order, as [`Session`](crate::session::Session) does.
 pub trait Mirror {
     /// The type of the state.
     type State;
