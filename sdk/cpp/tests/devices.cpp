@@ -132,8 +132,11 @@ static void the_oldest_command_past_the_limit_is_refused(const test::Node &node)
     UNTIL(client, kept.size() == PF_COMMANDS_MAX + 1 && answers.size() == 1);
     CHECK(answers[0].starts_with("no: "));
     CHECK_EQUAL(kept[0].answer("late").error().code, PF_CODE_NOT_FOUND);
-    for (std::size_t i = 1; i < kept.size(); ++i) VALUE(kept[i].answer("in time"));
-    UNTIL(client, answers.size() == PF_COMMANDS_MAX + 1);
+    // Few at a time: the node leaves out publications for a client that does not keep up.
+    for (std::size_t i = 1; i < kept.size(); ++i) {
+        VALUE(kept[i].answer("in time"));
+        if (i % 64 == 0) UNTIL(client, answers.size() == i + 1);
+    }
     CHECK_EQUAL(std::count(answers.begin(), answers.end(), "in time"), PF_COMMANDS_MAX);
 }
 
