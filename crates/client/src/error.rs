@@ -10,7 +10,7 @@ use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::schema::{Incompatible, SchemaError};
 use playfield_wire::{DecodeError, ErrorCode};
 
-use crate::session::{ClientError, CommandError, Failure};
+use crate::session::{ClientError, CommandError, Failure, Unusable};
 
 /// Why a command to a connection or a room failed. The methods distinguish the kinds of failure.
 ///
@@ -445,6 +445,22 @@ impl From<&Failure<'_>> for Error {
             Failure::Left { code, text } => Self::left(*code, &**text),
             Failure::Lost => Self { kind: Kind::Lost },
             Failure::Closed => CommandError::Closed.into(),
+            Failure::Unusable(why) => why.clone().into(),
+            Failure::NotSent(error) => (*error).into(),
+        }
+    }
+}
+
+impl From<Unusable> for Error {
+    fn from(why: Unusable) -> Self {
+        match why {
+            Unusable::Incompatible(error) => Self::incompatible(error),
+            Unusable::Schema(error) => Self::schema(error),
+            Unusable::Shape(error) => Self::shape(error),
+            Unusable::NoSchema { room_type, waited } => Self::no_schema(&room_type, waited),
+            Unusable::Options(error) => Self::payload("the options", error),
+            Unusable::State(error) => Self::payload("the room's state", error),
+            Unusable::NotSent(failure) => (&*failure).into(),
         }
     }
 }

@@ -1,10 +1,12 @@
 //! How the task carries out the commands of the handles.
 
-use playfield_wire::{DecodeError, RequestNumber};
+use std::sync::Arc;
 
-use super::command::{Command, Door, Enter, Query, Register, Subscribe};
+use playfield_wire::RequestNumber;
+
+use super::command::{Command, Enter, Query, Register, Subscribe};
 use super::dispatch::{Subscribed, Waiting};
-use super::sink::Translation;
+use super::sink::SinkCopy;
 use super::task::{OUTPUT_BYTES_MAX, Task};
 use crate::Error;
 use crate::session::CommandError;
@@ -13,39 +15,12 @@ use crate::session::CommandError;
 const COMMANDS_MAX: usize = 256;
 
 impl Task {
-    /// Asks to enter a room. Options are sent in the node's form, which may require its schema.
-    pub(super) fn enter(&mut self, enter: Enter) {
-        let Enter { mut door, build, sink, answer } = enter;
-        if let (Some((room_type, options)), Some(build)) = (door.creates(), &build) {
-            let room_type = room_type.to_owned();
-            match self.dispatch.schemas.translation(&room_type, build, None) {
-                Ok(None) if build.has_options(options) => {
-                    self.dispatch.schema_requests.ask(self.dispatch.now, &room_type);
-                    let enter = Enter { door, build: Some(build.clone()), sink, answer };
-                    return self.dispatch.unready.push((room_type, enter));
-                }
-                Ok(translation) => {
-                    if let Err(error) = translate_options(translation, options) {
-                        return drop(answer.send(Err(Error::payload("the options", error))));
-                    }
-                }
-                Err(error) => return drop(answer.send(Err(error))),
-            }
-        }
-        let asked = match &door {
-            Door::Join { id } => self.client.join(id),
-            Door::JoinByKey { room_type, key } => self.client.join_by_key(room_type, key),
-            Door::Create { room_type, creation, options } => {
-                self.client.create(room_type, creation, options)
-            }
-            Door::JoinOrCreate { room_type, key: None, options } => {
-                self.client.join_or_create(room_type, options)
-            }
-            Door::JoinOrCreate { room_type, key: Some(key), options } => {
-                self.client.join_or_create_by_key(room_type, key, options)
-            }
-        };
-        self.wait(asked, Waiting::Enter { build, sink, answer });
+    /// Asks to enter a room.
+    fn enter(&mut self, enter: Enter) {
+        let Enter { target, build, sink, answer } = enter;
+        let copy = Box::new(SinkCopy(Arc::clone(&sink)));
+        let asked = self.client.enter(target, build, copy);
+        self.wait(asked, Waiting::Enter { sink, answer });
     }
 
     fn subscribe(&mut self, subscribe: Subscribe) {
@@ -176,26 +151,4 @@ impl Task {
 /// The request of a message that asks for an answer.
 fn asked(told: Result<Option<RequestNumber>, CommandError>) -> Result<RequestNumber, CommandError> {
     told.map(|request| request.expect("an answer was asked for"))
-}
-
-/// Converts options to the node's form. Empty options are the default in any form.
-fn translate_options(
-    translation: Option<Translation>,
-    options: &mut Vec<u8>,
-) -> Result<(), DecodeError> {
-    match translation {
-        None | Some(Translation::None) => {}
-        Some(Translation::Transcoded(transcoder)) => {
-            let mut of_node = Vec::new();
-            transcoder.options(options, &mut of_node)?;
-            *options = of_node;
-        }
-        Some(Translation::Learned(_)) if options.is_empty() => {}
-        Some(Translation::Learned(learned)) => {
-            let value = serde_json::from_slice(options)
-                .map_err(|error| DecodeError::new(error.column(), error.to_string()))?;
-            *options = learned.exchange.options(&value)?;
-        }
-    }
-    Ok(())
 }

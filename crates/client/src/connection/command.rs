@@ -16,15 +16,14 @@ use playfield_wire::{Format, RoomNumber};
 use tokio::sync::mpsc::error::{SendError, TrySendError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::schemas::Build;
-use super::sink::{Sink, Subscriber, Translation};
+use super::sink::{Sink, Subscriber};
 use super::status::Status;
 use crate::Error;
 use crate::channel::{History, Members};
 use crate::device::Incoming;
 use crate::error::Ending;
 use crate::queue::Queue;
-use crate::session::{Creation, Joined, Position, SubscriptionNumber};
+use crate::session::{Build, Joined, Position, SubscriptionNumber, Target, Translation};
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -145,31 +144,11 @@ pub(crate) struct Place {
 
 /// A request to enter a room.
 pub(crate) struct Enter {
-    pub(crate) door: Door,
+    pub(crate) target: Target,
     /// What this client was built with. `None` if the format needs no schema.
     pub(crate) build: Option<Build>,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) answer: Answer<Entered>,
-}
-
-/// How to enter a room.
-#[derive(Debug)]
-pub(crate) enum Door {
-    Join { id: String },
-    JoinByKey { room_type: String, key: String },
-    Create { room_type: String, creation: Creation, options: Vec<u8> },
-    JoinOrCreate { room_type: String, key: Option<String>, options: Vec<u8> },
-}
-
-impl Door {
-    /// The room type and the options, if the room may be created.
-    pub(super) fn creates(&mut self) -> Option<(&str, &mut Vec<u8>)> {
-        match self {
-            Self::Join { .. } | Self::JoinByKey { .. } => None,
-            Self::Create { room_type, options, .. }
-            | Self::JoinOrCreate { room_type, options, .. } => Some((room_type, options)),
-        }
-    }
 }
 
 /// Which rooms to list.

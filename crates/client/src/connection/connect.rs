@@ -251,7 +251,8 @@ impl Connect {
             token,
             deflate: self.deflate,
             message_bytes_max: self.message_bytes_max,
-            schemas: self.schemas.clone(),
+            schemas: self.schemas,
+            schema_timeout: self.schema_timeout,
             resumable: !self.patience.reconnect_for.is_zero(),
             ..ClientConfig::new(self.format, dialer.transport()?)
         };
@@ -264,7 +265,6 @@ impl Connect {
         let ending = Arc::new(OnceLock::new());
         let started = Instant::now();
         let status = Status::new(started);
-        let named = self.schemas.into_iter().map(|(room_type, _)| room_type).collect();
         let dispatch = Dispatch::new(
             welcomed,
             Commands::new(taken),
@@ -273,8 +273,6 @@ impl Connect {
             commands.downgrade(),
             Arc::clone(&ending),
             Arc::clone(&status),
-            named,
-            self.schema_timeout,
         );
         let reconnect = Reconnect::new(dialer, self.token, token_life, self.patience);
         let task = Task {

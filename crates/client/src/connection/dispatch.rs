@@ -5,24 +5,21 @@ use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use playfield_state::PlayerId;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc;
 
-use super::command::{Answer, Command, Enter, Entered, Place, Seat, Signal, Signals, Subscription};
+use super::command::{Answer, Command, Entered, Place, Seat, Signals, Subscription};
 use super::commands::Commands;
-use super::schema_requests::SchemaRequests;
-use super::schemas::{Build, Schemas};
-use super::sink::{Sink, Subscriber, Translation};
+use super::sink::{Sink, Subscriber};
 use super::status::Status;
 use crate::Error;
 use crate::channel::{History, Members};
 use crate::device::Incoming;
 use crate::error::Ending;
 use crate::queue::Queue;
-use crate::session::{Joined, NumberMap, SubscriptionNumber};
+use crate::session::{Joined, NumberMap, SubscriptionNumber, Translation};
 
 /// Who waits for what.
 pub(super) struct Dispatch {
@@ -39,14 +36,8 @@ pub(super) struct Dispatch {
     pub(super) format: Format,
     /// Rooms to leave once this many commands were taken, because their handles were dropped.
     pub(super) forsaken: Vec<(RoomNumber, u64)>,
-    pub(super) schemas: Schemas,
-    pub(super) schema_requests: SchemaRequests,
     /// The time since the connection began.
     pub(super) now: Duration,
-    /// Requests to enter a room that wait for the schema of a room type.
-    pub(super) unready: Vec<(String, Enter)>,
-    /// Requests to enter a room that have the schema they waited for.
-    pub(super) ready: Vec<Enter>,
     pub(super) socket_error: Option<io::Error>,
     /// What the handles ask for.
     pub(super) commands: Commands,
@@ -58,8 +49,6 @@ pub(super) struct Dispatch {
     pub(super) lost: Option<(Duration, Ending)>,
     /// How long the task has tried to restore the connection, and how the last attempt failed.
     pub(super) gave_up: Option<(Duration, Error)>,
-    /// Room types that the hello names.
-    pub(super) named: Vec<String>,
     pub(super) signals: Arc<Signals>,
     queue: mpsc::WeakSender<Command>,
     pub(super) ending: Arc<OnceLock<Ending>>,
@@ -73,12 +62,9 @@ pub(super) struct Dispatch {
 /// Who waits for the answer to a request.
 pub(super) enum Waiting {
     Enter {
-        build: Option<Build>,
         sink: Arc<dyn Sink>,
         answer: Answer<Entered>,
     },
-    /// All that wait for the schema of this room type.
-    Schema(String),
     /// A handle that asked for a schema.
     ShowSchema(Answer<RoomSchema>),
     Leave(Answer<()>),
@@ -94,7 +80,7 @@ pub(super) enum Waiting {
 }
 
 impl Waiting {
-    /// Answers with an error. Schemas are handled by [`Dispatch::no_schema`].
+    /// Answers with an error.
     pub(super) fn fail(self, error: Error) {
         match self {
             Self::Enter { answer, .. } => drop(answer.send(Err(error))),
@@ -106,7 +92,6 @@ impl Waiting {
             Self::Members(answer) => drop(answer.send(Err(error))),
             Self::History(answer) => drop(answer.send(Err(error))),
             Self::Register { answer, .. } => drop(answer.send(Err(error))),
-            Self::Schema(_) => {}
         }
     }
 }
@@ -124,15 +109,11 @@ pub(super) struct Subscribed {
 /// A room that this session is in.
 pub(super) struct JoinedRoom {
     pub(super) sink: Arc<dyn Sink>,
-    pub(super) translation: Translation,
     /// Who waits for the first snapshot.
     pub(super) entering: Option<(Joined<'static>, Answer<Entered>)>,
-    /// What this client was built with, while the node's schema is awaited.
-    pub(super) held: Option<Build>,
 }
 
 impl Dispatch {
-    #[expect(clippy::too_many_arguments, reason = "they are its parts")]
     pub(super) fn new(
         welcomed: Answer<()>,
         commands: Commands,
@@ -141,8 +122,6 @@ impl Dispatch {
         queue: mpsc::WeakSender<Command>,
         ending: Arc<OnceLock<Ending>>,
         status: Arc<Status>,
-        named: Vec<String>,
-        schema_timeout: Duration,
     ) -> Self {
         Self {
             welcomed: Some(welcomed),
@@ -154,18 +133,13 @@ impl Dispatch {
             device_has_bytes: false,
             format,
             forsaken: Vec::new(),
-            schemas: Schemas::new(named.iter().cloned()),
-            schema_requests: SchemaRequests::new(schema_timeout),
             now: Duration::ZERO,
-            unready: Vec::new(),
-            ready: Vec::new(),
             socket_error: None,
             commands,
             unconfirmed: 0,
             session: 0,
             lost: None,
             gave_up: None,
-            named,
             signals,
             queue,
             ending,
@@ -200,73 +174,10 @@ impl Dispatch {
         self.lost.take().map_or(Duration::ZERO, |(since, _)| self.now.saturating_sub(since))
     }
 
-    /// The schema of a room type will not come: fails all that wait for it.
-    pub(super) fn no_schema(&mut self, room_type: &str, error: &Error) {
-        self.schema_requests.forget(room_type);
-        for (_, enter) in self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type) {
-            let _ = enter.answer.send(Err(error.clone()));
-        }
-        for (room, _) in self.holding(room_type) {
-            self.refuse(room, error.clone());
-        }
-    }
-
-    /// Stops waiting for schemas that the node did not send in time. Later answers are ignored.
-    pub(super) fn give_up_schemas(&mut self) {
-        for room_type in self.schema_requests.expired(self.now) {
-            self.waiting
-                .retain(|_, waiting| !matches!(waiting, Waiting::Schema(of) if *of == room_type));
-            let error = Error::no_schema(&room_type, self.schema_requests.timeout());
-            self.no_schema(&room_type, &error);
-        }
-    }
-
-    /// The schema of a room type is known: continues all that waited for it.
-    pub(super) fn schema_known(&mut self, room_type: &str) {
-        self.schema_requests.answered(self.now, room_type);
-        let ready = self.unready.extract_if(.., |(waits_for, _)| waits_for == room_type);
-        self.ready.extend(ready.map(|(_, enter)| enter));
-        for (room, fingerprint) in self.holding(room_type) {
-            let Some(build) = self.rooms.get_mut(&room).and_then(|room| room.held.take()) else {
-                continue;
-            };
-            match self.schemas.translation(room_type, &build, Some(fingerprint)) {
-                Ok(translation) => self.translate(room, translation.unwrap_or(Translation::None)),
-                Err(error) => self.refuse(room, error),
-            }
-            self.entered(room);
-        }
-    }
-
-    /// The rooms of a type that wait for its schema, and their fingerprints.
-    fn holding(&self, room_type: &str) -> Vec<(RoomNumber, u64)> {
-        let holding = self.rooms.iter().filter_map(|(number, room)| {
-            let (_, (joined, _)) = room.held.as_ref().zip(room.entering.as_ref())?;
-            (joined.room_type == room_type).then_some((*number, joined.fingerprint))
-        });
-        holding.collect()
-    }
-
-    /// How to read what the node sends for a room.
-    pub(super) fn translate(&mut self, number: RoomNumber, translation: Translation) {
-        let Some(room) = self.rooms.get_mut(&number) else { return };
-        let player = room.entering.as_ref().map_or(0, |(joined, _)| joined.player);
-        match room.sink.translate(&translation, PlayerId(player)) {
-            Ok(needs_snapshot) => {
-                room.translation = translation;
-                if needs_snapshot {
-                    self.signals.put(Signal::Resync { place: self.place(number) });
-                }
-            }
-            Err(error) => self.refuse(number, error),
-        }
-    }
-
-    /// This client can't be in the room: ends it, and leaves it.
+    /// This client can't be in the room, and leaves it.
     pub(super) fn refuse(&mut self, number: RoomNumber, error: Error) {
         let is_entering = self.rooms.get(&number).is_some_and(|room| room.entering.is_some());
         self.end(number, if is_entering { error } else { Error::unusable(error) });
-        self.forsaken.push((number, 0));
     }
 
     pub(super) fn end(&mut self, room: RoomNumber, error: Error) {
@@ -285,17 +196,14 @@ impl Dispatch {
         }
     }
 
-    /// Answers the handle that enters a room, once its copy is there.
-    pub(super) fn entered(&mut self, number: RoomNumber) {
+    /// Answers the handle that enters a room: its copy is there.
+    pub(super) fn entered(&mut self, number: RoomNumber, translation: Translation) {
         let place = self.place(number);
         if let Some(room) = self.rooms.get_mut(&number)
-            && room.held.is_none()
-            && room.sink.has_copy()
             && let Some((joined, answer)) = room.entering.take()
         {
             let (signals, commands) = (Arc::clone(&self.signals), self.queue.clone());
             let seat = Seat { place, signals, commands };
-            let translation = room.translation.clone();
             let _ = answer.send(Ok(Entered { joined, seat, translation }));
         }
     }

@@ -7,23 +7,18 @@ use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, server};
 
 use super::command::{Obligation, Subscription};
 use super::dispatch::{Dispatch, JoinedRoom, Waiting};
-use super::schemas::Schemas;
-use super::sink::{Sink, Translation};
 use super::status::ConnectionEvent;
 use crate::channel::{History, Members, received};
 use crate::device::Incoming;
 use crate::error::Ending;
-use crate::session::{
-    ClientError, Event, Failure, OutOfStep, Position, Subscribed, SubscriptionNumber,
-};
+use crate::session::{ClientError, Event, Failure, Position, Subscribed, SubscriptionNumber};
 use crate::{Error, Payload};
 
 // An answer may find nobody, as the caller may have stopped waiting. That is never an error.
 impl Dispatch {
-    /// Delivers what has happened. Returns a room that was entered, with its copy.
-    pub(super) fn handle(&mut self, event: Event<'_>) -> Option<(RoomNumber, Arc<dyn Sink>)> {
+    /// Delivers what has happened.
+    pub(super) fn handle(&mut self, event: Event<'_>) {
         match event {
-            Event::Update { room, .. } => self.updated(room),
             Event::Reply(reply) => {
                 if let Some(Waiting::Reply(answer)) = self.waiting.remove(&reply.request) {
                     let _ = answer.send(Ok(reply.payload.into_owned()));
@@ -39,7 +34,9 @@ impl Dispatch {
                     to.subscriber.publication(&publication, to.epoch, to.is_bytes);
                 }
             }
-            Event::Joined(joined) => return self.joined(&joined),
+            Event::Joined(joined) => self.joined(&joined),
+            Event::Entered { room, translation } => self.entered(room, translation),
+            Event::Unusable { room, why } => self.refuse(room, why.into()),
             Event::Left(left) => self.left(left),
             Event::Failed { request, failure } => self.failed(request, &failure),
             Event::Error(error) => self.error(&error),
@@ -53,10 +50,6 @@ impl Dispatch {
                 if let Some(room) = self.rooms.get(&room) {
                     room.sink.failed(Error::lost_events(events));
                 }
-            }
-            // The session asks for a snapshot in all other cases.
-            Event::OutOfStep { room, why: OutOfStep::NoSnapshot(error) } => {
-                self.refuse(room, Error::payload("the room's state", error));
             }
             Event::Subscribed(subscription, subscribed) => {
                 self.subscribed(subscription, &subscribed);
@@ -114,10 +107,13 @@ impl Dispatch {
                 self.goodbye = Some((goodbye.code, goodbye.text.into_owned()));
             }
             Event::Closed { error } => self.closed(error.as_ref()),
-            Event::OutOfStep { .. } | Event::Checked { .. } | Event::PublicationIgnored { .. } => {}
+            Event::Update { .. }
+            | Event::OutOfStep { .. }
+            | Event::Checked { .. }
+            | Event::PublicationIgnored { .. } => {}
         }
-        None
     }
+
     fn connection_lost(&mut self, error: &ClientError) {
         // An error that announced a goodbye was not followed by one.
         (self.goodbye, self.retry_after) = (None, None);
@@ -133,8 +129,6 @@ impl Dispatch {
         }
         self.session += 1;
         self.forsaken.clear();
-        // The node may be another build by now.
-        self.schemas = Schemas::new(self.named.iter().cloned());
         let away = self.away();
         // The handles know by now that their rooms have ended: no more is sent to them.
         let unsent = self.commands.end_session(self.session);
@@ -142,52 +136,17 @@ impl Dispatch {
         self.status.report(ConnectionEvent::NewSession { away, unconfirmed });
     }
 
-    fn joined(&mut self, joined: &server::Joined<'_>) -> Option<(RoomNumber, Arc<dyn Sink>)> {
-        let Some(Waiting::Enter { build, sink, answer }) = self.waiting.remove(&joined.request)
-        else {
-            return None;
-        };
-        let copy = Some((joined.room, Arc::clone(&sink)));
-        self.schemas.joined(&joined.room_type, joined.fingerprint);
-        let entering = Some((joined.to_static(), answer));
-        let room = JoinedRoom { sink, translation: Translation::None, entering, held: None };
-        let room = self.rooms.entry(joined.room).insert_entry(room).into_mut();
-        let Some(build) = build else { return copy };
-        match self.schemas.translation(&joined.room_type, &build, Some(joined.fingerprint)) {
-            Ok(Some(translation)) => self.translate(joined.room, translation),
-            Ok(None) => {
-                room.sink.hold();
-                room.held = Some(build);
-                self.schema_requests.ask(self.now, &joined.room_type);
-            }
-            Err(error) => self.refuse(joined.room, error),
-        }
-        copy
-    }
-
-    /// The copy of a room has changed.
-    fn updated(&mut self, number: RoomNumber) {
-        if self.rooms.get(&number).is_some_and(|room| room.entering.is_some()) {
-            self.entered(number);
+    fn joined(&mut self, joined: &server::Joined<'_>) {
+        if let Some(Waiting::Enter { sink, answer }) = self.waiting.remove(&joined.request) {
+            let entering = Some((joined.to_static(), answer));
+            self.rooms.insert(joined.room, JoinedRoom { sink, entering });
         }
     }
 
     fn schema(&mut self, schema: &server::Schema<'_>) {
-        let server::Schema { request, room_type, schema } = schema;
-        match request.and_then(|request| self.waiting.remove(&request)) {
-            Some(Waiting::ShowSchema(answer)) => {
-                let _ = answer.send(RoomSchema::from_json(schema).map_err(Error::schema));
-            }
-            // The request says which room type it is, whatever the answer says.
-            Some(Waiting::Schema(asked)) => {
-                self.schemas.store(&asked, schema);
-                self.schema_known(&asked);
-            }
-            _ => {
-                if self.schemas.store_unasked(room_type, schema) {
-                    self.schema_known(room_type);
-                }
-            }
+        let asked = schema.request.and_then(|request| self.waiting.remove(&request));
+        if let Some(Waiting::ShowSchema(answer)) = asked {
+            let _ = answer.send(RoomSchema::from_json(&schema.schema).map_err(Error::schema));
         }
     }
 
@@ -206,24 +165,8 @@ impl Dispatch {
             // These fail in `closed`, which knows how the connection ended.
             return;
         }
-        let error = Error::from(failure);
-        match self.waiting.remove(&request) {
-            Some(Waiting::Schema(room_type)) => {
-                let is_asked_again = match failure {
-                    Failure::Refused {
-                        code: ErrorCode::Limit | ErrorCode::TooFast,
-                        retry_after,
-                        ..
-                    } => self.schema_requests.too_often(self.now, &room_type, *retry_after),
-                    Failure::Lost => self.schema_requests.lost(&room_type),
-                    _ => false,
-                };
-                if !is_asked_again {
-                    self.no_schema(&room_type, &error);
-                }
-            }
-            Some(waiting) => waiting.fail(error),
-            None => {}
+        if let Some(waiting) = self.waiting.remove(&request) {
+            waiting.fail(Error::from(failure));
         }
     }
 
@@ -347,9 +290,6 @@ impl Dispatch {
         // Dropping the answers makes the callers read `ending`.
         self.rooms.clear();
         self.subscriptions.clear();
-        self.schema_requests.clear();
-        self.unready.clear();
-        self.ready.clear();
         self.waiting.clear();
         self.pings.clear();
     }

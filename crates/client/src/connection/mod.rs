@@ -10,9 +10,6 @@ mod dial;
 mod dispatch;
 mod handling;
 mod reconnect;
-mod schema;
-mod schema_requests;
-mod schemas;
 mod sink;
 mod status;
 mod stream;
@@ -33,12 +30,11 @@ pub use status::{ConnectionEvent, ConnectionEvents};
 use crate::Error;
 use crate::queue::Kept;
 pub(crate) use command::{
-    Command, Door, Enter, Entered, Line, Obligation, Register, Subscribe, Subscription,
+    Command, Enter, Entered, Line, Obligation, Register, Subscribe, Subscription,
 };
 #[cfg(feature = "tls")]
 use command::{Query, Signal};
-pub(crate) use schemas::Build;
-pub(crate) use sink::{Learned, Sink, Subscriber, Translation};
+pub(crate) use sink::{Sink, Subscriber};
 
 /// A connection to a node, made by [`connect`].
 ///

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use playfield_state::{JsonExchange, PlayerId, Transcoder};
-use playfield_wire::schema::RoomSchema;
+use playfield_state::{PlayerId, ShapeError};
 use playfield_wire::{DecodeError, ErrorCode, server};
 
 use crate::Error;
-use crate::session::{RoomCopy, Subscribed, Update};
+use crate::session::{RoomCopy, Subscribed, Translation, Update};
 
 /// Where the connection's task delivers what comes for a room.
 pub(crate) trait Sink: Send + Sync {
@@ -20,7 +19,7 @@ pub(crate) trait Sink: Send + Sync {
 
     /// How to read what the node sends, and for which player. Applies the updates that were kept.
     /// Returns whether the copy now needs a snapshot.
-    fn translate(&self, translation: &Translation, player: PlayerId) -> Result<bool, Error>;
+    fn translate(&self, translation: &Translation, player: PlayerId) -> Result<bool, ShapeError>;
 
     /// Whether a snapshot has been applied.
     fn has_copy(&self) -> bool;
@@ -48,6 +47,22 @@ impl RoomCopy for SinkCopy {
     fn digest_is(&mut self, digest: u64) -> bool {
         self.0.check(digest)
     }
+
+    fn hold(&mut self) {
+        self.0.hold();
+    }
+
+    fn translate(
+        &mut self,
+        translation: &Translation,
+        player: PlayerId,
+    ) -> Result<bool, ShapeError> {
+        self.0.translate(translation, player)
+    }
+
+    fn is_filled(&self) -> bool {
+        self.0.has_copy()
+    }
 }
 
 /// Where the connection's task delivers what comes for a subscription.
@@ -67,22 +82,4 @@ pub(crate) trait Subscriber: Send + Sync {
 
     /// The connection has ended: nothing more will come.
     fn end(&self);
-}
-
-/// How a client reads and writes what a node of some build sends and expects.
-#[derive(Clone, Debug)]
-pub(crate) enum Translation {
-    /// Both have the same schema, or the format needs none.
-    None,
-    /// The node's schema is a compatible later one.
-    Transcoded(Arc<Transcoder>),
-    /// The client takes the node's schema.
-    Learned(Arc<Learned>),
-}
-
-/// A schema that was learned from the node.
-#[derive(Debug)]
-pub(crate) struct Learned {
-    pub(crate) schema: Arc<RoomSchema>,
-    pub(crate) exchange: JsonExchange,
 }

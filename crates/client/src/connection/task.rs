@@ -10,13 +10,12 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::asleep::Asleep;
 use super::command::{Command, Signal, Signals};
-use super::dispatch::{Dispatch, Waiting};
+use super::dispatch::Dispatch;
 use super::reconnect::Reconnect;
-use super::sink::SinkCopy;
 use super::status::Status;
 use super::stream::Stream;
 use crate::error::Ending;
-use crate::session::{ClientError, Clock, CommandError, Session};
+use crate::session::{ClientError, Clock, Session};
 
 /// The size of a read.
 const INPUT_BYTES: usize = 64 << 10;
@@ -182,7 +181,6 @@ impl Task {
                 }
             }
             self.hear();
-            self.follow_schemas();
             self.leave_forsaken();
             if self.client.is_finished() {
                 self.begin_farewell();
@@ -193,9 +191,7 @@ impl Task {
     /// Delivers what has happened.
     pub(super) fn hear(&mut self) {
         while let Some(event) = self.client.poll_event() {
-            if let Some((room, sink)) = self.dispatch.handle(event) {
-                self.client.set_copy(room, Box::new(SinkCopy(sink)));
-            }
+            self.dispatch.handle(event);
         }
     }
 
@@ -216,12 +212,8 @@ impl Task {
     }
 
     fn due_at(&self) -> Option<Instant> {
-        let due_at = [self.client.due_at(), self.dispatch.schema_requests.due_at()]
-            .into_iter()
-            .flatten()
-            .min();
         // A time that overflows is never due.
-        let due_at = due_at.and_then(|due_at| self.started.checked_add(due_at));
+        let due_at = self.client.due_at().and_then(|due_at| self.started.checked_add(due_at));
         let welcome_by = self.reconnect.welcome_by().filter(|_| !self.client.is_finished());
         [due_at, self.farewell_ends, welcome_by].into_iter().flatten().min()
     }
@@ -271,37 +263,13 @@ impl Task {
     }
 
     /// Leaves the rooms without a handle, after the commands that were queued when it was dropped.
-    /// If that can't be sent now, tries again later.
     pub(super) fn leave_forsaken(&mut self) {
         let (client, taken) = (&mut self.client, self.dispatch.commands.taken());
         self.dispatch.forsaken.retain(|&(room, after)| {
-            after > taken
-                || matches!(
-                    client.leave(room),
-                    Err(CommandError::Busy { .. }
-                        | CommandError::Unconfirmed { .. }
-                        | CommandError::Away)
-                )
-        });
-    }
-
-    /// Asks for the schemas that rooms wait for, continues what waited for one, and fails what has
-    /// waited too long.
-    fn follow_schemas(&mut self) {
-        if !self.client.is_welcomed() || self.client.is_full() {
-            return;
-        }
-        for enter in std::mem::take(&mut self.dispatch.ready) {
-            self.enter(enter);
-        }
-        while let Some(room_type) = self.dispatch.schema_requests.next(self.dispatch.now) {
-            match self.client.schema(&room_type) {
-                Ok(request) => {
-                    drop(self.dispatch.waiting.insert(request, Waiting::Schema(room_type)));
-                }
-                Err(error) => self.dispatch.no_schema(&room_type, &error.into()),
+            if after <= taken {
+                client.forsake(room);
             }
-        }
-        self.dispatch.give_up_schemas();
+            after > taken
+        });
     }
 }

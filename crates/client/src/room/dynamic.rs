@@ -11,8 +11,8 @@ use playfield_wire::{DecodeError, Format, TreeFormat};
 use serde_json::Value;
 
 use super::{Kind, Payload, Room, RoomEvent};
-use crate::connection::{Build, Connection, Door, Learned, Translation};
-use crate::session::{Creation, UpdateKind};
+use crate::connection::Connection;
+use crate::session::{Build, Creation, Learned, Target, Translation, UpdateKind};
 use crate::{Error, Mirror};
 
 /// The kind of a room whose state, messages and events are JSON values. On a connection in the
@@ -99,7 +99,7 @@ impl Connection {
     /// # Cancel safety
     /// If the room is entered after all, the client leaves it.
     pub async fn join_dynamic(&self, id: &str) -> Result<Room<Dynamic>, Error> {
-        self.enter(Door::Join { id: id.to_owned() }, self.any_build()).await
+        self.enter(Target::Join { id: id.to_owned() }, self.any_build()).await
     }
 
     /// Enters the room of a type that has this key. The case of a code does not matter.
@@ -115,7 +115,7 @@ impl Connection {
         key: &str,
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, key) = (room_type.to_owned(), key.to_owned());
-        self.enter(Door::JoinByKey { room_type, key }, self.any_build()).await
+        self.enter(Target::JoinByKey { room_type, key }, self.any_build()).await
     }
 
     /// Creates a room and enters it. `creation` is a [`Creation`], or just whether the room is
@@ -134,7 +134,7 @@ impl Connection {
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
         let creation = creation.into();
-        self.enter(Door::Create { room_type, creation, options }, self.any_build()).await
+        self.enter(Target::Create { room_type, creation, options }, self.any_build()).await
     }
 
     /// Enters any room of a type that is not full and has no key, or a new one with these options.
@@ -150,7 +150,7 @@ impl Connection {
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
-        self.enter(Door::JoinOrCreate { room_type, key: None, options }, self.any_build()).await
+        self.enter(Target::JoinOrCreate { room_type, key: None, options }, self.any_build()).await
     }
 
     /// Enters the room of a type that has this key, or a new one with it and these options.
@@ -168,7 +168,7 @@ impl Connection {
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
         let key = Some(key.to_owned());
-        self.enter(Door::JoinOrCreate { room_type, key, options }, self.any_build()).await
+        self.enter(Target::JoinOrCreate { room_type, key, options }, self.any_build()).await
     }
 
     /// In packed, options stay JSON until the schema is known.

@@ -20,10 +20,8 @@ use serde_json::Value;
 pub use changes::{Changes, Subscription};
 pub use dynamic::{Dynamic, DynamicCopy};
 
-use crate::connection::{
-    Build, Command, Connection, Door, Enter, Entered, Line, Sink, Translation,
-};
-use crate::session::Joined;
+use crate::connection::{Command, Connection, Enter, Entered, Line, Sink};
+use crate::session::{Build, Joined, Target, Translation};
 use crate::{Error, Mirror};
 use shared::{RawEvent, Shared};
 
@@ -47,11 +45,11 @@ impl<T: State + Default + Send + Sync + 'static> Kind for T {
 impl Connection {
     /// Enters a room, and waits for its first snapshot. With a build, only if the node's schema is
     /// compatible with it.
-    async fn enter<R: Kind>(&self, door: Door, build: Option<Build>) -> Result<Room<R>, Error> {
+    async fn enter<R: Kind>(&self, target: Target, build: Option<Build>) -> Result<Room<R>, Error> {
         let shared = Arc::new(Shared::new(R::mirror(self.format()), self.kept));
         let sink: Arc<dyn Sink> = Arc::<Shared<R::Mirror>>::clone(&shared);
         let entered =
-            self.line.ask(|answer| Command::Enter(Enter { door, build, sink, answer })).await?;
+            self.line.ask(|answer| Command::Enter(Enter { target, build, sink, answer })).await?;
         Ok(Room { shared, entered, line: self.line.clone() })
     }
 }

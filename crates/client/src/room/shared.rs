@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use playfield_state::{Pattern, PlayerId};
+use playfield_state::{Pattern, PlayerId, ShapeError};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{DecodeError, server};
 use tokio::sync::Notify;
 
 use super::changes::{Changes, Listened, Listeners};
 use super::copy::Copy;
-use crate::connection::{Sink, Translation};
+use crate::connection::Sink;
 use crate::queue::{EVENT_BYTES, Kept};
-use crate::session::Update;
+use crate::session::{Translation, Update};
 use crate::{Error, Mirror};
 
 /// The copy and the events of one room. The lock is held while one update is applied or one event
@@ -244,7 +244,7 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
         self.with_copy(Copy::hold);
     }
 
-    fn translate(&self, translation: &Translation, player: PlayerId) -> Result<bool, Error> {
+    fn translate(&self, translation: &Translation, player: PlayerId) -> Result<bool, ShapeError> {
         let (transcoder, learned) = match translation {
             Translation::None => (None, None),
             Translation::Transcoded(transcoder) => (Some(transcoder.state(player)), None),
@@ -254,8 +254,7 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
             copy.translate(transcoder, |mirror| match learned {
                 Some(learned) => mirror.set_schema(&learned.schema, player),
                 None => Ok(()),
-            })
-            .map_err(Error::shape)?;
+            })?;
             Ok(copy.settle().is_err())
         })
     }

@@ -8,8 +8,8 @@ use playfield_wire::schema::{Type, fingerprint};
 
 use super::{Payload, Room, RoomEvent};
 use crate::Error;
-use crate::connection::{Build, Connect, Connection, Door, Translation};
-use crate::session::Creation;
+use crate::connection::{Connect, Connection};
+use crate::session::{Build, Creation, Target, Translation};
 
 /// Typed rooms. `R` is the room type that the node was built with, or an older version of it with
 /// which the node's is [compatible](playfield_wire::schema::check_compatible): then the client asks
@@ -25,7 +25,7 @@ impl Connection {
     /// # Cancel safety
     /// If the room is entered after all, the client leaves it.
     pub async fn join<R: RoomType + Default + Sync>(&self, id: &str) -> Result<Room<R>, Error> {
-        self.enter_typed(Door::Join { id: id.to_owned() }).await
+        self.enter_typed(Target::Join { id: id.to_owned() }).await
     }
 
     /// Enters the room of a type that has this key. The case of a code does not matter.
@@ -41,7 +41,7 @@ impl Connection {
         key: &str,
     ) -> Result<Room<R>, Error> {
         let (room_type, key) = (room_type.to_owned(), key.to_owned());
-        self.enter_typed(Door::JoinByKey { room_type, key }).await
+        self.enter_typed(Target::JoinByKey { room_type, key }).await
     }
 
     /// Creates a room and enters it. `creation` is a [`Creation`], or just whether the room is
@@ -63,7 +63,7 @@ impl Connection {
     ) -> Result<Room<R>, Error> {
         let (room_type, creation) = (room_type.to_owned(), creation.into());
         let options = self.options::<R>(options);
-        self.enter_typed(Door::Create { room_type, creation, options }).await
+        self.enter_typed(Target::Create { room_type, creation, options }).await
     }
 
     /// Enters any room of a type that is not full and has no key, or a new one with these options.
@@ -79,7 +79,7 @@ impl Connection {
         options: &R::Options,
     ) -> Result<Room<R>, Error> {
         let (room_type, options) = (room_type.to_owned(), self.options::<R>(options));
-        self.enter_typed(Door::JoinOrCreate { room_type, key: None, options }).await
+        self.enter_typed(Target::JoinOrCreate { room_type, key: None, options }).await
     }
 
     /// Enters the room of a type that has this key, or a new one with it and these options.
@@ -96,15 +96,16 @@ impl Connection {
         options: &R::Options,
     ) -> Result<Room<R>, Error> {
         let (room_type, options) = (room_type.to_owned(), self.options::<R>(options));
-        self.enter_typed(Door::JoinOrCreate { room_type, key: Some(key.to_owned()), options }).await
+        self.enter_typed(Target::JoinOrCreate { room_type, key: Some(key.to_owned()), options })
+            .await
     }
 
     async fn enter_typed<R: RoomType + Default + Sync>(
         &self,
-        door: Door,
+        target: Target,
     ) -> Result<Room<R>, Error> {
         match self.format() {
-            Format::Packed => self.enter(door, Some(Build::new(schema::<R>()))).await,
+            Format::Packed => self.enter(target, Some(Build::new(schema::<R>()))).await,
             Format::Msgpack | Format::Json => Err(Error::usage(
                 "typed rooms need the format packed; in msgpack and json use dynamic rooms",
             )),

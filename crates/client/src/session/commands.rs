@@ -114,10 +114,7 @@ impl Session {
 
     /// Asks to leave a room.
     pub fn leave(&mut self, room: RoomNumber) -> Result<RequestNumber, CommandError> {
-        self.protocol.rooms.get(room)?;
-        self.protocol.ask(Asked::Leave { room }, |request| {
-            ClientMessage::Leave(client::Leave { request, room })
-        })
+        self.protocol.leave(room)
     }
 
     /// Sends a message that the room answers. The message type has this `index` and `name`; the

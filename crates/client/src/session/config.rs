@@ -1,5 +1,7 @@
 //! The settings of a client.
 
+use std::time::Duration;
+
 use playfield_wire::Format;
 
 use super::Masks;
@@ -34,6 +36,9 @@ pub struct ClientConfig {
     /// the welcome the node sends its schema of each room type whose fingerprint differs; see
     /// [`Event::Schema`](super::Event::Schema).
     pub schemas: Vec<(String, u64)>,
+    /// The time limit for the schema of a room, if [entering](super::Session::enter) the room needs
+    /// it. Default: 10 seconds.
+    pub schema_timeout: Duration,
 }
 
 /// The transport that carries the messages.
@@ -69,6 +74,7 @@ impl ClientConfig {
             resumable: true,
             unconfirmed_bytes_max: 1 << 20,
             schemas: Vec::new(),
+            schema_timeout: Duration::from_secs(10),
         }
     }
 }

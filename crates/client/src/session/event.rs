@@ -8,7 +8,10 @@ use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
-use super::{ClientError, Failure, OutOfStep, Subscribed, SubscriptionNumber, UpdateKind};
+use super::{
+    ClientError, Failure, OutOfStep, Subscribed, SubscriptionNumber, Translation, Unusable,
+    UpdateKind,
+};
 
 /// Something that happened. Events come in order. What is borrowed is borrowed from the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +48,20 @@ pub enum Event<'a> {
     },
     /// A request to enter a room was granted. The room's snapshot follows.
     Joined(server::Joined<'a>),
+    /// A room that was asked for with [`Session::enter`](super::Session::enter) has its copy.
+    Entered {
+        /// The room, which was [joined](Self::Joined).
+        room: RoomNumber,
+        /// How to read and write its messages and events.
+        translation: Translation,
+    },
+    /// This client can't be in a room that was [joined](Self::Joined), and leaves it.
+    Unusable {
+        /// The room.
+        room: RoomNumber,
+        /// Why.
+        why: Unusable,
+    },
     /// The answer to `list`.
     Listed(server::Listed<'a>),
     /// The schema of a room type, as JSON: the answer to the `schema` request that it names, or,
@@ -327,6 +344,8 @@ impl<'a> Event<'a> {
             Self::NewSession(welcome) => Event::NewSession(welcome.into_owned()),
             Self::Unconfirmed { sends } => Event::Unconfirmed { sends },
             Self::Joined(joined) => Event::Joined(joined.into_owned()),
+            Self::Entered { room, translation } => Event::Entered { room, translation },
+            Self::Unusable { room, why } => Event::Unusable { room, why },
             Self::Listed(listed) => Event::Listed(listed.into_owned()),
             Self::Schema(schema) => Event::Schema(schema.into_owned()),
             Self::Left(left) => Event::Left(left.into_owned()),

@@ -37,6 +37,7 @@ mod commands;
 mod config;
 mod creation;
 mod device;
+mod entering;
 mod error;
 mod event;
 mod inbox;
@@ -50,6 +51,7 @@ mod receive;
 mod requests;
 mod resumption;
 mod rooms;
+mod schemas;
 mod token;
 mod transport;
 mod url;
@@ -63,6 +65,7 @@ pub use attempts::{Attempts, Patience};
 pub use channels::{SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber};
 pub use config::{ClientConfig, Transport};
 pub use creation::Creation;
+pub use entering::Target;
 pub use error::{ClientError, CommandError};
 pub use event::Event;
 pub use masks::Masks;
@@ -72,12 +75,14 @@ pub use playfield_wire::server::{self, Joined, Lost, MemberInfo};
 pub use pulse::Clock;
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
+pub use schemas::{Build, Learned, Translation, Unusable};
 pub use token::TokenLife;
 pub use url::{Url, UrlError};
 
 #[cfg(feature = "tokio")]
 pub(crate) use numbers::NumberMap;
 
+use entering::Entering;
 use event::Report;
 use inbox::Inbox;
 use protocol::{Phase, Protocol};
@@ -122,11 +127,14 @@ impl Session {
             resumable,
             unconfirmed_bytes_max,
             schemas,
+            schema_timeout,
         } = config;
         let (inbound, outbound) = transport::open(transport, format, deflate, message_bytes_max)?;
+        let named = schemas.iter().map(|(room_type, _)| room_type.clone()).collect();
+        let entering = Entering::new(named, schema_timeout);
         let greeting = Greeting { name, token, schemas };
         let resumption = Resumption::new(greeting, resumable, unconfirmed_bytes_max);
-        let protocol = Protocol::new(format, outbound, requests_max, resumption);
+        let protocol = Protocol::new(format, outbound, requests_max, resumption, entering);
         let inbox = Inbox::default();
         Ok(Self { inbound, inbox, protocol, deflate, message_bytes_max })
     }
@@ -256,6 +264,7 @@ impl Session {
         if self.protocol.is_open() {
             self.inbox.settle();
             self.protocol.acknowledge_if_due();
+            self.protocol.continue_entering();
         } else {
             self.inbox = Inbox::default();
         }

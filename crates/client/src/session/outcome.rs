@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use playfield_state::{PlayerId, ShapeError};
 use playfield_wire::{DecodeError, ErrorCode};
+
+use super::{CommandError, Translation, Unusable};
 
 /// The copy of a room's state, which the session keeps up to date:
 /// [`Session::set_copy`](super::Session::set_copy).
@@ -19,6 +22,29 @@ pub trait RoomCopy {
     /// Whether the copy has this digest, or can't tell. If it has another, the session asks for a
     /// snapshot.
     fn digest_is(&mut self, digest: u64) -> bool;
+
+    /// The node's schema is needed to read updates, and unknown: keeps them until
+    /// [`translate`](Self::translate) is called.
+    fn hold(&mut self) {}
+
+    /// Sets how to read updates, and for which player; applies those that were kept. Returns whether
+    /// the copy now needs a snapshot.
+    ///
+    /// # Errors
+    /// If no room can have the node's schema.
+    fn translate(
+        &mut self,
+        translation: &Translation,
+        player: PlayerId,
+    ) -> Result<bool, ShapeError> {
+        let _ = (translation, player);
+        Ok(false)
+    }
+
+    /// Whether a snapshot was applied, once one has come. One that is kept for later does not count.
+    fn is_filled(&self) -> bool {
+        true
+    }
 }
 
 /// A change to a room's copy: a snapshot or a patch.
@@ -66,6 +92,10 @@ pub enum Failure<'a> {
     Lost,
     /// The connection ended before the answer came.
     Closed,
+    /// This client can't use the room that it asked to [enter](super::Session::enter).
+    Unusable(Unusable),
+    /// The request had to wait, and then could not be sent.
+    NotSent(CommandError),
 }
 
 /// Why a room's copy fell out of step.
@@ -126,6 +156,22 @@ impl Failure<'_> {
             }
             Self::Lost => Failure::Lost,
             Self::Closed => Failure::Closed,
+            Self::Unusable(why) => Failure::Unusable(why.clone()),
+            Self::NotSent(error) => Failure::NotSent(*error),
+        }
+    }
+}
+
+impl std::fmt::Display for Failure<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused { code, text, .. } | Self::Left { code, text } => {
+                write!(f, "{} {text}", code.name())
+            }
+            Self::Lost => f.write_str("the answer was lost with the connection"),
+            Self::Closed => f.write_str("the connection has ended"),
+            Self::Unusable(why) => why.fmt(f),
+            Self::NotSent(error) => error.fmt(f),
         }
     }
 }

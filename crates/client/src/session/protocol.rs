@@ -9,6 +9,7 @@ use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use super::channels::Channels;
 use super::device::Registrations;
+use super::entering::Entering;
 use super::losses::Abandoned;
 use super::pulse::{Due, Pulse};
 use super::requests::{Asked, Requests};
@@ -42,6 +43,7 @@ pub(super) struct Protocol {
     pub(super) resumption: Resumption,
     pub(super) channels: Channels,
     pub(super) registrations: Registrations,
+    pub(super) entering: Entering,
     /// What has happened and was not polled, but for what the message at hand says.
     pub(super) events: VecDeque<Event<'static>>,
 }
@@ -63,6 +65,7 @@ impl Protocol {
         outbound: Outbound,
         requests_max: usize,
         resumption: Resumption,
+        entering: Entering,
     ) -> Self {
         let mut session = Self {
             format,
@@ -77,6 +80,7 @@ impl Protocol {
             resumption,
             channels: Channels::default(),
             registrations: Registrations::default(),
+            entering,
             events: VecDeque::new(),
         };
         session.hello();
@@ -89,7 +93,9 @@ impl Protocol {
 
     /// A request has failed.
     pub(super) fn failed(&mut self, request: RequestNumber, failure: Failure<'static>) {
-        self.events.push_back(Event::Failed { request, failure });
+        if !self.schema_failed(request, &failure) {
+            self.events.push_back(Event::Failed { request, failure });
+        }
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -142,6 +148,13 @@ impl Protocol {
             self.requests.sent(request, asked, count);
         }
         Ok(request)
+    }
+
+    pub(super) fn leave(&mut self, room: RoomNumber) -> Result<RequestNumber, CommandError> {
+        self.rooms.get(room)?;
+        self.ask(Asked::Leave { room }, |request| {
+            ClientMessage::Leave(client::Leave { request, room })
+        })
     }
 
     pub(super) fn request(
@@ -220,7 +233,7 @@ impl Protocol {
         }
     }
 
-    fn reserve(&mut self) -> Result<RequestNumber, CommandError> {
+    pub(super) fn reserve(&mut self) -> Result<RequestNumber, CommandError> {
         self.check_open()?;
         self.requests.reserve()
     }
@@ -271,6 +284,7 @@ impl Protocol {
         self.acknowledge_if_due();
         self.retry_subscriptions();
         self.retry_registration();
+        self.continue_entering();
     }
 
     fn check_pulse(&mut self, now: Duration) {
@@ -303,7 +317,8 @@ impl Protocol {
         let retry_at = [self.channels.retry_at(), self.registrations.retry_at];
         let retry_at = retry_at.into_iter().flatten().min().filter(|_| self.can_send());
         let pulse = self.pulse.due_at().filter(|_| !is_unread);
-        [pulse, acknowledge_at, retry_at].into_iter().flatten().min()
+        let schemas_at = self.entering.due_at().filter(|_| self.can_send());
+        [pulse, acknowledge_at, retry_at, schemas_at].into_iter().flatten().min()
     }
 
     /// Sends a keep-alive ping.
@@ -345,6 +360,7 @@ impl Protocol {
         let unconfirmed = self.resumption.unconfirmed_sends(self.format);
         self.resumption.clear();
         (self.channels, self.registrations) = Default::default();
+        self.entering.clear();
         for (request, _) in self.requests.give_up_all() {
             self.failed(request, Failure::Closed);
         }

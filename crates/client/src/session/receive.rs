@@ -10,7 +10,7 @@ use super::event::Report;
 use super::protocol::{MESSAGE_BYTES_MAX, Protocol};
 use super::requests::Asked;
 use super::rooms::Outcome;
-use super::{ClientError, Event, Failure, OutOfStep, Update, UpdateKind};
+use super::{ClientError, Event, Failure, OutOfStep, Unusable, Update, UpdateKind};
 
 impl Protocol {
     /// A message from the node. Returns whether it is an event, which comes after those that wait.
@@ -97,10 +97,13 @@ impl Protocol {
             }
             ServerMessage::Joined(joined) => self.joined(joined),
             ServerMessage::Listed(listed) => self.answer(listed.request, "a list", Asked::List),
-            ServerMessage::Schema(schema) => match schema.request {
-                Some(request) => self.answer(request, "a schema", Asked::Schema),
-                None => Ok(Report::This),
-            },
+            ServerMessage::Schema(schema) => {
+                let is_awaited = match schema.request {
+                    Some(request) => self.is_answered(request, "a schema", Asked::Schema)?,
+                    None => true,
+                };
+                Ok(Report::this_if(is_awaited && self.schema(schema)))
+            }
             ServerMessage::Left(left) => self.left(left),
             ServerMessage::Publication(publication) => Ok(self.publication(publication)),
             ServerMessage::Subscribed(subscribed) => {
@@ -146,6 +149,7 @@ impl Protocol {
         match outcome {
             Outcome::Applied => {
                 self.resumption.shown();
+                self.tell_entered(room);
                 Ok(Report::This)
             }
             Outcome::Skipped => {
@@ -153,6 +157,11 @@ impl Protocol {
                 Ok(Report::Nothing)
             }
             Outcome::OutOfStep(why) => self.repair(room, why),
+            Outcome::NoSnapshot(OutOfStep::NoSnapshot(error)) if self.rooms.is_entered(room) => {
+                self.rooms.fell_out(room)?;
+                self.unusable(room, Unusable::State(error));
+                Ok(Report::Nothing)
+            }
             Outcome::NoSnapshot(why) => {
                 self.resumption.shown();
                 // The next one would be the same, so the program decides whether to ask for it.
@@ -217,7 +226,7 @@ impl Protocol {
         self.rooms.joined(joined)?;
         self.pulse.expect(self.rooms.silence(), self.rooms.quiet());
         if self.is_answered(joined.request, "a room", Asked::Join)? {
-            return Ok(Report::This);
+            return Ok(self.granted(joined));
         }
         // An abandoned request is remembered, so this one was answered before.
         Err(ClientError::UnknownRequest { request: joined.request })

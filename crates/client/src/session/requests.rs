@@ -45,9 +45,13 @@ impl Asked {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     asked: Asked,
-    /// How many counted messages were sent with this one; 0 if they are not counted.
+    /// How many counted messages were sent with this one; 0 if they are not counted, [`UNSENT`] if it
+    /// is still to be sent.
     count: u64,
 }
+
+/// The count of a request that was not sent yet.
+const UNSENT: u64 = u64::MAX;
 
 /// Requests by number. Numbers count up from 1, which distinguishes an answer to an abandoned
 /// request from one to a request that was never made.
@@ -80,6 +84,28 @@ impl Requests {
     pub(super) fn sent(&mut self, request: RequestNumber, asked: Asked, count: u64) {
         self.waiting.insert(request, Waiting { asked, count });
         self.step();
+    }
+
+    /// The reserved number is used up, without a request.
+    pub(super) fn skip(&mut self) {
+        self.step();
+    }
+
+    /// The request under the reserved number will be sent later.
+    pub(super) fn unsent(&mut self, request: RequestNumber, asked: Asked) {
+        self.sent(request, asked, UNSENT);
+    }
+
+    /// A request that was not sent before is sent now.
+    pub(super) fn sent_late(&mut self, request: RequestNumber, count: u64) {
+        if let Some(waiting) = self.waiting.get_mut(&request) {
+            waiting.count = count;
+        }
+    }
+
+    /// The request will not be sent.
+    pub(super) fn forget(&mut self, request: RequestNumber) {
+        self.waiting.remove(&request);
     }
 
     /// The request is answered, and `fits` says whether by the right kind of message. `false` if
@@ -118,6 +144,11 @@ impl Requests {
     /// Abandons all requests.
     pub(super) fn give_up_all(&mut self) -> Vec<(RequestNumber, Asked)> {
         self.give_up(|_| true)
+    }
+
+    /// Abandons all requests that were sent.
+    pub(super) fn give_up_sent(&mut self) -> Vec<(RequestNumber, Asked)> {
+        self.give_up(|waiting| waiting.count != UNSENT)
     }
 
     /// Abandons the requests of this kind that were among the first `received` counted messages.

@@ -385,7 +385,8 @@ impl Protocol {
         self.resumption.clear();
         self.resumption.received = Received::default();
         self.resumption.opened(welcome);
-        for (request, asked) in self.requests.give_up_all() {
+        self.entering.begin_session();
+        for (request, asked) in self.requests.give_up_sent() {
             self.lose_answer(request, asked);
         }
         self.rooms.clear();

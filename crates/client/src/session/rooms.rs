@@ -1,12 +1,12 @@
 //! The rooms of a session, and the version of each copy.
 
-use std::fmt;
 use std::time::Duration;
 
 use playfield_wire::RoomNumber;
 use playfield_wire::client::ResumeRoom;
 use playfield_wire::server::{self, Versions};
 
+use super::entering::{BoxedCopy, Granted};
 use super::numbers::NumberMap;
 use super::pulse::quiet_of;
 use super::{ClientError, CommandError, OutOfStep, RoomCopy, Update, UpdateKind};
@@ -43,14 +43,10 @@ pub(super) struct Progress {
     lost_messages: u64,
     /// A snapshot was asked for while nothing could be sent.
     resync_waits: bool,
-}
-
-struct BoxedCopy(Box<dyn RoomCopy + Send>);
-
-impl fmt::Debug for BoxedCopy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a copy")
-    }
+    /// The session has entered the room, and leaves it if it can't be used.
+    is_entered: bool,
+    /// What is left to do until it is entered.
+    granted: Option<Box<Granted>>,
 }
 
 /// What became of an update.
@@ -165,6 +161,8 @@ impl Rooms {
             snapshot_failed: false,
             lost_messages: 0,
             resync_waits: false,
+            is_entered: false,
+            granted: None,
         };
         match self.copies.insert(room, copy) {
             None => Ok(()),
@@ -245,6 +243,41 @@ impl Rooms {
     pub(super) fn set_copy(&mut self, room: RoomNumber, copy: Box<dyn RoomCopy + Send>) -> bool {
         let progress = self.copies.get_mut(&room);
         progress.map(|progress| progress.copy = Some(BoxedCopy(copy))).is_some()
+    }
+
+    /// A request for this room was granted: keeps its copy up to date.
+    pub(super) fn grant(&mut self, room: RoomNumber, copy: BoxedCopy, granted: Granted) {
+        if let Some(progress) = self.copies.get_mut(&room) {
+            (progress.copy, progress.granted) = (Some(copy), Some(Box::new(granted)));
+            progress.is_entered = true;
+        }
+    }
+
+    /// Whether the session has entered the room by itself.
+    pub(super) fn is_entered(&self, room: RoomNumber) -> bool {
+        self.copies.get(&room).is_some_and(|progress| progress.is_entered)
+    }
+
+    /// Whether a snapshot of the room has come.
+    pub(super) fn has_copy(&self, room: RoomNumber) -> bool {
+        self.copies.get(&room).is_some_and(|progress| progress.version > 0)
+    }
+
+    /// What is left to do until a room is entered, and its copy.
+    pub(super) fn granted(&mut self, room: RoomNumber) -> Option<(&mut Granted, &mut BoxedCopy)> {
+        let progress = self.copies.get_mut(&room)?;
+        progress.granted.as_deref_mut().zip(progress.copy.as_mut())
+    }
+
+    /// The room is entered, or will not be.
+    pub(super) fn take_granted(&mut self, room: RoomNumber) -> Option<Box<Granted>> {
+        self.copies.get_mut(&room)?.granted.take()
+    }
+
+    /// The rooms that wait for a schema that fits.
+    pub(super) fn awaiting(&self, fits: impl Fn(&Granted) -> bool) -> Vec<RoomNumber> {
+        let waiting = self.copies.iter().filter(|(_, of)| of.granted.as_deref().is_some_and(&fits));
+        waiting.map(|(room, _)| *room).collect()
     }
 
     pub(super) fn knows(&self, room: RoomNumber) -> bool {

@@ -65,9 +65,9 @@ impl Handle<Nudge> for Table {
 
 /// Creating the first room with options asks for the schema.
 async fn tell_schema(server: &mut Server) {
-    assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
+    assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
     let text = schema::<Table>().to_json();
-    server.schema(Some(RequestNumber(1)), text.as_bytes()).await;
+    server.schema(Some(RequestNumber(2)), text.as_bytes()).await;
 }
 
 async fn enter(
@@ -78,9 +78,9 @@ async fn enter(
     let node = async {
         tell_schema(server).await;
         let expected =
-            r#"JoinOrCreate { request: 2, room_type: "table", key: None, options: [4] }"#;
+            r#"JoinOrCreate { request: 1, room_type: "table", key: None, options: [4] }"#;
         assert_eq!(server.hear().await, other(expected));
-        server.say(&joined_as(RequestNumber(2), fingerprint(&schema::<Table>()))).await;
+        server.say(&joined_as(RequestNumber(1), fingerprint(&schema::<Table>()))).await;
         let mut body = Vec::new();
         tracker.snapshot(PlayerId(4), Format::Packed, &mut body);
         server.snapshot(1, &body).await;
@@ -448,10 +448,10 @@ async fn without_the_schema_entering_fails() {
 
     let setup = Setup::default();
     let node = async {
-        assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
+        assert_eq!(server.hear().await, other(r#"Schema { request: 5, room_type: "table" }"#));
         server
             .say(&ServerMessage::Schema(server::Schema {
-                request: Some(RequestNumber(4)),
+                request: Some(RequestNumber(5)),
                 room_type: "x".into(),
                 schema: b"{}".into(),
             }))
@@ -484,9 +484,9 @@ async fn a_join_does_not_wait_forever_for_a_schema() {
     let setup = Setup::default();
     let error = connection.create::<Table>("table", true, &setup).await.unwrap_err();
     assert_eq!(error.to_string(), text);
-    assert_eq!(server.hear().await, other(r#"Schema { request: 4, room_type: "table" }"#));
+    assert_eq!(server.hear().await, other(r#"Schema { request: 5, room_type: "table" }"#));
     let late = schema::<Table>().to_json();
-    server.schema(Some(RequestNumber(4)), late.as_bytes()).await;
+    server.schema(Some(RequestNumber(5)), late.as_bytes()).await;
     tokio::join!(connection.ping(), server.pong()).0.unwrap();
 }
 
@@ -496,11 +496,11 @@ async fn a_schema_request_that_was_too_frequent_is_repeated() {
     let (connection, mut server) =
         Server::welcomed_as(Format::Packed, false, |connect| connect).await;
     let node = async {
-        assert_eq!(server.hear().await, other(r#"Schema { request: 1, room_type: "table" }"#));
-        server.refuse_for(RequestNumber(1), 0).await;
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
+        server.refuse_for(RequestNumber(2), 0).await;
+        assert_eq!(server.hear().await, other(r#"Schema { request: 3, room_type: "table" }"#));
         // This is longer than the time limit, so the request fails.
-        server.refuse_for(RequestNumber(2), 3_600_000).await;
+        server.refuse_for(RequestNumber(3), 3_600_000).await;
     };
     let setup = Setup::default();
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);

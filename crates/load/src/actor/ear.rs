@@ -168,13 +168,13 @@ impl Ear<'_> {
         match (asked.what, failure) {
             (What::Join { .. }, Failure::Refused { .. }) => {
                 self.shared.counts.joins_refused += 1;
-                self.shared.problem(format!("a join was refused: {}", explained(failure)));
+                self.shared.problem(format!("a join was refused: {}", failure));
                 self.actor.end(self.shared);
                 return;
             }
             (What::Register { .. }, Failure::Refused { .. }) => {
                 self.shared.counts.registrations_refused += 1;
-                self.shared.problem(format!("a registration was refused: {}", explained(failure)));
+                self.shared.problem(format!("a registration was refused: {}", failure));
                 self.actor.end(self.shared);
                 return;
             }
@@ -182,7 +182,7 @@ impl Ear<'_> {
             (What::Message { timing } | What::Publish { timing, .. }, Failure::Refused { .. }) => {
                 self.shared.counts.refused += 1;
                 self.shared.replied(timing, self.now - asked.due);
-                self.shared.problem(format!("a request was refused: {}", explained(failure)));
+                self.shared.problem(format!("a request was refused: {}", failure));
             }
             (What::Message { .. } | What::Publish { .. }, _) => self.shared.counts.abandoned += 1,
             (What::Leave, _) => self.actor.at += 1,
@@ -222,15 +222,5 @@ impl Ear<'_> {
         }
         self.actor.go_on(self.now);
         self.actor.advance();
-    }
-}
-
-fn explained(failure: &Failure<'_>) -> String {
-    match failure {
-        Failure::Refused { code, text, .. } | Failure::Left { code, text } => {
-            format!("{} {text}", code.name())
-        }
-        Failure::Lost => "the answer was lost".into(),
-        Failure::Closed => "the connection ended".into(),
     }
 }

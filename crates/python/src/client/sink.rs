@@ -324,6 +324,7 @@ impl Sink<'_, '_> {
 
     fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
         self.rooms.reports.remove(&request.0);
+        let said;
         let (code, text, retry_after) = match failure {
             Failure::Refused { code, text, retry_after } => (*code, &**text, *retry_after),
             Failure::Left { code, text } => (*code, &**text, None),
@@ -337,6 +338,10 @@ impl Sink<'_, '_> {
                 "the session ended before the answer came: it is unknown whether this was done",
                 None,
             ),
+            Failure::Unusable(_) | Failure::NotSent(_) => {
+                said = failure.to_string();
+                (ErrorCode::Refused, &*said, None)
+            }
         };
         let retry_after = retry_after.map(|wait| wait.as_secs_f64());
         self.tell(("failed", request.0, &*code.name(), text, retry_after));

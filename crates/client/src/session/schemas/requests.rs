@@ -13,7 +13,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// All requests are sent at once. Once the node has refused one as too frequent, the rest wait as
 /// long as it said, and are then sent one by one.
 #[derive(Debug)]
-pub(super) struct SchemaRequests {
+pub(in crate::session) struct SchemaRequests {
     /// The time limit for an answer.
     timeout: Duration,
     /// Requests to send, in order.
@@ -36,17 +36,17 @@ struct Request {
 }
 
 impl SchemaRequests {
-    pub(super) fn new(timeout: Duration) -> Self {
+    pub(in crate::session) fn new(timeout: Duration) -> Self {
         let answered_at = Duration::ZERO;
         Self { timeout, queue: VecDeque::new(), sent: Vec::new(), paced: None, answered_at }
     }
 
-    pub(super) fn timeout(&self) -> Duration {
+    pub(in crate::session) fn timeout(&self) -> Duration {
         self.timeout
     }
 
     /// Queues a request for a schema, unless there is one.
-    pub(super) fn ask(&mut self, now: Duration, room_type: &str) {
+    pub(in crate::session) fn ask(&mut self, now: Duration, room_type: &str) {
         if self.sent.iter().chain(&self.queue).all(|request| request.room_type != room_type) {
             self.queue.push_back(Request {
                 room_type: room_type.to_owned(),
@@ -57,7 +57,7 @@ impl SchemaRequests {
     }
 
     /// The room type to ask for now, if any. The request then counts as sent.
-    pub(super) fn next(&mut self, now: Duration) -> Option<String> {
+    pub(in crate::session) fn next(&mut self, now: Duration) -> Option<String> {
         if self.paced.is_some_and(|not_before| now < not_before || !self.sent.is_empty()) {
             return None;
         }
@@ -68,13 +68,13 @@ impl SchemaRequests {
     }
 
     /// The node has sent the schema.
-    pub(super) fn answered(&mut self, now: Duration, room_type: &str) {
+    pub(in crate::session) fn answered(&mut self, now: Duration, room_type: &str) {
         self.answered_at = now;
         self.forget(room_type);
     }
 
     /// The node refused the request as too frequent. Returns whether it will be sent again.
-    pub(super) fn too_often(
+    pub(in crate::session) fn too_often(
         &mut self,
         now: Duration,
         room_type: &str,
@@ -96,13 +96,13 @@ impl SchemaRequests {
     }
 
     /// The answer was lost. Returns whether the request will be sent again.
-    pub(super) fn lost(&mut self, room_type: &str) -> bool {
+    pub(in crate::session) fn lost(&mut self, room_type: &str) -> bool {
         let at = self.sent.iter().position(|request| request.room_type == room_type);
         at.map(|at| self.queue.push_front(self.sent.remove(at))).is_some()
     }
 
     /// The schema is no longer needed, or will not come.
-    pub(super) fn forget(&mut self, room_type: &str) {
+    pub(in crate::session) fn forget(&mut self, room_type: &str) {
         self.sent.retain(|request| request.room_type != room_type);
         self.queue.retain(|request| request.room_type != room_type);
         if self.sent.is_empty() && self.queue.is_empty() {
@@ -110,12 +110,17 @@ impl SchemaRequests {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Whether there is nothing to send, and nothing to wait for.
+    pub(in crate::session) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.sent.is_empty()
+    }
+
+    pub(in crate::session) fn clear(&mut self) {
         *self = Self::new(self.timeout);
     }
 
     /// Removes the requests whose time limit has passed, and returns their room types.
-    pub(super) fn expired(&mut self, now: Duration) -> Vec<String> {
+    pub(in crate::session) fn expired(&mut self, now: Duration) -> Vec<String> {
         let deadlines: Vec<_> = self.deadlines().collect();
         let expired = deadlines.into_iter().filter(|(_, deadline)| *deadline <= now);
         let room_types: Vec<String> =
@@ -127,7 +132,7 @@ impl SchemaRequests {
     }
 
     /// When the next request may be sent, or one expires.
-    pub(super) fn due_at(&self) -> Option<Duration> {
+    pub(in crate::session) fn due_at(&self) -> Option<Duration> {
         let next = if self.sent.is_empty() && !self.queue.is_empty() { self.paced } else { None };
         self.deadlines().map(|(_, deadline)| deadline).chain(next).min()
     }

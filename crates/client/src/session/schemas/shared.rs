@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use playfield_state::{JsonExchange, Transcoder, TranscoderError};
 use playfield_wire::schema::{RoomSchema, fingerprint};
 
-use super::sink::Learned;
-use crate::Error;
+use super::{Learned, Unusable};
 
 /// The schemas that connections know, by fingerprint.
 static KNOWN: Mutex<BTreeMap<u64, Weak<Schema>>> = Mutex::new(BTreeMap::new());
@@ -48,14 +47,14 @@ impl Schema {
         &self,
         own: u64,
         build: &RoomSchema,
-    ) -> Result<Arc<Transcoder>, Error> {
+    ) -> Result<Arc<Transcoder>, Unusable> {
         let mut transcoders = lock(&self.transcoders);
         if let Some((_, transcoder)) = transcoders.iter().find(|(known, _)| *known == own) {
             return Ok(Arc::clone(transcoder));
         }
         let transcoder = Transcoder::new(&self.schema, build).map_err(|error| match error {
-            TranscoderError::Incompatible(error) => Error::incompatible(error),
-            TranscoderError::Shape(error) => Error::shape(error),
+            TranscoderError::Incompatible(error) => Unusable::Incompatible(error),
+            TranscoderError::Shape(error) => Unusable::Shape(error),
         })?;
         let transcoder = Arc::new(transcoder);
         transcoders.push((own, Arc::clone(&transcoder)));
@@ -66,11 +65,11 @@ impl Schema {
     ///
     /// # Errors
     /// If a type can't be read.
-    pub(super) fn learned(&self) -> Result<Arc<Learned>, Error> {
+    pub(super) fn learned(&self) -> Result<Arc<Learned>, Unusable> {
         if let Some(learned) = self.learned.get() {
             return Ok(Arc::clone(learned));
         }
-        let exchange = JsonExchange::new(&self.schema).map_err(Error::shape)?;
+        let exchange = JsonExchange::new(&self.schema).map_err(Unusable::Shape)?;
         let learned = Arc::new(Learned { schema: Arc::clone(&self.schema), exchange });
         Ok(Arc::clone(self.learned.get_or_init(|| learned)))
     }

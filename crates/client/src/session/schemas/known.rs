@@ -3,38 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use playfield_wire::schema::{RoomSchema, SchemaError, Type, fingerprint};
+use playfield_wire::schema::{RoomSchema, SchemaError};
 
-use super::schema::Schema;
-use super::sink::Translation;
-use crate::Error;
-
-/// What this client was built with, for one type of room.
-#[derive(Clone, Debug)]
-pub(crate) enum Build {
-    /// A schema, and its fingerprint.
-    Of(u64, Arc<RoomSchema>),
-    /// No schema: it takes the node's.
-    Any,
-}
-
-impl Build {
-    pub(crate) fn new(schema: RoomSchema) -> Self {
-        Self::Of(fingerprint(&schema), Arc::new(schema))
-    }
-
-    /// Whether the options of a new room hold anything, so that they must be in the node's form.
-    pub(super) fn has_options(&self, options: &[u8]) -> bool {
-        match self {
-            Self::Of(_, schema) => schema.options != Type::Unit,
-            Self::Any => !options.is_empty(),
-        }
-    }
-}
+use super::shared::Schema;
+use super::{Build, Translation, Unusable};
 
 /// The node's schemas, by room type.
 #[derive(Debug, Default)]
-pub(super) struct Schemas {
+pub(in crate::session) struct Schemas {
     /// Room types named in the hello, whose schemas the node may send unasked.
     named: BTreeSet<String>,
     known: BTreeMap<String, Known>,
@@ -48,12 +24,17 @@ struct Known {
 }
 
 impl Schemas {
-    pub(super) fn new(named: impl IntoIterator<Item = String>) -> Self {
+    pub(in crate::session) fn new(named: impl IntoIterator<Item = String>) -> Self {
         Self { named: named.into_iter().collect(), ..Self::default() }
     }
 
+    /// Forgets all: the node may be another build by now.
+    pub(in crate::session) fn clear(&mut self) {
+        self.known.clear();
+    }
+
     /// Notes the fingerprint of a room that was joined.
-    pub(super) fn joined(&mut self, room_type: &str, fingerprint: u64) {
+    pub(in crate::session) fn joined(&mut self, room_type: &str, fingerprint: u64) {
         let is_known =
             self.known.get(room_type).is_some_and(|known| known.fingerprint == fingerprint);
         if !is_known {
@@ -63,7 +44,7 @@ impl Schemas {
 
     /// Stores a schema that the node sent unasked, after the hello. Returns whether it was
     /// expected: whether the hello named the room type.
-    pub(super) fn store_unasked(&mut self, room_type: &str, text: &[u8]) -> bool {
+    pub(in crate::session) fn store_unasked(&mut self, room_type: &str, text: &[u8]) -> bool {
         let is_named = self.named.contains(room_type);
         if is_named {
             self.store(room_type, text);
@@ -72,7 +53,7 @@ impl Schemas {
     }
 
     /// Stores a schema that the node was asked for.
-    pub(super) fn store(&mut self, room_type: &str, text: &[u8]) {
+    pub(in crate::session) fn store(&mut self, room_type: &str, text: &[u8]) {
         let schema = RoomSchema::from_json(text).map(Schema::shared);
         let fingerprint = match &schema {
             Ok(schema) => schema.fingerprint(),
@@ -86,12 +67,12 @@ impl Schemas {
     ///
     /// # Errors
     /// If the schemas are incompatible, or the node's is invalid.
-    pub(super) fn translation(
+    pub(in crate::session) fn translation(
         &self,
         room_type: &str,
         build: &Build,
         joined: Option<u64>,
-    ) -> Result<Option<Translation>, Error> {
+    ) -> Result<Option<Translation>, Unusable> {
         let own = match build {
             Build::Of(fingerprint, _) => Some(*fingerprint),
             Build::Any => None,
@@ -105,12 +86,12 @@ impl Schemas {
         }
         let schema = match &known.schema {
             None => return Ok(None),
-            Some(Err(error)) => return Err(Error::schema(error.clone())),
+            Some(Err(error)) => return Err(Unusable::Schema(error.clone())),
             Some(Ok(schema)) => schema,
         };
         if let Some(stated) = joined.filter(|joined| *joined != known.fingerprint) {
             let own = known.fingerprint;
-            return Err(Error::schema(SchemaError::Fingerprint { stated, own }));
+            return Err(Unusable::Schema(SchemaError::Fingerprint { stated, own }));
         }
         let translation = match build {
             Build::Of(own, build) => Translation::Transcoded(schema.transcoder(*own, build)?),

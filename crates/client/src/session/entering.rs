@@ -1,0 +1,476 @@
+//! Entering rooms with a copy of their state: the node's schema is asked for where it is needed.
+
+use std::mem;
+use std::time::Duration;
+
+use playfield_state::PlayerId;
+use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, server};
+
+use super::event::Report;
+use super::numbers::NumberMap;
+use super::protocol::Protocol;
+use super::requests::Asked;
+use super::schemas::{SchemaRequests, Schemas};
+use super::{
+    Build, CommandError, Creation, Event, Failure, RoomCopy, Session, Translation, Unusable,
+};
+
+/// The room to enter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// An existing room.
+    Join {
+        /// Its id, or a reservation or a ticket for it.
+        id: String,
+    },
+    /// The room of a type that has this key. The case of a code does not matter.
+    JoinByKey {
+        /// The room type.
+        room_type: String,
+        /// The key, or the code.
+        key: String,
+    },
+    /// A new room.
+    Create {
+        /// The room type.
+        room_type: String,
+        /// How it is created.
+        creation: Creation,
+        /// The options, as for [`Session::enter`].
+        options: Vec<u8>,
+    },
+    /// Any room of a type that is not full, or a new one.
+    JoinOrCreate {
+        /// The room type.
+        room_type: String,
+        /// The key of the room; without one, any without a key.
+        key: Option<String>,
+        /// The options of a new room, as for [`Session::enter`].
+        options: Vec<u8>,
+    },
+}
+
+impl Target {
+    /// The room type and the options, if the room may be created.
+    fn creates(&mut self) -> Option<(&str, &mut Vec<u8>)> {
+        match self {
+            Self::Join { .. } | Self::JoinByKey { .. } => None,
+            Self::Create { room_type, options, .. }
+            | Self::JoinOrCreate { room_type, options, .. } => Some((room_type, options)),
+        }
+    }
+
+    fn message(&self, request: RequestNumber) -> ClientMessage<'_> {
+        match self {
+            Self::Join { id } => ClientMessage::Join(client::Join { request, room: id.into() }),
+            Self::JoinByKey { room_type, key } => ClientMessage::JoinByKey(client::JoinByKey {
+                request,
+                room_type: room_type.into(),
+                key: key.into(),
+            }),
+            Self::Create { room_type, creation, options } => {
+                ClientMessage::Create(client::Create {
+                    request,
+                    room_type: room_type.into(),
+                    private: creation.private,
+                    code: creation.code,
+                    key: creation.key.as_deref().map(Into::into),
+                    options,
+                })
+            }
+            Self::JoinOrCreate { room_type, key, options } => {
+                ClientMessage::JoinOrCreate(client::JoinOrCreate {
+                    request,
+                    room_type: room_type.into(),
+                    key: key.as_deref().map(Into::into),
+                    options,
+                })
+            }
+        }
+    }
+}
+
+/// The rooms that this client enters and leaves by itself.
+#[derive(Debug)]
+pub(super) struct Entering {
+    schemas: Schemas,
+    schema_requests: SchemaRequests,
+    /// Requests for schemas, and the room types they are for.
+    asked: NumberMap<RequestNumber, String>,
+    /// Requests to enter a room that the node has not granted.
+    entries: NumberMap<RequestNumber, Entry>,
+    /// Those that were not sent yet: they wait for the schema of a room type.
+    unready: Vec<(String, RequestNumber, Target)>,
+    /// Those that have it.
+    ready: Vec<(RequestNumber, Target)>,
+    /// Rooms to leave once that can be sent.
+    forsaken: Vec<RoomNumber>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    build: Option<Build>,
+    copy: BoxedCopy,
+}
+
+/// A room's copy.
+pub(super) struct BoxedCopy(pub(super) Box<dyn RoomCopy + Send>);
+
+impl std::fmt::Debug for BoxedCopy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a copy")
+    }
+}
+
+/// What is left to do until a room is entered that the node has granted.
+#[derive(Debug)]
+pub(super) struct Granted {
+    room_type: String,
+    fingerprint: u64,
+    player: PlayerId,
+    /// The program's build, while the node's schema is awaited.
+    awaits: Option<Build>,
+    translation: Translation,
+}
+
+impl Entering {
+    pub(super) fn new(named: Vec<String>, timeout: Duration) -> Self {
+        Self {
+            schemas: Schemas::new(named),
+            schema_requests: SchemaRequests::new(timeout),
+            asked: NumberMap::default(),
+            entries: NumberMap::default(),
+            unready: Vec::new(),
+            ready: Vec::new(),
+            forsaken: Vec::new(),
+        }
+    }
+
+    /// Whether nothing waits.
+    fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.forsaken.is_empty() && self.schema_requests.is_empty()
+    }
+
+    pub(super) fn due_at(&self) -> Option<Duration> {
+        self.schema_requests.due_at()
+    }
+
+    /// Another session has begun: the node may be another build by now.
+    pub(super) fn begin_session(&mut self) {
+        self.schemas.clear();
+        self.forsaken.clear();
+    }
+
+    /// The session is over.
+    pub(super) fn clear(&mut self) {
+        self.schemas.clear();
+        self.schema_requests.clear();
+        (self.unready, self.ready, self.forsaken) = Default::default();
+    }
+
+    /// The room will be left once that can be sent.
+    pub(super) fn forsake(&mut self, room: RoomNumber) {
+        self.forsaken.push(room);
+    }
+}
+
+impl Session {
+    /// Asks to enter a room, and keeps `copy` up to date from then on. Returns the number of the
+    /// request: [`Event::Joined`](super::Event::Joined) says that it was granted, and
+    /// [`Event::Entered`](super::Event::Entered) that the copy is there.
+    ///
+    /// `build` is the schema that the program was built with; `None` if the format needs none. If the
+    /// node's may be another, the session asks for it and reads updates by it. Options are in the
+    /// form of that build: of [`Build::Any`], JSON.
+    ///
+    /// # Errors
+    /// As for all [commands](Self::join).
+    pub fn enter(
+        &mut self,
+        target: Target,
+        build: Option<Build>,
+        copy: Box<dyn RoomCopy + Send>,
+    ) -> Result<RequestNumber, CommandError> {
+        self.protocol.enter(target, build, copy)
+    }
+
+    /// Leaves a room, now or once that can be sent. Nothing answers it.
+    pub fn forsake(&mut self, room: RoomNumber) {
+        self.protocol.entering.forsake(room);
+        self.protocol.leave_forsaken();
+    }
+}
+
+impl Protocol {
+    fn enter(
+        &mut self,
+        mut target: Target,
+        build: Option<Build>,
+        copy: Box<dyn RoomCopy + Send>,
+    ) -> Result<RequestNumber, CommandError> {
+        let request = self.reserve()?;
+        let entry = Entry { build, copy: BoxedCopy(copy) };
+        let mut waits_for = None;
+        if let (Some((room_type, options)), Some(build)) = (target.creates(), &entry.build) {
+            match self.entering.schemas.translation(room_type, build, None) {
+                Ok(None) if build.has_options(options) => waits_for = Some(room_type.to_owned()),
+                Ok(translation) => {
+                    let translation = translation.unwrap_or(Translation::None);
+                    if let Err(error) = translation.options(options) {
+                        return Ok(self.refuse_entry(request, Unusable::Options(error)));
+                    }
+                }
+                Err(why) => return Ok(self.refuse_entry(request, why)),
+            }
+        }
+        match waits_for {
+            None => {
+                let count = self.send_entry(request, &target)?;
+                self.requests.sent(request, Asked::Join, count);
+            }
+            Some(room_type) => {
+                self.requests.unsent(request, Asked::Join);
+                self.entering.schema_requests.ask(self.pulse.now(), &room_type);
+                self.entering.unready.push((room_type, request, target));
+            }
+        }
+        self.entering.entries.insert(request, entry);
+        self.follow_schemas();
+        Ok(request)
+    }
+
+    /// A request is never sent.
+    fn refuse_entry(&mut self, request: RequestNumber, why: Unusable) -> RequestNumber {
+        self.requests.skip();
+        self.events.push_back(Event::Failed { request, failure: Failure::Unusable(why) });
+        request
+    }
+
+    fn send_entry(&mut self, request: RequestNumber, target: &Target) -> Result<u64, CommandError> {
+        let options = match target {
+            Target::Create { options, .. } | Target::JoinOrCreate { options, .. } => &options[..],
+            Target::Join { .. } | Target::JoinByKey { .. } => &[],
+        };
+        let (format, message) = (self.format(), target.message(request));
+        self.write_counted(None, options, |out| message.encode(format, out))
+    }
+
+    /// Sends a request that has waited for a schema.
+    fn send_ready(&mut self, request: RequestNumber, mut target: Target) {
+        let build = self.entering.entries.get(&request).and_then(|entry| entry.build.as_ref());
+        let translated = match (target.creates(), build) {
+            (Some((room_type, options)), Some(build)) => {
+                match self.entering.schemas.translation(room_type, build, None) {
+                    Ok(translation) => translation
+                        .map_or(Ok(()), |by| by.options(options))
+                        .map_err(Unusable::Options),
+                    Err(why) => Err(why),
+                }
+            }
+            _ => Ok(()),
+        };
+        let failure = match translated {
+            Err(why) => Failure::Unusable(why),
+            Ok(()) => match self.send_entry(request, &target) {
+                Ok(count) => return self.requests.sent_late(request, count),
+                Err(error) => Failure::NotSent(error),
+            },
+        };
+        self.requests.forget(request);
+        self.failed(request, failure);
+    }
+
+    /// The node has granted a request. Its copy, if it has one, is kept up to date from now on.
+    pub(super) fn granted(&mut self, joined: &server::Joined<'_>) -> Report {
+        let Some(Entry { build, copy }) = self.entering.entries.remove(&joined.request) else {
+            return Report::This;
+        };
+        // It comes before what follows from it.
+        self.events.push_back(Event::Joined(joined.to_static()));
+        let (room, fingerprint) = (joined.room, joined.fingerprint);
+        self.entering.schemas.joined(&joined.room_type, fingerprint);
+        let mut granted = Granted {
+            room_type: joined.room_type.to_string(),
+            fingerprint,
+            player: PlayerId(joined.player),
+            awaits: None,
+            translation: Translation::None,
+        };
+        let mut translation = Ok(None);
+        if let Some(build) = build {
+            translation =
+                self.entering.schemas.translation(&joined.room_type, &build, Some(fingerprint));
+            granted.awaits = matches!(translation, Ok(None)).then_some(build);
+        }
+        let (mut copy, is_awaited) = (copy, granted.awaits.is_some());
+        if is_awaited {
+            copy.0.hold();
+        }
+        self.rooms.grant(room, copy, granted);
+        match translation {
+            Ok(Some(translation)) => self.translate(room, translation),
+            Ok(None) if is_awaited => {
+                self.entering.schema_requests.ask(self.pulse.now(), &joined.room_type);
+                self.follow_schemas();
+            }
+            Ok(None) => {}
+            Err(why) => self.unusable(room, why),
+        }
+        Report::Nothing
+    }
+
+    /// Sets how to read what the node sends for a room.
+    fn translate(&mut self, room: RoomNumber, translation: Translation) {
+        let Some((granted, copy)) = self.rooms.granted(room) else { return };
+        match copy.0.translate(&translation, granted.player) {
+            Ok(needs_snapshot) => {
+                (granted.translation, granted.awaits) = (translation, None);
+                if needs_snapshot {
+                    let _ = self.resync(room);
+                }
+            }
+            Err(why) => self.unusable(room, Unusable::Shape(why)),
+        }
+    }
+
+    /// Reports a room as entered, once its copy is there.
+    pub(super) fn tell_entered(&mut self, room: RoomNumber) {
+        if let Some((granted, copy)) = self.rooms.granted(room)
+            && granted.awaits.is_none()
+            && copy.0.is_filled()
+            && self.rooms.has_copy(room)
+            && let Some(granted) = self.rooms.take_granted(room)
+        {
+            self.events.push_back(Event::Entered { room, translation: granted.translation });
+        }
+    }
+
+    /// This client can't be in a room: leaves it.
+    pub(super) fn unusable(&mut self, room: RoomNumber, why: Unusable) {
+        self.rooms.take_granted(room);
+        self.events.push_back(Event::Unusable { room, why });
+        self.entering.forsake(room);
+        self.leave_forsaken();
+    }
+
+    /// The answer to a request for a schema, or a schema that follows the welcome. Returns whether
+    /// the program is to be told.
+    pub(super) fn schema(&mut self, schema: &server::Schema<'_>) -> bool {
+        let server::Schema { request, room_type, schema } = schema;
+        // The request says which room type it is, whatever the answer says.
+        if let Some(asked) = request.and_then(|request| self.entering.asked.remove(&request)) {
+            self.entering.schemas.store(&asked, schema);
+            self.schema_known(&asked);
+            return false;
+        }
+        if request.is_none() && self.entering.schemas.store_unasked(room_type, schema) {
+            self.schema_known(room_type);
+        }
+        true
+    }
+
+    /// The schema of a room type is known: continues all that waited for it.
+    fn schema_known(&mut self, room_type: &str) {
+        self.entering.schema_requests.answered(self.pulse.now(), room_type);
+        let ready = self.entering.unready.extract_if(.., |(waits_for, ..)| waits_for == room_type);
+        self.entering.ready.extend(ready.map(|(_, request, target)| (request, target)));
+        for room in self.awaiting(room_type) {
+            let Some((granted, _)) = self.rooms.granted(room) else { continue };
+            let Some(build) = granted.awaits.take() else { continue };
+            let fingerprint = Some(granted.fingerprint);
+            match self.entering.schemas.translation(room_type, &build, fingerprint) {
+                Ok(translation) => self.translate(room, translation.unwrap_or(Translation::None)),
+                Err(why) => self.unusable(room, why),
+            }
+            self.tell_entered(room);
+        }
+    }
+
+    /// The rooms of a type that wait for its schema.
+    fn awaiting(&self, room_type: &str) -> Vec<RoomNumber> {
+        self.rooms.awaiting(|granted| granted.awaits.is_some() && granted.room_type == room_type)
+    }
+
+    /// A request has failed. Returns whether it was one for a schema, which the program did not make.
+    pub(super) fn schema_failed(&mut self, request: RequestNumber, failure: &Failure<'_>) -> bool {
+        self.entering.entries.remove(&request);
+        let Some(room_type) = self.entering.asked.remove(&request) else { return false };
+        let requests = &mut self.entering.schema_requests;
+        let is_asked_again = match failure {
+            Failure::Refused {
+                code: ErrorCode::Limit | ErrorCode::TooFast, retry_after, ..
+            } => requests.too_often(self.pulse.now(), &room_type, *retry_after),
+            Failure::Lost => requests.lost(&room_type),
+            _ => false,
+        };
+        if !is_asked_again {
+            self.no_schema(&room_type, &failure.to_static());
+        }
+        true
+    }
+
+    /// The schema of a room type will not come: fails all that wait for it.
+    fn no_schema(&mut self, room_type: &str, failure: &Failure<'static>) {
+        self.entering.schema_requests.forget(room_type);
+        let waiting =
+            self.entering.unready.extract_if(.., |(waits_for, ..)| waits_for == room_type);
+        for (_, request, _) in waiting.collect::<Vec<_>>() {
+            self.requests.forget(request);
+            self.failed(request, failure.clone());
+        }
+        for room in self.awaiting(room_type) {
+            self.unusable(room, Unusable::from(failure.clone()));
+        }
+    }
+
+    /// Does what had to wait: for the time, the welcome, or for less that is unconfirmed.
+    #[inline]
+    pub(super) fn continue_entering(&mut self) {
+        if !self.entering.is_idle() {
+            self.follow_schemas();
+            self.leave_forsaken();
+        }
+    }
+
+    /// Asks for the schemas that rooms wait for, continues what waited for one, and fails what has
+    /// waited too long.
+    fn follow_schemas(&mut self) {
+        if !self.welcomed || !self.is_open() || self.resumption.is_full() {
+            return;
+        }
+        for (request, target) in mem::take(&mut self.entering.ready) {
+            self.send_ready(request, target);
+        }
+        let now = self.pulse.now();
+        while let Some(room_type) = self.entering.schema_requests.next(now) {
+            let asked = self.ask(Asked::Schema, |request| {
+                let room_type = (&*room_type).into();
+                ClientMessage::Schema(client::Schema { request, room_type })
+            });
+            match asked {
+                Ok(request) => drop(self.entering.asked.insert(request, room_type)),
+                Err(error) => self.no_schema(&room_type, &Failure::NotSent(error)),
+            }
+        }
+        for room_type in self.entering.schema_requests.expired(now) {
+            let waited = self.entering.schema_requests.timeout();
+            self.entering.asked.retain(|_, asked| *asked != room_type);
+            let why = Unusable::NoSchema { room_type: room_type.clone(), waited };
+            self.no_schema(&room_type, &Failure::Unusable(why));
+        }
+    }
+
+    /// Leaves the rooms that are forsaken. If that can't be sent now, tries again later.
+    fn leave_forsaken(&mut self) {
+        for room in mem::take(&mut self.entering.forsaken) {
+            let left = self.leave(room);
+            if let Err(
+                CommandError::Busy { .. } | CommandError::Unconfirmed { .. } | CommandError::Away,
+            ) = left
+            {
+                self.entering.forsaken.push(room);
+            }
+        }
+    }
+}
