@@ -168,13 +168,13 @@ impl Ear<'_> {
         match (asked.what, failure) {
             (What::Join { .. }, Failure::Refused { .. }) => {
                 self.shared.counts.joins_refused += 1;
-                self.shared.problem(format!("a join was refused: {}", failure));
+                self.shared.problem(format!("a join was refused: {failure}"));
                 self.actor.end(self.shared);
                 return;
             }
             (What::Register { .. }, Failure::Refused { .. }) => {
                 self.shared.counts.registrations_refused += 1;
-                self.shared.problem(format!("a registration was refused: {}", failure));
+                self.shared.problem(format!("a registration was refused: {failure}"));
                 self.actor.end(self.shared);
                 return;
             }
@@ -182,7 +182,7 @@ impl Ear<'_> {
             (What::Message { timing } | What::Publish { timing, .. }, Failure::Refused { .. }) => {
                 self.shared.counts.refused += 1;
                 self.shared.replied(timing, self.now - asked.due);
-                self.shared.problem(format!("a request was refused: {}", failure));
+                self.shared.problem(format!("a request was refused: {failure}"));
             }
             (What::Message { .. } | What::Publish { .. }, _) => self.shared.counts.abandoned += 1,
             (What::Leave, _) => self.actor.at += 1,
