@@ -226,7 +226,10 @@ impl Sink<'_, '_> {
             Event::Pong { nonce, round_trip } => self.pong(nonce, round_trip),
             Event::Goodbye(goodbye) => self.goodbye(&goodbye),
             Event::Closed { error } => self.closed(error.as_ref()),
-            Event::Checked { .. } | Event::PublicationIgnored { .. } => {}
+            Event::Entered { .. }
+            | Event::Unusable { .. }
+            | Event::Checked { .. }
+            | Event::PublicationIgnored { .. } => {}
         }
         None
     }
