@@ -3,7 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use playfield_wire::Format;
 use tokio::sync::{mpsc, oneshot};
@@ -20,7 +20,7 @@ use super::task::Task;
 use super::token::Token;
 use crate::Error;
 use crate::queue::Kept;
-use crate::session::{ClientConfig, Patience, Session, TokenLife};
+use crate::session::{ClientConfig, Patience, Session};
 
 /// Connects to a node: `tcp://host:port` for native framing, over TLS `tls://host:port` (default
 /// port 7350 for both); `ws://host:port/path` for WebSocket, over TLS `wss://host:port/path`
@@ -242,10 +242,9 @@ impl Connect {
 
     async fn open(self, token: Vec<u8>) -> Result<Connection, Error> {
         let dialer = Dialer::new(&self.url, &self.root_certificates)?;
-        let token_life = match self.token {
-            Token::Text(_) => TokenLife::default(),
-            Token::By(_) => TokenLife::new(&token, SystemTime::now()),
-        };
+        let mut seed = [0; 16];
+        // Without random numbers the waits are only less random.
+        let _ = getrandom::fill(&mut seed);
         let config = ClientConfig {
             name: self.name,
             token,
@@ -254,6 +253,9 @@ impl Connect {
             schemas: self.schemas,
             schema_timeout: self.schema_timeout,
             resumable: !self.patience.reconnect_for.is_zero(),
+            patience: self.patience,
+            renews_token: matches!(self.token, Token::By(_)),
+            seed,
             ..ClientConfig::new(self.format, dialer.transport()?)
         };
         let client = Session::new(config)?;
@@ -273,8 +275,9 @@ impl Connect {
             commands.downgrade(),
             Arc::clone(&ending),
             Arc::clone(&status),
+            dialer.authority.clone(),
         );
-        let reconnect = Reconnect::new(dialer, self.token, token_life, self.patience);
+        let reconnect = Reconnect { dialer: Arc::new(dialer), token: self.token };
         let task = Task {
             client,
             dispatch,

@@ -48,7 +48,8 @@ pub(super) struct Dispatch {
     /// When the connection was lost, and why.
     pub(super) lost: Option<(Duration, Ending)>,
     /// How long the task has tried to restore the connection, and how the last attempt failed.
-    pub(super) gave_up: Option<(Duration, Error)>,
+    pub(super) tried: Duration,
+    pub(super) failed_attempt: Option<Error>,
     pub(super) signals: Arc<Signals>,
     queue: mpsc::WeakSender<Command>,
     pub(super) ending: Arc<OnceLock<Ending>>,
@@ -57,6 +58,8 @@ pub(super) struct Dispatch {
     pub(super) goodbye: Option<(ErrorCode, String)>,
     /// How long it wants this client to wait.
     pub(super) retry_after: Option<Duration>,
+    /// The node's host and port.
+    pub(super) authority: String,
 }
 
 /// Who waits for the answer to a request.
@@ -114,6 +117,7 @@ pub(super) struct JoinedRoom {
 }
 
 impl Dispatch {
+    #[expect(clippy::too_many_arguments, reason = "they are its parts")]
     pub(super) fn new(
         welcomed: Answer<()>,
         commands: Commands,
@@ -122,6 +126,7 @@ impl Dispatch {
         queue: mpsc::WeakSender<Command>,
         ending: Arc<OnceLock<Ending>>,
         status: Arc<Status>,
+        authority: String,
     ) -> Self {
         Self {
             welcomed: Some(welcomed),
@@ -139,13 +144,15 @@ impl Dispatch {
             unconfirmed: 0,
             session: 0,
             lost: None,
-            gave_up: None,
+            tried: Duration::ZERO,
+            failed_attempt: None,
             signals,
             queue,
             ending,
             status,
             goodbye: None,
             retry_after: None,
+            authority,
         }
     }
 

@@ -96,6 +96,13 @@ impl Dispatch {
                 }
             }
             Event::ConnectionLost { error } => self.connection_lost(&error),
+            Event::AttemptFailed { error: ClientError::NoWelcome { limit }, is_last } => {
+                self.attempt_failed(Error::no_answer(&self.authority, limit), is_last);
+            }
+            Event::AttemptFailed { error, is_last } => {
+                let ending = Ending::lost(&error, self.socket_error.take());
+                self.attempt_failed(Error::closed(ending), is_last);
+            }
             Event::Resumed(server::Resumed { lost, .. }) => {
                 let away = self.away();
                 self.status.report(ConnectionEvent::Resumed { away, lost });
@@ -111,6 +118,14 @@ impl Dispatch {
             | Event::OutOfStep { .. }
             | Event::Checked { .. }
             | Event::PublicationIgnored { .. } => {}
+        }
+    }
+
+    /// An attempt to restore the connection has failed.
+    pub(super) fn attempt_failed(&mut self, error: Error, is_last: bool) {
+        self.failed_attempt = Some(error.clone());
+        if !is_last {
+            self.status.report(ConnectionEvent::AttemptFailed { error });
         }
     }
 
@@ -251,9 +266,10 @@ impl Dispatch {
     }
 
     fn closed(&mut self, error: Option<&ClientError>) {
-        let lost = self.lost.take().zip(self.gave_up.take());
+        let lost = self.lost.take().zip(self.failed_attempt.take());
         let ending = match (error, self.goodbye.take()) {
-            (Some(_), _) if let Some(((_, lost), (tried, last))) = lost => {
+            (Some(_), _) if let Some(((_, lost), last)) = lost => {
+                let tried = self.tried;
                 Ending::GaveUp { lost: Box::new(lost), tried, last: Box::new(last) }
             }
             (None | Some(ClientError::Ended { .. }), Some((code, text))) => {

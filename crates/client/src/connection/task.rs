@@ -14,8 +14,7 @@ use super::dispatch::Dispatch;
 use super::reconnect::Reconnect;
 use super::status::Status;
 use super::stream::Stream;
-use crate::error::Ending;
-use crate::session::{ClientError, Clock, Session};
+use crate::session::{Clock, Session};
 
 /// The size of a read.
 const INPUT_BYTES: usize = 64 << 10;
@@ -67,15 +66,6 @@ impl Task {
                 break;
             }
             drop(stream);
-            let socket_error = self.dispatch.socket_error.take();
-            let (error, grace) = (self.client.lost(), self.client.shortest_grace());
-            let retry_after = error.and_then(|error| match error {
-                ClientError::TurnedAway { retry_after, .. } => *retry_after,
-                _ => None,
-            });
-            let why = || error.map(|error| Ending::lost(error, socket_error));
-            let made_progress = self.client.made_progress();
-            self.reconnect.lost(made_progress, grace, retry_after, why);
             match self.reconnect().await {
                 Some(another) => stream = another,
                 None => return,
@@ -83,7 +73,7 @@ impl Task {
         }
         self.client.ended();
         self.hear();
-        let ends = self.farewell_ends.filter(|_| self.reconnect.is_web_socket());
+        let ends = self.farewell_ends.filter(|_| self.reconnect.dialer.is_web_socket());
         // A caller of `close` waits for the end of the transport too. All others fail now.
         let _asked = self.is_leaving.then_some(self);
         if let Some(ends) = ends {
@@ -101,7 +91,7 @@ impl Task {
         let mut output = Vec::new();
         let mut written = 0;
         let mut hung_up = false;
-        let is_web_socket = self.reconnect.is_web_socket();
+        let is_web_socket = self.reconnect.dialer.is_web_socket();
         let mut asleep = Asleep::new();
         loop {
             if written == output.len() {
@@ -146,8 +136,7 @@ impl Task {
                     Next::Time
                 }
             };
-            self.dispatch.now = self.started.elapsed();
-            self.client.advance(self.dispatch.now);
+            self.tell_time();
             self.hear();
             if asleep.has_been() {
                 self.client.suspect();
@@ -174,11 +163,7 @@ impl Task {
                 Next::Command(Some(command)) => self.carry_out_all(command),
                 Next::Command(None) => self.begin_farewell(),
                 Next::Signals(signals) => signals.into_iter().for_each(|signal| self.heed(signal)),
-                Next::Time => {
-                    if self.reconnect.welcome_by().is_some_and(|by| by <= Instant::now()) {
-                        self.client.ended();
-                    }
-                }
+                Next::Time => {}
             }
             self.hear();
             self.leave_forsaken();
@@ -190,6 +175,7 @@ impl Task {
 
     /// Delivers what has happened.
     pub(super) fn hear(&mut self) {
+        self.dispatch.tried = self.client.tried();
         while let Some(event) = self.client.poll_event() {
             self.dispatch.handle(event);
         }
@@ -197,9 +183,6 @@ impl Task {
 
     /// Passes on what was measured, and notes that the connection is there.
     fn note_progress(&mut self) {
-        if self.client.is_welcomed() && self.reconnect.welcomed() {
-            self.client.set_renews_token(self.reconnect.renews_token());
-        }
         let clock = self.client.clock();
         if clock != self.clock {
             self.clock = clock;
@@ -211,11 +194,16 @@ impl Task {
         self.farewell_ends.is_some_and(|ends| ends <= Instant::now())
     }
 
-    fn due_at(&self) -> Option<Instant> {
+    /// Sets the present time.
+    pub(super) fn tell_time(&mut self) {
+        self.dispatch.now = self.started.elapsed();
+        self.client.advance(self.dispatch.now);
+    }
+
+    pub(super) fn due_at(&self) -> Option<Instant> {
         // A time that overflows is never due.
         let due_at = self.client.due_at().and_then(|due_at| self.started.checked_add(due_at));
-        let welcome_by = self.reconnect.welcome_by().filter(|_| !self.client.is_finished());
-        [due_at, self.farewell_ends, welcome_by].into_iter().flatten().min()
+        due_at.into_iter().chain(self.farewell_ends).min()
     }
 
     fn socket_failed(&mut self, error: std::io::Error) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use playfield_wire::Format;
 
-use super::Masks;
+use super::{Masks, Patience};
 
 /// The settings of a [`Session`](super::Session).
 #[derive(Clone, Debug)]
@@ -39,6 +39,15 @@ pub struct ClientConfig {
     /// The time limit for the schema of a room, if [entering](super::Session::enter) the room needs
     /// it. Default: 10 seconds.
     pub schema_timeout: Duration,
+    /// How long, and how often, to try to restore a lost connection:
+    /// [`Session::next_step`](super::Session::next_step).
+    pub patience: Patience,
+    /// Whether the program can give another token when one is refused, or about to expire. Default:
+    /// `false`.
+    pub renews_token: bool,
+    /// Random bytes, by which clients that lose their connections at once don't all come back at
+    /// once. Default: zeros.
+    pub seed: [u8; 16],
 }
 
 /// The transport that carries the messages.
@@ -75,6 +84,9 @@ impl ClientConfig {
             unconfirmed_bytes_max: 1 << 20,
             schemas: Vec::new(),
             schema_timeout: Duration::from_secs(10),
+            patience: Patience::default(),
+            renews_token: false,
+            seed: [0; 16],
         }
     }
 }

@@ -109,6 +109,11 @@ pub enum ClientError {
         /// How long the node wants the client to wait, if it said so.
         retry_after: Option<Duration>,
     },
+    /// The node did not answer the hello in time.
+    NoWelcome {
+        /// The time limit.
+        limit: Duration,
+    },
     /// The transport ended.
     Ended {
         /// The code of the WebSocket close frame, if there was one.
@@ -124,7 +129,7 @@ impl ClientError {
             Self::WebSocket(error) => error.close_code(),
             Self::WrongFormat { .. } => 1003,
             Self::Ended { close_code } => close_code.unwrap_or(NO_CLOSE_CODE),
-            Self::Silent { .. } | Self::TurnedAway { .. } => 1000,
+            Self::Silent { .. } | Self::NoWelcome { .. } | Self::TurnedAway { .. } => 1000,
             Self::Unreadable { last, .. } => last.close_code(),
             _ => 1002,
         }
@@ -144,6 +149,7 @@ impl ClientError {
             && !matches!(
                 self,
                 Self::Ended { .. }
+                    | Self::NoWelcome { .. }
                     | Self::Silent { .. }
                     | Self::Handshake(_)
                     | Self::TurnedAway { .. }
@@ -210,6 +216,7 @@ impl fmt::Display for ClientError {
             Self::TurnedAway { code, text, .. } => {
                 write!(f, "the node ended the connection: {code}: {text}")
             }
+            Self::NoWelcome { limit } => write!(f, "the node did not answer within {limit:?}"),
             Self::Ended { close_code: None } => {
                 f.write_str("the connection ended without a goodbye")
             }

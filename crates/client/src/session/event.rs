@@ -24,6 +24,13 @@ pub enum Event<'a> {
         /// Why.
         error: ClientError,
     },
+    /// An attempt to restore the connection ended before the node's welcome.
+    AttemptFailed {
+        /// Why.
+        error: ClientError,
+        /// Whether the session gives up. [`Closed`](Self::Closed) follows.
+        is_last: bool,
+    },
     /// The session goes on over a new connection. What happened meanwhile follows. If the node had
     /// to forget some of it, the requests concerned [fail](Self::Failed) right after this.
     Resumed(server::Resumed),
@@ -339,6 +346,7 @@ impl<'a> Event<'a> {
         match self {
             Self::Welcome(welcome) => Event::Welcome(welcome.into_owned()),
             Self::ConnectionLost { error } => Event::ConnectionLost { error },
+            Self::AttemptFailed { error, is_last } => Event::AttemptFailed { error, is_last },
             Self::Resumed(resumed) => Event::Resumed(resumed),
             Self::Weak { is_weak } => Event::Weak { is_weak },
             Self::NewSession(welcome) => Event::NewSession(welcome.into_owned()),

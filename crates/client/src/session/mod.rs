@@ -48,6 +48,7 @@ mod outcome;
 mod protocol;
 mod pulse;
 mod receive;
+mod reconnect;
 mod requests;
 mod resumption;
 mod rooms;
@@ -73,6 +74,7 @@ pub use outcome::{Failure, OutOfStep, RoomCopy, Update, UpdateKind};
 pub use playfield_wire::client::Position;
 pub use playfield_wire::server::{self, Joined, Lost, MemberInfo};
 pub use pulse::Clock;
+pub use reconnect::Step;
 pub use resumption::UNREADABLE_IN_A_ROW_MAX;
 pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 pub use schemas::{Build, Learned, Translation, Unusable};
@@ -86,6 +88,7 @@ use entering::Entering;
 use event::Report;
 use inbox::Inbox;
 use protocol::{Phase, Protocol};
+use reconnect::Reconnect;
 use resumption::{Greeting, Resumption};
 use transport::{Inbound, Piece};
 
@@ -106,6 +109,7 @@ pub struct Session {
     inbound: Inbound,
     inbox: Inbox,
     protocol: Protocol,
+    reconnect: Reconnect,
     deflate: bool,
     message_bytes_max: usize,
 }
@@ -128,15 +132,19 @@ impl Session {
             unconfirmed_bytes_max,
             schemas,
             schema_timeout,
+            patience,
+            renews_token,
+            seed,
         } = config;
         let (inbound, outbound) = transport::open(transport, format, deflate, message_bytes_max)?;
         let named = schemas.iter().map(|(room_type, _)| room_type.clone()).collect();
         let entering = Entering::new(named, schema_timeout);
+        let reconnect = Reconnect::new(patience, renews_token, &token, seed);
         let greeting = Greeting { name, token, schemas };
         let resumption = Resumption::new(greeting, resumable, unconfirmed_bytes_max);
         let protocol = Protocol::new(format, outbound, requests_max, resumption, entering);
         let inbox = Inbox::default();
-        Ok(Self { inbound, inbox, protocol, deflate, message_bytes_max })
+        Ok(Self { inbound, inbox, protocol, reconnect, deflate, message_bytes_max })
     }
 
     /// Goes on over another connection, of any transport: its output starts with a hello that asks
@@ -155,11 +163,13 @@ impl Session {
             transport::open(transport, format, self.deflate, self.message_bytes_max)?;
         (self.inbound, self.inbox) = (inbound, Inbox::default());
         self.protocol.reconnect(outbound);
+        self.dialed();
         Ok(())
     }
 
     /// Sets the token for the node's authenticator in later hellos, which must name the same user.
     pub fn set_token(&mut self, token: Vec<u8>) {
+        self.reconnect.renewed(&token);
         self.protocol.resumption.greeting.token = token;
         self.protocol.resumption.is_token_refused = false;
     }
@@ -261,6 +271,7 @@ impl Session {
             self.protocol.end(None);
         }
         self.protocol.tell_weak();
+        self.note_welcome();
         if self.protocol.is_open() {
             self.inbox.settle();
             self.protocol.acknowledge_if_due();
@@ -372,12 +383,16 @@ impl Session {
     /// was received waits to be polled.
     pub fn advance(&mut self, now: Duration) {
         self.protocol.advance(now, self.inbox.is_unread);
+        if !self.inbox.is_unread {
+            self.check_welcome();
+        }
     }
 
     /// When [`advance`](Self::advance) next has something to do.
     #[must_use]
     pub fn due_at(&self) -> Option<Duration> {
-        self.protocol.due_at(self.inbox.is_unread)
+        let step_at = self.step_at().filter(|_| !self.inbox.is_unread);
+        self.protocol.due_at(self.inbox.is_unread).into_iter().chain(step_at).min()
     }
 
     /// Appends the bytes to send to `out`.

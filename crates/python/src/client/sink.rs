@@ -228,6 +228,7 @@ impl Sink<'_, '_> {
             Event::Closed { error } => self.closed(error.as_ref()),
             Event::Entered { .. }
             | Event::Unusable { .. }
+            | Event::AttemptFailed { .. }
             | Event::Checked { .. }
             | Event::PublicationIgnored { .. } => {}
         }
