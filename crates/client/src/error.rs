@@ -1,4 +1,4 @@
-//! The error of the client on tokio.
+//! The error of the client.
 
 use std::fmt;
 use std::io;
@@ -153,6 +153,14 @@ impl Error {
     /// The function that gives the token failed.
     pub(crate) fn no_token(source: Box<dyn std::error::Error + Send + Sync>) -> Self {
         Self { kind: Kind::NoToken(source.into()) }
+    }
+
+    /// How the connection ended, if that is the error.
+    pub(crate) fn into_ending(self) -> Option<Ending> {
+        match self.kind {
+            Kind::Closed(ending) => Some(ending),
+            _ => None,
+        }
     }
 
     pub(crate) fn closed(ending: Ending) -> Self {

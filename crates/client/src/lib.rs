@@ -47,7 +47,9 @@ mod channel;
 mod connection;
 #[cfg(feature = "tokio")]
 mod device;
-#[cfg(feature = "tokio")]
+#[cfg(any(feature = "tokio", feature = "poll"))]
+mod ending;
+#[cfg(any(feature = "tokio", feature = "poll"))]
 mod error;
 mod mirror;
 #[cfg(feature = "tokio")]
@@ -57,6 +59,8 @@ mod queue;
 #[cfg(feature = "tokio")]
 mod room;
 pub mod session;
+#[cfg(all(feature = "tls", any(feature = "tokio", feature = "poll")))]
+mod tls;
 
 pub use crate::session::{Creation, MemberInfo, Position};
 #[cfg(feature = "tokio")]
@@ -65,7 +69,7 @@ pub use channel::{Channel, ChannelEvent, History, Members, Publication, Subscrib
 pub use connection::{Connect, Connection, ConnectionEvent, ConnectionEvents, connect};
 #[cfg(feature = "tokio")]
 pub use device::{Device, DeviceCommand, DeviceEvent};
-#[cfg(feature = "tokio")]
+#[cfg(any(feature = "tokio", feature = "poll"))]
 pub use error::Error;
 pub use mirror::Mirror;
 #[cfg(feature = "tokio")]

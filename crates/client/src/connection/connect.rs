@@ -19,6 +19,7 @@ use super::status::Status;
 use super::task::Task;
 use super::token::Token;
 use crate::Error;
+use crate::ending::Fate;
 use crate::queue::Kept;
 use crate::session::{ClientConfig, Patience, Session};
 
@@ -275,7 +276,7 @@ impl Connect {
             commands.downgrade(),
             Arc::clone(&ending),
             Arc::clone(&status),
-            dialer.authority.clone(),
+            Fate::of(&dialer.authority),
         );
         let reconnect = Reconnect { dialer: Arc::new(dialer), token: self.token };
         let task = Task {

@@ -1,14 +1,18 @@
 //! Opens the transport that a URL names, once for each connection.
 
 use std::io;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
 
 use tokio::net::TcpStream;
+#[cfg(feature = "tls")]
+use tokio_rustls::TlsConnector;
 
 use super::stream::Stream;
-#[cfg(feature = "tls")]
-use super::tls::{Tls, explain};
 use crate::Error;
 use crate::session::{Masks, Transport, Url, UrlError};
+#[cfg(feature = "tls")]
+use crate::tls::{Tls, explain};
 
 /// A parsed URL.
 #[derive(Debug)]
@@ -71,7 +75,8 @@ impl Dialer {
         let stream = stream.map_err(|error| Error::unreachable(&self.authority, error))?;
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
-            let stream = tls.connect(stream).await;
+            let connector = TlsConnector::from(Arc::clone(&tls.config));
+            let stream = connector.connect(tls.host.clone(), stream).await;
             let stream = stream.map_err(|error| {
                 let (why, is_untrusted) = explain(&error);
                 Error::insecure(&self.authority, why, is_untrusted)

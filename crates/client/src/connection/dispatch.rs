@@ -1,13 +1,12 @@
 //! Who waits for what: rooms, requests and subscriptions. `handling` delivers to them.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc;
 
 use super::command::{Answer, Command, Entered, Place, Seat, Signals, Subscription};
@@ -17,6 +16,7 @@ use super::status::Status;
 use crate::Error;
 use crate::channel::{History, Members};
 use crate::device::Incoming;
+use crate::ending::Fate;
 use crate::error::Ending;
 use crate::queue::Queue;
 use crate::session::{Joined, NumberMap, SubscriptionNumber, Translation};
@@ -38,28 +38,19 @@ pub(super) struct Dispatch {
     pub(super) forsaken: Vec<(RoomNumber, u64)>,
     /// The time since the connection began.
     pub(super) now: Duration,
-    pub(super) socket_error: Option<io::Error>,
     /// What the handles ask for.
     pub(super) commands: Commands,
     /// How many sends of the session that is over the node has not confirmed.
     pub(super) unconfirmed: u64,
     /// Counts the sessions of this connection.
     pub(super) session: u32,
-    /// When the connection was lost, and why.
-    pub(super) lost: Option<(Duration, Ending)>,
-    /// How long the task has tried to restore the connection, and how the last attempt failed.
-    pub(super) tried: Duration,
-    pub(super) failed_attempt: Option<Error>,
+    /// When the connection was lost.
+    pub(super) lost_at: Option<Duration>,
+    pub(super) fate: Fate,
     pub(super) signals: Arc<Signals>,
     queue: mpsc::WeakSender<Command>,
     pub(super) ending: Arc<OnceLock<Ending>>,
     pub(super) status: Arc<Status>,
-    /// Why the node said that it ends the connection.
-    pub(super) goodbye: Option<(ErrorCode, String)>,
-    /// How long it wants this client to wait.
-    pub(super) retry_after: Option<Duration>,
-    /// The node's host and port.
-    pub(super) authority: String,
 }
 
 /// Who waits for the answer to a request.
@@ -126,7 +117,7 @@ impl Dispatch {
         queue: mpsc::WeakSender<Command>,
         ending: Arc<OnceLock<Ending>>,
         status: Arc<Status>,
-        authority: String,
+        fate: Fate,
     ) -> Self {
         Self {
             welcomed: Some(welcomed),
@@ -139,20 +130,15 @@ impl Dispatch {
             format,
             forsaken: Vec::new(),
             now: Duration::ZERO,
-            socket_error: None,
             commands,
             unconfirmed: 0,
             session: 0,
-            lost: None,
-            tried: Duration::ZERO,
-            failed_attempt: None,
+            lost_at: None,
+            fate,
             signals,
             queue,
             ending,
             status,
-            goodbye: None,
-            retry_after: None,
-            authority,
         }
     }
 
@@ -178,7 +164,7 @@ impl Dispatch {
 
     /// How long the connection was lost, if it was.
     pub(super) fn away(&mut self) -> Duration {
-        self.lost.take().map_or(Duration::ZERO, |(since, _)| self.now.saturating_sub(since))
+        self.lost_at.take().map_or(Duration::ZERO, |since| self.now.saturating_sub(since))
     }
 
     /// This client can't be in the room, and leaves it.

@@ -11,13 +11,15 @@ use super::status::ConnectionEvent;
 use crate::channel::{History, Members, received};
 use crate::device::Incoming;
 use crate::error::Ending;
-use crate::session::{ClientError, Event, Failure, Position, Subscribed, SubscriptionNumber};
+use crate::session::{Event, Failure, Position, Subscribed, SubscriptionNumber};
 use crate::{Error, Payload};
 
 // An answer may find nobody, as the caller may have stopped waiting. That is never an error.
 impl Dispatch {
     /// Delivers what has happened.
     pub(super) fn handle(&mut self, event: Event<'_>) {
+        let was_lost = self.fate.is_lost();
+        let why = self.fate.note(&event);
         match event {
             Event::Reply(reply) => {
                 if let Some(Waiting::Reply(answer)) = self.waiting.remove(&reply.request) {
@@ -39,7 +41,7 @@ impl Dispatch {
             Event::Unusable { room, why } => self.refuse(room, why.into()),
             Event::Left(left) => self.left(left),
             Event::Failed { request, failure } => self.failed(request, &failure),
-            Event::Error(error) => self.error(&error),
+            Event::Error(error) => self.error(&error, was_lost),
             Event::Listed(listed) => {
                 if let Some(Waiting::List(answer)) = self.waiting.remove(&listed.request) {
                     let _ = answer.send(Ok(listed.into_owned().rooms));
@@ -95,13 +97,11 @@ impl Dispatch {
                     let _ = welcomed.send(Ok(()));
                 }
             }
-            Event::ConnectionLost { error } => self.connection_lost(&error),
-            Event::AttemptFailed { error: ClientError::NoWelcome { limit }, is_last } => {
-                self.attempt_failed(Error::no_answer(&self.authority, limit), is_last);
-            }
-            Event::AttemptFailed { error, is_last } => {
-                let ending = Ending::lost(&error, self.socket_error.take());
-                self.attempt_failed(Error::closed(ending), is_last);
+            Event::ConnectionLost { .. } => self.connection_lost(why),
+            Event::AttemptFailed { is_last, .. } => {
+                if let Some(error) = why.filter(|_| !is_last) {
+                    self.status.report(ConnectionEvent::AttemptFailed { error });
+                }
             }
             Event::Resumed(server::Resumed { lost, .. }) => {
                 let away = self.away();
@@ -110,31 +110,20 @@ impl Dispatch {
             Event::NewSession(_) => self.new_session(),
             Event::Unconfirmed { sends } => self.unconfirmed += sends,
             Event::Weak { is_weak } => self.status.weak(is_weak),
-            Event::Goodbye(goodbye) => {
-                self.goodbye = Some((goodbye.code, goodbye.text.into_owned()));
-            }
-            Event::Closed { error } => self.closed(error.as_ref()),
+            Event::Closed { .. } => self.closed(why),
             Event::Update { .. }
+            | Event::Goodbye(_)
             | Event::OutOfStep { .. }
             | Event::Checked { .. }
             | Event::PublicationIgnored { .. } => {}
         }
     }
 
-    /// An attempt to restore the connection has failed.
-    pub(super) fn attempt_failed(&mut self, error: Error, is_last: bool) {
-        self.failed_attempt = Some(error.clone());
-        if !is_last {
-            self.status.report(ConnectionEvent::AttemptFailed { error });
+    fn connection_lost(&mut self, why: Option<Error>) {
+        if let Some(error) = why {
+            self.status.report(ConnectionEvent::Lost { error });
         }
-    }
-
-    fn connection_lost(&mut self, error: &ClientError) {
-        // An error that announced a goodbye was not followed by one.
-        (self.goodbye, self.retry_after) = (None, None);
-        let ending = Ending::lost(error, self.socket_error.take());
-        self.status.report(ConnectionEvent::Lost { error: Error::closed(ending.clone()) });
-        self.lost = Some((self.now, ending));
+        self.lost_at = Some(self.now);
     }
 
     fn new_session(&mut self) {
@@ -185,24 +174,15 @@ impl Dispatch {
         }
     }
 
-    fn error(&mut self, error: &server::Error<'_>) {
+    fn error(&mut self, error: &server::Error<'_>, was_lost: bool) {
         let &server::Error { room, code, ref text, .. } = error;
-        // Before the welcome, a goodbye follows.
-        let is_welcomed = self.welcomed.is_none() && self.lost.is_none();
-        if room.is_none()
-            && !is_welcomed
-            && let Some(retry_after) = error.retry_after()
-        {
-            self.retry_after = Some(retry_after);
-        }
         match room {
             Some(room) => {
                 if let Some(room) = self.rooms.get(&room) {
                     room.sink.failed(Error::refused(code, &**text));
                 }
             }
-            None if code.closes() => self.goodbye = Some((code, text.to_string())),
-            None if self.lost.is_some() => {}
+            None if code.closes() || was_lost => {}
             None => self.status.refused(code, text),
         }
     }
@@ -265,19 +245,8 @@ impl Dispatch {
         }
     }
 
-    fn closed(&mut self, error: Option<&ClientError>) {
-        let lost = self.lost.take().zip(self.failed_attempt.take());
-        let ending = match (error, self.goodbye.take()) {
-            (Some(_), _) if let Some(((_, lost), last)) = lost => {
-                let tried = self.tried;
-                Ending::GaveUp { lost: Box::new(lost), tried, last: Box::new(last) }
-            }
-            (None | Some(ClientError::Ended { .. }), Some((code, text))) => {
-                Ending::Goodbye { code, text, retry_after: self.retry_after }
-            }
-            (None, None) => Ending::Here,
-            (Some(error), _) => Ending::lost(error, self.socket_error.take()),
-        };
+    fn closed(&mut self, why: Option<Error>) {
+        let ending = why.and_then(Error::into_ending).unwrap_or(Ending::Here);
         let ending = self.ending.get_or_init(|| ending);
         for room in self.rooms.values() {
             room.sink.end(Error::closed(ending.clone()));
@@ -292,16 +261,7 @@ impl Dispatch {
             (Error::closed(ending.clone()), self.unconfirmed + self.commands.end());
         self.status.report(ConnectionEvent::Ended { error, unconfirmed });
         if let Some(welcomed) = self.welcomed.take() {
-            let error = match ending {
-                Ending::Goodbye { code, text, retry_after } => {
-                    Error::turned_away(*code, text, *retry_after)
-                }
-                ending @ (Ending::Socket(_) | Ending::Broken(ClientError::Ended { .. })) => {
-                    Error::closed(Ending::Unwelcome(Box::new(ending.clone())))
-                }
-                ending => Error::closed(ending.clone()),
-            };
-            let _ = welcomed.send(Err(error));
+            let _ = welcomed.send(Err(ending.unwelcome()));
         }
         // Dropping the answers makes the callers read `ending`.
         self.rooms.clear();

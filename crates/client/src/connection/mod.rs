@@ -14,8 +14,6 @@ mod sink;
 mod status;
 mod stream;
 mod task;
-#[cfg(feature = "tls")]
-mod tls;
 mod token;
 
 use std::time::Duration;

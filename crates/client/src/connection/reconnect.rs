@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::dial::Dialer;
+use super::status::ConnectionEvent;
 use super::stream::Stream;
 use super::task::Task;
 use super::token::Token;
@@ -65,13 +66,16 @@ impl Task {
     /// Reports why an attempt came to no connection.
     fn attempt_failed(&mut self, error: Error) {
         let is_last = self.client.attempt_failed();
-        self.dispatch.attempt_failed(error, is_last);
+        self.dispatch.fate.attempt_failed(error.clone());
+        if !is_last {
+            self.status.report(ConnectionEvent::AttemptFailed { error });
+        }
         self.hear();
     }
 
     /// Connects once, and sends the hello. `None` if this client ends the connection.
     async fn dial(&mut self, limit: Duration) -> Option<Result<Stream, Error>> {
-        self.dispatch.retry_after = None;
+        self.dispatch.fate.begin_attempt();
         let dialer = Arc::clone(&self.reconnect.dialer);
         let dialed = self.meanwhile(async move { timeout(limit, dialer.dial()).await }).await?;
         let dialer = &self.reconnect.dialer;

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 #[cfg(feature = "tls")]
-use super::tls::RecordSize;
+use crate::tls::RecordSize;
 
 #[cfg(feature = "tls")]
 type TlsStream = tokio_rustls::client::TlsStream<TcpStream>;

@@ -175,7 +175,7 @@ impl Task {
 
     /// Delivers what has happened.
     pub(super) fn hear(&mut self) {
-        self.dispatch.tried = self.client.tried();
+        self.dispatch.fate.tried = self.client.tried();
         while let Some(event) = self.client.poll_event() {
             self.dispatch.handle(event);
         }
@@ -207,7 +207,7 @@ impl Task {
     }
 
     fn socket_failed(&mut self, error: std::io::Error) {
-        self.dispatch.socket_error = Some(error);
+        self.dispatch.fate.socket_error = Some(error);
         self.client.ended();
         self.hear();
     }

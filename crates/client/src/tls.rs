@@ -3,15 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{
-    AlertDescription, CertificateError, ClientConfig, Error as TlsError, RootCertStore,
-};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{AlertDescription, CertificateError, ClientConfig, Error as TlsError, RootCertStore};
 
 use crate::Error;
 
@@ -27,9 +22,9 @@ const RECORD_PART: usize = 4;
 const RECORD_BYTES: usize = 16 << 10;
 
 /// TLS to one host.
-pub(super) struct Tls {
-    connector: TlsConnector,
-    host: ServerName<'static>,
+pub(crate) struct Tls {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) host: ServerName<'static>,
 }
 
 impl std::fmt::Debug for Tls {
@@ -40,7 +35,7 @@ impl std::fmt::Debug for Tls {
 
 impl Tls {
     /// Trusts these certificates, or the system's if none are given.
-    pub(super) fn new(host: &str, given: &[Vec<u8>], is_web_socket: bool) -> Result<Self, Error> {
+    pub(crate) fn new(host: &str, given: &[Vec<u8>], is_web_socket: bool) -> Result<Self, Error> {
         let host = ServerName::try_from(host.to_owned())
             .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))?;
         let roots = if given.is_empty() { system_roots()? } else { given_roots(given)? };
@@ -53,26 +48,22 @@ impl Tls {
             // Native framing has no ALPN name.
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
         }
-        Ok(Self { connector: TlsConnector::from(Arc::new(config)), host })
-    }
-
-    pub(super) async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        self.connector.connect(self.host.clone(), stream).await
+        Ok(Self { config: Arc::new(config), host })
     }
 }
 
 /// How large the next record of a connection may be.
 #[derive(Debug)]
-pub(super) struct RecordSize {
+pub(crate) struct RecordSize {
     bytes_max: usize,
 }
 
 impl RecordSize {
-    pub(super) const FIRST: Self = Self { bytes_max: FIRST_RECORD_BYTES };
+    pub(crate) const FIRST: Self = Self { bytes_max: FIRST_RECORD_BYTES };
 
     /// What of these bytes is encrypted at once: one record, or any number of them when they have
     /// grown.
-    pub(super) fn front<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn front<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         if self.bytes_max < RECORD_BYTES {
             &bytes[..bytes.len().min(self.bytes_max)]
         } else {
@@ -81,7 +72,7 @@ impl RecordSize {
     }
 
     /// So many bytes were carried.
-    pub(super) fn carried(&mut self, bytes: usize) {
+    pub(crate) fn carried(&mut self, bytes: usize) {
         self.bytes_max = (self.bytes_max + bytes / RECORD_PART).min(RECORD_BYTES);
     }
 }

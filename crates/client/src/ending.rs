@@ -1,0 +1,127 @@
+//! The fate of a connection, in words for the program: why it was lost, why attempts to restore it
+//! failed, and how it ended.
+
+use std::io;
+use std::time::Duration;
+
+use playfield_wire::ErrorCode;
+
+use crate::Error;
+use crate::error::Ending;
+use crate::session::{ClientError, Event};
+
+/// Notes of what the session and the socket say about the connection.
+#[derive(Debug, Default)]
+pub(crate) struct Fate {
+    /// The node's host and port.
+    pub(crate) authority: String,
+    /// Why the socket failed, which the session does not know.
+    pub(crate) socket_error: Option<io::Error>,
+    /// How long the session has tried to restore the connection.
+    pub(crate) tried: Duration,
+    /// Why the connection was lost.
+    lost: Option<Ending>,
+    failed_attempt: Option<Error>,
+    is_welcomed: bool,
+    /// Why the node said that it ends the connection.
+    goodbye: Option<(ErrorCode, String)>,
+    /// How long it wants this client to wait.
+    retry_after: Option<Duration>,
+}
+
+impl Fate {
+    pub(crate) fn of(authority: &str) -> Self {
+        Self { authority: authority.to_owned(), ..Self::default() }
+    }
+
+    /// Notes an event. Returns why, if it is the loss, a failed attempt, or the end.
+    pub(crate) fn note(&mut self, event: &Event<'_>) -> Option<Error> {
+        match event {
+            Event::Welcome(_) => self.is_welcomed = true,
+            Event::ConnectionLost { error } => return Some(self.lost(error)),
+            Event::AttemptFailed { error, .. } => {
+                let error = match error {
+                    ClientError::NoWelcome { limit } => Error::no_answer(&self.authority, *limit),
+                    error => Error::closed(Ending::lost(error, self.socket_error.take())),
+                };
+                self.failed_attempt = Some(error.clone());
+                return Some(error);
+            }
+            Event::Resumed(_) | Event::NewSession(_) => {
+                (self.lost, self.failed_attempt) = (None, None);
+            }
+            Event::Error(error) if error.room.is_none() => {
+                // Before the welcome, a goodbye follows.
+                let is_welcomed = self.is_welcomed && self.lost.is_none();
+                if let Some(wait) = error.retry_after().filter(|_| !is_welcomed) {
+                    self.retry_after = Some(wait);
+                }
+                if error.code.closes() {
+                    self.goodbye = Some((error.code, error.text.to_string()));
+                }
+            }
+            Event::Goodbye(goodbye) => {
+                self.goodbye = Some((goodbye.code, goodbye.text.to_string()));
+            }
+            Event::Closed { error } => {
+                let ending = self.ended(error.as_ref());
+                return Some(Error::closed(ending));
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// An attempt to restore the connection came to none.
+    pub(crate) fn attempt_failed(&mut self, error: Error) {
+        self.failed_attempt = Some(error);
+    }
+
+    /// Another attempt begins.
+    pub(crate) fn begin_attempt(&mut self) {
+        self.retry_after = None;
+    }
+
+    /// Whether the connection is lost now.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    fn lost(&mut self, error: &ClientError) -> Error {
+        // An error that announced a goodbye was not followed by one.
+        (self.goodbye, self.retry_after) = (None, None);
+        let ending = Ending::lost(error, self.socket_error.take());
+        self.lost = Some(ending.clone());
+        Error::closed(ending)
+    }
+
+    /// How the connection has ended, with this error of the session.
+    pub(crate) fn ended(&mut self, error: Option<&ClientError>) -> Ending {
+        let lost = self.lost.take().zip(self.failed_attempt.take());
+        match (error, self.goodbye.take()) {
+            (Some(_), _) if let Some((lost, last)) = lost => {
+                Ending::GaveUp { lost: Box::new(lost), tried: self.tried, last: Box::new(last) }
+            }
+            (None | Some(ClientError::Ended { .. }), Some((code, text))) => {
+                Ending::Goodbye { code, text, retry_after: self.retry_after }
+            }
+            (None, None) => Ending::Here,
+            (Some(error), _) => Ending::lost(error, self.socket_error.take()),
+        }
+    }
+}
+
+impl Ending {
+    /// Why connecting has failed, if the connection ended so before the first welcome.
+    pub(crate) fn unwelcome(&self) -> Error {
+        match self {
+            Self::Goodbye { code, text, retry_after } => {
+                Error::turned_away(*code, text, *retry_after)
+            }
+            Self::Socket(_) | Self::Broken(ClientError::Ended { .. }) => {
+                Error::closed(Self::Unwelcome(Box::new(self.clone())))
+            }
+            ending => Error::closed(ending.clone()),
+        }
+    }
+}
