@@ -42,24 +42,30 @@
 //! ```
 
 #[cfg(feature = "tokio")]
+mod asleep;
+#[cfg(feature = "tokio")]
 mod channel;
 #[cfg(feature = "tokio")]
 mod connection;
 #[cfg(feature = "tokio")]
 mod device;
-#[cfg(any(feature = "tokio", feature = "poll"))]
+#[cfg(feature = "tokio")]
+mod dial;
+#[cfg(feature = "tokio")]
 mod ending;
-#[cfg(any(feature = "tokio", feature = "poll"))]
+#[cfg(feature = "tokio")]
 mod error;
 mod mirror;
 #[cfg(feature = "tokio")]
 mod payload;
+#[cfg(feature = "poll")]
+pub mod poll;
 #[cfg(feature = "tokio")]
 mod queue;
 #[cfg(feature = "tokio")]
 mod room;
 pub mod session;
-#[cfg(all(feature = "tls", any(feature = "tokio", feature = "poll")))]
+#[cfg(all(feature = "tls", feature = "tokio"))]
 mod tls;
 
 pub use crate::session::{Creation, MemberInfo, Position};
@@ -69,7 +75,7 @@ pub use channel::{Channel, ChannelEvent, History, Members, Publication, Subscrib
 pub use connection::{Connect, Connection, ConnectionEvent, ConnectionEvents, connect};
 #[cfg(feature = "tokio")]
 pub use device::{Device, DeviceCommand, DeviceEvent};
-#[cfg(any(feature = "tokio", feature = "poll"))]
+#[cfg(feature = "tokio")]
 pub use error::Error;
 pub use mirror::Mirror;
 #[cfg(feature = "tokio")]

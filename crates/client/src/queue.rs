@@ -1,5 +1,7 @@
 //! What waits for a handle, and how much of it is kept.
 
+#![cfg_attr(not(feature = "poll"), expect(unreachable_pub, reason = "`poll` shows them"))]
+
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,26 +13,26 @@ pub(crate) const EVENT_BYTES: usize = 24;
 
 /// How much a room, a channel, a device or a listener keeps until it is taken out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub struct Kept {
     /// The most events or changes.
-    pub(crate) events_max: usize,
+    pub events_max: usize,
     /// More events are kept while they have no more bytes than this.
-    pub(crate) event_bytes_max: usize,
+    pub event_bytes_max: usize,
     /// The most bytes of events or commands, however few they are, if that is more than
     /// `event_bytes_max`.
-    pub(crate) queue_bytes_max: usize,
+    pub queue_bytes_max: usize,
 }
 
 impl Kept {
     /// The most bytes that are kept, but for the newest event alone.
-    pub(crate) fn bytes_max(self) -> usize {
+    pub fn bytes_max(self) -> usize {
         self.queue_bytes_max.max(self.event_bytes_max)
     }
 }
 
 /// What arrives for a handle, oldest first, until the end.
 #[derive(Debug)]
-pub(crate) struct Queue<T> {
+pub struct Queue<T> {
     inner: Mutex<Inner<T>>,
     arrived: Notify,
     most: usize,
@@ -50,15 +52,19 @@ struct Inner<T> {
 
 /// The next of a queue.
 #[derive(Debug)]
-pub(crate) enum Next<T> {
+pub enum Next<T> {
+    /// One that waited.
     Item(T),
     /// So many were dropped, because they were not taken out in time.
     Missed(u64),
+    /// Nothing more will come.
     Ended,
 }
 
 impl<T> Queue<T> {
-    pub(crate) fn new(kept: Kept) -> Self {
+    /// A queue that keeps so much.
+    #[must_use]
+    pub fn new(kept: Kept) -> Self {
         let inner = Inner { waiting: VecDeque::new(), bytes: 0, missed: 0, has_ended: false };
         let (most, bytes_max) = (kept.events_max.max(1), kept.bytes_max());
         Self { inner: Mutex::new(inner), arrived: Notify::new(), most, bytes_max }
@@ -66,7 +72,7 @@ impl<T> Queue<T> {
 
     /// Adds one that has so many bytes of payload and texts. If that is too much, drops the oldest,
     /// which `weight` counts, and returns them.
-    pub(crate) fn put(&self, item: T, bytes: usize, weight: impl Fn(&T) -> u64) -> Vec<T> {
+    pub fn put(&self, item: T, bytes: usize, weight: impl Fn(&T) -> u64) -> Vec<T> {
         let bytes = EVENT_BYTES + bytes;
         let mut inner = self.lock();
         let mut dropped = Vec::new();
@@ -85,30 +91,33 @@ impl<T> Queue<T> {
     }
 
     /// Nothing more will come.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         self.lock().has_ended = true;
         self.arrived.notify_waiters();
+    }
+
+    /// The next, if there is one.
+    pub fn try_next(&self) -> Option<Next<T>> {
+        let mut inner = self.lock();
+        if inner.missed > 0 {
+            return Some(Next::Missed(std::mem::take(&mut inner.missed)));
+        }
+        if let Some((item, bytes)) = inner.waiting.pop_front() {
+            inner.bytes -= bytes;
+            return Some(Next::Item(item));
+        }
+        inner.has_ended.then_some(Next::Ended)
     }
 
     /// Waits for the next.
     ///
     /// Cancel safety: safe, nothing is lost.
-    pub(crate) async fn next(&self) -> Next<T> {
+    pub async fn next(&self) -> Next<T> {
         loop {
             // Created before the check, so that no notification is lost.
             let notified = self.arrived.notified();
-            {
-                let mut inner = self.lock();
-                if inner.missed > 0 {
-                    return Next::Missed(std::mem::take(&mut inner.missed));
-                }
-                if let Some((item, bytes)) = inner.waiting.pop_front() {
-                    inner.bytes -= bytes;
-                    return Next::Item(item);
-                }
-                if inner.has_ended {
-                    return Next::Ended;
-                }
+            if let Some(next) = self.try_next() {
+                return next;
             }
             notified.await;
         }

@@ -1,7 +1,6 @@
 //! A connection on tokio: one task per connection owns its socket and drives the session; handles
 //! send it commands, and it delivers to each room's sink.
 
-mod asleep;
 mod carrying_out;
 mod command;
 mod commands;
@@ -32,7 +31,7 @@ pub(crate) use command::{
 };
 #[cfg(feature = "tls")]
 use command::{Query, Signal};
-pub(crate) use sink::{Sink, Subscriber};
+pub(crate) use sink::{Sink, SinkCopy, Subscriber};
 
 /// A connection to a node, made by [`connect`].
 ///

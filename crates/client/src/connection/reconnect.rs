@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::dial::Dialer;
 use super::status::ConnectionEvent;
 use super::stream::Stream;
 use super::task::Task;
 use super::token::Token;
 use crate::Error;
+use crate::dial::Dialer;
 use crate::session::Step;
 
 /// What the task connects with.

@@ -37,7 +37,7 @@ pub(crate) trait Sink: Send + Sync {
 }
 
 /// The copy of a room, as the session keeps it up to date.
-pub(super) struct SinkCopy(pub(super) Arc<dyn Sink>);
+pub(crate) struct SinkCopy(pub(crate) Arc<dyn Sink>);
 
 impl RoomCopy for SinkCopy {
     fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {

@@ -8,12 +8,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::asleep::Asleep;
 use super::command::{Command, Signal, Signals};
 use super::dispatch::Dispatch;
 use super::reconnect::Reconnect;
 use super::status::Status;
 use super::stream::Stream;
+use crate::asleep::Asleep;
 use crate::session::{Clock, Session};
 
 /// The size of a read.

@@ -16,7 +16,7 @@ const WAITING_BYTES_MAX: usize = 1 << 20;
 /// A copy that is frozen while a reader holds it, and while the node's schema is unknown. Updates
 /// that come meanwhile wait.
 #[derive(Debug)]
-pub(super) struct Copy<M> {
+pub(crate) struct Copy<M> {
     mirror: Arc<M>,
     /// Converts bodies of the node's build, if it is another.
     transcoder: Option<StateTranscoder>,
@@ -45,7 +45,7 @@ struct Waiting {
 }
 
 impl<M: Mirror> Copy<M> {
-    pub(super) fn new(mirror: M) -> Self {
+    pub(crate) fn new(mirror: M) -> Self {
         Self {
             mirror: Arc::new(mirror),
             transcoder: None,
@@ -63,36 +63,36 @@ impl<M: Mirror> Copy<M> {
 
     /// The copy for a reader. It is frozen until the last of these is dropped and
     /// [`settle`](Self::settle) is called.
-    pub(super) fn read(&self) -> Arc<M> {
+    pub(crate) fn read(&self) -> Arc<M> {
         Arc::clone(&self.mirror)
     }
 
     /// The version of the copy; 0 if there is none.
-    pub(super) fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    pub(super) fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
     /// How many updates came, applied or not.
-    pub(super) fn arrivals(&self) -> u64 {
+    pub(crate) fn arrivals(&self) -> u64 {
         self.arrivals
     }
 
     /// Whether updates wait.
-    pub(super) fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         !self.waiting.is_empty()
     }
 
     /// Keeps updates until [`translate`](Self::translate) is called.
-    pub(super) fn hold(&mut self) {
+    pub(crate) fn hold(&mut self) {
         self.is_held = true;
     }
 
     /// Sets how to read updates. They are applied by the next [`settle`](Self::settle).
-    pub(super) fn translate<E>(
+    pub(crate) fn translate<E>(
         &mut self,
         transcoder: Option<StateTranscoder>,
         set: impl FnOnce(&mut M) -> Result<(), E>,
@@ -106,7 +106,7 @@ impl<M: Mirror> Copy<M> {
     ///
     /// # Errors
     /// If it can't be applied or kept: a snapshot is needed.
-    pub(super) fn update(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
+    pub(crate) fn update(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
         let Update { kind, version, body } = *update;
         self.arrivals += 1;
         match kind {
@@ -125,7 +125,7 @@ impl<M: Mirror> Copy<M> {
     ///
     /// # Errors
     /// If an update can't be applied: a snapshot is needed.
-    pub(super) fn settle(&mut self) -> Result<(), DecodeError> {
+    pub(crate) fn settle(&mut self) -> Result<(), DecodeError> {
         if self.waiting.is_empty() || !self.can_apply() {
             return Ok(());
         }
@@ -143,7 +143,7 @@ impl<M: Mirror> Copy<M> {
     }
 
     /// Whether the copy has this digest, as far as can be known.
-    pub(super) fn check(&mut self, digest: u64) -> bool {
+    pub(crate) fn check(&mut self, digest: u64) -> bool {
         // A failed update is reported once, by whoever finds it first.
         if self.settle().is_err() {
             return false;

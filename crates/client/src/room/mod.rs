@@ -23,7 +23,7 @@ pub use dynamic::{Dynamic, DynamicCopy};
 use crate::connection::{Command, Connection, Enter, Entered, Line, Sink};
 use crate::session::{Build, Joined, Target, Translation};
 use crate::{Error, Mirror};
-use shared::{RawEvent, Shared};
+pub(crate) use shared::{RawEvent, Shared};
 
 /// The kind of a [`Room`]: a type of state, or [`Dynamic`].
 pub trait Kind {

@@ -18,7 +18,7 @@ use crate::{Error, Mirror};
 /// The copy and the events of one room. The lock is held while one update is applied or one event
 /// is taken, never while waiting.
 #[derive(Debug)]
-pub(super) struct Shared<M> {
+pub(crate) struct Shared<M> {
     inner: Mutex<Inner<M>>,
     /// The copy changed, an update came, or the room ended.
     changed: Notify,
@@ -55,15 +55,15 @@ impl<M: Mirror> Inner<M> {
 
 /// An event as the node sent it.
 #[derive(Debug)]
-pub(super) struct RawEvent {
-    pub(super) message: MessageRef<'static>,
-    pub(super) sequence: u64,
-    pub(super) version: u64,
-    pub(super) payload: Vec<u8>,
+pub(crate) struct RawEvent {
+    pub(crate) message: MessageRef<'static>,
+    pub(crate) sequence: u64,
+    pub(crate) version: u64,
+    pub(crate) payload: Vec<u8>,
 }
 
 impl<M: Mirror> Shared<M> {
-    pub(super) fn new(mirror: M, kept: Kept) -> Self {
+    pub(crate) fn new(mirror: M, kept: Kept) -> Self {
         let inner = Inner {
             copy: Copy::new(mirror),
             changes_seen: 1,
@@ -77,7 +77,7 @@ impl<M: Mirror> Shared<M> {
     }
 
     /// Works on the copy, then wakes whoever waits for a change of it.
-    pub(super) fn with_copy<T>(&self, work: impl FnOnce(&mut Copy<M>) -> T) -> T {
+    pub(crate) fn with_copy<T>(&self, work: impl FnOnce(&mut Copy<M>) -> T) -> T {
         let mut inner = self.lock();
         let before = (inner.copy.changes(), inner.copy.arrivals());
         let result = work(&mut inner.copy);
@@ -91,7 +91,7 @@ impl<M: Mirror> Shared<M> {
     }
 
     /// Waits until the copy has changed since the last call. `Err` if the room ended.
-    pub(super) async fn changed(&self) -> Result<(), Error> {
+    pub(crate) async fn changed(&self) -> Result<(), Error> {
         loop {
             // Created before the check, so that no notification is lost.
             let notified = self.changed.notified();
@@ -112,7 +112,7 @@ impl<M: Mirror> Shared<M> {
 
     /// Waits until an update has come since the last call, also if it waits for readers. `Err` if
     /// the room ended.
-    pub(super) async fn updated(&self) -> Result<(), Error> {
+    pub(crate) async fn updated(&self) -> Result<(), Error> {
         loop {
             // Created before the check, so that no notification is lost.
             let notified = self.changed.notified();
@@ -132,7 +132,7 @@ impl<M: Mirror> Shared<M> {
     }
 
     /// Waits for the next event. `Err` if some were missed, a send failed, or the room ended.
-    pub(super) async fn next_event(&self) -> Result<RawEvent, Error> {
+    pub(crate) async fn next_event(&self) -> Result<RawEvent, Error> {
         loop {
             let notified = self.arrived.notified();
             {
@@ -154,13 +154,13 @@ impl<M: Mirror> Shared<M> {
     }
 
     /// Why the room ended, if it has.
-    pub(super) fn ended(&self) -> Option<Error> {
+    pub(crate) fn ended(&self) -> Option<Error> {
         self.lock().ended.clone()
     }
 
     /// Starts to report changes to a new listener. If a second copy is needed for it, calls `ask`
     /// to ask for the snapshot with which that starts.
-    pub(super) fn listen(
+    pub(crate) fn listen(
         self: &Arc<Self>,
         player: PlayerId,
         pattern: Option<Pattern>,

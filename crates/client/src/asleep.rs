@@ -8,19 +8,19 @@ const SLEEP: Duration = Duration::from_secs(5);
 /// The monotonic clock stands still while a device is suspended, on some systems; the wall clock
 /// goes on.
 #[derive(Debug)]
-pub(super) struct Asleep {
+pub(crate) struct Asleep {
     monotonic: Instant,
     wall: SystemTime,
 }
 
 impl Asleep {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { monotonic: Instant::now(), wall: SystemTime::now() }
     }
 
     /// Whether the device has slept since the last call. A wall clock that was set forward looks
     /// the same; that does no harm.
-    pub(super) fn has_been(&mut self) -> bool {
+    pub(crate) fn has_been(&mut self) -> bool {
         self.has_been_at(Instant::now(), SystemTime::now())
     }
 

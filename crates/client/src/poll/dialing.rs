@@ -1,0 +1,150 @@
+//! An attempt to connect, that does not block.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::time::{Duration, Instant};
+
+use mio::net::TcpStream;
+use mio::{Registry, Token, Waker};
+
+use super::stream::Stream;
+use crate::Error;
+use crate::dial::Dialer;
+#[cfg(feature = "tls")]
+use crate::tls::explain;
+
+type Found = io::Result<Vec<SocketAddr>>;
+
+/// One attempt: the name is looked up, then its addresses are tried in order.
+#[derive(Debug)]
+pub(super) struct Dialing {
+    /// The answer to the name's look-up, while it is awaited.
+    lookup: Option<Receiver<Found>>,
+    addresses: std::vec::IntoIter<SocketAddr>,
+    stream: Option<Stream>,
+    token: Token,
+    limit: Duration,
+    until: Instant,
+    failed: Option<io::Error>,
+}
+
+impl Dialing {
+    /// Begins an attempt, which fails after `limit`. A look-up that is answered wakes `waker`.
+    pub(super) fn begin(
+        dialer: &Dialer,
+        token: Token,
+        limit: Duration,
+        now: Instant,
+        waker: &Arc<Waker>,
+    ) -> Self {
+        let until = now.checked_add(limit).unwrap_or(now + Duration::from_secs(u32::MAX.into()));
+        let mut dialing = Self {
+            lookup: None,
+            addresses: Vec::new().into_iter(),
+            stream: None,
+            token,
+            limit,
+            until,
+            failed: None,
+        };
+        match dialer.authority.parse::<SocketAddr>() {
+            Ok(address) => dialing.addresses = vec![address].into_iter(),
+            Err(_) => dialing.look_up(dialer.authority.clone(), Arc::clone(waker)),
+        }
+        dialing
+    }
+
+    /// Looks a name up on a thread: the system's function blocks.
+    fn look_up(&mut self, authority: String, waker: Arc<Waker>) {
+        let (send, found) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("playfield-lookup".into());
+        let begun = thread.spawn(move || {
+            let _ = send.send(authority.to_socket_addrs().map(Iterator::collect));
+            let _ = waker.wake();
+        });
+        match begun {
+            Ok(_) => self.lookup = Some(found),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// When the attempt has failed.
+    pub(super) fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Goes on as far as it can without waiting. `Some` at the end of the attempt.
+    pub(super) fn go_on(
+        &mut self,
+        dialer: &Dialer,
+        registry: &Registry,
+        now: Instant,
+    ) -> Option<Result<Stream, Error>> {
+        if let Some(lookup) = &self.lookup {
+            match lookup.try_recv() {
+                Ok(Ok(addresses)) => self.addresses = addresses.into_iter(),
+                Ok(Err(error)) => self.failed = Some(error),
+                Err(TryRecvError::Disconnected) => {
+                    self.failed = Some(io::Error::other("the name could not be looked up"));
+                }
+                Err(TryRecvError::Empty) => {
+                    return self.is_late(now).then(|| Err(self.late(dialer)));
+                }
+            }
+            self.lookup = None;
+        }
+        let is_late = self.is_late(now);
+        loop {
+            let Some(stream) = &mut self.stream else {
+                let Some(address) = self.addresses.next() else {
+                    let none = || io::Error::other("the name has no address");
+                    let error = self.failed.take().unwrap_or_else(none);
+                    return Some(Err(Error::unreachable(&dialer.authority, error)));
+                };
+                match connect(address, dialer, registry, self.token) {
+                    Ok(stream) => self.stream = Some(stream),
+                    Err(error) => self.failed = Some(error),
+                }
+                continue;
+            };
+            match stream.is_ready() {
+                Ok(true) => return self.stream.take().map(Ok),
+                Ok(false) if is_late => return Some(Err(self.late(dialer))),
+                Ok(false) => return None,
+                #[cfg(feature = "tls")]
+                Err(error) if dialer.tls.is_some() && stream.is_connected() => {
+                    let (why, is_untrusted) = explain(&error);
+                    return Some(Err(Error::insecure(&dialer.authority, why, is_untrusted)));
+                }
+                Err(error) => (self.stream, self.failed) = (None, Some(error)),
+            }
+        }
+    }
+
+    fn is_late(&self, now: Instant) -> bool {
+        now >= self.until
+    }
+
+    fn late(&self, dialer: &Dialer) -> Error {
+        Error::no_answer(&dialer.authority, self.limit)
+    }
+}
+
+fn connect(
+    address: SocketAddr,
+    dialer: &Dialer,
+    registry: &Registry,
+    token: Token,
+) -> io::Result<Stream> {
+    let mut stream = Stream::new(TcpStream::connect(address)?);
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &dialer.tls {
+        stream.secure(tls)?;
+    }
+    #[cfg(not(feature = "tls"))]
+    let _ = dialer;
+    stream.register(registry, token)?;
+    Ok(stream)
+}

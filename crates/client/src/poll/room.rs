@@ -1,0 +1,184 @@
+//! A room that a polled connection is in: its copy, its events, and how its messages are written.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use playfield_state::PlayerId;
+use playfield_wire::message::MessageRef;
+use playfield_wire::{Format, server};
+use serde_json::Value;
+
+use super::Kept;
+use crate::Error;
+use crate::connection::{Sink, SinkCopy};
+use crate::room::{Changes, Dynamic, DynamicCopy, Kind, RawEvent, Shared};
+use crate::session::{Joined, Learned, RoomCopy, Translation};
+
+/// A room without types: values are JSON. Clones are the same room.
+#[derive(Clone, Debug)]
+pub struct Room {
+    shared: Arc<Shared<DynamicCopy>>,
+    learned: Arc<OnceLock<Arc<Learned>>>,
+}
+
+/// An event of a room, or why something of it failed.
+#[derive(Debug)]
+pub enum RoomNews {
+    /// An event.
+    Event {
+        /// Its name.
+        name: String,
+        /// Its number in this room, from 1.
+        sequence: u64,
+        /// The version of the copy that holds everything synced before the event.
+        version: u64,
+        /// Its payload, or why that can't be read.
+        value: Result<Value, Error>,
+    },
+    /// Events were missed, or a message without a reply was refused.
+    Failed(Error),
+    /// This client is no longer in the room. This is the last.
+    Ended(Error),
+}
+
+impl Room {
+    /// A room that is to be [entered](crate::session::Session::enter), which keeps this many events.
+    #[must_use]
+    pub fn new(kept: Kept) -> Self {
+        let shared = Arc::new(Shared::new(Dynamic::mirror(Format::Packed), kept));
+        Self { shared, learned: Arc::default() }
+    }
+
+    /// The copy, for the session.
+    #[must_use]
+    pub fn copy(&self) -> Box<dyn RoomCopy + Send> {
+        Box::new(SinkCopy(Arc::<Shared<DynamicCopy>>::clone(&self.shared)))
+    }
+
+    /// The room was entered: how to read and write its messages and events.
+    pub fn entered(&self, translation: &Translation) {
+        if let Translation::Learned(learned) = translation {
+            let _ = self.learned.set(Arc::clone(learned));
+        }
+    }
+
+    fn learned(&self) -> Result<&Learned, Error> {
+        let learned = self.learned.get().map(|learned| &**learned);
+        learned.ok_or_else(|| Error::usage("the room is not entered yet"))
+    }
+
+    /// The version of the copy; 0 if there is none.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.shared.with_copy(|copy| copy.version())
+    }
+
+    /// The copy for a reader. It is frozen until the last of these is dropped, and
+    /// [`settle`](Self::settle) is called.
+    #[must_use]
+    pub fn read(&self) -> Arc<DynamicCopy> {
+        self.shared.with_copy(|copy| copy.read())
+    }
+
+    /// Applies the updates that waited for readers. Returns whether the session is to be asked for a
+    /// [snapshot](crate::session::Session::resync).
+    #[must_use]
+    pub fn settle(&self) -> bool {
+        self.shared.with_copy(|copy| copy.settle()).is_err()
+    }
+
+    /// Reports changes of the copy from now on.
+    ///
+    /// # Errors
+    /// If this client is no longer in the room.
+    pub fn changes(&self, joined: &Joined<'_>) -> Result<Changes, Error> {
+        self.shared.listen(PlayerId(joined.player), None, || {})
+    }
+
+    /// The next change, if there is one.
+    pub fn next_change(changes: &mut Changes) -> Option<Result<crate::Change, Error>> {
+        now(changes.next())
+    }
+
+    /// Takes an event of the node.
+    pub fn put(&self, event: &server::Event<'_>) {
+        self.shared.event(event);
+    }
+
+    /// A message without a reply was refused, or events were lost.
+    pub fn put_failure(&self, error: Error) {
+        self.shared.failed(error);
+    }
+
+    /// This client is no longer in the room.
+    pub fn end(&self, error: Error) {
+        self.shared.end(error);
+    }
+
+    /// Why this client is no longer in the room, if so.
+    #[must_use]
+    pub fn ended(&self) -> Option<Error> {
+        self.shared.ended()
+    }
+
+    /// What happened next, if anything did. Events that this client's schema does not have are left
+    /// out.
+    #[must_use]
+    pub fn next(&self) -> Option<RoomNews> {
+        loop {
+            match now(self.shared.next_event())? {
+                Ok(event) => {
+                    if let Some(news) = self.read_event(event) {
+                        return Some(news);
+                    }
+                }
+                Err(error) if error.is_left() || error.is_closed() => {
+                    return Some(RoomNews::Ended(error));
+                }
+                Err(error) => return Some(RoomNews::Failed(error)),
+            }
+        }
+    }
+
+    fn read_event(&self, event: RawEvent) -> Option<RoomNews> {
+        let RawEvent { message, sequence, version, payload } = event;
+        let read = match (self.learned(), message) {
+            (Ok(learned), MessageRef::Index(index)) => learned.exchange.event(index, &payload),
+            (_, MessageRef::Name(_)) | (Err(_), _) => return None,
+        };
+        Some(match read {
+            Ok((name, value)) => {
+                RoomNews::Event { name: name.to_owned(), sequence, version, value: Ok(value) }
+            }
+            Err(error) => RoomNews::Failed(Error::payload("an event", error)),
+        })
+    }
+
+    /// A message's index and payload.
+    ///
+    /// # Errors
+    /// If the room has no such message, or it has another type.
+    pub fn message(&self, name: &str, message: &Value) -> Result<(u32, Vec<u8>), Error> {
+        let written = self.learned()?.exchange.message(name, message);
+        written.map_err(|error| Error::payload("the message", error))
+    }
+
+    /// The reply to the message with this index.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn reply(&self, index: u32, payload: &[u8]) -> Result<Value, Error> {
+        let read = self.learned()?.exchange.reply(index, payload);
+        read.map_err(|error| Error::payload("the reply", error))
+    }
+}
+
+/// The output of a future, if it is there.
+fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}

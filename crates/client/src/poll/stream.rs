@@ -1,0 +1,224 @@
+//! One socket that does not block, with or without TLS.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+#[cfg(feature = "tls")]
+use std::sync::Arc;
+
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+#[cfg(feature = "tls")]
+use rustls::ClientConnection;
+
+#[cfg(feature = "tls")]
+use crate::tls::{RecordSize, Tls};
+
+/// A socket.
+#[derive(Debug)]
+pub(super) struct Stream {
+    socket: TcpStream,
+    #[cfg(feature = "tls")]
+    tls: Option<Box<Secured>>,
+    /// What the socket did not take yet, from `start` on.
+    unsent: Vec<u8>,
+    start: usize,
+}
+
+#[cfg(feature = "tls")]
+#[derive(Debug)]
+struct Secured {
+    tls: ClientConnection,
+    records: RecordSize,
+}
+
+impl Stream {
+    /// A socket that connects, or has connected.
+    pub(super) fn new(socket: TcpStream) -> Self {
+        Self {
+            socket,
+            #[cfg(feature = "tls")]
+            tls: None,
+            unsent: Vec::new(),
+            start: 0,
+        }
+    }
+
+    /// Has the socket begin TLS once it is connected.
+    #[cfg(feature = "tls")]
+    pub(super) fn secure(&mut self, tls: &Tls) -> io::Result<()> {
+        let mut tls = ClientConnection::new(Arc::clone(&tls.config), tls.host.clone())
+            .map_err(io::Error::other)?;
+        // Everything that is handed in is sent, or the connection ends.
+        tls.set_buffer_limit(None);
+        self.tls = Some(Box::new(Secured { tls, records: RecordSize::FIRST }));
+        Ok(())
+    }
+
+    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    pub(super) fn deregister(&mut self, registry: &Registry) {
+        // The end of the socket does it, too.
+        let _ = registry.deregister(&mut self.socket);
+    }
+
+    /// Whether the socket is connected, and TLS is ready.
+    ///
+    /// # Errors
+    /// If it could not be.
+    pub(super) fn is_ready(&mut self) -> io::Result<bool> {
+        if let Some(error) = self.socket.take_error()? {
+            return Err(error);
+        }
+        match self.socket.peer_addr() {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotConnected => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        // Messages are written in batches already: waiting for more only delays them.
+        self.socket.set_nodelay(true)?;
+        #[cfg(feature = "tls")]
+        if let Some(secured) = &mut self.tls {
+            return handshake(&mut secured.tls, &mut self.socket);
+        }
+        Ok(true)
+    }
+
+    /// Whether the socket is connected, and TLS is what fails.
+    pub(super) fn is_connected(&self) -> bool {
+        self.socket.peer_addr().is_ok()
+    }
+
+    /// Reads some bytes; none at the end.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there are none yet, or why the connection failed.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        #[cfg(feature = "tls")]
+        if let Some(secured) = &mut self.tls {
+            return read_secured(&mut secured.tls, &mut self.socket, buffer);
+        }
+        self.socket.read(buffer)
+    }
+
+    /// Whether everything was read, if `read` filled this much of a buffer.
+    pub(super) fn is_drained(&self, read: usize, buffer: usize) -> bool {
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() {
+            return false;
+        }
+        read < buffer
+    }
+
+    /// A buffer for what is to be sent: append to it, then [`flush`](Self::flush).
+    pub(super) fn unsent(&mut self) -> &mut Vec<u8> {
+        &mut self.unsent
+    }
+
+    /// How many bytes wait for the socket.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.unsent.len() - self.start
+    }
+
+    /// Sends what waits, as far as the socket takes it. Returns whether all is sent.
+    ///
+    /// # Errors
+    /// If the connection failed. Nothing more can be sent.
+    pub(super) fn flush(&mut self) -> io::Result<bool> {
+        #[cfg(feature = "tls")]
+        if self.tls.is_some() {
+            return self.flush_secured();
+        }
+        while self.start < self.unsent.len() {
+            match self.socket.write(&self.unsent[self.start..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => self.start += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        (self.start, _) = (0, self.unsent.clear());
+        Ok(true)
+    }
+
+    /// Encrypts a record only when the socket has taken the one before: nothing of a record that is
+    /// cut can be read.
+    #[cfg(feature = "tls")]
+    fn flush_secured(&mut self) -> io::Result<bool> {
+        let Some(secured) = &mut self.tls else { return Ok(true) };
+        let Secured { tls, records } = &mut **secured;
+        loop {
+            while tls.wants_write() {
+                match tls.write_tls(&mut self.socket) {
+                    Ok(_) => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let front = records.front(&self.unsent[self.start..]);
+            if front.is_empty() {
+                (self.start, _) = (0, self.unsent.clear());
+                return Ok(true);
+            }
+            let bytes = front.len();
+            tls.writer().write_all(front)?;
+            records.carried(bytes);
+            self.start += bytes;
+        }
+    }
+
+    /// Sends nothing more.
+    pub(super) fn shut_down(&mut self) {
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+}
+
+#[cfg(feature = "tls")]
+fn handshake(tls: &mut ClientConnection, socket: &mut TcpStream) -> io::Result<bool> {
+    while tls.is_handshaking() || tls.wants_write() {
+        let done = if tls.wants_write() {
+            tls.write_tls(socket)
+        } else {
+            let read = tls.read_tls(socket);
+            if let Ok(0) = read {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            if let Err(error) = tls.process_new_packets() {
+                // The node may be told why.
+                let _ = tls.write_tls(socket);
+                return Err(io::Error::new(ErrorKind::InvalidData, error));
+            }
+            read
+        };
+        match done {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(feature = "tls")]
+fn read_secured(
+    tls: &mut ClientConnection,
+    socket: &mut TcpStream,
+    buffer: &mut [u8],
+) -> io::Result<usize> {
+    loop {
+        match tls.reader().read(buffer) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            // The node sent no `close_notify`. The framing shows whether anything is missing.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+            read => return read,
+        }
+        if tls.read_tls(socket)? == 0 {
+            return Ok(0);
+        }
+        tls.process_new_packets().map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+    }
+}
