@@ -22,9 +22,6 @@
 #include <stdint.h>
 #include <string.h>
 
-// The most commands of a client that may wait for an answer, or for their place in the queue.
-#define PF_WAITING_MAX 65536
-
 // A room that is created is neither listed nor entered by `pf_client_join_or_create`.
 #define PF_CREATE_PRIVATE 1
 
@@ -40,6 +37,9 @@
 
 // The most watches of a room.
 #define PF_WATCHES_MAX 1024
+
+// The most commands of a client that may wait for an answer, or for their turn.
+#define PF_WAITING_MAX 65536
 
 // What a function returns: 0, or why it failed. `pf_error_message` says more.
 typedef enum pf_code {
@@ -199,8 +199,6 @@ typedef enum pf_option {
     PF_OPTION_NAME = 1,
     // The token for the node's authenticator. Default: empty.
     PF_OPTION_TOKEN = 2,
-    // `packed`, `msgpack` or `json`. Default: `packed`.
-    PF_OPTION_FORMAT = 3,
     // A certificate, in PEM or DER, to trust instead of the system's. May be set more than once.
     PF_OPTION_ROOT_CERTIFICATE = 4,
     // 1: the program is asked for each token (`PF_EVENT_KIND_TOKEN_WANTED`). Default: 0.
@@ -222,8 +220,6 @@ typedef enum pf_option {
     PF_OPTION_BACKOFF_FIRST_MS = 17,
     // The longest wait between attempts, in milliseconds. Default: 5,000.
     PF_OPTION_BACKOFF_MOST_MS = 18,
-    // The most commands in the queue to the connection. Default: 1024.
-    PF_OPTION_COMMANDS_MAX = 19,
     // The most bytes of events of a room, of a channel, or of commands to a device that wait,
     // however few they are, if that is more than `PF_OPTION_EVENT_BYTES_MAX`. Default: 64 MiB.
     PF_OPTION_QUEUE_BYTES_MAX = 20,
@@ -329,11 +325,11 @@ typedef struct pf_statistics {
     uint64_t answers;
     // Messages that were sent without an answer.
     uint64_t sends;
-    // Events of rooms that arrived.
+    // Events of rooms that were reported.
     uint64_t events;
     // Updates of states that were applied.
     uint64_t updates;
-    // Publications that arrived.
+    // Publications that were reported.
     uint64_t publications;
     // How often the connection was restored.
     uint64_t reconnects;

@@ -1,26 +1,37 @@
 //! Channels: subscriptions, publications, members and histories.
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
-use playfield_client::{Channel, ChannelEvent, MemberInfo, Position, Publication};
+use playfield_client::poll::{Kept, Next, Queue};
+use playfield_client::session::{Subscribed, SubscriptionNumber};
+use playfield_client::{MemberInfo, Position, RequestNumber};
+use playfield_wire::TreeFormat;
+use playfield_wire::server;
+use playfield_wire::tree::read_value;
 use serde_json::{Value, json};
 
-use crate::client::{ClientCell, PfChannel, PfClient, Shared, lock};
+use crate::client::{ClientCell, PfChannel, PfClient, lock};
 use crate::commands::ask;
-use crate::event::{Happening, PfChangeKind, PfEventKind};
-use crate::failure::{Failure, Outcome, PfCode, call};
+use crate::event::{PfChangeKind, PfEventKind, Report};
+use crate::failure::{Outcome, PfCode, call};
 use crate::handle::{self, Object};
 use crate::room;
+use crate::state::{Given, News, Sender, State, What};
 use crate::text::{PfText, place};
-use crate::turn::Turn;
 
 /// A subscription in the table of handles.
 pub(crate) struct ChannelCell {
-    client: u64,
-    shared: Arc<Shared>,
-    handle: Mutex<u64>,
-    channel: Mutex<Option<Arc<Channel>>>,
-    task: Mutex<u64>,
+    client: Weak<ClientCell>,
+    number: SubscriptionNumber,
+    /// What the program has not taken, with the position after it.
+    queue: Queue<(Report, Option<Position>)>,
+    /// Of the last that it has taken.
+    position: Mutex<Option<Position>>,
+    /// As of the node's last answer: the epoch, and whether payloads are bytes.
+    kind: Mutex<(u64, bool)>,
+    /// How many of its events are announced in the client's news.
+    announced: AtomicUsize,
 }
 
 impl Object for ChannelCell {
@@ -29,72 +40,117 @@ impl Object for ChannelCell {
 }
 
 impl ChannelCell {
-    pub(crate) fn forget(&self) {
-        *lock(&self.channel) = None;
+    /// A subscription that the node has answered, and its handle.
+    pub(crate) fn begin(
+        client: &Arc<ClientCell>,
+        number: SubscriptionNumber,
+        since: Option<Position>,
+        kept: Kept,
+    ) -> Outcome<(u64, Arc<Self>)> {
+        let cell = Arc::new(Self {
+            client: Arc::downgrade(client),
+            number,
+            queue: Queue::new(kept),
+            position: Mutex::new(since),
+            kind: Mutex::default(),
+            announced: AtomicUsize::new(0),
+        });
+        let handle = handle::insert(Arc::clone(&cell))?;
+        Ok((handle, cell))
     }
 
-    fn happens(&self, happening: Happening) {
-        self.shared.happens(Happening { channel: *lock(&self.handle), ..happening });
+    /// An event came. Returns whether it is to be announced: not if so many are that older ones were
+    /// dropped.
+    pub(crate) fn announces(&self, kept: &Kept) -> bool {
+        let is_news = self.announced.load(Ordering::Relaxed) <= kept.events_max;
+        self.announced.fetch_add(usize::from(is_news), Ordering::Relaxed);
+        is_news
     }
-}
 
-/// Reports what happens in a channel until the subscription ends.
-async fn follow(cell: Arc<ChannelCell>, channel: Arc<Channel>) {
-    let mut turn = Turn::default();
-    while let Some(event) = channel.next().await {
-        let happening = match event {
-            ChannelEvent::Subscribed { recovered, missed, members } => {
-                if missed > 0 {
-                    cell.happens(Happening {
-                        number: missed,
-                        ..Happening::new(PfEventKind::Missed)
-                    });
-                }
-                Happening {
-                    change: if recovered { PfChangeKind::Entered } else { PfChangeKind::None },
-                    number: members,
-                    ..Happening::new(PfEventKind::Subscribed)
-                }
-            }
-            ChannelEvent::Publication(publication) => {
-                cell.shared.count(|counts| counts.publications += 1);
-                Happening {
-                    number: publication.offset,
-                    name: publication.user.unwrap_or_default(),
-                    value: publication.payload.value().ok(),
-                    bytes: publication.payload.bytes().to_vec(),
-                    ..Happening::new(PfEventKind::Publication)
-                }
-            }
-            ChannelEvent::Missed { publications } => {
-                Happening { number: publications, ..Happening::new(PfEventKind::Missed) }
-            }
-            ChannelEvent::Joined { sequence, member } => {
-                person(PfEventKind::MemberJoined, sequence, &member)
-            }
-            ChannelEvent::Left { sequence, member } => {
-                person(PfEventKind::MemberLeft, sequence, &member)
-            }
-            ChannelEvent::Unsubscribed { code, text } => Happening {
-                reason: code.name().into_owned(),
-                text,
-                ..Happening::new(PfEventKind::Unsubscribed)
-            },
-            _ => continue,
+    fn put(&self, report: Report, position: Option<Position>) {
+        let bytes = report.bytes.len() + report.name.len() + report.text.len();
+        self.queue.put((report, position), bytes, |(dropped, _)| match dropped.kind {
+            PfEventKind::Publication => 1,
+            PfEventKind::Missed => dropped.number,
+            _ => 0,
+        });
+    }
+
+    pub(crate) fn subscribed(&self, subscribed: &Subscribed) {
+        let Subscribed { position, recovered, missed, bytes, members } = *subscribed;
+        *lock(&self.kind) = (position.epoch, bytes);
+        if missed > 0 {
+            self.missed(missed);
+        }
+        let change = if recovered { PfChangeKind::Entered } else { PfChangeKind::None };
+        let report = Report::new(PfEventKind::Subscribed);
+        self.put(Report { change, number: members, ..report }, Some(position));
+    }
+
+    pub(crate) fn publication(&self, publication: &server::Publication<'_>) {
+        let (epoch, is_bytes) = *lock(&self.kind);
+        let report = Report {
+            number: publication.offset,
+            name: publication.user.as_deref().unwrap_or_default().to_owned(),
+            ..Report::new(PfEventKind::Publication)
         };
-        let texts = happening.name.len() + happening.text.len();
-        turn.report(happening.bytes.len() + texts);
-        cell.happens(happening);
-        turn.pause().await;
+        let position = Position { epoch, offset: publication.offset };
+        self.put(with_payload(report, &publication.payload, is_bytes), Some(position));
+    }
+
+    pub(crate) fn missed(&self, publications: u64) {
+        let report = Report { number: publications, ..Report::new(PfEventKind::Missed) };
+        self.put(report, None);
+    }
+
+    pub(crate) fn presence(&self, presence: &server::Presence<'_>) {
+        let server::Presence { sequence, joined, session, user, name, .. } = presence.to_static();
+        let kind = if joined { PfEventKind::MemberJoined } else { PfEventKind::MemberLeft };
+        self.put(person(kind, sequence, &MemberInfo { session, user, name }), None);
+    }
+
+    pub(crate) fn unsubscribed(&self, code: &str, text: &str) {
+        let (reason, text) = (code.to_owned(), text.to_owned());
+        self.put(Report { reason, text, ..Report::new(PfEventKind::Unsubscribed) }, None);
+    }
+
+    /// The next that waits in the channel's queue.
+    pub(crate) fn take(state: &mut State, handle: u64) -> Option<Report> {
+        let cell = Arc::clone(state.channels.get(&handle)?);
+        let _ = cell.announced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |announced| {
+            announced.checked_sub(1)
+        });
+        let report = match cell.queue.try_next()? {
+            Next::Item((report, position)) => {
+                state.counts.publications += u64::from(report.kind == PfEventKind::Publication);
+                if position.is_some() {
+                    *lock(&cell.position) = position;
+                }
+                report
+            }
+            Next::Missed(publications) => {
+                // What they stand for was announced.
+                state.news.push_front(News::Channel(handle));
+                Report { number: publications, ..Report::new(PfEventKind::Missed) }
+            }
+            Next::Ended => return None,
+        };
+        Some(Report { channel: handle, ..report })
     }
 }
 
-fn person(kind: PfEventKind, sequence: u64, member: &MemberInfo<'_>) -> Happening {
-    Happening {
+/// A report with a payload: a value too, if it is JSON.
+pub(crate) fn with_payload(report: Report, payload: &[u8], is_bytes: bool) -> Report {
+    let value = if is_bytes { None } else { read_value(TreeFormat::Json, payload).ok() };
+    Report { value, bytes: payload.to_vec(), ..report }
+}
+
+fn person(kind: PfEventKind, sequence: u64, member: &MemberInfo<'_>) -> Report {
+    Report {
         number: sequence,
         name: member.name.to_string(),
         value: Some(member_info(member)),
-        ..Happening::new(kind)
+        ..Report::new(kind)
     }
 }
 
@@ -102,12 +158,23 @@ fn member_info(member: &MemberInfo<'_>) -> Value {
     json!({ "session": member.session, "user": member.user, "name": member.name })
 }
 
-fn publication(publication: &Publication) -> Value {
-    json!({
-        "offset": publication.offset, "user": publication.user,
-        "payload": publication.payload.value().ok(),
-        "bytes": String::from_utf8_lossy(publication.payload.bytes()),
-    })
+/// The answer to a request for members.
+pub(crate) fn members(members: &server::Members<'_>) -> Value {
+    let all: Vec<_> = members.members.iter().map(member_info).collect();
+    json!({ "sequence": members.sequence, "count": members.count, "members": all })
+}
+
+/// The answer to a request for a history.
+pub(crate) fn history(history: &server::History<'_>) -> Value {
+    let publication = |past: &server::PastPublication<'_>| {
+        let value = (!history.bytes).then(|| read_value(TreeFormat::Json, &past.payload).ok());
+        json!({
+            "offset": past.offset, "user": past.user, "payload": value.flatten(),
+            "bytes": String::from_utf8_lossy(&past.payload),
+        })
+    };
+    let all: Vec<_> = history.publications.iter().map(publication).collect();
+    json!({ "epoch": history.epoch, "offset": history.offset, "publications": all })
 }
 
 /// A position from its two numbers; none if the epoch is 0.
@@ -134,51 +201,20 @@ pub unsafe extern "C" fn pf_client_subscribe(
         // SAFETY: the caller promises it.
         let (name, out) =
             unsafe { (name.text("the channel")?, place(request, "the place for the request")?) };
+        let (name, since) = (name.to_owned(), position(epoch, offset));
         let cell = handle::find::<ClientCell>(client.id)?;
-        let mut subscribing = cell.shared.connection()?.subscribe(name);
-        if presence {
-            subscribing = subscribing.presence();
-        }
-        if let Some(position) = position(epoch, offset) {
-            subscribing = subscribing.since(position);
-        }
-        let shared = Arc::clone(&cell.shared);
-        *out = cell.ask(move |request| async move {
-            let answer = Happening::answer(PfEventKind::Subscribing, request);
-            match subscribing.await {
-                Ok(channel) => match begin(client.id, &shared, channel) {
-                    Ok(channel) => Happening { channel, ..answer },
-                    Err(failure) => answer.because(failure),
-                },
-                Err(error) => answer.because(error),
-            }
+        let state = &mut *cell.lock();
+        *out = state.ask(None, What::Subscribe { since }, move |session| {
+            session.subscribe(&name, since, presence).map(Given::Subscription)
         })?;
+        cell.changed(state);
         Ok(())
     })
 }
 
-/// Keeps a subscription. Returns its handle.
-fn begin(client: u64, shared: &Arc<Shared>, channel: Channel) -> Outcome<u64> {
-    let channel = Arc::new(channel);
-    let cell = Arc::new(ChannelCell {
-        client,
-        shared: Arc::clone(shared),
-        handle: Mutex::new(0),
-        channel: Mutex::new(Some(Arc::clone(&channel))),
-        task: Mutex::new(0),
-    });
-    let handle = handle::insert(Arc::clone(&cell))?;
-    *lock(&cell.handle) = handle;
-    lock(&shared.channels).insert(handle, Arc::clone(&cell));
-    let channels = Arc::clone(shared);
-    shared.begins(move |tasks| {
-        // It may have been freed meanwhile.
-        if lock(&channels.channels).contains_key(&handle) {
-            let task = tasks.spawn_after(follow(Arc::clone(&cell), channel));
-            *lock(&cell.task) = task;
-        }
-    });
-    Ok(handle)
+/// The number of a request that is answered.
+pub(crate) fn asked(request: Option<RequestNumber>) -> Given {
+    request.map_or(Given::Nothing, Given::Request)
 }
 
 /// Publishes to a channel; the reply is the publication's offset. `payload` is JSON, or bytes if
@@ -201,9 +237,7 @@ pub unsafe extern "C" fn pf_client_publish(
         let payload = room::payload(bytes, is_bytes)?;
         // SAFETY: the caller promises it.
         unsafe {
-            ask(client, request, |connection| async move {
-                connection.publish(&name, payload).await.map(Value::from)
-            })
+            ask(client, request, move |session| session.publish(&name, &payload, true).map(asked))
         }
     })
 }
@@ -225,10 +259,12 @@ pub unsafe extern "C" fn pf_client_publish_unconfirmed(
             unsafe { (name.text("the channel")?.to_owned(), payload.bytes("the payload")?) };
         let payload = room::payload(bytes, is_bytes)?;
         let cell = handle::find::<ClientCell>(client.id)?;
-        let connection = cell.shared.connection()?;
-        cell.tell(async move { connection.publish_unconfirmed(&name, payload).await }, |error| {
-            Happening::new(PfEventKind::Error).because(error)
-        })
+        let state = &mut *cell.lock();
+        state.tell(None, Sender::Client, move |session| {
+            session.publish(&name, &payload, false).map(|_| Given::Nothing)
+        })?;
+        cell.changed(state);
+        Ok(())
     })
 }
 
@@ -247,13 +283,7 @@ pub unsafe extern "C" fn pf_client_members(
         // SAFETY: the caller promises it.
         let name = unsafe { name.text("the channel") }?.to_owned();
         // SAFETY: the caller promises it.
-        unsafe {
-            ask(client, request, |connection| async move {
-                let members = connection.members(&name).await?;
-                let all: Vec<_> = members.members.iter().map(member_info).collect();
-                Ok(json!({ "sequence": members.sequence, "count": members.count, "members": all }))
-            })
-        }
+        unsafe { ask(client, request, move |session| session.members(&name).map(Given::Request)) }
     })
 }
 
@@ -277,13 +307,8 @@ pub unsafe extern "C" fn pf_client_history(
         let name = unsafe { name.text("the channel") }?.to_owned();
         // SAFETY: the caller promises it.
         unsafe {
-            ask(client, request, |connection| async move {
-                let history = connection.history(&name, position(epoch, offset), limit).await?;
-                let all: Vec<_> = history.publications.iter().map(publication).collect();
-                Ok(json!({
-                    "epoch": history.last.epoch, "offset": history.last.offset,
-                    "publications": all,
-                }))
+            ask(client, request, move |session| {
+                session.history(&name, position(epoch, offset), limit).map(Given::Request)
             })
         }
     })
@@ -306,11 +331,8 @@ pub unsafe extern "C" fn pf_channel_position(
             (place(epoch, "the place for the epoch")?, place(offset, "the place for the offset")?)
         };
         let cell = handle::find::<ChannelCell>(channel.id)?;
-        let channel = lock(&cell.channel).clone();
-        let channel =
-            channel.ok_or_else(|| Failure::new(PfCode::Freed, "the channel was freed"))?;
-        (*epoch, *offset) =
-            channel.position().map_or((0, 0), |position| (position.epoch, position.offset));
+        let position = *lock(&cell.position);
+        (*epoch, *offset) = position.map_or((0, 0), |position| (position.epoch, position.offset));
         Ok(())
     })
 }
@@ -320,14 +342,16 @@ pub unsafe extern "C" fn pf_channel_position(
 pub extern "C" fn pf_channel_free(channel: PfChannel) -> PfCode {
     call(|| {
         let cell = handle::remove::<ChannelCell>(channel.id)?;
-        if let Ok(client) = handle::find::<ClientCell>(cell.client) {
-            let forget = || {
-                lock(&cell.shared.channels).remove(&channel.id);
-                *lock(&cell.task)
-            };
-            client.cancel(forget, |happening| happening.channel == channel.id);
+        let client = cell.client.upgrade().filter(|client| !client.is_freed());
+        if let Some(client) = client {
+            let state = &mut *client.lock();
+            let number = cell.number;
+            state.channels.remove(&channel.id);
+            state.subscriptions.remove(&number);
+            state.drop_reports(|report| report.channel == channel.id);
+            state.tell_quietly(move |session| session.unsubscribe(number));
+            client.changed(state);
         }
-        cell.forget();
         Ok(())
     })
 }

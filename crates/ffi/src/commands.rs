@@ -1,14 +1,16 @@
 //! Commands to the node: entering rooms, and asking about them.
 
-use playfield_client::{Connection, Creation, Dynamic, Error, Room};
+use playfield_client::Creation;
+use playfield_client::poll::Room;
+use playfield_client::session::{Build, CommandError, Session, Target};
 use playfield_wire::server::RoomInfo;
 use serde_json::{Map, Value, json};
 
 use crate::client::{ClientCell, PfClient};
-use crate::event::{Happening, PfEventKind};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle;
 use crate::room::message;
+use crate::state::{Given, Link, What};
 use crate::text::{PfText, place};
 
 /// A room that is created is neither listed nor entered by `pf_client_join_or_create`.
@@ -20,18 +22,17 @@ pub const PF_CREATE_CODE: u32 = 2;
 ///
 /// # Safety
 /// `request` is null or points to a place.
-unsafe fn enter<F>(
-    client: PfClient,
-    request: *mut u64,
-    entering: impl FnOnce(Connection) -> F,
-) -> Outcome
-where
-    F: Future<Output = Result<Room<Dynamic>, Error>> + Send + 'static,
-{
+unsafe fn enter(client: PfClient, request: *mut u64, target: Target) -> Outcome {
     // SAFETY: the caller promises it.
     let out = unsafe { place(request, "the place for the request") }?;
     let cell = handle::find::<ClientCell>(client.id)?;
-    *out = cell.enter(client.id, entering(cell.shared.connection()?))?;
+    let state = &mut *cell.lock();
+    let room = Room::new(state.kept);
+    let copy = room.copy();
+    *out = state.ask(None, What::Enter(Box::new(room)), |session| {
+        session.enter(target, Some(Build::Any), copy).map(Given::Request)
+    })?;
+    cell.changed(state);
     Ok(())
 }
 
@@ -55,9 +56,7 @@ pub unsafe extern "C" fn pf_client_join(
         // SAFETY: the caller promises it.
         let id = unsafe { room_id.text("the room's id") }?.to_owned();
         // SAFETY: the caller promises it.
-        unsafe {
-            enter(client, request, |connection| async move { connection.join_dynamic(&id).await })
-        }
+        unsafe { enter(client, request, Target::Join { id }) }
     })
 }
 
@@ -77,11 +76,7 @@ pub unsafe extern "C" fn pf_client_join_by_key(
         let (room_type, key) = unsafe { (room_type.text("the room type")?, key.text("the key")?) };
         let (room_type, key) = (room_type.to_owned(), key.to_owned());
         // SAFETY: the caller promises it.
-        unsafe {
-            enter(client, request, |connection| async move {
-                connection.join_by_key_dynamic(&room_type, &key).await
-            })
-        }
+        unsafe { enter(client, request, Target::JoinByKey { room_type, key }) }
     })
 }
 
@@ -103,19 +98,16 @@ pub unsafe extern "C" fn pf_client_join_or_create(
         let (room_type, key, json) = unsafe {
             (room_type.text("the room type")?, key.text("the key")?, options.bytes("the options")?)
         };
-        let (room_type, key) = (room_type.to_owned(), key.to_owned());
-        let options = self::options(json)?;
+        let (room_type, options) = (room_type.to_owned(), text(self::options(json)?.as_ref()));
+        let key = (!key.is_empty()).then(|| key.to_owned());
         // SAFETY: the caller promises it.
-        unsafe {
-            enter(client, request, |connection| async move {
-                if key.is_empty() {
-                    return connection.join_or_create_dynamic(&room_type, options.as_ref()).await;
-                }
-                let options = options.as_ref();
-                connection.join_or_create_by_key_dynamic(&room_type, &key, options).await
-            })
-        }
+        unsafe { enter(client, request, Target::JoinOrCreate { room_type, key, options }) }
     })
+}
+
+/// Options as the session takes them: JSON text, or none.
+fn text(options: Option<&Value>) -> Vec<u8> {
+    options.map_or_else(Vec::new, |options| options.to_string().into_bytes())
 }
 
 /// Creates a room, and enters it. `flags` are `PF_CREATE_PRIVATE` and `PF_CREATE_CODE`; `key` and
@@ -137,7 +129,7 @@ pub unsafe extern "C" fn pf_client_create(
         let (room_type, key, json) = unsafe {
             (room_type.text("the room type")?, key.text("the key")?, options.bytes("the options")?)
         };
-        let (room_type, options) = (room_type.to_owned(), self::options(json)?);
+        let (room_type, options) = (room_type.to_owned(), text(self::options(json)?.as_ref()));
         if flags & !(PF_CREATE_PRIVATE | PF_CREATE_CODE) != 0 {
             let why = format!("{flags:#x} has bits of no meaning");
             return Err(Failure::argument("a flag", why));
@@ -153,11 +145,7 @@ pub unsafe extern "C" fn pf_client_create(
             creation = creation.key(key);
         }
         // SAFETY: the caller promises it.
-        unsafe {
-            enter(client, request, |connection| async move {
-                connection.create_dynamic(&room_type, creation, options.as_ref()).await
-            })
-        }
+        unsafe { enter(client, request, Target::Create { room_type, creation, options }) }
     })
 }
 
@@ -165,25 +153,17 @@ pub unsafe extern "C" fn pf_client_create(
 ///
 /// # Safety
 /// `request` is null or points to a place.
-pub(crate) unsafe fn ask<F>(
+pub(crate) unsafe fn ask(
     client: PfClient,
     request: *mut u64,
-    asking: impl FnOnce(Connection) -> F,
-) -> Outcome
-where
-    F: Future<Output = Result<Value, Error>> + Send + 'static,
-{
+    act: impl FnOnce(&mut Session) -> Result<Given, CommandError> + Send + 'static,
+) -> Outcome {
     // SAFETY: the caller promises it.
     let out = unsafe { place(request, "the place for the request") }?;
     let cell = handle::find::<ClientCell>(client.id)?;
-    let asking = asking(cell.shared.connection()?);
-    *out = cell.ask(|request| async move {
-        let answer = Happening::answer(PfEventKind::Reply, request);
-        match asking.await {
-            Ok(value) => Happening { value: Some(value), ..answer },
-            Err(error) => answer.because(error),
-        }
-    })?;
+    let state = &mut *cell.lock();
+    *out = state.ask(None, What::Value, act)?;
+    cell.changed(state);
     Ok(())
 }
 
@@ -208,12 +188,11 @@ pub unsafe extern "C" fn pf_client_list(
         let filter = pairs("the filter", options(filter)?)?;
         // SAFETY: the caller promises it.
         unsafe {
-            ask(client, request, |connection| async move {
+            ask(client, request, move |session| {
                 let pairs: Vec<_> =
                     filter.iter().map(|(name, value)| (&**name, &**value)).collect();
                 let room_type = (!room_type.is_empty()).then_some(&*room_type);
-                let rooms = connection.list(room_type, &pairs, limit).await?;
-                Ok(rooms.iter().map(room_info).collect())
+                session.list(room_type, &pairs, limit).map(Given::Request)
             })
         }
     })
@@ -231,7 +210,7 @@ pub(crate) fn pairs(what: &str, object: Option<Value>) -> Outcome<Vec<(String, S
     members.into_iter().map(pair).collect()
 }
 
-fn room_info(room: &RoomInfo<'_>) -> Value {
+pub(crate) fn room_info(room: &RoomInfo<'_>) -> Value {
     let metadata: Map<_, _> =
         room.metadata.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
     json!({
@@ -255,11 +234,7 @@ pub unsafe extern "C" fn pf_client_schema(
         let room_type = unsafe { room_type.text("the room type") }?.to_owned();
         // SAFETY: the caller promises it.
         unsafe {
-            ask(client, request, |connection| async move {
-                let schema = connection.schema(&room_type).await?;
-                // What it writes is JSON.
-                Ok(serde_json::from_str(&schema.to_json()).unwrap_or(Value::Null))
-            })
+            ask(client, request, move |session| session.schema(&room_type).map(Given::Request))
         }
     })
 }
@@ -272,12 +247,7 @@ pub unsafe extern "C" fn pf_client_schema(
 pub unsafe extern "C" fn pf_client_ping(client: PfClient, request: *mut u64) -> PfCode {
     call(|| {
         // SAFETY: the caller promises it.
-        unsafe {
-            ask(client, request, |connection| async move {
-                let trip = connection.ping().await?;
-                Ok(json!(u64::try_from(trip.as_micros()).unwrap_or(u64::MAX)))
-            })
-        }
+        unsafe { ask(client, request, |session| session.ping().map(Given::Ping)) }
     })
 }
 
@@ -285,7 +255,14 @@ pub unsafe extern "C" fn pf_client_ping(client: PfClient, request: *mut u64) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_client_suspect(client: PfClient) -> PfCode {
     call(|| {
-        handle::find::<ClientCell>(client.id)?.shared.connection()?.suspect();
+        let cell = handle::find::<ClientCell>(client.id)?;
+        let state = &mut *cell.lock();
+        state.check_connected()?;
+        if let Link::Open(connection) = &mut state.link {
+            connection.suspect();
+            connection.flush();
+        }
+        cell.changed(state);
         Ok(())
     })
 }

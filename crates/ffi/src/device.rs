@@ -1,33 +1,45 @@
 //! Devices: registrations, commands and reports.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
-use playfield_client::{Device, DeviceCommand, DeviceEvent, Payload};
+use playfield_client::RoomNumber;
+use playfield_client::poll::{Kept, Next, Queue};
+use playfield_wire::server;
 use serde_json::Value;
 
-use crate::client::{ClientCell, PfClient, PfDevice, Shared, lock};
+use crate::channel::{asked, with_payload};
+use crate::client::{ClientCell, PfClient, PfDevice, lock};
 use crate::commands::{options, pairs};
-use crate::event::{Happening, PfEventKind};
+use crate::event::{PfEventKind, Report};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle::{self, Object};
 use crate::room;
+use crate::state::{Given, News, Place, Sender, State, What};
 use crate::text::{PfText, place};
-use crate::turn::Turn;
 
 /// The most commands to a device that may wait for the program's answer. Past that the oldest is
 /// refused.
 pub const PF_COMMANDS_MAX: usize = 1024;
 
+/// A command that wants an answer: the session in which it came, and its number there.
+type Command = (u32, u64);
+
 /// A registration in the table of handles.
 pub(crate) struct DeviceCell {
-    client: u64,
-    shared: Arc<Shared>,
-    handle: Mutex<u64>,
-    device: Mutex<Option<Arc<Device>>>,
+    client: Weak<ClientCell>,
+    id: String,
+    is_new: bool,
+    is_bytes: bool,
+    /// Commands that the program has not taken.
+    queue: Queue<(Report, Option<Command>)>,
     /// Commands that the program has not answered, by the numbers that it knows.
-    commands: Mutex<BTreeMap<u64, DeviceCommand>>,
-    task: Mutex<u64>,
+    commands: Mutex<BTreeMap<u64, Command>>,
+    /// How many commands are announced in the client's news.
+    announced: AtomicUsize,
+    /// The program has heard of the end.
+    is_over: AtomicBool,
 }
 
 impl Object for DeviceCell {
@@ -36,36 +48,86 @@ impl Object for DeviceCell {
 }
 
 impl DeviceCell {
-    /// Lets go of the device. Commands without an answer are refused.
-    pub(crate) fn forget(&self) {
-        *lock(&self.device) = None;
-        lock(&self.commands).clear();
+    /// A registration that the node has answered, and its handle.
+    pub(crate) fn begin(
+        client: &Arc<ClientCell>,
+        id: String,
+        is_new: bool,
+        is_bytes: bool,
+        kept: Kept,
+    ) -> Outcome<(u64, Arc<Self>)> {
+        let cell = Arc::new(Self {
+            client: Arc::downgrade(client),
+            id,
+            is_new,
+            is_bytes,
+            queue: Queue::new(kept),
+            commands: Mutex::default(),
+            announced: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+        });
+        let handle = handle::insert(Arc::clone(&cell))?;
+        Ok((handle, cell))
     }
 
-    fn happens(&self, happening: Happening) {
-        self.shared.happens(Happening { device: *lock(&self.handle), ..happening });
+    /// Takes a command of the node. Returns those that were dropped for it.
+    pub(crate) fn put(&self, command: &server::Command<'_>, session: u32) -> Vec<Command> {
+        let server::Command { command, payload } = command;
+        let report = with_payload(Report::new(PfEventKind::Command), payload, self.is_bytes);
+        let bytes = report.bytes.len();
+        let command = command.map(|command| (session, command));
+        let dropped = self.queue.put((report, command), bytes, |_| 1);
+        dropped.into_iter().filter_map(|(_, command)| command).collect()
     }
 
-    fn device(&self) -> Outcome<Arc<Device>> {
-        let device = lock(&self.device).clone();
-        device.ok_or_else(|| Failure::new(PfCode::Freed, "the device was freed"))
+    /// A command came. Returns whether it is to be announced: not if so many are that older ones were
+    /// dropped.
+    pub(crate) fn announces(&self, kept: &Kept) -> bool {
+        let is_news = self.announced.load(Ordering::Relaxed) <= kept.events_max;
+        self.announced.fetch_add(usize::from(is_news), Ordering::Relaxed);
+        is_news
+    }
+
+    /// The registration is over.
+    pub(crate) fn end(&self) {
+        self.queue.end();
+    }
+
+    /// The next that waits in the device's queue.
+    pub(crate) fn take(state: &mut State, handle: u64) -> Option<Report> {
+        let cell = Arc::clone(state.devices.get(&handle)?);
+        let _ = cell.announced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |announced| {
+            announced.checked_sub(1)
+        });
+        let report = match cell.queue.try_next()? {
+            Next::Item((report, command)) => Report { number: cell.keep(state, command), ..report },
+            Next::Missed(commands) => {
+                // What they stand for was announced.
+                state.news.push_front(News::Device(handle));
+                Report { number: commands, ..Report::new(PfEventKind::Missed) }
+            }
+            Next::Ended if cell.is_over.swap(true, Ordering::AcqRel) => return None,
+            Next::Ended => Report::new(PfEventKind::Unregistered),
+        };
+        Some(Report { device: handle, ..report })
     }
 
     /// Keeps a command until the program answers it. Returns its number; 0 if no answer is wanted.
-    fn keep(&self, command: DeviceCommand) -> u64 {
-        if !command.wants_answer() {
-            return 0;
-        }
-        let number = self.shared.next_request();
+    fn keep(&self, state: &mut State, command: Option<Command>) -> u64 {
+        let Some(command) = command else { return 0 };
+        let number = state.next_request();
         let mut commands = lock(&self.commands);
         commands.insert(number, command);
-        if commands.len() > PF_COMMANDS_MAX {
-            commands.pop_first();
+        if commands.len() > PF_COMMANDS_MAX
+            && let Some((_, oldest)) = commands.pop_first()
+        {
+            drop(commands);
+            state.refuse_commands(&[oldest]);
         }
         number
     }
 
-    fn command(&self, number: u64) -> Outcome<DeviceCommand> {
+    fn command(&self, number: u64) -> Outcome<Command> {
         lock(&self.commands).remove(&number).ok_or_else(|| {
             let text = format!(
                 "no command {number} waits for an answer: it was answered, or more than \
@@ -74,31 +136,21 @@ impl DeviceCell {
             Failure::new(PfCode::NotFound, text)
         })
     }
-}
 
-/// Reports what happens to a device until its registration ends.
-async fn follow(cell: Arc<DeviceCell>, device: Arc<Device>) {
-    let mut turn = Turn::default();
-    while let Some(event) = device.next().await {
-        let happening = match event {
-            DeviceEvent::Command(command) => {
-                let happening = with(Happening::new(PfEventKind::Command), command.payload());
-                Happening { number: cell.keep(command), ..happening }
-            }
-            DeviceEvent::Missed { commands } => {
-                Happening { number: commands, ..Happening::new(PfEventKind::Missed) }
-            }
-            _ => continue,
-        };
-        turn.report(happening.bytes.len());
-        cell.happens(happening);
-        turn.pause().await;
+    fn client(&self) -> Outcome<Arc<ClientCell>> {
+        let client = self.client.upgrade().filter(|client| !client.is_freed());
+        client.ok_or_else(|| Failure::new(PfCode::Freed, "the device was freed with its client"))
     }
-    cell.happens(Happening::new(PfEventKind::Unregistered));
-}
 
-fn with(happening: Happening, payload: &Payload) -> Happening {
-    Happening { value: payload.value().ok(), bytes: payload.bytes().to_vec(), ..happening }
+    /// The commands without an answer, which will have none.
+    fn unanswered(&self) -> Vec<Command> {
+        let kept = std::mem::take(&mut *lock(&self.commands)).into_values();
+        let mut all: Vec<_> = kept.collect();
+        while let Some(Next::Item((_, command))) = self.queue.try_next() {
+            all.extend(command);
+        }
+        all
+    }
 }
 
 /// The texts in a list in JSON.
@@ -141,48 +193,17 @@ pub unsafe extern "C" fn pf_client_register(
         let metadata = pairs("the metadata", options(metadata)?)?;
         let tags = texts("the tags", options(tags)?)?;
         let cell = handle::find::<ClientCell>(client.id)?;
-        let connection = cell.shared.connection()?;
-        let shared = Arc::clone(&cell.shared);
-        *out = cell.ask(move |request| async move {
-            let answer = Happening::answer(PfEventKind::Registered, request);
+        let state = &mut *cell.lock();
+        let what = What::Register { device: device.clone() };
+        *out = state.ask(None, what, move |session| {
             let metadata: Vec<_> =
                 metadata.iter().map(|(name, value)| (&**name, &**value)).collect();
             let tags: Vec<_> = tags.iter().map(|tag| &**tag).collect();
-            match connection.register(&device, &metadata, &tags).await {
-                Ok(device) => match begin(client.id, &shared, device) {
-                    Ok(device) => Happening { device, ..answer },
-                    Err(failure) => answer.because(failure),
-                },
-                Err(error) => answer.because(error),
-            }
+            session.register(&device, &metadata, &tags).map(Given::Request)
         })?;
+        cell.changed(state);
         Ok(())
     })
-}
-
-/// Keeps a registration. Returns its handle.
-fn begin(client: u64, shared: &Arc<Shared>, device: Device) -> Outcome<u64> {
-    let device = Arc::new(device);
-    let cell = Arc::new(DeviceCell {
-        client,
-        shared: Arc::clone(shared),
-        handle: Mutex::new(0),
-        device: Mutex::new(Some(Arc::clone(&device))),
-        commands: Mutex::default(),
-        task: Mutex::new(0),
-    });
-    let handle = handle::insert(Arc::clone(&cell))?;
-    *lock(&cell.handle) = handle;
-    lock(&shared.devices).insert(handle, Arc::clone(&cell));
-    let devices = Arc::clone(shared);
-    shared.begins(move |tasks| {
-        // It may have been freed meanwhile.
-        if lock(&devices.devices).contains_key(&handle) {
-            let task = tasks.spawn_after(follow(Arc::clone(&cell), device));
-            *lock(&cell.task) = task;
-        }
-    });
-    Ok(handle)
 }
 
 /// What is known of a registration.
@@ -207,9 +228,8 @@ pub unsafe extern "C" fn pf_device_get_info(device: PfDevice, out: *mut PfDevice
         // SAFETY: the caller promises it.
         let out = unsafe { place(out, "the place for the info") }?;
         let cell = handle::find::<DeviceCell>(device.id)?;
-        let device = cell.device()?;
-        let (is_new, is_bytes) = (device.is_new(), device.bytes());
-        *out = PfDeviceInfo { id: PfText::of(device.id()), is_new, is_bytes };
+        let (is_new, is_bytes) = (cell.is_new, cell.is_bytes);
+        *out = PfDeviceInfo { id: PfText::of(&cell.id), is_new, is_bytes };
         Ok(())
     })
 }
@@ -232,15 +252,11 @@ pub unsafe extern "C" fn pf_device_report(
             (payload.bytes("the payload")?, place(request, "the place for the request")?)
         };
         let payload = room::payload(bytes, is_bytes)?;
-        let (client, _, report) = found(device)?;
-        *out = client.ask(|request| async move {
-            let answer =
-                Happening { device: device.id, ..Happening::answer(PfEventKind::Reply, request) };
-            match report.report(payload).await {
-                Ok(reply) => with(answer, &reply),
-                Err(error) => answer.because(error),
-            }
-        })?;
+        let (client, cell) = found(device)?;
+        let state = &mut *client.lock();
+        let what = What::Report { device: device.id, is_bytes: cell.is_bytes };
+        *out = state.ask(None, what, move |session| session.report(&payload, true).map(asked))?;
+        client.changed(state);
         Ok(())
     })
 }
@@ -258,11 +274,13 @@ pub unsafe extern "C" fn pf_device_report_unconfirmed(
     call(|| {
         // SAFETY: the caller promises it.
         let payload = room::payload(unsafe { payload.bytes("the payload") }?, is_bytes)?;
-        let (client, _, report) = found(device)?;
-        client.tell(async move { report.report_unconfirmed(payload).await }, move |error| {
-            let happening = Happening::new(PfEventKind::Error).because(error);
-            Happening { device: device.id, ..happening }
-        })
+        let (client, _) = found(device)?;
+        let state = &mut *client.lock();
+        state.tell(None, Sender::Device(device.id), move |session| {
+            session.report(&payload, false).map(|_| Given::Nothing)
+        })?;
+        client.changed(state);
+        Ok(())
     })
 }
 
@@ -281,12 +299,9 @@ pub unsafe extern "C" fn pf_device_answer(
     call(|| {
         // SAFETY: the caller promises it.
         let payload = room::payload(unsafe { payload.bytes("the payload") }?, is_bytes)?;
-        let (client, cell, _) = found(device)?;
+        let (client, cell) = found(device)?;
         let command = cell.command(number)?;
-        client.tell(command.answer(payload), move |error| {
-            let happening = Happening::new(PfEventKind::Error).because(error);
-            Happening { device: device.id, ..happening }
-        })
+        answer(&client, command, Ok(payload))
     })
 }
 
@@ -299,23 +314,35 @@ pub unsafe extern "C" fn pf_device_refuse(device: PfDevice, number: u64, why: Pf
     call(|| {
         // SAFETY: the caller promises it.
         let why = unsafe { why.text("the reason") }?.to_owned();
-        let (client, cell, _) = found(device)?;
+        let (client, cell) = found(device)?;
         let command = cell.command(number)?;
-        client.tell(async move { command.refuse(&why).await }, move |error| {
-            let happening = Happening::new(PfEventKind::Error).because(error);
-            Happening { device: device.id, ..happening }
-        })
+        answer(&client, command, Err(why))
     })
 }
 
-/// A device, with its client.
-type Found = (Arc<ClientCell>, Arc<DeviceCell>, Arc<Device>);
+/// Sends the answer to a command, unless the session in which it came is over.
+fn answer(
+    client: &ClientCell,
+    (session, command): Command,
+    answer: Result<Vec<u8>, String>,
+) -> Outcome {
+    let state = &mut *client.lock();
+    if state.session != session {
+        return state.check_connected();
+    }
+    let place = Place { session, number: RoomNumber(0) };
+    state.tell(Some(place), Sender::Answer, move |session| {
+        let answer = answer.as_deref().map_err(|why| &**why);
+        session.answer(command, answer).map(|()| Given::Nothing)
+    })?;
+    client.changed(state);
+    Ok(())
+}
 
-fn found(device: PfDevice) -> Outcome<Found> {
+/// A device, with its client.
+fn found(device: PfDevice) -> Outcome<(Arc<ClientCell>, Arc<DeviceCell>)> {
     let cell = handle::find::<DeviceCell>(device.id)?;
-    let client = handle::find::<ClientCell>(cell.client)?;
-    let device = cell.device()?;
-    Ok((client, cell, device))
+    Ok((cell.client()?, cell))
 }
 
 /// Frees a device. The node refuses requests to it from then on; the registration ends with the
@@ -324,14 +351,13 @@ fn found(device: PfDevice) -> Outcome<Found> {
 pub extern "C" fn pf_device_free(device: PfDevice) -> PfCode {
     call(|| {
         let cell = handle::remove::<DeviceCell>(device.id)?;
-        if let Ok(client) = handle::find::<ClientCell>(cell.client) {
-            let forget = || {
-                lock(&cell.shared.devices).remove(&device.id);
-                *lock(&cell.task)
-            };
-            client.cancel(forget, |happening| happening.device == device.id);
+        if let Ok(client) = cell.client() {
+            let state = &mut *client.lock();
+            state.devices.remove(&device.id);
+            state.drop_reports(|report| report.device == device.id);
+            state.refuse_commands(&cell.unanswered());
+            client.changed(state);
         }
-        cell.forget();
         Ok(())
     })
 }

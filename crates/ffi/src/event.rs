@@ -146,9 +146,9 @@ pub struct PfEvent {
     pub bytes: PfText,
 }
 
-/// An event that waits for `pf_client_next`.
+/// A report that waits for `pf_client_next`.
 #[derive(Debug, Default)]
-pub(crate) struct Happening {
+pub(crate) struct Report {
     pub(crate) kind: PfEventKind,
     pub(crate) failure: Option<Box<Failure>>,
     pub(crate) change: PfChangeKind,
@@ -167,7 +167,7 @@ pub(crate) struct Happening {
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Happening {
+impl Report {
     pub(crate) fn new(kind: PfEventKind) -> Self {
         Self { kind, ..Self::default() }
     }

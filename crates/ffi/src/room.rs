@@ -1,46 +1,62 @@
 //! A room: its state, what is watched in it, and its messages.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
-use playfield_client::{
-    Change, ChangeKind, Changes, Dynamic, Error, HeldState, Pattern, Payload, Room, RoomEvent,
-};
+use playfield_client::poll::{Kept, Room, RoomNews};
+use playfield_client::{Change, ChangeKind, Changes, DynamicCopy, Error, Pattern};
 use playfield_wire::TreeFormat;
+use playfield_wire::server::Joined;
 use playfield_wire::tree::read_value;
 use serde_json::Value;
 
-use crate::client::{ClientCell, PfRoom, Shared, lock};
-use crate::event::{Happening, PfChangeKind, PfEventKind};
+use crate::client::{ClientCell, PfRoom, lock};
+use crate::event::{PfChangeKind, PfEventKind, Report};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle::{self, Object};
+use crate::state::{Given, News, Place, Seat, Sender, State, What};
 use crate::text::{PfText, place};
-use crate::turn::Turn;
 use crate::value::{PfValue, Tree, path_text};
 
 /// The most watches of a room.
 pub const PF_WATCHES_MAX: usize = 1024;
 
+/// The least that an event counts for, in bytes.
+const EVENT_BYTES: usize = 24;
+
 /// A room in the table of handles.
 pub(crate) struct RoomCell {
-    client: u64,
-    shared: Arc<Shared>,
-    handle: Mutex<u64>,
-    room: Mutex<Option<Arc<Room<Dynamic>>>>,
+    client: Weak<ClientCell>,
+    handle: AtomicU64,
+    place: Place,
+    room: Room,
+    joined: Joined<'static>,
     view: Mutex<View>,
     watches: Mutex<Watches>,
-    task: Mutex<u64>,
     /// The program will hear that there is a newer state.
     is_moving: AtomicBool,
+    /// How many of its events are announced in the client's news.
+    announced: AtomicUsize,
+    /// The program has heard that this client is no longer in the room.
+    is_left: AtomicBool,
 }
 
 /// The state as the program sees it, which moves only in `pf_client_next`.
 #[derive(Default)]
 struct View {
-    held: Option<Arc<HeldState<Dynamic>>>,
+    copy: Option<Arc<DynamicCopy>>,
     /// The root, if the program has asked for it.
     root: Option<PfValue>,
+}
+
+impl View {
+    /// Lets go of the copy.
+    fn clear(&mut self) {
+        if let Some(root) = self.root.take() {
+            let _ = handle::remove::<Tree>(root.tree);
+        }
+        self.copy = None;
+    }
 }
 
 #[derive(Default)]
@@ -55,231 +71,168 @@ impl Object for RoomCell {
 }
 
 impl RoomCell {
-    /// A room that was entered. Returns its handle.
+    /// A room that was entered in this session, and its handle.
     pub(crate) fn enter(
-        client: u64,
-        shared: &Arc<Shared>,
-        room: Room<Dynamic>,
-    ) -> Outcome<(u64, impl Future<Output = ()> + Send + use<>)> {
-        let room = Arc::new(room);
+        client: &Arc<ClientCell>,
+        seat: &Seat,
+        session: u32,
+    ) -> Outcome<(u64, Arc<Self>)> {
+        let copy = Some(seat.room.read());
         let cell = Arc::new(Self {
-            client,
-            shared: Arc::clone(shared),
-            handle: Mutex::new(0),
-            room: Mutex::new(Some(Arc::clone(&room))),
-            view: Mutex::default(),
+            client: Arc::downgrade(client),
+            handle: AtomicU64::new(0),
+            place: Place { session, number: seat.joined.room },
+            room: seat.room.clone(),
+            joined: seat.joined.clone(),
+            view: Mutex::new(View { copy, root: None }),
             watches: Mutex::default(),
-            task: Mutex::new(0),
             is_moving: AtomicBool::new(false),
+            announced: AtomicUsize::new(0),
+            is_left: AtomicBool::new(false),
         });
-        lock(&cell.view).held = Some(Arc::new(room.hold()));
         let handle = handle::insert(Arc::clone(&cell))?;
-        *lock(&cell.handle) = handle;
-        lock(&shared.rooms).insert(handle, Arc::clone(&cell));
-        Ok((handle, follow(cell, room)))
+        cell.handle.store(handle, Ordering::Release);
+        Ok((handle, cell))
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
+    }
+
+    fn handle(&self) -> u64 {
+        self.handle.load(Ordering::Acquire)
+    }
+
+    fn client(&self) -> Outcome<Arc<ClientCell>> {
+        let client = self.client.upgrade().filter(|client| !client.is_freed());
+        client.ok_or_else(|| Failure::new(PfCode::Freed, "the room was freed with its client"))
     }
 
     /// Lets go of the room.
     pub(crate) fn forget(&self) {
-        let mut view = lock(&self.view);
-        if let Some(root) = view.root.take() {
-            let _ = handle::remove::<Tree>(root.tree);
-        }
-        view.held = None;
-        drop(view);
+        lock(&self.view).clear();
         *lock(&self.watches) = Watches::default();
-        *lock(&self.room) = None;
     }
 
-    fn room(&self) -> Outcome<Arc<Room<Dynamic>>> {
-        let room = lock(&self.room).clone();
-        room.ok_or_else(|| Failure::new(PfCode::Freed, "the room was freed"))
+    /// There is a newer state. Returns whether that is news.
+    pub(crate) fn moves(&self) -> bool {
+        !self.is_moving.swap(true, Ordering::AcqRel)
     }
 
-    /// There is a newer state: `refresh` moves to it when the program comes to this event.
-    fn moves(&self) {
-        if !self.is_moving.swap(true, Ordering::AcqRel) {
-            self.happens(Happening::new(PfEventKind::State));
-        }
+    /// An event came. Returns whether it is to be announced: not if so many are that older ones were
+    /// dropped.
+    pub(crate) fn announces(&self, kept: &Kept) -> bool {
+        let most = kept.events_max.max(kept.event_bytes_max / EVENT_BYTES) + 1;
+        let is_news = self.announced.load(Ordering::Relaxed) < most;
+        self.announced.fetch_add(usize::from(is_news), Ordering::Relaxed);
+        is_news
     }
 
-    /// Moves the state to the newest. Returns its version, and the changes that are watched. `None`
-    /// if the room was freed.
-    pub(crate) fn refresh(&self) -> Option<(u64, Vec<Happening>)> {
-        let room = self.room().ok()?;
-        self.is_moving.store(false, Ordering::Release);
-        let mut view = lock(&self.view);
-        if let Some(root) = view.root.take() {
-            let _ = handle::remove::<Tree>(root.tree);
-        }
+    /// Moves the state to the newest. The changes that are watched follow. `None` if the room was
+    /// freed.
+    pub(crate) fn refresh(state: &mut State, handle: u64) -> Option<Report> {
+        let cell = Arc::clone(state.rooms.get(&handle)?);
+        cell.is_moving.store(false, Ordering::Release);
+        let mut view = lock(&cell.view);
         // What waited for this reader is applied now.
-        view.held = None;
-        view.held = Some(Arc::new(room.hold()));
+        view.clear();
+        if cell.room.settle() {
+            let number = cell.place.number;
+            state.tell_quietly(move |session| {
+                // An error means that the room was left meanwhile.
+                let _ = session.resync(number);
+            });
+        }
+        view.copy = Some(cell.room.read());
         drop(view);
-        self.shared.count(|counts| counts.updates += 1);
-        Some((room.version(), self.changes()))
+        state.counts.updates += 1;
+        for change in cell.changes().into_iter().rev() {
+            state.news.push_front(News::Report(Box::new(change)));
+        }
+        let number = cell.room.version();
+        Some(Report { room: handle, number, ..Report::new(PfEventKind::State) })
     }
 
     /// What is watched and has changed.
-    fn changes(&self) -> Vec<Happening> {
-        let mut happenings = Vec::new();
+    fn changes(&self) -> Vec<Report> {
+        let mut reports = Vec::new();
         let mut watches = lock(&self.watches);
         let Watches { all, changes } = &mut *watches;
-        let Some(changes) = changes else { return happenings };
-        let room = *lock(&self.handle);
-        while let Some(change) = now(changes.next()) {
+        let Some(changes) = changes else { return reports };
+        let room = self.handle();
+        while let Some(change) = Room::next_change(changes) {
             match change {
                 Ok(change) => {
                     for (watch, _) in
                         all.iter().filter(|(_, pattern)| pattern.matches(&change.path))
                     {
-                        happenings.push(Happening { room, ..changed(*watch, &change) });
+                        reports.push(Report { room, ..changed(*watch, &change) });
                     }
                 }
-                Err(error) if error.is_missed() => {
-                    happenings.push(Happening { room, ..missed(error) });
-                }
+                Err(error) if error.is_missed() => reports.push(Report { room, ..missed(error) }),
                 Err(_) => break,
             }
         }
-        happenings
+        reports
     }
 
-    /// Reports an event. Returns whether this client is still in the room.
-    fn report(&self, room: &Arc<Room<Dynamic>>, event: Result<RoomEvent<Dynamic>, Error>) -> bool {
-        match event {
-            Ok(event) => {
-                // What was synced before the event is seen before it.
-                if event.version() > room.version() {
-                    self.moves();
-                }
-                self.shared.count(|counts| counts.events += 1);
-                let (number, version) = (event.sequence(), event.version());
-                let (name, value) = event.into_parts();
+    /// The next that waits in the room's queue. `None` if it was dropped, or the room was freed.
+    pub(crate) fn take(state: &mut State, handle: u64) -> Option<Report> {
+        let cell = Arc::clone(state.rooms.get(&handle)?);
+        let _ = cell.announced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |announced| {
+            announced.checked_sub(1)
+        });
+        let report = match cell.room.next()? {
+            RoomNews::Event { name, sequence: number, version, value } => {
+                state.counts.events += 1;
                 let (value, failure) = match value {
                     Ok(value) => (Some(value), None),
                     Err(error) => (None, Some(Box::new(error.into()))),
                 };
-                self.happens(Happening {
-                    name: name.into_owned(),
-                    number,
-                    version,
-                    value,
-                    failure,
-                    ..Happening::new(PfEventKind::Event)
-                });
+                let event = Report::new(PfEventKind::Event);
+                Report { name, number, version, value, failure, ..event }
             }
-            Err(error) if error.is_left() || error.is_closed() => {
-                // What came before, since this was looked at last.
-                if let Some(Ok(())) = now(room.updated()) {
-                    self.moves();
+            RoomNews::Failed(error) if error.is_missed() => {
+                // What it stands for may have been announced.
+                state.news.push_front(News::Room(handle));
+                missed(error)
+            }
+            RoomNews::Failed(error) => Report::new(PfEventKind::Error).because(error),
+            RoomNews::Ended(error) => {
+                if cell.is_left.swap(true, Ordering::AcqRel) {
+                    return None;
                 }
-                self.happens(Happening::new(PfEventKind::Left).because(error));
-                return false;
+                Report::new(PfEventKind::Left).because(error)
             }
-            Err(error) if error.is_missed() => {
-                self.happens(missed(error));
-            }
-            Err(error) => self.happens(Happening::new(PfEventKind::Error).because(error)),
-        }
-        true
-    }
-
-    fn happens(&self, happening: Happening) {
-        self.shared.happens(Happening { room: *lock(&self.handle), ..happening });
+        };
+        Some(Report { room: handle, ..report })
     }
 }
 
-/// The output of a future, if it is there.
-fn now<T>(future: impl Future<Output = T>) -> Option<T> {
-    match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => None,
-    }
-}
-
-fn missed(error: Error) -> Happening {
+fn missed(error: Error) -> Report {
     let number = error.missed_count();
-    Happening { number, ..Happening::new(PfEventKind::Missed).because(error) }
+    Report { number, ..Report::new(PfEventKind::Missed).because(error) }
 }
 
-fn changed(watch: u64, change: &Change) -> Happening {
+fn changed(watch: u64, change: &Change) -> Report {
     let (kind, number) = match change.kind {
         ChangeKind::Entered => (PfChangeKind::Entered, 0),
         ChangeKind::Changed => (PfChangeKind::Changed, 0),
         ChangeKind::Left => (PfChangeKind::Left, 0),
         ChangeKind::Moved { from } => (PfChangeKind::Moved, from as u64),
     };
-    Happening {
+    Report {
         change: kind,
         watch,
         number,
         name: path_text(&change.path),
         value: change.new.clone(),
         old: change.old.clone(),
-        ..Happening::new(PfEventKind::Change)
-    }
-}
-
-/// Reports what happens in a room until this client is in it no longer.
-async fn follow(cell: Arc<RoomCell>, room: Arc<Room<Dynamic>>) {
-    let mut turn = Turn::default();
-    loop {
-        let mut next = tokio::select! {
-            biased;
-            Ok(()) = room.updated() => {
-                cell.moves();
-                turn.report(0);
-                None
-            }
-            event = room.next_event() => Some(event),
-        };
-        // An event, and those that came with it.
-        while let Some(event) = next {
-            turn.report(match &event {
-                Ok(event) => event.payload_bytes(),
-                Err(error) => error.text().len(),
-            });
-            if !cell.report(&room, event) {
-                return;
-            }
-            next = if turn.is_over() { None } else { now(room.next_event()) };
-        }
-        turn.pause().await;
-    }
-}
-
-impl ClientCell {
-    /// Adds a future that enters a room. Returns the request's number.
-    pub(crate) fn enter<F>(self: &Arc<Self>, client: u64, entering: F) -> Outcome<u64>
-    where
-        F: Future<Output = Result<Room<Dynamic>, Error>> + Send + 'static,
-    {
-        let shared = Arc::clone(&self.shared);
-        let cell = Arc::downgrade(self);
-        self.ask(move |request| async move {
-            let answer = Happening::answer(PfEventKind::Joined, request);
-            let room = match entering.await {
-                Ok(room) => room,
-                Err(error) => return answer.because(error),
-            };
-            let (number, name) = (room.player().0, room.id().to_owned());
-            let entered = RoomCell::enter(client, &shared, room);
-            match (entered, cell.upgrade()) {
-                (Ok((room, task)), Some(_)) => {
-                    let rooms = Arc::clone(&shared);
-                    shared.begins(move |tasks| {
-                        // It may have been freed meanwhile.
-                        if let Some(cell) = lock(&rooms.rooms).get(&room) {
-                            *lock(&cell.task) = tasks.spawn_after(task);
-                        }
-                    });
-                    Happening { room, number, name, ..answer }
-                }
-                (Err(failure), _) => answer.because(failure),
-                (_, None) => answer,
-            }
-        })
+        ..Report::new(PfEventKind::Change)
     }
 }
 
@@ -291,19 +244,15 @@ pub(crate) fn message(bytes: &[u8]) -> Outcome<Value> {
     read_value(TreeFormat::Json, bytes).map_err(|error| Failure::argument("the JSON", error))
 }
 
-/// What is published or reported: bytes as they are, or JSON.
-pub(crate) fn payload(bytes: &[u8], is_bytes: bool) -> Outcome<Payload> {
-    Ok(if is_bytes { Payload::from(bytes) } else { Payload::from(message(bytes)?) })
+/// A payload that is published or reported: bytes as they are, or JSON.
+pub(crate) fn payload(bytes: &[u8], is_bytes: bool) -> Outcome<Vec<u8>> {
+    Ok(if is_bytes { bytes.to_vec() } else { message(bytes)?.to_string().into_bytes() })
 }
 
 /// A room, with its client.
-type Found = (Arc<ClientCell>, Arc<RoomCell>, Arc<Room<Dynamic>>);
-
-fn found(room: PfRoom) -> Outcome<Found> {
+fn found(room: PfRoom) -> Outcome<(Arc<ClientCell>, Arc<RoomCell>)> {
     let cell = handle::find::<RoomCell>(room.id)?;
-    let client = handle::find::<ClientCell>(cell.client)?;
-    let room = cell.room()?;
-    Ok((client, cell, room))
+    Ok((cell.client()?, cell))
 }
 
 /// Sets `out` to the state's root, which is current until `pf_client_next` reports
@@ -323,9 +272,9 @@ pub unsafe extern "C" fn pf_room_state(room: PfRoom, out: *mut PfValue) -> PfCod
             *out = root;
             return Ok(());
         }
-        let held = view.held.clone();
-        let held = held.ok_or_else(|| Failure::new(PfCode::Freed, "the room was freed"))?;
-        *out = Tree::State(held).publish()?;
+        let copy = view.copy.clone();
+        let copy = copy.ok_or_else(|| Failure::new(PfCode::Freed, "the room was freed"))?;
+        *out = Tree::State(copy).publish()?;
         view.root = Some(*out);
         Ok(())
     })
@@ -360,11 +309,11 @@ pub unsafe extern "C" fn pf_room_get_info(room: PfRoom, out: *mut PfRoomInfo) ->
     call(|| {
         // SAFETY: the caller promises it.
         let out = unsafe { place(out, "the place for the info") }?;
-        let (_, _, room) = found(room)?;
-        let joined = room.joined();
+        let cell = handle::find::<RoomCell>(room.id)?;
+        let joined = &cell.joined;
         *out = PfRoomInfo {
             player: joined.player,
-            version: room.version(),
+            version: cell.room.version(),
             tick_hz: joined.tick_hz,
             sync_hz: joined.sync_hz,
             id: PfText::of(&joined.id),
@@ -385,20 +334,18 @@ pub unsafe extern "C" fn pf_room_send(room: PfRoom, name: PfText, json: PfText) 
     call(|| {
         // SAFETY: the caller promises it.
         let (name, json) = unsafe { (name.text("the message's name")?, json.bytes("the JSON")?) };
-        let (client, _, to) = found(room)?;
-        let message = message(json)?;
-        // Usually there is place in the queue. If not, nothing was queued, and another waits.
-        if let Some(sent) = now(to.send(name, &message)) {
-            client.shared.count(|counts| counts.sends += 1);
-            return Ok(sent?);
+        let (client, cell) = found(room)?;
+        let (index, payload) = cell.room.message(name, &message(json)?)?;
+        if let Some(error) = cell.room.ended() {
+            return Err(error.into());
         }
-        // There will be, if what is held back goes.
-        client.shared.cork(false);
-        let name = name.to_owned();
-        client.tell(async move { to.send(&name, &message).await }, move |error| Happening {
-            room: room.id,
-            ..Happening::new(PfEventKind::Error).because(error)
-        })
+        let state = &mut *client.lock();
+        let place = cell.place;
+        state.tell(Some(place), Sender::Room(room.id), move |session| {
+            session.send(place.number, index, "", &payload).map(|()| Given::Nothing)
+        })?;
+        client.changed(state);
+        Ok(())
     })
 }
 
@@ -422,17 +369,23 @@ pub unsafe extern "C" fn pf_room_request(
                 place(request, "the place for the request")?,
             )
         };
-        let (client, cell, room) = found(room)?;
-        let (name, message) = (name.to_owned(), message(json)?);
-        let handle = *lock(&cell.handle);
-        *out = client.ask(|request| async move {
-            let answer =
-                Happening { room: handle, ..Happening::answer(PfEventKind::Reply, request) };
-            match room.request(&name, &message).await {
-                Ok(value) => Happening { value: Some(value), ..answer },
-                Err(error) => answer.because(error),
+        let (client, cell) = found(room)?;
+        let message = cell.room.message(name, &message(json)?);
+        let state = &mut *client.lock();
+        let (index, payload) = match message {
+            Ok(message) => message,
+            // Like all that is wrong with a request, it is its answer.
+            Err(error) => {
+                *out = state.refuse(What::Leave { room: room.id }, error)?;
+                return Ok(());
             }
+        };
+        let (place, of) = (cell.place, cell.room.clone());
+        let what = What::Reply { room: room.id, of, index };
+        *out = state.ask(Some(place), what, move |session| {
+            session.request(place.number, index, "", &payload).map(Given::Request)
         })?;
+        client.changed(state);
         Ok(())
     })
 }
@@ -448,7 +401,7 @@ pub unsafe extern "C" fn pf_room_watch(room: PfRoom, pattern: PfText, watch: *mu
         // SAFETY: the caller promises it.
         let (pattern, out) =
             unsafe { (pattern.text("the pattern")?, place(watch, "the place for the watch")?) };
-        let (_, cell, room) = found(room)?;
+        let (client, cell) = found(room)?;
         let pattern: Pattern =
             pattern.parse().map_err(|error| Failure::argument("the pattern", error))?;
         let mut watches = lock(&cell.watches);
@@ -457,12 +410,10 @@ pub unsafe extern "C" fn pf_room_watch(room: PfRoom, pattern: PfText, watch: *mu
             return Err(Failure::new(PfCode::Busy, text));
         }
         if watches.changes.is_none() {
-            // A dynamic room that was entered has its copy: there is nothing to wait for.
-            let changes = now(async { room.changes().await });
-            let waits = || Failure::new(PfCode::Usage, "the room has no state yet");
-            watches.changes = Some(changes.ok_or_else(waits)??);
+            // A room that was entered has its copy: there is nothing to wait for.
+            watches.changes = Some(cell.room.changes(&cell.joined)?);
         }
-        *out = cell.shared.next_request();
+        *out = client.lock().next_request();
         watches.all.push((*out, pattern));
         Ok(())
     })
@@ -472,7 +423,7 @@ pub unsafe extern "C" fn pf_room_watch(room: PfRoom, pattern: PfText, watch: *mu
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_room_unwatch(room: PfRoom, watch: u64) -> PfCode {
     call(|| {
-        let cell = handle::find::<RoomCell>(room.id)?;
+        let (client, cell) = found(room)?;
         let mut watches = lock(&cell.watches);
         let before = watches.all.len();
         watches.all.retain(|(other, _)| *other != watch);
@@ -483,7 +434,8 @@ pub extern "C" fn pf_room_unwatch(room: PfRoom, watch: u64) -> PfCode {
         if watches.all.is_empty() {
             watches.changes = None;
         }
-        cell.shared.drop_events(|happening| happening.watch == watch);
+        drop(watches);
+        client.lock().drop_reports(|report| report.watch == watch);
         Ok(())
     })
 }
@@ -497,16 +449,13 @@ pub unsafe extern "C" fn pf_room_leave(room: PfRoom, request: *mut u64) -> PfCod
     call(|| {
         // SAFETY: the caller promises it.
         let out = unsafe { place(request, "the place for the request") }?;
-        let (client, cell, room) = found(room)?;
-        let handle = *lock(&cell.handle);
-        *out = client.ask(|request| async move {
-            let answer =
-                Happening { room: handle, ..Happening::answer(PfEventKind::Reply, request) };
-            match room.leave_shared().await {
-                Ok(()) => answer,
-                Err(error) => answer.because(error),
-            }
+        let (client, cell) = found(room)?;
+        let state = &mut *client.lock();
+        let place = cell.place;
+        *out = state.ask(Some(place), What::Leave { room: room.id }, move |session| {
+            session.leave(place.number).map(Given::Request)
         })?;
+        client.changed(state);
         Ok(())
     })
 }
@@ -517,12 +466,16 @@ pub unsafe extern "C" fn pf_room_leave(room: PfRoom, request: *mut u64) -> PfCod
 pub extern "C" fn pf_room_free(room: PfRoom) -> PfCode {
     call(|| {
         let cell = handle::remove::<RoomCell>(room.id)?;
-        if let Ok(client) = handle::find::<ClientCell>(cell.client) {
-            let forget = || {
-                lock(&cell.shared.rooms).remove(&room.id);
-                *lock(&cell.task)
-            };
-            client.cancel(forget, |happening| happening.room == room.id);
+        if let Ok(client) = cell.client() {
+            let state = &mut *client.lock();
+            state.rooms.remove(&room.id);
+            state.drop_reports(|report| report.room == room.id);
+            let is_there =
+                state.seats.get(&cell.place.number).is_some_and(|seat| seat.handle == room.id);
+            if is_there {
+                state.forsake(cell.place);
+            }
+            client.changed(state);
         }
         cell.forget();
         Ok(())

@@ -1,52 +1,40 @@
-//! The thread on which all connections of the process live.
+//! The library's thread: it serves the connections of programs that do not poll, and those that say
+//! goodbye. It does nothing while programs poll.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::Notify;
+use playfield_client::poll::{Connection, Waiter};
 
+use crate::client::ClientCell;
 use crate::failure::{Failure, Outcome, PfCode};
-use crate::tasks::later;
 
-struct Running {
-    handle: Handle,
-    stop: Arc<Notify>,
-    thread: JoinHandle<()>,
-    /// How many clients use it.
-    used: Arc<AtomicUsize>,
+/// How often the thread looks.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long the goodbyes of freed clients have when the thread is stopped.
+const LAST: Duration = Duration::from_millis(100);
+
+/// A connection whose client was freed.
+pub(crate) struct Farewell {
+    pub(crate) connection: Box<Connection>,
+    pub(crate) waiter: Waiter,
 }
 
-/// A client uses the thread until this is dropped.
-pub(crate) struct Use {
-    handle: Handle,
-    used: Arc<AtomicUsize>,
+#[derive(Default)]
+struct Keeper {
+    clients: Vec<Weak<ClientCell>>,
+    farewells: Vec<Farewell>,
+    thread: Option<JoinHandle<()>>,
+    is_stopping: bool,
 }
 
-impl Use {
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
-    }
-}
+static KEEPER: Mutex<Option<Keeper>> = Mutex::new(None);
+static WOKEN: Condvar = Condvar::new();
 
-impl Running {
-    fn used(&self) -> Use {
-        self.used.fetch_add(1, Ordering::Relaxed);
-        Use { handle: self.handle.clone(), used: Arc::clone(&self.used) }
-    }
-}
-
-impl Drop for Use {
-    fn drop(&mut self) {
-        self.used.fetch_sub(1, Ordering::Release);
-    }
-}
-
-static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
-
-/// As `RUNNING`, for a process that was forked, in which the lock may be held for ever.
+/// As `KEEPER`, for a process that was forked, in which the lock may be held for ever.
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 
 /// This process was forked from one with the library's thread, which it does not have.
@@ -85,42 +73,40 @@ fn watch_forks() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Has a client use the thread, which is started if there is none.
-pub(crate) fn begin() -> Outcome<Use> {
-    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(running) = &*running {
-        return Ok(running.used());
+fn lock() -> MutexGuard<'static, Option<Keeper>> {
+    KEEPER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has the thread look after a client that connects. It is started if there is none.
+pub(crate) fn keep(client: &Arc<ClientCell>) -> Outcome {
+    let mut guard = lock();
+    let keeper = guard.get_or_insert_default();
+    if keeper.thread.is_none() {
+        let failed = |error: std::io::Error| {
+            Failure::new(PfCode::Failed, format!("the library's thread can't be started: {error}"))
+        };
+        watch_forks().map_err(failed)?;
+        let thread = thread::Builder::new().name("playfield".into());
+        keeper.thread = Some(thread.spawn(run).map_err(failed)?);
+        IS_RUNNING.store(true, Ordering::Relaxed);
     }
-    let failed = |error: std::io::Error| {
-        Failure::new(PfCode::Failed, format!("the library's thread can't be started: {error}"))
-    };
-    watch_forks().map_err(failed)?;
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .on_thread_park(later::flush)
-        .build()
-        .map_err(failed)?;
-    let handle = runtime.handle().clone();
-    let stop = Arc::new(Notify::new());
-    let stopped = Arc::clone(&stop);
-    let thread = thread::Builder::new()
-        .name("playfield".into())
-        .spawn(move || {
-            later::begin();
-            runtime.block_on(stopped.notified());
-            runtime.shutdown_timeout(Duration::from_millis(100));
-            later::flush();
-        })
-        .map_err(failed)?;
-    let begun = running.insert(Running { handle, stop, thread, used: Arc::default() });
-    IS_RUNNING.store(true, Ordering::Relaxed);
-    Ok(begun.used())
+    keeper.clients.push(Arc::downgrade(client));
+    Ok(())
+}
+
+/// Has the thread see a freed client's goodbye through.
+pub(crate) fn see_off(farewell: Farewell) {
+    if let Some(keeper) = &mut *lock() {
+        keeper.farewells.push(farewell);
+    }
 }
 
 /// Stops the thread, and waits for its end, unless clients use it.
 pub(crate) fn shut_down() -> Outcome {
-    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let clients = running.as_ref().map_or(0, |running| running.used.load(Ordering::Acquire));
+    let mut guard = lock();
+    let Some(keeper) = &mut *guard else { return Ok(()) };
+    forget_freed(&mut keeper.clients);
+    let clients = keeper.clients.len();
     if clients > 0 {
         let text = match clients {
             1 => "1 client that has connected is not freed: free it first".to_owned(),
@@ -128,13 +114,60 @@ pub(crate) fn shut_down() -> Outcome {
         };
         return Err(Failure::new(PfCode::Usage, text));
     }
-    let taken = running.take();
-    drop(running);
-    if let Some(Running { stop, thread, .. }) = taken {
-        stop.notify_one();
+    keeper.is_stopping = true;
+    let thread = keeper.thread.take();
+    WOKEN.notify_all();
+    drop(guard);
+    if let Some(thread) = thread {
         // An error means that it panicked: it has ended in any case.
         let _ = thread.join();
-        IS_RUNNING.store(false, Ordering::Relaxed);
     }
+    *lock() = None;
+    IS_RUNNING.store(false, Ordering::Relaxed);
     Ok(())
+}
+
+fn forget_freed(clients: &mut Vec<Weak<ClientCell>>) {
+    clients.retain(|client| client.upgrade().is_some_and(|client| !client.is_freed()));
+}
+
+fn run() {
+    let mut farewells = Vec::new();
+    let mut ends = None;
+    loop {
+        let mut guard = lock();
+        let is_busy = !farewells.is_empty();
+        // Goodbyes are answered soon.
+        let interval = if is_busy { INTERVAL / 20 } else { INTERVAL };
+        if guard.as_ref().is_some_and(|keeper| !keeper.is_stopping || is_busy) {
+            let waited = WOKEN.wait_timeout(guard, interval);
+            guard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let Some(keeper) = &mut *guard else { return };
+        farewells.append(&mut keeper.farewells);
+        forget_freed(&mut keeper.clients);
+        let clients: Vec<_> = keeper.clients.iter().filter_map(Weak::upgrade).collect();
+        if keeper.is_stopping {
+            let ends = *ends.get_or_insert_with(|| Instant::now() + LAST);
+            if farewells.is_empty() || Instant::now() >= ends {
+                return;
+            }
+        }
+        drop(guard);
+        for client in clients {
+            client.keep_alive();
+        }
+        farewells.retain_mut(Farewell::goes_on);
+    }
+}
+
+impl Farewell {
+    /// Goes on as far as it can. Returns whether there is more to do.
+    fn goes_on(&mut self) -> bool {
+        let Ok(readiness) = self.waiter.wait(Some(Instant::now())) else { return false };
+        self.connection.pump(readiness);
+        while self.connection.poll_event().is_some() {}
+        self.connection.settle();
+        !self.connection.is_over()
+    }
 }

@@ -1,13 +1,13 @@
 //! The settings of a client, until it is connected.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_client::{Connect, Format, connect};
+use playfield_client::poll::{self, Kept};
 
-use crate::client::{ClientCell, Link, PfClient, Shared, lock};
+use crate::client::{ClientCell, PfClient};
 use crate::failure::{Failure, Outcome, PfCode, call};
 use crate::handle;
+use crate::state::Link;
 use crate::text::PfText;
 
 /// A setting. Those up to 9 are text, for `pf_client_set_text`; the others are numbers, for
@@ -19,8 +19,6 @@ pub enum PfOption {
     Name = 1,
     /// The token for the node's authenticator. Default: empty.
     Token = 2,
-    /// `packed`, `msgpack` or `json`. Default: `packed`.
-    Format = 3,
     /// A certificate, in PEM or DER, to trust instead of the system's. May be set more than once.
     RootCertificate = 4,
     /// 1: the program is asked for each token (`PF_EVENT_KIND_TOKEN_WANTED`). Default: 0.
@@ -42,56 +40,41 @@ pub enum PfOption {
     BackoffFirstMs = 17,
     /// The longest wait between attempts, in milliseconds. Default: 5,000.
     BackoffMostMs = 18,
-    /// The most commands in the queue to the connection. Default: 1024.
-    CommandsMax = 19,
     /// The most bytes of events of a room, of a channel, or of commands to a device that wait,
     /// however few they are, if that is more than `PF_OPTION_EVENT_BYTES_MAX`. Default: 64 MiB.
     QueueBytesMax = 20,
 }
 
-/// What a client will connect with.
+/// The settings of a client that is not connected yet.
+#[derive(Clone)]
 pub(crate) struct Settings {
-    connect: Connect,
-    is_token_wanted: bool,
-    backoff: (Duration, Duration),
+    pub(crate) connect: poll::Settings,
+    kept: Kept,
 }
 
 impl Settings {
     pub(crate) fn new(url: &str) -> Self {
-        Self {
-            connect: connect(url).events_max(1 << 14).keeps_order(true),
-            is_token_wanted: false,
-            backoff: (Duration::from_millis(100), Duration::from_secs(5)),
-        }
+        let kept =
+            Kept { events_max: 1 << 14, event_bytes_max: 1 << 20, queue_bytes_max: 64 << 20 };
+        Self { connect: poll::Settings::new(url), kept }
     }
 
-    pub(crate) fn connect(self, shared: &Arc<Shared>) -> Connect {
-        let connect = self.connect.backoff(self.backoff.0, self.backoff.1);
-        if !self.is_token_wanted {
-            return connect;
-        }
-        let shared = Arc::downgrade(shared);
-        connect.token_by(move || {
-            let given = shared.upgrade().map(|shared| shared.want_token());
-            async move {
-                match given {
-                    Some(given) => given.await.map_err(|_| "the program gave none"),
-                    None => Err("the client was freed"),
-                }
-            }
-        })
+    pub(crate) fn kept(&self) -> Kept {
+        self.kept
     }
 }
 
 /// Changes a client's settings.
 fn change(client: PfClient, with: impl FnOnce(&mut Settings) -> Outcome) -> Outcome {
     let cell = handle::find::<ClientCell>(client.id)?;
-    let mut link = lock(&cell.shared.link);
-    let Link::Setup(settings) = &mut *link else {
+    let state = &mut *cell.lock();
+    let Link::Setup(settings) = &mut state.link else {
         let text = "settings are made before pf_client_connect";
         return Err(Failure::new(PfCode::Usage, text));
     };
-    with(settings)
+    with(settings)?;
+    state.kept = settings.kept;
+    Ok(())
 }
 
 fn unknown(option: u32, kind: &str) -> Failure {
@@ -114,24 +97,15 @@ pub unsafe extern "C" fn pf_client_set_text(
         change(client, |settings| {
             let text = std::str::from_utf8(bytes);
             let text = text.map_err(|error| Failure::argument("the setting", error));
-            let connect = settings.connect.clone();
-            settings.connect = match option {
-                option if option == PfOption::Name as u32 => connect.name(text?),
-                option if option == PfOption::Token as u32 => connect.token(bytes),
+            let connect = &mut settings.connect;
+            match option {
+                option if option == PfOption::Name as u32 => text?.clone_into(&mut connect.name),
+                option if option == PfOption::Token as u32 => connect.token = bytes.to_vec(),
                 option if option == PfOption::RootCertificate as u32 => {
-                    connect.root_certificate(bytes)
+                    connect.root_certificates.push(bytes.to_vec());
                 }
-                option if option == PfOption::Format as u32 => connect.format(match text? {
-                    "packed" => Format::Packed,
-                    "msgpack" => Format::Msgpack,
-                    "json" => Format::Json,
-                    other => {
-                        let why = format!("{other:?} is not packed, msgpack or json");
-                        return Err(Failure::argument("the format", why));
-                    }
-                }),
                 option => return Err(unknown(option, "text")),
-            };
+            }
             Ok(())
         })
     })
@@ -144,35 +118,30 @@ pub extern "C" fn pf_client_set_number(client: PfClient, option: u32, value: u64
         change(client, |settings| {
             let size = usize::try_from(value).unwrap_or(usize::MAX);
             let time = Duration::from_millis(value);
-            let connect = settings.connect.clone();
-            settings.connect = match option {
+            let Settings { connect, kept } = settings;
+            match option {
                 option if option == PfOption::TokenWanted as u32 => {
-                    settings.is_token_wanted = value != 0;
-                    connect
+                    connect.asks_for_tokens = value != 0;
                 }
                 option if option == PfOption::BackoffFirstMs as u32 => {
-                    settings.backoff.0 = time;
-                    connect
+                    connect.patience.backoff_first = time;
                 }
                 option if option == PfOption::BackoffMostMs as u32 => {
-                    settings.backoff.1 = time;
-                    connect
+                    connect.patience.backoff_most = time;
                 }
-                option if option == PfOption::Deflate as u32 => connect.deflate(value != 0),
+                option if option == PfOption::Deflate as u32 => connect.deflate = value != 0,
                 option if option == PfOption::MessageBytesMax as u32 => {
-                    connect.message_bytes_max(size)
+                    connect.message_bytes_max = size;
                 }
-                option if option == PfOption::EventsMax as u32 => connect.events_max(size),
-                option if option == PfOption::EventBytesMax as u32 => connect.event_bytes_max(size),
-                option if option == PfOption::QueueBytesMax as u32 => connect.queue_bytes_max(size),
-                option if option == PfOption::TimeoutMs as u32 => connect.timeout(time),
-                option if option == PfOption::ReconnectForMs as u32 => connect.reconnect_for(time),
-                option if option == PfOption::CommandsMax as u32 => {
-                    // The queue's own limit.
-                    connect.commands_max(size.min(1 << 20))
+                option if option == PfOption::EventsMax as u32 => kept.events_max = size.max(1),
+                option if option == PfOption::EventBytesMax as u32 => kept.event_bytes_max = size,
+                option if option == PfOption::QueueBytesMax as u32 => kept.queue_bytes_max = size,
+                option if option == PfOption::TimeoutMs as u32 => connect.patience.timeout = time,
+                option if option == PfOption::ReconnectForMs as u32 => {
+                    connect.patience.reconnect_for = time;
                 }
                 option => return Err(unknown(option, "a number")),
-            };
+            }
             Ok(())
         })
     })

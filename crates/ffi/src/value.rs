@@ -6,7 +6,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, LazyLock};
 
-use playfield_client::{Dynamic, HeldState};
+use playfield_client::{DynamicCopy, Mirror as _};
 use playfield_state::Path;
 use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{TreeFormat, json};
@@ -72,7 +72,7 @@ pub struct PfEntry {
 /// What values belong to.
 pub(crate) enum Tree {
     Own(Value),
-    State(Arc<HeldState<Dynamic>>),
+    State(Arc<DynamicCopy>),
 }
 
 impl Object for Tree {
@@ -84,7 +84,7 @@ impl Tree {
     fn root(&self) -> &Value {
         match self {
             Self::Own(value) => value,
-            Self::State(state) => state,
+            Self::State(state) => state.state(),
         }
     }
 

@@ -5,21 +5,63 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
-use playfield::ErrorCode;
+use playfield::prelude::*;
+use playfield::{ErrorCode, PlayerId, Tracker, Tracking, schema};
 use playfield_ffi::*;
 use playfield_wire::client::ClientMessage;
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::message::MessageRef;
+use playfield_wire::schema::fingerprint;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use crate::calls::{next, read, text};
 
-/// A node of one connection, in JSON.
+/// The state of the rooms.
+#[derive(State, Default)]
+struct Table {
+    n: i64,
+}
+
+#[derive(Message)]
+struct Go(u32);
+
+#[derive(Message)]
+#[reply(u32)]
+struct Ask(u32);
+
+#[derive(Message)]
+struct Dealt(String);
+
+#[room(messages(Go, Ask), events(Dealt))]
+impl Room for Table {}
+
+impl Handle<Go> for Table {
+    fn handle(&mut self, _: Go, _: &Player, _: &mut Context<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Handle<Ask> for Table {
+    fn handle(&mut self, ask: Ask, _: &Player, _: &mut Context<Self>) -> Result<u32> {
+        Ok(ask.0)
+    }
+}
+
+/// A value as it is sent.
+fn packed(value: &impl Data) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.write(Format::Packed, &mut out);
+    out
+}
+
+/// A node of one connection.
 struct Node {
     stream: TcpStream,
     unread: Vec<u8>,
     unsent: Vec<u8>,
+    /// The client has the schema.
+    has_told: bool,
 }
 
 impl Node {
@@ -33,7 +75,7 @@ impl Node {
             let mut preamble = [0; 4];
             stream.read_exact(&mut preamble).expect("a preamble");
             assert_eq!(preamble, PREAMBLE);
-            let mut node = Self { stream, unread: Vec::new(), unsent: Vec::new() };
+            let mut node = Self { stream, unread: Vec::new(), unsent: Vec::new(), has_told: false };
             assert!(node.hear().starts_with("Hello"));
             script(&mut node);
             // Until the client hangs up.
@@ -45,7 +87,7 @@ impl Node {
     /// Says something with what is said next.
     fn prepare(&mut self, message: &ServerMessage<'_>) {
         let mut body = Vec::new();
-        message.encode(Format::Json, &mut body);
+        message.encode(Format::Packed, &mut body);
         write_frame(&mut self.unsent, &body);
     }
 
@@ -59,7 +101,7 @@ impl Node {
         loop {
             let framing = Framing { message_bytes_max: 1 << 20 };
             if let Some(frame) = framing.decode(&self.unread).expect("a frame") {
-                let message = ClientMessage::decode(Format::Json, frame.body).expect("a message");
+                let message = ClientMessage::decode(Format::Packed, frame.body).expect("a message");
                 let (heard, consumed) = (format!("{message:?}"), frame.consumed);
                 self.unread.drain(..consumed);
                 if heard.starts_with("Ping") {
@@ -81,10 +123,32 @@ impl Node {
     /// Answers the joins of as many rooms, whose numbers count from 1.
     fn let_in(&mut self, rooms: u32) {
         for number in 1..=rooms {
-            assert!(self.hear().starts_with("Join"));
-            self.prepare(&joined(number));
-            self.say(&snapshot(number, br#"[[[],{"n":1}]]"#));
+            self.grant(number);
+            self.say(&snapshot(number, &states().0));
+            self.tell_schema();
         }
+    }
+
+    /// Grants a join.
+    fn grant(&mut self, number: u32) {
+        let heard = self.hear();
+        assert!(heard.starts_with("Join"), "{heard}");
+        self.prepare(&joined(request_of(&heard), number));
+    }
+
+    /// Answers the request for the schema, if this is the first room.
+    fn tell_schema(&mut self) {
+        if std::mem::replace(&mut self.has_told, true) {
+            return;
+        }
+        let heard = self.hear();
+        assert!(heard.starts_with("Schema"), "{heard}");
+        let text = schema::<Table>().to_json().into_bytes();
+        self.say(&ServerMessage::Schema(server::Schema {
+            request: Some(request_of(&heard)),
+            room_type: "table".into(),
+            schema: text.into(),
+        }));
     }
 
     /// The end of what it says, with what was prepared.
@@ -109,10 +173,29 @@ fn welcome() -> ServerMessage<'static> {
     })
 }
 
-/// The answer to the request of this number: a room of the same.
-fn joined(number: u32) -> ServerMessage<'static> {
+/// The number of a request that was heard.
+fn request_of(heard: &str) -> RequestNumber {
+    let number = heard.split("request: ").nth(1).expect("a request");
+    let number = number.split([',', ' ']).next().expect("a number");
+    RequestNumber(number.parse().expect("a number"))
+}
+
+/// A snapshot of a state, and a patch.
+fn states() -> (Vec<u8>, Vec<u8>) {
+    let mut state = Table { n: 1 };
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    let (mut snapshot, mut patch) = (Vec::new(), Vec::new());
+    tracker.snapshot(PlayerId(4), Format::Packed, &mut snapshot);
+    state.n = 2;
+    tracker.sync(&mut state);
+    assert!(tracker.patch(PlayerId(4), 1, Format::Packed, &mut patch));
+    (snapshot, patch)
+}
+
+/// The answer to a request: a room of this number.
+fn joined(request: RequestNumber, number: u32) -> ServerMessage<'static> {
     ServerMessage::Joined(server::Joined {
-        request: RequestNumber(number),
+        request,
         room: RoomNumber(number),
         id: format!("r{number}").into(),
         room_type: "table".into(),
@@ -121,7 +204,7 @@ fn joined(number: u32) -> ServerMessage<'static> {
         epoch: 3,
         tick_hz: 20,
         sync_hz: 10,
-        fingerprint: 99,
+        fingerprint: fingerprint(&schema::<Table>()),
         silence_ms: 0,
         grace_ms: 0,
     })
@@ -137,7 +220,7 @@ fn snapshot(number: u32, body: &[u8]) -> ServerMessage<'_> {
 }
 
 fn patch(number: u32) -> ServerMessage<'static> {
-    let body = br#"[[["n"],2]]"#;
+    let body = states().1;
     ServerMessage::Patch(server::Patch {
         room: RoomNumber(number),
         base: 5,
@@ -146,8 +229,9 @@ fn patch(number: u32) -> ServerMessage<'static> {
     })
 }
 
-fn event(number: u32, sequence: u64, payload: &[u8]) -> ServerMessage<'_> {
-    let (room, message) = (RoomNumber(number), MessageRef::Name("dealt".into()));
+fn event(number: u32, sequence: u64, text: &str) -> ServerMessage<'static> {
+    let (room, message) = (RoomNumber(number), MessageRef::Index(0));
+    let payload = packed(&Dealt(text.to_owned()));
     ServerMessage::Event(server::Event {
         room,
         sequence,
@@ -157,14 +241,12 @@ fn event(number: u32, sequence: u64, payload: &[u8]) -> ServerMessage<'_> {
     })
 }
 
-/// A client that connects to a node in JSON, once.
+/// A client that connects to a node, once.
 fn connecting(url: &str, set: &[(PfOption, u64)]) -> PfClient {
     let mut client = PfClient::default();
     // SAFETY: the client is a place, and the texts outlive the calls.
     unsafe {
         assert_eq!(pf_client_new(text(url), &raw mut client), PfCode::Ok);
-        let json = pf_client_set_text(client, PfOption::Format as u32, text("json"));
-        assert_eq!(json, PfCode::Ok);
     }
     for &(option, value) in set.iter().chain([&(PfOption::ReconnectForMs, 0)]) {
         assert_eq!(pf_client_set_number(client, option as u32, value), PfCode::Ok);
@@ -244,7 +326,7 @@ fn the_end_of_the_connection_is_the_last_event() {
         node.let_in(2);
         assert!(node.hear().starts_with("Send"));
         for sequence in 1..=EVENTS {
-            node.prepare(&event(2, sequence, b"7"));
+            node.prepare(&event(2, sequence, "7"));
         }
         node.prepare(&patch(1));
         node.bye();
@@ -258,7 +340,7 @@ fn the_end_of_the_connection_is_the_last_event() {
     rest(client);
     // SAFETY: the text outlives the call, and the watch is a place.
     assert_eq!(unsafe { pf_room_watch(rooms[0], text("n"), &mut 0) }, PfCode::Ok);
-    send(rooms[0], "go", "1");
+    send(rooms[0], "Go", "1");
     wait_for_the_end(client);
     let mut events = rest(client);
     let last = events.pop().expect("an end");
@@ -285,7 +367,7 @@ fn a_state_moves_with_the_event_that_says_so() {
         node.welcome();
         node.let_in(2);
         assert!(node.hear().starts_with("Send"));
-        node.prepare(&event(1, 1, b"7"));
+        node.prepare(&event(1, 1, "7"));
         node.prepare(&patch(2));
         node.say(&ServerMessage::Ping(server::Ping { nonce: 1 }));
         // The client has handled what came before.
@@ -303,7 +385,7 @@ fn a_state_moves_with_the_event_that_says_so() {
     // SAFETY: the text outlives the call, and the watch is a place.
     assert_eq!(unsafe { pf_room_watch(second, text("n"), &raw mut watch) }, PfCode::Ok);
     let root = state(second);
-    send(first, "go", "1");
+    send(first, "Go", "1");
     there.recv().expect("the node runs");
     assert_eq!(next(client, PfEventKind::Event).room, first);
     assert_eq!(n(root), Ok(1), "no event has said that it is another");
@@ -324,13 +406,14 @@ fn nothing_is_reported_of_a_room_that_was_freed() {
     let (url, node) = Node::start(|node| {
         node.welcome();
         node.let_in(1);
-        assert!(node.hear().starts_with("Request"));
+        let asked = node.hear();
+        assert!(asked.starts_with("Request"), "{asked}");
         for sequence in 1..=100 {
-            node.prepare(&event(1, sequence, b"7"));
+            node.prepare(&event(1, sequence, "7"));
         }
         node.prepare(&ServerMessage::Reply(server::Reply {
-            request: RequestNumber(2),
-            payload: b"8".into(),
+            request: request_of(&asked),
+            payload: packed(&8u32).into(),
         }));
         node.prepare(&patch(1));
         node.bye();
@@ -342,7 +425,7 @@ fn nothing_is_reported_of_a_room_that_was_freed() {
     rest(client);
     let mut request = 0;
     // SAFETY: the texts outlive the call, and the request is a place.
-    let asked = unsafe { pf_room_request(room, text("go"), text("1"), &raw mut request) };
+    let asked = unsafe { pf_room_request(room, text("Ask"), text("1"), &raw mut request) };
     assert_eq!(asked, PfCode::Ok);
     wait_for_the_end(client);
     next(client, PfEventKind::Event);
@@ -392,17 +475,17 @@ fn the_end_says_why_also_if_it_comes_with_the_welcome() {
 /// A client that can't read a room's state leaves it, and says so once.
 #[test]
 fn a_room_whose_state_cant_be_read_is_not_entered_or_left() {
-    const WRONG: &[u8] = b"[[7]]";
+    const WRONG: &[u8] = &[0xff; 3];
     for is_entered in [false, true] {
         let (url, node) = Node::start(move |node| {
             node.welcome();
             if is_entered {
                 node.let_in(1);
             } else {
-                assert!(node.hear().starts_with("Join"));
-                node.prepare(&joined(1));
+                node.grant(1);
             }
             node.say(&snapshot(1, WRONG));
+            node.tell_schema();
             // A room that was entered keeps each until the program polls.
             let mut heard = node.hear();
             while heard.starts_with("Resync") {
@@ -435,38 +518,38 @@ fn a_room_whose_state_cant_be_read_is_not_entered_or_left() {
 /// A send that waited for a place in the queue was overtaken by those after it.
 #[test]
 fn sends_arrive_in_order_however_many_are_made_at_once() {
-    const QUEUED: u64 = 8;
+    const CORKED: u64 = 2000;
     const TURNS: u64 = 20;
     let (is_there, there) = sync_channel(1);
     let (url, node) = Node::start(move |node| {
         node.welcome();
         node.let_in(1);
-        for number in 1..=TURNS * (QUEUED + 4) {
+        for number in 1..=TURNS * (CORKED + 2) {
             let heard = node.hear();
-            let payload = number.to_string().into_bytes();
+            let payload = packed(&Go(u32::try_from(number).expect("a small number")));
             assert!(heard.contains(&format!("payload: {payload:?}")), "{number}: {heard}");
-            if [0, QUEUED].contains(&(number % (QUEUED + 4))) {
+            if [0, CORKED].contains(&(number % (CORKED + 2))) {
                 is_there.send(()).expect("the test waits");
             }
         }
     });
-    let client = connecting(&url, &[(PfOption::CommandsMax, QUEUED)]);
+    let client = connecting(&url, &[]);
     next(client, PfEventKind::Connected);
     join(client);
     let room = next(client, PfEventKind::Joined).room;
     let mut numbers = 1..;
     let mut say = |count| {
         for number in numbers.by_ref().take(count) {
-            send(room, "say", &number.to_string());
+            send(room, "Go", &number.to_string());
         }
     };
     for _ in 0..TURNS {
         assert_eq!(pf_client_cork(client, true), PfCode::Ok);
-        // More than have a place. The library may have taken one before it saw that it is to wait.
-        say(QUEUED as usize + 2);
+        say(CORKED as usize);
         assert_eq!(pf_client_cork(client, false), PfCode::Ok);
-        there.recv().expect("the node runs");
-        // There are places, and some that wait for one.
+        while there.try_recv().is_err() {
+            rest(client);
+        }
         say(2);
         while there.try_recv().is_err() {
             rest(client);
@@ -482,9 +565,9 @@ fn a_room_keeps_no_more_bytes_of_events_than_is_set() {
         node.welcome();
         node.let_in(1);
         assert!(node.hear().starts_with("Send"));
-        let payload = format!("\"{}\"", "x".repeat(1000));
+        let text = "x".repeat(1000);
         for sequence in 1..=5 {
-            node.prepare(&event(1, sequence, payload.as_bytes()));
+            node.prepare(&event(1, sequence, &text));
         }
         node.bye();
     });
@@ -494,7 +577,7 @@ fn a_room_keeps_no_more_bytes_of_events_than_is_set() {
     join(client);
     let room = next(client, PfEventKind::Joined).room;
     rest(client);
-    send(room, "go", "1");
+    send(room, "Go", "1");
     wait_for_the_end(client);
     let missed = next(client, PfEventKind::Missed);
     assert_eq!((missed.room, missed.number), (room, 3));

@@ -296,7 +296,6 @@ private:
                 return std::optional(tokens.at(std::min(asked++, tokens.size() - 1)));
             };
         }
-        options.format = format_;
         options.backoff_first = std::chrono::milliseconds(5);
         options.backoff_most = std::chrono::milliseconds(20);
         auto client = Client::create(options);

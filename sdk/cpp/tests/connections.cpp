@@ -34,8 +34,6 @@ static void one_round(const test::Node &node, std::size_t connections, int round
         Options options;
         options.url = i % 2 == 0 ? node.tcp() : node.ws();
         options.name = "client " + std::to_string(i);
-        // In packed each would ask for the schema, at the rate that the node allows.
-        options.format = i % 4 < 2 ? "json" : "msgpack";
         options.timeout = std::chrono::seconds(60);
         clients.push_back(VALUE(Client::create(options)));
         connecting.push_back(clients.back().connect());

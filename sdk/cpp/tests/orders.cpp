@@ -17,10 +17,9 @@ namespace {
 /// What a client has reported, and what must follow.
 class Model {
 public:
-    Model(const std::string &url, const char *name, std::uint64_t commands_max = 1024) {
+    Model(const std::string &url, const char *name) {
         CHECK_EQUAL(pf_client_new(pf_str(url.c_str()), &client), PF_CODE_OK);
         CHECK_EQUAL(pf_client_set_text(client, PF_OPTION_NAME, pf_str(name)), PF_CODE_OK);
-        CHECK_EQUAL(pf_client_set_number(client, PF_OPTION_COMMANDS_MAX, commands_max), PF_CODE_OK);
         CHECK_EQUAL(pf_client_connect(client), PF_CODE_OK);
         while (!is_connected) (void)next(60'000);
     }
@@ -247,8 +246,8 @@ void share_a_core() {
 }
 
 void answers_that_come_at_once(const test::Node &node) {
-    constexpr int commands_max = 16;
-    Model model(node.tcp(), "Ann", commands_max);
+    constexpr int requests = 48;
+    Model model(node.tcp(), "Ann");
     // The library's thread, which has begun, does not.
     (void)yields_to_all_others();
     pf_client client = model.client;
@@ -274,7 +273,7 @@ void answers_that_come_at_once(const test::Node &node) {
         for (auto &[id, last] : std::exchange(model.devices, {})) (void)pf_device_free({id});
         while (!model.requests.empty()) CHECK(model.next(60'000));
     }
-    // More than the queue has place for, so that some are sent and answered while they are polled.
+    // They are sent together, and answered while they are polled.
     std::uint64_t request = 0;
     model.asked(pf_client_join_or_create(client, pf_str("hello"), {}, {}, &request), request,
                 PF_EVENT_KIND_JOINED);
@@ -282,7 +281,7 @@ void answers_that_come_at_once(const test::Node &node) {
     pf_room room{model.rooms.begin()->first};
     model.are_replies_in_order = true;
     CHECK_EQUAL(pf_client_cork(client, true), PF_CODE_OK);
-    for (int i = 0; i < 3 * commands_max; ++i) {
+    for (int i = 0; i < requests; ++i) {
         model.asked(pf_room_request(room, pf_str("Add"), pf_str("1"), &request), request,
                     PF_EVENT_KIND_REPLY);
     }

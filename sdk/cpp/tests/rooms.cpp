@@ -1,15 +1,13 @@
-// Connections, rooms and channels of a real node, over all transports and in all formats.
+// Connections, rooms and channels of a real node, over all transports.
 
 #include "support.hpp"
 
 using namespace playfield;
 
-static void a_game_is_played(const std::string &url, const std::string &format,
-                             const std::string &certificate = {}) {
+static void a_game_is_played(const std::string &url, const std::string &certificate = {}) {
     Options options;
     options.url = url;
     options.name = "Ann";
-    options.format = format;
     if (!certificate.empty()) options.root_certificates = {certificate};
     options.deflate = url.starts_with("ws");
     auto ann = VALUE(Client::open(options));
@@ -203,9 +201,6 @@ static void tokens_and_certificates_are_checked(const test::Node &node) {
     CHECK_EQUAL(Client::open(options).error().code, PF_CODE_UNREACHABLE);
     options.url = "nonsense";
     CHECK_EQUAL(Client::open(options).error().code, PF_CODE_ARGUMENT);
-    options.url = node.tcp();
-    options.format = "nonsense";
-    CHECK_EQUAL(Client::open(options).error().code, PF_CODE_ARGUMENT);
 }
 
 static void events_wait_in_the_room_until_they_are_taken(const test::Node &node) {
@@ -261,12 +256,10 @@ static void what_is_held_back_goes_before_the_client_waits(const test::Node &nod
 int main() {
     test::Node node;
     auto certificate = test::file(node.certificate_file);
-    for (const std::string format : {"packed", "msgpack", "json"}) {
-        a_game_is_played(node.tcp(), format);
-        a_game_is_played(node.ws(), format);
-        a_game_is_played(node.localhost("tls"), format, certificate);
-        a_game_is_played(node.localhost("wss"), format, certificate);
-    }
+    a_game_is_played(node.tcp());
+    a_game_is_played(node.ws());
+    a_game_is_played(node.localhost("tls"), certificate);
+    a_game_is_played(node.localhost("wss"), certificate);
     coroutines_go_on_in_poll(node);
     channels_carry_publications(node);
     tokens_and_certificates_are_checked(node);

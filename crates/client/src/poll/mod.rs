@@ -2,11 +2,13 @@
 //! nothing but the session. The C ABI stands on it.
 //!
 //! ```no_run
-//! use playfield_client::poll::{Connection, Settings};
+//! use playfield_client::poll::{Connection, Settings, Waiter};
 //! use playfield_client::session::Event;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let (mut connection, mut waiter) = Connection::open(Settings::new("tcp://127.0.0.1:7350"))?;
+//! let (mut waiter, registration) = Waiter::new()?;
+//! let settings = Settings::new("tcp://127.0.0.1:7350");
+//! let mut connection = Connection::open(settings, registration)?;
 //! loop {
 //!     let readiness = waiter.wait(connection.due_at())?;
 //!     connection.pump(readiness);
@@ -36,7 +38,7 @@ use playfield_wire::Format;
 
 pub use crate::queue::{Kept, Next, Queue};
 pub use room::{Room, RoomNews};
-pub use waiter::{Readiness, Waiter};
+pub use waiter::{Readiness, Registration, Waiter};
 
 use crate::Error;
 use crate::asleep::Asleep;
@@ -144,12 +146,10 @@ impl Connection {
     /// Begins to connect. [`Event::Welcome`] follows, or [`Event::Closed`].
     ///
     /// # Errors
-    /// If the URL or a certificate is invalid, or the system has no resources.
-    pub fn open(settings: Settings) -> Result<(Self, Waiter), Error> {
+    /// If the URL or a certificate is invalid.
+    pub fn open(settings: Settings, registration: Registration) -> Result<Self, Error> {
         let dialer = Dialer::new(&settings.url, &settings.root_certificates)?;
-        let system =
-            |error: std::io::Error| Error::usage(format!("can't wait for sockets: {error}"));
-        let (waiter, waker, registry) = Waiter::new().map_err(system)?;
+        let Registration { waker, registry } = registration;
         let fate = Fate::of(&dialer.authority);
         let mut connection = Self {
             settings,
@@ -161,7 +161,7 @@ impl Connection {
             started: Instant::now(),
             asleep: Asleep::new(),
             registry,
-            waker: Arc::new(waker),
+            waker,
             input: Vec::new(),
             is_readable: false,
             wants_token: false,
@@ -174,13 +174,7 @@ impl Connection {
         } else {
             connection.dial(limit);
         }
-        Ok((connection, waiter))
-    }
-
-    /// Wakes the [`Waiter`], from any thread.
-    #[must_use]
-    pub fn waker(&self) -> Arc<Waker> {
-        Arc::clone(&self.waker)
+        Ok(connection)
     }
 
     /// The session. `None` until the node is reached for the first time.
@@ -231,10 +225,17 @@ impl Connection {
         true
     }
 
+    /// Whether there are events that came about without the socket.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        let session = self.session.as_ref().is_some_and(Session::has_events);
+        session || !self.happened.is_empty() || self.wants_token
+    }
+
     /// When to [pump](Self::pump) again, if nothing comes before.
     #[must_use]
     pub fn due_at(&self) -> Option<Instant> {
-        if self.is_readable || !self.happened.is_empty() {
+        if self.is_readable || self.has_news() {
             return Some(self.started);
         }
         let session = self.session.as_ref().and_then(Session::due_at);
@@ -327,12 +328,25 @@ impl Connection {
             return;
         };
         session.take_output(stream.unsent());
-        if let Err(error) = stream.flush() {
-            self.fate.socket_error = Some(error);
-            stream.unsent().clear();
-            session.ended();
-            self.is_readable = false;
+        match stream.flush() {
+            // On WebSocket the node closes the transport, after both close frames (RFC 6455, 7.1.1).
+            Ok(true) if self.farewell_ends.is_some() && !self.dialer.is_web_socket() => {
+                stream.shut_down();
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.fate.socket_error = Some(error);
+                stream.discard();
+                session.ended();
+            }
         }
+    }
+
+    /// The shortest round trip of the last pings, and the node's clock, if they are known.
+    #[must_use]
+    pub fn clock(&self) -> Option<(Duration, Duration)> {
+        let clock = self.session.as_ref()?.clock()?;
+        Some((clock.round_trip, clock.node_time(self.started.elapsed())))
     }
 
     /// The connection may be dead: checks it.
@@ -360,19 +374,12 @@ impl Connection {
             }
         }
         self.begin_farewell();
-        self.flush();
     }
 
     fn begin_farewell(&mut self) {
         self.farewell_ends.get_or_insert_with(|| Instant::now() + FAREWELL);
-        match &mut self.link {
-            Link::Open(stream) => {
-                // On WebSocket the node closes the transport, after both close frames (RFC 6455,
-                // 7.1.1).
-                if !self.dialer.is_web_socket() && stream.unsent_bytes() == 0 {
-                    stream.shut_down();
-                }
-            }
+        match &self.link {
+            Link::Open(_) => self.flush(),
             _ => self.link = Link::Over,
         }
     }

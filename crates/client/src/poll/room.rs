@@ -14,7 +14,7 @@ use super::Kept;
 use crate::Error;
 use crate::connection::{Sink, SinkCopy};
 use crate::room::{Changes, Dynamic, DynamicCopy, Kind, RawEvent, Shared};
-use crate::session::{Joined, Learned, RoomCopy, Translation};
+use crate::session::{Joined, Learned, RoomCopy, Translation, Unusable};
 
 /// A room without types: values are JSON. Clones are the same room.
 #[derive(Clone, Debug)]
@@ -107,13 +107,40 @@ impl Room {
         self.shared.event(event);
     }
 
-    /// A message without a reply was refused, or events were lost.
+    /// A message without a reply was refused by the node.
+    pub fn put_refusal(&self, error: &server::Error<'_>) {
+        self.shared.failed(Error::refused(error.code, &*error.text));
+    }
+
+    /// A message without a reply was not sent.
     pub fn put_failure(&self, error: Error) {
         self.shared.failed(error);
     }
 
-    /// This client is no longer in the room.
-    pub fn end(&self, error: Error) {
+    /// The node had to forget this many events.
+    pub fn put_lost(&self, events: u64) {
+        self.shared.failed(Error::lost_events(events));
+    }
+
+    /// This client was removed from the room, or has left it.
+    pub fn left(&self, left: &server::Left<'_>) {
+        self.shared.end(Error::left(left.code, &*left.text));
+    }
+
+    /// This client can't be in the room. Returns why.
+    pub fn unusable(&self, why: Unusable) -> Error {
+        let error = Error::from(why);
+        self.shared.end(Error::unusable(error.clone()));
+        error
+    }
+
+    /// The room was of an earlier session.
+    pub fn end_session(&self) {
+        self.shared.end(Error::new_session());
+    }
+
+    /// The connection has ended.
+    pub fn close(&self, error: Error) {
         self.shared.end(error);
     }
 
@@ -121,6 +148,12 @@ impl Room {
     #[must_use]
     pub fn ended(&self) -> Option<Error> {
         self.shared.ended()
+    }
+
+    /// The error of a command to a room of an earlier session.
+    #[must_use]
+    pub fn new_session() -> Error {
+        Error::new_session()
     }
 
     /// What happened next, if anything did. Events that this client's schema does not have are left

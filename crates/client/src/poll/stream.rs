@@ -151,7 +151,7 @@ impl Stream {
         let Secured { tls, records } = &mut **secured;
         loop {
             while tls.wants_write() {
-                match tls.write_tls(&mut self.socket) {
+                match tls.write_tls(&mut Plain(&mut self.socket)) {
                     Ok(_) => {}
                     Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -170,9 +170,30 @@ impl Stream {
         }
     }
 
-    /// Sends nothing more.
+    /// Sends nothing more: what waits is dropped.
+    pub(super) fn discard(&mut self) {
+        (self.start, self.unsent) = (0, Vec::new());
+    }
+
+    /// Tells the node that nothing more follows.
     pub(super) fn shut_down(&mut self) {
         let _ = self.socket.shutdown(Shutdown::Write);
+    }
+}
+
+/// Writes by `write` alone: `write_vectored` ends a process that is not in Rust by `SIGPIPE` when the
+/// other end is gone.
+#[cfg(feature = "tls")]
+struct Plain<'a>(&'a mut TcpStream);
+
+#[cfg(feature = "tls")]
+impl Write for Plain<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -180,7 +201,7 @@ impl Stream {
 fn handshake(tls: &mut ClientConnection, socket: &mut TcpStream) -> io::Result<bool> {
     while tls.is_handshaking() || tls.wants_write() {
         let done = if tls.wants_write() {
-            tls.write_tls(socket)
+            tls.write_tls(&mut Plain(socket))
         } else {
             let read = tls.read_tls(socket);
             if let Ok(0) = read {
@@ -188,7 +209,7 @@ fn handshake(tls: &mut ClientConnection, socket: &mut TcpStream) -> io::Result<b
             }
             if let Err(error) = tls.process_new_packets() {
                 // The node may be told why.
-                let _ = tls.write_tls(socket);
+                let _ = tls.write_tls(&mut Plain(socket));
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
             read

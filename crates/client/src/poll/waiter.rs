@@ -1,9 +1,10 @@
 //! Waiting for what a connection needs: its socket, its time, or a program that wakes it.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
-use mio::{Events, Poll, Token, Waker};
+use mio::{Events, Poll, Registry, Token, Waker};
 
 /// The token of a waker.
 const WAKER: Token = Token(0);
@@ -16,6 +17,29 @@ pub struct Waiter {
     events: Events,
 }
 
+/// The side of a [`Waiter`] that is woken.
+#[derive(Debug)]
+pub struct Registration {
+    pub(super) waker: Arc<Waker>,
+    pub(super) registry: Registry,
+}
+
+impl Registration {
+    /// Wakes the waiter, or lets its next wait return at once. Any thread may do it.
+    pub fn wake(&self) {
+        // It fails only if the system has no resources; the waiter then wakes at its time.
+        let _ = self.waker.wake();
+    }
+
+    /// Another for the same waiter.
+    ///
+    /// # Errors
+    /// If the system has no resources.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { waker: Arc::clone(&self.waker), registry: self.registry.try_clone()? })
+    }
+}
+
 /// The news of a wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Readiness {
@@ -26,11 +50,16 @@ pub struct Readiness {
 }
 
 impl Waiter {
-    pub(super) fn new() -> io::Result<(Self, Waker, mio::Registry)> {
+    /// A waiter, to be given to a [`Connection`](super::Connection::open).
+    ///
+    /// # Errors
+    /// If the system has no resources.
+    pub fn new() -> io::Result<(Self, Registration)> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKER)?;
         let registry = poll.registry().try_clone()?;
-        Ok((Self { poll, events: Events::with_capacity(8) }, waker, registry))
+        let registration = Registration { waker: Arc::new(waker), registry };
+        Ok((Self { poll, events: Events::with_capacity(8) }, registration))
     }
 
     /// Waits for the socket, for a wake, or until a time; `None` waits for as long as it takes. Hand

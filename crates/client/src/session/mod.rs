@@ -265,6 +265,12 @@ impl Session {
         report.event(self.protocol.format(), self.inbox.body(&self.inbound, place))
     }
 
+    /// Whether [`poll_event`](Self::poll_event) has something to handle or to return.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        self.inbox.is_unread || !self.protocol.events.is_empty()
+    }
+
     /// All that was received is handled.
     fn settle(&mut self) {
         if self.inbox.is_last {

@@ -43,8 +43,6 @@ struct Options {
     /// Gives the token, in poll(), for the first connection, and later when the node has refused the
     /// one before, or shortly before the `exp` of a JSON Web Token; none if there is none now.
     std::function<std::optional<std::string>()> token_by{};
-    /// `packed`, `msgpack` or `json`; empty for the default, `packed`.
-    std::string format{};
     /// Certificates to trust instead of the system's, in PEM or DER.
     std::vector<std::string> root_certificates{};
     /// Over WebSocket, offers compression.
@@ -686,7 +684,6 @@ public:
         };
         text(PF_OPTION_NAME, options.name);
         text(PF_OPTION_TOKEN, options.token);
-        text(PF_OPTION_FORMAT, options.format);
         for (const auto &certificate : options.root_certificates) {
             text(PF_OPTION_ROOT_CERTIFICATE, certificate);
         }
