@@ -157,10 +157,8 @@ impl ClientCell {
     }
 
     fn next(self: &Arc<Self>, timeout: Duration) -> Outcome<PfEvent> {
-        let until = Instant::now().checked_add(timeout);
-        let until = until.unwrap_or_else(|| Instant::now() + Duration::from_secs(1 << 30));
         self.forget_current();
-        let mut is_late = false;
+        let (mut until, mut is_late) = (None, false);
         loop {
             if self.is_freed() {
                 return Err(Failure::new(PfCode::Freed, "the client was freed meanwhile"));
@@ -174,6 +172,11 @@ impl ClientCell {
                 return Ok(PfEvent::default());
             }
             self.uncork(&mut state);
+            // Only who waits asks for the time.
+            let now = Instant::now();
+            let until = *until.get_or_insert_with(|| {
+                now.checked_add(timeout).unwrap_or_else(|| now + Duration::from_secs(1 << 30))
+            });
             let due_at = match &state.link {
                 Link::Open(connection) => connection.due_at(),
                 Link::Setup(_) | Link::Over => None,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use playfield_client::poll::{Connection, Kept, Room};
+use playfield_client::poll::{Connection, Kept, NumberMap, Room};
 use playfield_client::session::{CommandError, Session, SubscriptionNumber};
 use playfield_client::{Error, Position, RequestNumber, RoomNumber};
 use playfield_wire::server;
@@ -174,10 +174,10 @@ pub(crate) struct State {
     /// How many of these are answers to requests.
     answers: usize,
     refusals: usize,
-    pub(crate) asked: HashMap<RequestNumber, Asked>,
+    pub(crate) asked: NumberMap<RequestNumber, Asked>,
     pub(crate) pings: HashMap<u64, u64>,
     pub(crate) waiting: VecDeque<Waiting>,
-    pub(crate) seats: HashMap<RoomNumber, Seat>,
+    pub(crate) seats: NumberMap<RoomNumber, Seat>,
     pub(crate) rooms: HashMap<u64, Arc<RoomCell>>,
     pub(crate) channels: HashMap<u64, Arc<ChannelCell>>,
     pub(crate) subscribing: HashMap<SubscriptionNumber, Asked>,
@@ -208,10 +208,10 @@ impl State {
             news: VecDeque::new(),
             answers: 0,
             refusals: 0,
-            asked: HashMap::new(),
+            asked: NumberMap::default(),
             pings: HashMap::new(),
             waiting: VecDeque::new(),
-            seats: HashMap::new(),
+            seats: NumberMap::default(),
             rooms: HashMap::new(),
             channels: HashMap::new(),
             subscribing: HashMap::new(),

@@ -31,7 +31,9 @@ pub(crate) use command::{
 };
 #[cfg(feature = "tls")]
 use command::{Query, Signal};
-pub(crate) use sink::{Sink, SinkCopy, Subscriber};
+#[cfg(feature = "poll")]
+pub(crate) use sink::SinkCopy;
+pub(crate) use sink::{Sink, Subscriber};
 
 /// A connection to a node, made by [`connect`].
 ///

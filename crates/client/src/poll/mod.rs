@@ -37,6 +37,7 @@ use mio::{Registry, Token, Waker};
 use playfield_wire::Format;
 
 pub use crate::queue::{Kept, Next, Queue};
+pub use crate::session::NumberMap;
 pub use room::{Room, RoomNews};
 pub use waiter::{Readiness, Registration, Waiter};
 

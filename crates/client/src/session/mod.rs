@@ -82,7 +82,7 @@ pub use token::TokenLife;
 pub use url::{Url, UrlError};
 
 #[cfg(feature = "tokio")]
-pub(crate) use numbers::NumberMap;
+pub use numbers::{NumberHasher, NumberMap};
 
 use entering::Entering;
 use event::Report;

@@ -5,10 +5,11 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by a number that this client counts up, or that the node assigns to its rooms. Nobody
 /// gains from collisions, so a weak hash of one multiplication is enough.
-pub(crate) type NumberMap<N, T> = HashMap<N, T, BuildHasherDefault<NumberHasher>>;
+pub type NumberMap<N, T> = HashMap<N, T, BuildHasherDefault<NumberHasher>>;
 
+/// The hash of a [`NumberMap`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NumberHasher {
+pub struct NumberHasher {
     hash: u64,
 }
 

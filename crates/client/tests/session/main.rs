@@ -10,6 +10,7 @@ mod cuts;
 mod damage;
 mod devices;
 mod model;
+mod pair;
 mod play;
 mod polling;
 mod properties;
