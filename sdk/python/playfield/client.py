@@ -242,17 +242,17 @@ class Client:
         other kind. Before the first ``bytes`` in a channel that this client does not subscribe to,
         it asks the node for the kind. Raises :class:`Refused`."""
         data = await self._publication(channel, message)
-        offset: int = await self._ask(self._live().publish(channel, *data, True))
+        offset: int = await self._ask(self._live().publish(channel, data, True))
         return offset
 
     async def publish_unconfirmed(self, channel: str, message: Any) -> None:
         """Publish without waiting for the node's answer; it waits while too much is unconfirmed.
         Raises :class:`SchemaError` as :meth:`publish` does."""
         data = await self._publication(channel, message)
-        self._live().publish(channel, *data, False)
+        self._live().publish(channel, data, False)
         await self._flush()
 
-    async def _publication(self, channel: str, message: Any) -> tuple[bytes, bool]:
+    async def _publication(self, channel: str, message: Any) -> bytes:
         """A payload, of the kind that the channel has."""
         data, is_bytes = payload(message)
         if is_bytes and channel not in self._kinds:
@@ -267,15 +267,15 @@ class Client:
                 ) from None
         same_kind(f"the channel {channel}", self._kinds.get(channel), is_bytes)
         await self._ready()
-        return data, is_bytes
+        return data
 
-    def _report(self, value: Any) -> tuple[bytes, bool]:
+    def _report(self, value: Any) -> bytes:
         """A report or an answer of the device, of the kind that the fleet has."""
         if value is None and self._fleet_has_bytes:
             value = b""
         data, is_bytes = payload(value)
         same_kind("the fleet", self._fleet_has_bytes, is_bytes)
-        return data, is_bytes
+        return data
 
     async def members(self, channel: str) -> Members:
         """Ask who subscribes to a channel."""
@@ -373,13 +373,10 @@ class Client:
             await self._flush()
             room: Room = await answer
             await room._has_state
-            await self._learn(room.type)
         except asyncio.CancelledError:
             if not answer.cancel() and not answer.cancelled() and answer.exception() is None:
                 self._abandon(answer.result())
             raise
-        # A copy that was read without the schema is read again.
-        room._schema, room._read_version = self._core.schema_of(room._number), -1
         return room
 
     def _gone(self, room: Room, why: Refused, last: Any = None) -> None:
@@ -688,8 +685,6 @@ class Client:
         else:
             room._begin(number, room_id, key, player)
         self._rooms[number] = room
-        if not self._core.knows_schema(room_type):
-            self._ask_schema(room_type)
         future = self._asked.get(request)
         if future is None or future.done():
             # Whoever asked was canceled.
@@ -707,13 +702,19 @@ class Client:
         if request is not None:
             self._answer(request, None)
 
-    def _on_unreadable(self, number: int, text: str) -> None:
-        """Two snapshots in a row can't be read: there is no copy to go on with."""
+    def _on_entered(self, number: int, schema: bytes | None) -> None:
+        """The copy and the schema of a room are there."""
+        room = self._rooms.get(number)
+        if room is not None:
+            if schema is not None:
+                self._know(room.type, load(schema))
+            room._schema, room._read_version = self._core.schema_of(number), -1
+
+    def _on_unusable(self, number: int, text: str) -> None:
+        """There is no copy to go on with: the core leaves the room."""
         room = self._rooms.pop(number, None)
         if room is not None:
-            self._abandon(room)
-            why = f"this client leaves the room: its state can't be read: {text}"
-            room._end(Refused("bad_message", why))
+            room._end(Refused("bad_message", f"this client leaves the room: {text}"))
 
     def _on_reply(self, request: int, is_bytes: bool, data: bytes) -> None:
         read = self._reads.pop(request, None)
@@ -726,6 +727,9 @@ class Client:
     def _on_failed(self, request: int, code: str, text: str, retry_after: float | None) -> None:
         self._reads.pop(request, None)
         self._answer(request, Refused(code, text, retry_after))
+
+    def _on_mismatch(self, request: int, text: str) -> None:
+        self._answer(request, SchemaError(text))
 
     def _on_listed(self, request: int, rooms: List[Any]) -> None:
         self._answer(request, [RoomInfo._make([*room[:6], dict(room[6])]) for room in rooms])

@@ -48,10 +48,10 @@ class Command:
         await self._client._flush()
 
     def _answer(self, value: Any, why: str | None) -> None:
-        data, is_bytes = (b"", False) if why is not None else self._client._report(value)
+        data = b"" if why is not None else self._client._report(value)
         number, self._number = self._number, None
         if number is not None and self._session == self._client.session:
-            self._client._core.answer(number, data, is_bytes, why)
+            self._client._core.answer(number, data, why)
 
     def __repr__(self) -> str:
         return f"<Command {self.payload!r}>"
@@ -89,13 +89,13 @@ class Device:
         reply. Raises :class:`SchemaError` before anything is sent if it is of the other kind, and
         :class:`Refused`."""
         client = self._client
-        return await client._ask(client._live().report(*client._report(report), True))
+        return await client._ask(client._live().report(client._report(report), True))
 
     async def report_unconfirmed(self, report: Any) -> None:
         """Send a report without a reply."""
         client, data = self._client, self._client._report(report)
         await client._ready()
-        client._live().report(*data, False)
+        client._live().report(data, False)
         await client._flush()
 
     def __aiter__(self) -> Feed:

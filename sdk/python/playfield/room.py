@@ -248,7 +248,7 @@ class Room:
         core = self._client._core
 
         def read(data: bytes) -> Any:
-            return load(data) if self._schema is None else self._schema.reply(name, data)
+            return self._schema.reply(name, data)
 
         answer = await self._client._ask(core.request(self._current(), name, payload), read)
         return answer if reply is None else made(reply, answer)
@@ -325,7 +325,7 @@ class Room:
         self._early.put(name, payload, len(payload))
 
     def _deliver(self, name: str, payload: bytes) -> None:
-        value = load(payload) if self._schema is None else self._schema.event(name, payload)
+        value = self._schema.event(name, payload)
         for _, heard in self._events.get(name, ()):
             call(heard, value)
         for _, function in self._events.get(None, ()):

@@ -1,7 +1,6 @@
 """How sessions, stays and subscriptions end, and what is asked of them then."""
 
 import asyncio
-import re
 import signal
 import threading
 import time
@@ -262,16 +261,28 @@ def test_a_request_of_blocking_code_ends_with_the_node(example, ending):
 
 
 class Garbled:
-    """A core that gets paths of states that lead nowhere."""
+    """A core that gets states without their last byte."""
 
     def __init__(self, core):
         self._core = core
+        self._unread = b""
 
     def __getattr__(self, name):
         return getattr(self._core, name)
 
     def received(self, data):
-        return self._core.received(re.sub(rb'(?<=\[\[)"\w+"', lambda found: b"9" * len(found[0]), data))
+        self._unread += data
+        whole = b""
+        while len(self._unread) >= 4:
+            end = 4 + int.from_bytes(self._unread[:4], "little")
+            if len(self._unread) < end:
+                break
+            frame, self._unread = self._unread[:end], self._unread[end:]
+            # A snapshot or a patch.
+            if frame[4] in (0x47, 0x48):
+                frame = (end - 5).to_bytes(4, "little") + frame[4:-1]
+            whole += frame
+        return self._core.received(whole)
 
 
 @pytest.mark.parametrize("is_entered", [False, True])

@@ -104,14 +104,6 @@ impl Session {
         })
     }
 
-    /// Asks for the schema of a room type.
-    pub fn schema(&mut self, room_type: &str) -> Result<RequestNumber, CommandError> {
-        let room_type = room_type.into();
-        self.protocol.ask(Asked::Schema, |request| {
-            ClientMessage::Schema(client::Schema { request, room_type })
-        })
-    }
-
     /// Asks to leave a room.
     pub fn leave(&mut self, room: RoomNumber) -> Result<RequestNumber, CommandError> {
         self.protocol.leave(room)

@@ -96,8 +96,10 @@ impl Target {
 pub(super) struct Entering {
     schemas: Schemas,
     schema_requests: SchemaRequests,
-    /// Requests for schemas, and the room types they are for.
+    /// Requests of the session for schemas, and the room types they are for.
     asked: NumberMap<RequestNumber, String>,
+    /// The same of the program.
+    shown: NumberMap<RequestNumber, String>,
     /// Requests to enter a room that the node has not granted.
     entries: NumberMap<RequestNumber, Entry>,
     /// Those that were not sent yet: they wait for the schema of a room type.
@@ -140,6 +142,7 @@ impl Entering {
             schemas: Schemas::new(named),
             schema_requests: SchemaRequests::new(timeout),
             asked: NumberMap::default(),
+            shown: NumberMap::default(),
             entries: NumberMap::default(),
             unready: Vec::new(),
             ready: Vec::new(),
@@ -176,6 +179,16 @@ impl Entering {
 }
 
 impl Session {
+    /// Asks for the schema of a room type. Answered by [`Event::Schema`](super::Event::Schema).
+    ///
+    /// # Errors
+    /// As for all [commands](Self::join).
+    pub fn schema(&mut self, room_type: &str) -> Result<RequestNumber, CommandError> {
+        let request = self.protocol.ask_schema(room_type)?;
+        self.protocol.entering.shown.insert(request, room_type.to_owned());
+        Ok(request)
+    }
+
     /// Asks to enter a room, and keeps `copy` up to date from then on. Returns the number of the
     /// request: [`Event::Joined`](super::Event::Joined) says that it was granted, and
     /// [`Event::Entered`](super::Event::Entered) that the copy is there.
@@ -364,6 +377,10 @@ impl Protocol {
             self.schema_known(&asked);
             return false;
         }
+        if let Some(asked) = request.and_then(|request| self.entering.shown.remove(&request)) {
+            self.entering.schemas.store(&asked, schema);
+            self.schema_known(&asked);
+        }
         if request.is_none() && self.entering.schemas.store_unasked(room_type, schema) {
             self.schema_known(room_type);
         }
@@ -395,6 +412,7 @@ impl Protocol {
     /// A request has failed. Returns whether it was one for a schema, which the program did not make.
     pub(super) fn schema_failed(&mut self, request: RequestNumber, failure: &Failure<'_>) -> bool {
         self.entering.entries.remove(&request);
+        self.entering.shown.remove(&request);
         let Some(room_type) = self.entering.asked.remove(&request) else { return false };
         let requests = &mut self.entering.schema_requests;
         let is_asked_again = match failure {
@@ -444,11 +462,7 @@ impl Protocol {
         }
         let now = self.pulse.now();
         while let Some(room_type) = self.entering.schema_requests.next(now) {
-            let asked = self.ask(Asked::Schema, |request| {
-                let room_type = (&*room_type).into();
-                ClientMessage::Schema(client::Schema { request, room_type })
-            });
-            match asked {
+            match self.ask_schema(&room_type) {
                 Ok(request) => drop(self.entering.asked.insert(request, room_type)),
                 Err(error) => self.no_schema(&room_type, &Failure::NotSent(error)),
             }
@@ -459,6 +473,13 @@ impl Protocol {
             let why = Unusable::NoSchema { room_type: room_type.clone(), waited };
             self.no_schema(&room_type, &Failure::Unusable(why));
         }
+    }
+
+    fn ask_schema(&mut self, room_type: &str) -> Result<RequestNumber, CommandError> {
+        let room_type = room_type.into();
+        self.ask(Asked::Schema, |request| {
+            ClientMessage::Schema(client::Schema { request, room_type })
+        })
     }
 
     /// Leaves the rooms that are forsaken. If that can't be sent now, tries again later.

@@ -70,6 +70,7 @@ pub use entering::Target;
 pub use error::{ClientError, CommandError};
 pub use event::Event;
 pub use masks::Masks;
+pub use numbers::{NumberHasher, NumberMap};
 pub use outcome::{Failure, OutOfStep, RoomCopy, Update, UpdateKind};
 pub use playfield_wire::client::Position;
 pub use playfield_wire::server::{self, Joined, Lost, MemberInfo};
@@ -80,9 +81,6 @@ pub use rooms::UNUSABLE_IN_A_ROW_MAX;
 pub use schemas::{Build, Learned, Translation, Unusable};
 pub use token::TokenLife;
 pub use url::{Url, UrlError};
-
-#[cfg(feature = "tokio")]
-pub use numbers::{NumberHasher, NumberMap};
 
 use entering::Entering;
 use event::Report;

@@ -8,22 +8,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use playfield_client::session::{
-    Attempts, ClientConfig, ClientError, CommandError, Creation, Masks, Patience, Position,
-    Session, SubscriptionNumber, TokenLife, Transport, Url,
+    Attempts, Build, ClientConfig, ClientError, CommandError, Creation, Masks, Patience, Position,
+    Session, SubscriptionNumber, Target, TokenLife, Transport, Url,
 };
-use playfield_state::{Bytes, Data};
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList};
+use serde_json::Value;
 
 use check::Checker;
-use sink::{Rooms, Sink};
+use sink::{Rooms, SharedCopy, Sink};
 use values::{Shape, object};
 
-/// A client of a node. All values are JSON text. What happens is returned as tuples that begin with
+/// A client of a node. Values come in as JSON text, and are sent in `packed`. What happens is returned as tuples that begin with
 /// a name. Any thread may use it.
 #[pyclass(frozen, module = "playfield._playfield")]
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Schema {
         name: &str,
         payload: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
-        load(py, payload, self.0.event(name))
+        load(py, self.0.event(name, payload))
     }
 
     /// The reply to a message.
@@ -132,30 +132,16 @@ impl Schema {
         message: &str,
         payload: &[u8],
     ) -> PyResult<Bound<'py, PyAny>> {
-        load(py, payload, self.0.reply(message))
+        load(py, self.0.reply(message, payload))
     }
 }
 
 fn load<'py>(
     py: Python<'py>,
-    payload: &[u8],
-    shape: Option<Shape<'_>>,
+    read: Result<(Value, Option<Shape<'_>>), DecodeError>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if payload.is_empty() {
-        return Ok(py.None().into_bound(py));
-    }
-    let value = serde_json::from_slice(payload);
-    object(py, &value.map_err(|error| PyValueError::new_err(error.to_string()))?, shape)
-}
-
-/// A payload as it is sent: JSON, or bytes in the JSON of bytes.
-fn payload(payload: &[u8], is_bytes: bool) -> Vec<u8> {
-    if !is_bytes {
-        return payload.to_vec();
-    }
-    let mut out = Vec::new();
-    Bytes(payload.to_vec()).write(Format::Json, &mut out);
-    out
+    let (value, shape) = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    object(py, &value, shape)
 }
 
 fn pairs(pairs: &[(String, String)]) -> Vec<(&str, &str)> {
@@ -183,9 +169,7 @@ impl Core {
         let mut sink = Sink::new(events.clone(), rooms);
         act(client);
         while let Some(event) = client.poll_event() {
-            if let Some((room, copy)) = sink.hear(event) {
-                client.set_copy(room, Box::new(copy));
-            }
+            sink.hear(event);
         }
         sink.end()?;
         if client.is_welcomed() && attempts.welcomed(*now) {
@@ -236,7 +220,7 @@ impl Core {
             name,
             token,
             resumable: !patience.reconnect_for.is_zero(),
-            ..ClientConfig::new(Format::Json, transport(&url)?)
+            ..ClientConfig::new(Format::Packed, transport(&url)?)
         };
         let client =
             Session::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -418,11 +402,12 @@ impl Core {
     }
 
     fn join(&self, py: Python<'_>, id: &str) -> PyResult<u32> {
-        self.ask(py, |client| client.join(id))
+        self.enter(py, Target::Join { id: id.to_owned() })
     }
 
     fn join_by_key(&self, py: Python<'_>, room_type: &str, key: &str) -> PyResult<u32> {
-        self.ask(py, |client| client.join_by_key(room_type, key))
+        let (room_type, key) = (room_type.to_owned(), key.to_owned());
+        self.enter(py, Target::JoinByKey { room_type, key })
     }
 
     fn join_or_create(
@@ -433,10 +418,8 @@ impl Core {
         options: &[u8],
     ) -> PyResult<u32> {
         self.check_options(py, room_type, options)?;
-        self.ask(py, |client| match key {
-            Some(key) => client.join_or_create_by_key(room_type, key, options),
-            None => client.join_or_create(room_type, options),
-        })
+        let (room_type, key) = (room_type.to_owned(), key.map(str::to_owned));
+        self.enter(py, Target::JoinOrCreate { room_type, key, options: options.to_vec() })
     }
 
     fn create(
@@ -456,7 +439,8 @@ impl Core {
             Some(key) => creation.key(key),
             None => creation,
         };
-        self.ask(py, |client| client.create(room_type, &creation, options))
+        let room_type = room_type.to_owned();
+        self.enter(py, Target::Create { room_type, creation, options: options.to_vec() })
     }
 
     fn leave(&self, py: Python<'_>, room: u32) -> PyResult<u32> {
@@ -464,13 +448,13 @@ impl Core {
     }
 
     fn request(&self, py: Python<'_>, room: u32, name: &str, payload: &[u8]) -> PyResult<u32> {
-        self.check_message(py, room, name, payload)?;
-        self.ask(py, |client| client.request(RoomNumber(room), 0, name, payload))
+        let (index, payload) = self.message(py, room, name, payload)?;
+        self.ask(py, |client| client.request(RoomNumber(room), index, "", &payload))
     }
 
     fn send(&self, py: Python<'_>, room: u32, name: &str, payload: &[u8]) -> PyResult<()> {
-        self.check_message(py, room, name, payload)?;
-        self.inner(py).client.send(RoomNumber(room), 0, name, payload).map_err(refused)
+        let (index, payload) = self.message(py, room, name, payload)?;
+        self.inner(py).client.send(RoomNumber(room), index, "", &payload).map_err(refused)
     }
 
     /// The copy of a room's state.
@@ -520,11 +504,9 @@ impl Core {
         py: Python<'_>,
         channel: &str,
         message: &[u8],
-        is_bytes: bool,
         confirm: bool,
     ) -> PyResult<Option<u32>> {
-        let message = payload(message, is_bytes);
-        let request = self.inner(py).client.publish(channel, &message, confirm);
+        let request = self.inner(py).client.publish(channel, message, confirm);
         request.map(|request| request.map(|request| request.0)).map_err(refused)
     }
 
@@ -556,16 +538,9 @@ impl Core {
     }
 
     /// Returns the number of a request, if there is to be a reply.
-    fn report(
-        &self,
-        py: Python<'_>,
-        message: &[u8],
-        is_bytes: bool,
-        reply: bool,
-    ) -> PyResult<Option<u32>> {
-        let message = payload(message, is_bytes);
+    fn report(&self, py: Python<'_>, message: &[u8], reply: bool) -> PyResult<Option<u32>> {
         let inner = &mut *self.inner(py);
-        let request = inner.client.report(&message, reply).map_err(refused)?;
+        let request = inner.client.report(message, reply).map_err(refused)?;
         let request = request.map(|request| request.0);
         if let Some(request) = request {
             inner.rooms.reported(request);
@@ -579,22 +554,37 @@ impl Core {
         py: Python<'_>,
         command: u64,
         message: &[u8],
-        is_bytes: bool,
         error: Option<&str>,
     ) -> PyResult<()> {
-        let message = payload(message, is_bytes);
-        let answer = error.map_or(Ok(&*message), Err);
+        let answer = error.map_or(Ok(message), Err);
         self.inner(py).client.answer(command, answer).map_err(refused)
     }
 }
 
 impl Core {
-    fn check_message(&self, py: Python<'_>, room: u32, name: &str, payload: &[u8]) -> PyResult<()> {
-        let wrong = match self.inner(py).rooms.schema_of(room) {
-            Some(checker) => checker.message(name, payload).err(),
-            None => None,
+    /// Asks to enter a room, whose state is copied from then on.
+    fn enter(&self, py: Python<'_>, target: Target) -> PyResult<u32> {
+        let Inner { client, rooms, .. } = &mut *self.inner(py);
+        let copy = SharedCopy::default();
+        let asked = client.enter(target, Some(Build::Any), Box::new(copy.clone()));
+        let request = asked.map_err(refused)?;
+        rooms.entering(request, copy);
+        Ok(request.0)
+    }
+
+    /// A message as it is sent.
+    fn message(
+        &self,
+        py: Python<'_>,
+        room: u32,
+        name: &str,
+        payload: &[u8],
+    ) -> PyResult<(u32, Vec<u8>)> {
+        let written = match self.inner(py).rooms.schema_of(room) {
+            Some(checker) => checker.message(name, payload),
+            None => return Err(refused(CommandError::NotJoined { room: RoomNumber(room) })),
         };
-        wrong.map_or(Ok(()), |wrong| Err(mismatch(py, wrong)))
+        written.map_err(|wrong| mismatch(py, wrong))
     }
 
     fn check_options(&self, py: Python<'_>, room_type: &str, options: &[u8]) -> PyResult<()> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use playfield_client::Mirror as _;
 use playfield_client::session::{
-    ClientError, Event, Failure, OutOfStep, Position, RoomCopy, Subscribed, SubscriptionNumber,
-    Update,
+    ClientError, Event, Failure, Position, RoomCopy, Subscribed, SubscriptionNumber, Translation,
+    Unusable, Update, UpdateKind,
 };
-use playfield_state::{Bytes, Change, ChangeKind, Data, JsonMirror};
+use playfield_state::{Change, ChangeKind, DynamicMirror, PlayerId, ShapeError};
 use playfield_wire::message::MessageRef;
-use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, server};
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber, server};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -19,17 +19,51 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use super::check::Checker;
 use super::values::{Shape, object, step};
 
+/// The most bytes of updates that wait for the schema. Past it they are dropped, and a snapshot is
+/// needed.
+const HELD_BYTES_MAX: usize = 1 << 20;
+
 /// The copy of a room's state, which the session keeps up to date.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SharedCopy(Arc<Mutex<Copy>>);
 
 #[derive(Debug, Default)]
 struct Copy {
-    mirror: JsonMirror,
+    /// `None` while the schema is unknown.
+    mirror: Option<DynamicMirror>,
+    has_state: bool,
+    /// Updates that wait for the schema.
+    held: Vec<(UpdateKind, Vec<u8>)>,
+    held_bytes: usize,
     /// Whether its changes are wanted.
     is_watched: bool,
     /// The changes of the last update.
     changes: Vec<Change>,
+}
+
+impl Copy {
+    fn hold(&mut self, kind: UpdateKind, body: &[u8]) -> Result<(), DecodeError> {
+        if kind == UpdateKind::Snapshot {
+            (self.held_bytes, self.held) = (0, Vec::new());
+        }
+        self.held_bytes += body.len();
+        if kind == UpdateKind::Patch && self.held_bytes > HELD_BYTES_MAX {
+            self.held = Vec::new();
+            return Err(DecodeError::other("too many patches came before the schema"));
+        }
+        self.held.push((kind, body.to_vec()));
+        Ok(())
+    }
+
+    fn apply(&mut self, kind: UpdateKind, body: &[u8]) -> Result<(), DecodeError> {
+        let Self { mirror, is_watched, changes, has_state, .. } = self;
+        let Some(mirror) = mirror else { return self.hold(kind, body) };
+        changes.clear();
+        let tell: &mut dyn FnMut(Change) = &mut |change| changes.push(change);
+        mirror.apply(kind, body, is_watched.then_some(tell))?;
+        *has_state = true;
+        Ok(())
+    }
 }
 
 impl SharedCopy {
@@ -37,30 +71,62 @@ impl SharedCopy {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, for Python. Another thread may ask for it meanwhile.
-    fn state<'py>(&self, py: Python<'py>, shape: Option<Shape<'_>>) -> PyResult<Bound<'py, PyAny>> {
+    /// The state, for Python; none if there is none yet. Another thread may ask for it meanwhile.
+    fn state<'py>(
+        &self,
+        py: Python<'py>,
+        shape: Option<Shape<'_>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let copy = self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-        object(py, copy.mirror.state(), shape)
+        copy.mirror.as_ref().map(|mirror| object(py, mirror.state(), shape)).transpose()
     }
 }
 
 impl RoomCopy for SharedCopy {
     fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
-        let Copy { mirror, is_watched, changes } = &mut *self.lock();
-        changes.clear();
-        let tell: &mut dyn FnMut(Change) = &mut |change| changes.push(change);
-        mirror.apply(update.kind, update.body, is_watched.then_some(tell))
+        self.lock().apply(update.kind, update.body)
     }
 
     fn digest_is(&mut self, digest: u64) -> bool {
-        self.lock().mirror.digest() == digest
+        self.lock().mirror.as_ref().is_none_or(|mirror| mirror.digest() == digest)
     }
+
+    fn translate(
+        &mut self,
+        translation: &Translation,
+        player: PlayerId,
+    ) -> Result<bool, ShapeError> {
+        let copy = &mut *self.lock();
+        if let Translation::Learned(learned) = translation {
+            copy.mirror = Some(DynamicMirror::new(&learned.schema.state, player)?);
+        }
+        let held = std::mem::take(&mut copy.held);
+        let applied = held.into_iter().try_for_each(|(kind, body)| copy.apply(kind, &body));
+        Ok(applied.is_err())
+    }
+
+    fn is_filled(&self) -> bool {
+        self.lock().has_state
+    }
+}
+
+/// What came for a room before its schema was known.
+#[derive(Debug, Default)]
+struct Early {
+    /// The version of the last update.
+    version: u64,
+    /// Events, by their numbers in the schema.
+    events: Vec<(u32, Vec<u8>)>,
 }
 
 /// The copies of the rooms' states, and what else is needed to read what comes.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
+    /// Those of rooms that were asked for, by request.
+    asked: HashMap<RequestNumber, SharedCopy>,
     copies: HashMap<u32, SharedCopy>,
+    /// The rooms that were not entered yet.
+    early: HashMap<u32, Early>,
     /// The type of each room, and the fingerprint of its schema.
     types: HashMap<u32, (String, u64)>,
     /// The node's schemas, by room type.
@@ -74,13 +140,21 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
+    /// A request to enter a room, and the copy of its state.
+    pub(super) fn entering(&mut self, request: RequestNumber, copy: SharedCopy) {
+        self.asked.insert(request, copy);
+    }
+
     pub(super) fn state<'py>(
         &self,
         py: Python<'py>,
         room: u32,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let shape = self.schema_of(room).map(|checker| checker.state());
-        self.copies.get(&room).map(|copy| copy.state(py, shape)).transpose()
+        match self.copies.get(&room) {
+            Some(copy) => copy.state(py, shape),
+            None => Ok(None),
+        }
     }
 
     pub(super) fn watch(&mut self, room: u32) {
@@ -111,6 +185,7 @@ impl Rooms {
     fn remove(&mut self, room: u32) -> Option<LastState> {
         let checker = self.schema_of(room).cloned();
         self.types.remove(&room);
+        self.early.remove(&room);
         self.copies.remove(&room).map(|copy| LastState { copy, checker })
     }
 }
@@ -128,11 +203,9 @@ pub struct LastState {
 impl LastState {
     /// The copy.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        object(
-            py,
-            self.copy.lock().mirror.state(),
-            self.checker.as_ref().map(|checker| checker.state()),
-        )
+        let shape = self.checker.as_ref().map(|checker| checker.state());
+        let state = self.copy.state(py, shape)?;
+        Ok(state.unwrap_or_else(|| py.None().into_bound(py)))
     }
 }
 
@@ -156,15 +229,6 @@ impl<'a, 'py> Sink<'a, 'py> {
         self.failed
     }
 
-    /// A payload: whether it is bytes, and the bytes or the JSON.
-    fn payload(&self, is_bytes: bool, payload: &[u8]) -> (bool, Bound<'py, PyBytes>) {
-        match is_bytes.then(|| Bytes::read(Format::Json, payload)) {
-            Some(Ok(Bytes(raw))) => (true, self.bytes(&raw)),
-            // Text that is not base64 is shown as received.
-            _ => (false, self.bytes(payload)),
-        }
-    }
-
     fn tell(
         &mut self,
         event: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
@@ -182,8 +246,8 @@ impl<'a, 'py> Sink<'a, 'py> {
 }
 
 impl Sink<'_, '_> {
-    /// Tells what has happened. Returns a room that was entered, with the copy of its state.
-    pub(super) fn hear(&mut self, event: Event<'_>) -> Option<(RoomNumber, SharedCopy)> {
+    /// Tells what has happened.
+    pub(super) fn hear(&mut self, event: Event<'_>) {
         match event {
             Event::Welcome(welcome) => self.welcome(&welcome),
             Event::ConnectionLost { error } => self.connection_lost(&error),
@@ -191,7 +255,9 @@ impl Sink<'_, '_> {
             Event::Weak { is_weak } => self.weak(is_weak),
             Event::NewSession(welcome) => self.new_session(&welcome),
             Event::Unconfirmed { sends } => self.unconfirmed(sends),
-            Event::Joined(joined) => return Some((joined.room, self.joined(&joined))),
+            Event::Joined(joined) => self.joined(&joined),
+            Event::Entered { room, translation } => self.entered(room, &translation),
+            Event::Unusable { room, why } => self.unusable(room, &why),
             Event::Listed(listed) => self.listed(&listed),
             Event::Schema(schema) => self.schema(&schema),
             Event::Left(left) => self.left(&left),
@@ -200,7 +266,6 @@ impl Sink<'_, '_> {
             Event::Event(event) => self.event(&event),
             Event::Missed { room, events } => self.missed(room, events),
             Event::Update { room, version, .. } => self.updated(room, version),
-            Event::OutOfStep { room, why } => self.out_of_step(room, &why),
             Event::Error(error) => self.error(&error),
             Event::Subscribed(subscription, subscribed) => {
                 self.subscribed(subscription, &subscribed);
@@ -226,13 +291,11 @@ impl Sink<'_, '_> {
             Event::Pong { nonce, round_trip } => self.pong(nonce, round_trip),
             Event::Goodbye(goodbye) => self.goodbye(&goodbye),
             Event::Closed { error } => self.closed(error.as_ref()),
-            Event::Entered { .. }
-            | Event::Unusable { .. }
+            Event::OutOfStep { .. }
             | Event::AttemptFailed { .. }
             | Event::Checked { .. }
             | Event::PublicationIgnored { .. } => {}
         }
-        None
     }
 
     fn welcome(&mut self, welcome: &server::Welcome<'_>) {
@@ -265,9 +328,10 @@ impl Sink<'_, '_> {
         self.tell(("new_session", welcome.session, last));
     }
 
-    fn joined(&mut self, joined: &server::Joined<'_>) -> SharedCopy {
-        let copy = SharedCopy::default();
-        self.rooms.copies.insert(joined.room.0, copy.clone());
+    fn joined(&mut self, joined: &server::Joined<'_>) {
+        let copy = self.rooms.asked.remove(&joined.request).unwrap_or_default();
+        self.rooms.copies.insert(joined.room.0, copy);
+        self.rooms.early.insert(joined.room.0, Early::default());
         let (room_type, fingerprint) = (&*joined.room_type, joined.fingerprint);
         self.rooms.types.insert(joined.room.0, (room_type.to_owned(), fingerprint));
         // After an update of the node, its rooms may have another schema.
@@ -284,7 +348,31 @@ impl Sink<'_, '_> {
             joined.key.as_deref(),
             joined.player,
         ));
-        copy
+    }
+
+    /// A room has its copy, and its schema is known.
+    fn entered(&mut self, room: RoomNumber, translation: &Translation) {
+        let Some((room_type, _)) = self.rooms.types.get(&room.0) else { return };
+        let mut text = None;
+        if let (Translation::Learned(learned), None) = (translation, self.rooms.schema(room_type)) {
+            let checker = Checker::of(Arc::clone(learned));
+            text = Some(checker.text());
+            self.rooms.schemas.insert(room_type.clone(), Arc::new(checker));
+        }
+        let text = text.map(|text| self.bytes(text.as_bytes()));
+        self.tell(("entered", room.0, text));
+        let Early { version, events } = self.rooms.early.remove(&room.0).unwrap_or_default();
+        if version > 0 {
+            self.updated(room, version);
+        }
+        for (index, payload) in events {
+            self.tell_event(room, index, &payload);
+        }
+    }
+
+    /// This client can't be in a room, and leaves it.
+    fn unusable(&mut self, room: RoomNumber, why: &Unusable) {
+        self.tell(("unusable", room.0, why.to_string()));
     }
 
     fn left(&mut self, left: &server::Left<'_>) {
@@ -322,12 +410,13 @@ impl Sink<'_, '_> {
     fn reply(&mut self, reply: &server::Reply<'_>) {
         let server::Reply { request, payload } = reply;
         let is_report = self.rooms.reports.remove(&request.0);
-        let (is_bytes, payload) = self.payload(is_report && self.rooms.fleet_has_bytes, payload);
-        self.tell(("reply", request.0, is_bytes, payload));
+        let is_bytes = is_report && self.rooms.fleet_has_bytes;
+        self.tell(("reply", request.0, is_bytes, self.bytes(payload)));
     }
 
     fn failed(&mut self, request: RequestNumber, failure: &Failure<'_>) {
         self.rooms.reports.remove(&request.0);
+        self.rooms.asked.remove(&request);
         let said;
         let (code, text, retry_after) = match failure {
             Failure::Refused { code, text, retry_after } => (*code, &**text, *retry_after),
@@ -342,6 +431,9 @@ impl Sink<'_, '_> {
                 "the session ended before the answer came: it is unknown whether this was done",
                 None,
             ),
+            Failure::Unusable(Unusable::Options(why)) => {
+                return self.tell(("mismatch", request.0, format!("the options: {why}")));
+            }
             Failure::Unusable(_) | Failure::NotSent(_) => {
                 said = failure.to_string();
                 (ErrorCode::Refused, &*said, None)
@@ -352,11 +444,19 @@ impl Sink<'_, '_> {
     }
 
     fn event(&mut self, event: &server::Event<'_>) {
-        let name = match &event.message {
-            MessageRef::Name(name) => &**name,
-            MessageRef::Index(_) => "",
-        };
-        self.tell(("event", event.room.0, name, self.bytes(&event.payload)));
+        let MessageRef::Index(index) = event.message else { return };
+        match self.rooms.early.get_mut(&event.room.0) {
+            Some(early) => early.events.push((index, event.payload.to_vec())),
+            None => self.tell_event(event.room, index, &event.payload),
+        }
+    }
+
+    fn tell_event(&mut self, room: RoomNumber, index: u32, payload: &[u8]) {
+        let Some(checker) = self.rooms.schema_of(room.0).cloned() else { return };
+        // An event that the schema does not have can't be read.
+        if let Some(name) = checker.event_name(index) {
+            self.tell(("event", room.0, name, self.bytes(payload)));
+        }
     }
 
     fn missed(&mut self, room: RoomNumber, events: u64) {
@@ -367,6 +467,10 @@ impl Sink<'_, '_> {
     fn updated(&mut self, room: RoomNumber, version: u64) {
         let py = self.events.py();
         let Some(copy) = self.rooms.copies.get(&room.0) else { return };
+        if let Some(early) = self.rooms.early.get_mut(&room.0) {
+            early.version = version;
+            return;
+        }
         let changes = std::mem::take(&mut copy.lock().changes);
         let shape = self.rooms.schema_of(room.0).map(|checker| checker.state());
         let told: PyResult<Vec<Told>> =
@@ -375,12 +479,6 @@ impl Sink<'_, '_> {
             Ok(changes) => self.tell(("state", room.0, version, changes)),
             Err(error) if self.failed.is_ok() => self.failed = Err(error),
             Err(_) => {}
-        }
-    }
-
-    fn out_of_step(&mut self, room: RoomNumber, why: &OutOfStep) {
-        if let OutOfStep::NoSnapshot(error) = why {
-            self.tell(("unreadable", room.0, error.to_string()));
         }
     }
 
@@ -416,7 +514,7 @@ impl Sink<'_, '_> {
         publication: &server::Publication<'_>,
     ) {
         let is_bytes = self.rooms.of_bytes.contains(&subscription.0);
-        let (is_bytes, payload) = self.payload(is_bytes, &publication.payload);
+        let payload = self.bytes(&publication.payload);
         let server::Publication { offset, user, .. } = publication;
         self.tell(("publication", subscription.0, *offset, user.as_deref(), is_bytes, payload));
     }
@@ -448,10 +546,7 @@ impl Sink<'_, '_> {
         let &server::History { request, epoch, offset, bytes, ref publications } = history;
         let publications: Vec<_> = publications
             .iter()
-            .map(|past| {
-                let (is_bytes, payload) = self.payload(bytes, &past.payload);
-                (past.offset, past.user.as_deref(), is_bytes, payload)
-            })
+            .map(|past| (past.offset, past.user.as_deref(), bytes, self.bytes(&past.payload)))
             .collect();
         self.tell(("history", request.0, (epoch, offset), bytes, publications));
     }
@@ -467,8 +562,8 @@ impl Sink<'_, '_> {
 
     fn command(&mut self, command: &server::Command<'_>) {
         let server::Command { command, payload } = command;
-        let (is_bytes, payload) = self.payload(self.rooms.fleet_has_bytes, payload);
-        self.tell(("command", *command, is_bytes, payload));
+        let is_bytes = self.rooms.fleet_has_bytes;
+        self.tell(("command", *command, is_bytes, self.bytes(payload)));
     }
 
     fn unconfirmed(&mut self, sends: u64) {

@@ -141,7 +141,7 @@ impl std::fmt::Display for Unusable {
                 write!(f, "the node sent no schema of {room_type:?} within {waited:?}")
             }
             Self::Options(error) => write!(f, "the options: {error}"),
-            Self::State(error) => write!(f, "the room's state: {error}"),
+            Self::State(error) => write!(f, "the room's state can't be read: {error}"),
             Self::NotSent(failure) => write!(f, "the node sent no schema: {failure}"),
         }
     }
