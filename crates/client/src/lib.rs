@@ -1,14 +1,16 @@
 //! The Playfield client.
 //!
 //! ```text
-//!  socket ──▶ connection (tokio) ──▶ session (no I/O) ──▶ connection ──▶ room: copy, events
-//!  socket ◀── connection         ◀── session           ◀── connection ◀── room: request, send
+//!  tokio: Connection, Room ─▶ task ─┐                ┌─▶ socket
+//!  poll:  Connection (C ABI) ───────┼─▶ Session ─────┤
+//!  Python, load generator ──────────┘   (no I/O)     └─▶ events, copies of states
 //! ```
 //!
 //! [`session`] is the protocol as a state machine, without sockets or clocks; load generators and
-//! bindings for other languages drive it directly. The rest needs the feature `tokio` (on by
-//! default). [`connect`] makes a [`Connection`], which enters a [`Room`]: a typed one, as below, or
-//! a [`Dynamic`] one, whose values are JSON.
+//! bindings for other languages drive it directly. With the feature `tokio` (on by default),
+//! [`connect`] makes a [`Connection`], which enters a [`Room`]: a typed one, as below, or a
+//! [`Dynamic`] one, whose values are JSON. With the feature `poll` there is a connection that the
+//! program polls, without a thread.
 //!
 //! ```no_run
 //! # use playfield_room::{Context, Handle, Message, Player, Result, Room, room};

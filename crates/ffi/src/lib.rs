@@ -2,14 +2,14 @@
 //! crate. `docs/cpp.md` has the guide, for C++ and for C.
 //!
 //! ```text
-//!  program's thread                     the library's thread (tokio)
-//!  commands ──▶ queue of the client ──▶ connection ──▶ socket
-//!  pf_client_next ◀── wakers ◀──────── rooms, channels ◀── socket
+//!  pf_room_request ──▶ State::ask ──▶ Session ──▶ socket
+//!  pf_client_next  ◀── news ◀── State::take ◀── Session ◀── socket
 //! ```
 //!
-//! One thread of the library serves the sockets of all clients. Everything else happens in the
-//! calls of the program: nothing is reported, and no state changes, but in `pf_client_next`. There
-//! are no callbacks, so none can come at a bad time or on another thread.
+//! Everything happens in the calls of the program, on its threads: nothing is reported, and no state
+//! changes, but in `pf_client_next`. There are no callbacks, so none can come at a bad time or on
+//! another thread. One thread of the library serves the connections of programs that do not poll for
+//! a while.
 //!
 //! This crate may contain `unsafe` code: pointers come in and go out here. Handles are numbers that
 //! are looked up in a table, and never pointers.

@@ -179,7 +179,7 @@ impl Entering {
 }
 
 impl Session {
-    /// Asks for the schema of a room type. Answered by [`Event::Schema`](super::Event::Schema).
+    /// Asks for the schema of a room type. Answered by [`Event::Schema`].
     ///
     /// # Errors
     /// As for all [commands](Self::join).
@@ -190,8 +190,8 @@ impl Session {
     }
 
     /// Asks to enter a room, and keeps `copy` up to date from then on. Returns the number of the
-    /// request: [`Event::Joined`](super::Event::Joined) says that it was granted, and
-    /// [`Event::Entered`](super::Event::Entered) that the copy is there.
+    /// request: [`Event::Joined`] says that it was granted, and
+    /// [`Event::Entered`] that the copy is there.
     ///
     /// `build` is the schema that the program was built with; `None` if the format needs none. If the
     /// node's may be another, the session asks for it and reads updates by it. Options are in the
