@@ -85,6 +85,4 @@ pub use payload::Payload;
 pub use playfield_state::{Change, ChangeKind, Path, PathStep, Pattern};
 pub use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 #[cfg(feature = "tokio")]
-pub use room::{
-    Changes, Dynamic, DynamicCopy, HeldState, Kind, Room, RoomEvent, StateRef, Subscription,
-};
+pub use room::{Changes, Dynamic, DynamicCopy, Kind, Room, RoomEvent, StateRef, Subscription};

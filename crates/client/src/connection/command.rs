@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -13,7 +12,6 @@ use std::time::Duration;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use playfield_wire::{Format, RoomNumber};
-use tokio::sync::mpsc::error::{SendError, TrySendError};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::sink::{Sink, Subscriber};
@@ -199,8 +197,6 @@ pub(super) enum Signal {
     Unanswered { session: u32, command: u64 },
     /// The connection may be dead.
     Suspect,
-    /// Commands that were held back may go.
-    Uncorked,
     /// This client ends the connection, which may be lost: no command is taken then.
     Close,
 }
@@ -211,34 +207,12 @@ pub(super) enum Signal {
 pub(super) struct Signals {
     waiting: Mutex<BTreeSet<Signal>>,
     arrived: Notify,
-    /// Commands are held back.
-    is_corked: AtomicBool,
-    /// The task has seen that, and does not look for commands.
-    is_held: AtomicBool,
 }
 
 impl Signals {
     pub(super) fn put(&self, signal: Signal) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(signal);
         self.arrived.notify_one();
-    }
-
-    /// Holds commands back, or lets them go.
-    pub(super) fn cork(&self, is_corked: bool) {
-        self.is_corked.store(is_corked, Ordering::SeqCst);
-        if !is_corked && self.is_held.swap(false, Ordering::SeqCst) {
-            self.put(Signal::Uncorked);
-        }
-    }
-
-    /// Whether the task is not to look for commands, until a signal comes.
-    pub(super) fn holds(&self) -> bool {
-        if !self.is_corked.load(Ordering::SeqCst) {
-            return false;
-        }
-        self.is_held.store(true, Ordering::SeqCst);
-        // Who has uncorked it before that has not signaled it.
-        self.is_corked.load(Ordering::SeqCst)
     }
 
     /// Takes the signals that are there.
@@ -344,50 +318,8 @@ pub(crate) struct Line {
     /// How the connection ended, once it has.
     pub(super) ending: Arc<OnceLock<Ending>>,
     pub(super) handles: Arc<Handles>,
-    /// Who waits for a place in the queue, if commands keep their order then too.
-    pub(super) turns: Option<Arc<Turns>>,
     pub(super) status: Arc<Status>,
     pub(crate) format: Format,
-}
-
-/// The commands that wait for a place in the queue, in the order in which they came. The queue gives
-/// a place to one that waits, which may be polled later than another that finds a second place.
-#[derive(Debug, Default)]
-pub(super) struct Turns {
-    waiting: AtomicUsize,
-    /// First come, first served.
-    turn: tokio::sync::Mutex<()>,
-}
-
-/// A command waits until this is dropped.
-struct Waits<'a>(&'a AtomicUsize);
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Release);
-    }
-}
-
-impl Turns {
-    /// Queues a command after those that came before it.
-    async fn put(
-        &self,
-        queue: &mpsc::Sender<Command>,
-        command: Command,
-    ) -> Result<(), SendError<Command>> {
-        let mut command = command;
-        if self.waiting.load(Ordering::Acquire) == 0 {
-            match queue.try_send(command) {
-                Ok(()) => return Ok(()),
-                Err(TrySendError::Closed(command)) => return Err(SendError(command)),
-                Err(TrySendError::Full(unsent)) => command = unsent,
-            }
-        }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waits = Waits(&self.waiting);
-        let _turn = self.turn.lock().await;
-        queue.send(command).await
-    }
 }
 
 /// All handles of a connection. Dropping the last wakes the task, even while it takes no
@@ -396,10 +328,6 @@ impl Turns {
 pub(super) struct Handles(pub(super) Arc<Signals>);
 
 impl Handles {
-    pub(super) fn cork(&self, is_corked: bool) {
-        self.0.cork(is_corked);
-    }
-
     pub(super) fn put(&self, signal: Signal) {
         self.0.put(signal);
     }
@@ -414,11 +342,7 @@ impl Drop for Handles {
 impl Line {
     /// Queues a command without an answer. Waits while the queue is full.
     pub(crate) async fn put(&self, command: Command) -> Result<(), Error> {
-        let sent = match &self.turns {
-            None => self.commands.send(command).await,
-            Some(turns) => turns.put(&self.commands, command).await,
-        };
-        sent.map_err(|_| self.closed())
+        self.commands.send(command).await.map_err(|_| self.closed())
     }
 
     /// Queues a command without an answer, unless the connection has ended.
@@ -474,20 +398,6 @@ mod tests {
     use playfield_wire::RoomNumber;
 
     use super::{Place, Signal, Signals};
-
-    #[tokio::test]
-    async fn whoever_holds_commands_back_hears_that_they_may_go() {
-        let signals = Signals::default();
-        assert!(!signals.holds());
-        signals.cork(true);
-        signals.cork(false);
-        assert!(signals.take_now().is_empty(), "nobody has looked meanwhile");
-        signals.cork(true);
-        assert!(signals.holds());
-        signals.cork(false);
-        assert!(!signals.holds());
-        assert_eq!(signals.take().await.into_iter().collect::<Vec<_>>(), [Signal::Uncorked]);
-    }
 
     #[tokio::test]
     async fn a_signal_waits_once_however_often_it_is_put() {

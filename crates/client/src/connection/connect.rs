@@ -49,7 +49,6 @@ pub fn connect(url: &str) -> Connect {
         deflate: false,
         message_bytes_max: 16 << 20,
         commands_max: 1024,
-        keeps_order: false,
         kept: Kept { events_max: 1024, event_bytes_max: 1 << 20, queue_bytes_max: 64 << 20 },
         schemas: Vec::new(),
         patience: Patience::default(),
@@ -81,7 +80,6 @@ pub struct Connect {
     deflate: bool,
     message_bytes_max: usize,
     commands_max: usize,
-    keeps_order: bool,
     kept: Kept,
     /// Room types, and the fingerprints of what this client was built with.
     pub(crate) schemas: Vec<(String, u64)>,
@@ -158,15 +156,6 @@ impl Connect {
     /// Default: 1024.
     pub fn commands_max(mut self, commands: usize) -> Self {
         self.commands_max = commands.max(1);
-        self
-    }
-
-    /// Whether commands that wait because the queue is full are queued in the order in which their
-    /// futures were first polled, and before all that follow. Then a future that waits, and is
-    /// neither polled nor dropped, holds up all commands of the connection. Otherwise one that is
-    /// polled late may be overtaken. Default: `false`.
-    pub fn keeps_order(mut self, keeps_order: bool) -> Self {
-        self.keeps_order = keeps_order;
         self
     }
 
@@ -293,8 +282,7 @@ impl Connect {
         };
         tokio::spawn(task.run(stream));
         let handles = Arc::new(Handles(signals));
-        let (turns, format) = (self.keeps_order.then(Arc::default), self.format);
-        let line = Line { commands, ending, handles, turns, status, format };
+        let line = Line { commands, ending, handles, status, format: self.format };
         welcome.await.unwrap_or_else(|_| Err(line.closed()))?;
         Ok(Connection { line, kept: self.kept })
     }

@@ -116,12 +116,6 @@ impl Connection {
         self.line.handles.put(Signal::Suspect);
     }
 
-    /// Holds back what is queued from now on, or lets it go, so that what a program sends in one turn
-    /// leaves in one write, and wakes the task once. While it is held back, the queue may become full.
-    pub fn cork(&self, is_corked: bool) {
-        self.line.handles.cork(is_corked);
-    }
-
     /// The shortest round trip of the last eight pings. The client sends the first right after the
     /// node's welcome, and others to keep the connection alive. `None` until the first answer on the
     /// present connection; see [`ping`](Self::ping).

@@ -122,8 +122,7 @@ impl Task {
             let takes_commands = self.farewell_ends.is_none()
                 && unsent < OUTPUT_BYTES_MAX
                 && self.client.is_welcomed()
-                && !self.client.is_full()
-                && (self.is_closing || !self.signals.holds());
+                && !self.client.is_full();
             let due_at = self.due_at();
             let next = tokio::select! {
                 read = reader.read(&mut input), if reads => Next::Read(read),
@@ -238,8 +237,6 @@ impl Task {
                 let _ = self.client.answer(command, Err("the device has not answered"));
             }
             Signal::Dropped { .. } | Signal::Resync { .. } | Signal::Unanswered { .. } => {}
-            // The task looks for commands next.
-            Signal::Uncorked => {}
             Signal::Suspect => self.client.suspect(),
             Signal::Close => {
                 self.is_closing = true;

@@ -27,8 +27,6 @@ pub(crate) struct Copy<M> {
     version: u64,
     /// How many updates were applied.
     changes: u64,
-    /// How many updates came.
-    arrivals: u64,
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
     /// An update could not be applied: the copy needs a snapshot.
@@ -53,7 +51,6 @@ impl<M: Mirror> Copy<M> {
             listeners: None,
             version: 0,
             changes: 0,
-            arrivals: 0,
             waiting: Vec::new(),
             waiting_bytes: 0,
             is_broken: false,
@@ -74,11 +71,6 @@ impl<M: Mirror> Copy<M> {
 
     pub(crate) fn changes(&self) -> u64 {
         self.changes
-    }
-
-    /// How many updates came, applied or not.
-    pub(crate) fn arrivals(&self) -> u64 {
-        self.arrivals
     }
 
     /// Whether updates wait.
@@ -108,7 +100,6 @@ impl<M: Mirror> Copy<M> {
     /// If it can't be applied or kept: a snapshot is needed.
     pub(crate) fn update(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
         let Update { kind, version, body } = *update;
-        self.arrivals += 1;
         match kind {
             UpdateKind::Snapshot => self.drop_waiting(),
             UpdateKind::Patch => {

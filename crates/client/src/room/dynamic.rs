@@ -268,22 +268,6 @@ impl RoomEvent<Dynamic> {
         }
     }
 
-    /// The event's name and payload, without a copy of them.
-    ///
-    /// # Errors
-    /// The payload is one if it is invalid in the connection's format.
-    pub fn into_parts(mut self) -> (Cow<'static, str>, Result<Value, Error>) {
-        let value = match std::mem::replace(&mut self.payload, Payload::Value(Value::Null)) {
-            Payload::Value(value) => Ok(value),
-            Payload::Bytes(payload) => self.read(&payload),
-        };
-        let name = match self.message {
-            MessageRef::Name(name) => name,
-            MessageRef::Index(_) => "".into(),
-        };
-        (name, value)
-    }
-
     fn read(&self, payload: &[u8]) -> Result<Value, Error> {
         let format = self.format.tree().unwrap_or(TreeFormat::Json);
         read_value(format, payload).map_err(|error| Error::payload("the event", error))

@@ -122,29 +122,6 @@ impl<R: Kind> Room<R> {
         StateRef { mirror: Some(self.shared.with_copy(|copy| copy.read())), room: self }
     }
 
-    /// As [`state`](Self::state), for a reader that keeps the copy frozen for longer, such as for a
-    /// frame of a game: drop it and take another when [`updated`](Self::updated) returns.
-    #[must_use]
-    pub fn hold(self: &Arc<Self>) -> HeldState<R> {
-        self.settle();
-        HeldState {
-            mirror: Some(self.shared.with_copy(|copy| copy.read())),
-            room: Arc::clone(self),
-        }
-    }
-
-    /// Waits until an update has come since the last call, also one that waits because the copy is
-    /// frozen.
-    ///
-    /// # Errors
-    /// If this client is no longer in the room.
-    ///
-    /// # Cancel safety
-    /// Safe: no update is lost.
-    pub async fn updated(&self) -> Result<(), Error> {
-        self.shared.updated().await
-    }
-
     /// Waits until the copy has changed since the last call, or since the room was joined. One call
     /// may cover several changes.
     ///
@@ -224,20 +201,11 @@ impl<R: Kind> Room<R> {
     pub async fn next_event(&self) -> Result<RoomEvent<R>, Error> {
         loop {
             let RawEvent { message, sequence, version, payload } = self.shared.next_event().await?;
-            let payload_bytes = payload.len();
             let translated = self.translated(message, payload);
             let translated = translated.map_err(|error| Error::payload("an event", error))?;
             if let Some((message, payload)) = translated {
                 let (format, room) = (self.line.format, PhantomData);
-                return Ok(RoomEvent {
-                    message,
-                    sequence,
-                    version,
-                    payload,
-                    payload_bytes,
-                    format,
-                    room,
-                });
+                return Ok(RoomEvent { message, sequence, version, payload, format, room });
             }
         }
     }
@@ -270,17 +238,6 @@ impl<R: Kind> Room<R> {
     /// # Cancel safety
     /// The room is left in any case.
     pub async fn leave(self) -> Result<(), Error> {
-        self.leave_shared().await
-    }
-
-    /// As [`leave`](Self::leave), for a room with several handles.
-    ///
-    /// # Errors
-    /// As [`leave`](Self::leave).
-    ///
-    /// # Cancel safety
-    /// Once queued, the room is left.
-    pub async fn leave_shared(&self) -> Result<(), Error> {
         let place = self.entered.seat.place();
         self.line
             .ask(|answer| Command::Leave { place, answer })
@@ -370,35 +327,6 @@ where
     }
 }
 
-/// A copy of a room's state that is frozen while this exists, returned by [`Room::hold`].
-pub struct HeldState<R: Kind> {
-    /// `Some` until it is dropped.
-    mirror: Option<Arc<R::Mirror>>,
-    room: Arc<Room<R>>,
-}
-
-impl<R: Kind> Deref for HeldState<R> {
-    type Target = <R::Mirror as Mirror>::State;
-
-    fn deref(&self) -> &Self::Target {
-        let mirror = self.mirror.as_ref().expect("it is taken only in drop");
-        Mirror::state(&**mirror)
-    }
-}
-
-impl<R: Kind> Drop for HeldState<R> {
-    fn drop(&mut self) {
-        self.mirror = None;
-        self.room.settle();
-    }
-}
-
-impl<R: Kind> fmt::Debug for HeldState<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldState").field("room", &self.room).finish_non_exhaustive()
-    }
-}
-
 /// An event that a room emitted. Returned by [`Room::next_event`].
 ///
 /// A typed room's event has the method [`decode`](RoomEvent::decode), a [`Dynamic`] room's has
@@ -408,7 +336,6 @@ pub struct RoomEvent<R> {
     sequence: u64,
     version: u64,
     payload: Payload,
-    payload_bytes: usize,
     format: Format,
     room: PhantomData<fn() -> R>,
 }
@@ -426,12 +353,6 @@ impl<R> RoomEvent<R> {
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
-    }
-
-    /// How many bytes the payload had on the wire.
-    #[must_use]
-    pub fn payload_bytes(&self) -> usize {
-        self.payload_bytes
     }
 
     /// The version of the copy that holds everything synced before the event.

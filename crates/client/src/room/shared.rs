@@ -20,7 +20,7 @@ use crate::{Error, Mirror};
 #[derive(Debug)]
 pub(crate) struct Shared<M> {
     inner: Mutex<Inner<M>>,
-    /// The copy changed, an update came, or the room ended.
+    /// The copy changed, or the room ended.
     changed: Notify,
     /// An event came, or the room ended.
     arrived: Notify,
@@ -32,8 +32,6 @@ struct Inner<M> {
     copy: Copy<M>,
     /// The count of the copy's changes that `changed` last returned for.
     changes_seen: u64,
-    /// The count of the copy's updates that `updated` last returned for.
-    arrivals_seen: u64,
     events: VecDeque<Result<RawEvent, Error>>,
     /// What the events count for.
     event_bytes: usize,
@@ -67,7 +65,6 @@ impl<M: Mirror> Shared<M> {
         let inner = Inner {
             copy: Copy::new(mirror),
             changes_seen: 1,
-            arrivals_seen: 0,
             events: VecDeque::new(),
             event_bytes: 0,
             events_missed: 0,
@@ -79,9 +76,9 @@ impl<M: Mirror> Shared<M> {
     /// Works on the copy, then wakes whoever waits for a change of it.
     pub(crate) fn with_copy<T>(&self, work: impl FnOnce(&mut Copy<M>) -> T) -> T {
         let mut inner = self.lock();
-        let before = (inner.copy.changes(), inner.copy.arrivals());
+        let before = inner.copy.changes();
         let result = work(&mut inner.copy);
-        let is_changed = (inner.copy.changes(), inner.copy.arrivals()) != before;
+        let is_changed = inner.copy.changes() != before;
         inner.end_listeners();
         drop(inner);
         if is_changed {
@@ -100,27 +97,6 @@ impl<M: Mirror> Shared<M> {
                 let changes = inner.copy.changes();
                 if changes > inner.changes_seen {
                     inner.changes_seen = changes;
-                    return Ok(());
-                }
-                if let Some(error) = &inner.ended {
-                    return Err(error.clone());
-                }
-            }
-            notified.await;
-        }
-    }
-
-    /// Waits until an update has come since the last call, also if it waits for readers. `Err` if
-    /// the room ended.
-    pub(crate) async fn updated(&self) -> Result<(), Error> {
-        loop {
-            // Created before the check, so that no notification is lost.
-            let notified = self.changed.notified();
-            {
-                let mut inner = self.lock();
-                let arrivals = inner.copy.arrivals();
-                if arrivals > inner.arrivals_seen {
-                    inner.arrivals_seen = arrivals;
                     return Ok(());
                 }
                 if let Some(error) = &inner.ended {

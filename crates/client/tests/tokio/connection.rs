@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use playfield_client::{Connect, Connection, Dynamic, Error, ErrorCode, Format, Room, connect};
+use playfield_client::{Connection, Dynamic, Error, ErrorCode, Format, Room, connect};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, RoomInfo, ServerMessage};
 use playfield_wire::tree::digest_of;
@@ -666,47 +666,6 @@ async fn what_waits_for_a_reader_is_reported_as_changed_after_the_room_s_end() {
     drop(reader);
     assert_eq!(changes.next().await.unwrap().new, Some(json!(2)));
     assert!(changes.next().await.unwrap_err().is_left());
-}
-
-/// In a client for C, a send that waited until it was polled was overtaken by later ones.
-#[tokio::test]
-async fn commands_that_wait_for_a_place_keep_their_order() {
-    let set = |connect: Connect| connect.commands_max(2).keeps_order(true);
-    let (connection, mut server) = Server::welcomed_as(Format::Json, false, set).await;
-    let room = enter(&connection, &mut server).await;
-    let sent = |number: u8| {
-        let payload = b'0' + number;
-        other(&format!(r#"Send {{ room: 1, message: Name("nudge"), payload: [{payload}] }}"#))
-    };
-    assert!(poll_once(room.send("nudge", &json!(1))).is_ready());
-    assert!(poll_once(room.send("nudge", &json!(2))).is_ready());
-    let [three, four, five] = [3, 4, 5].map(|number| json!(number));
-    let mut third = pin!(room.send("nudge", &three));
-    let mut fourth = pin!(room.request("nudge", &four));
-    assert!(poll_once(third.as_mut()).is_pending(), "there are two places");
-    assert!(poll_once(fourth.as_mut()).is_pending());
-    for number in [1, 2] {
-        assert_eq!(server.hear().await, sent(number));
-    }
-    // There are places now. Who waits has not looked yet.
-    let mut fifth = pin!(room.send("nudge", &five));
-    assert!(poll_once(fifth.as_mut()).is_pending(), "others came before");
-    third.await.unwrap();
-    assert!(poll_once(fifth.as_mut()).is_pending(), "the fourth came before");
-    assert!(poll_once(fourth.as_mut()).is_pending(), "it waits for the reply");
-    fifth.await.unwrap();
-    let request = r#"Request { room: 1, request: 2, message: Name("nudge"), payload: [52] }"#;
-    for expected in [sent(3), other(request), sent(5)] {
-        assert_eq!(server.hear().await, expected);
-    }
-    // One that no longer waits holds up nobody.
-    assert!(poll_once(room.send("nudge", &json!(6))).is_ready());
-    assert!(poll_once(room.send("nudge", &json!(7))).is_ready());
-    assert!(poll_once(room.send("nudge", &json!(8))).is_pending());
-    room.send("nudge", &json!(9)).await.unwrap();
-    for number in [6, 7, 9] {
-        assert_eq!(server.hear().await, sent(number));
-    }
 }
 
 #[tokio::test]

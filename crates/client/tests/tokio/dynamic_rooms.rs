@@ -1,5 +1,4 @@
 //! Dynamic rooms in `packed` and `json`, against a node over real sockets.
-use std::sync::Arc;
 
 use crate::support::{Said, joined, joined_as};
 use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as RoomHandle, connect};
@@ -321,32 +320,4 @@ async fn a_wrong_copy_is_detected_and_replaced() {
     node.say(&check(&mut tracker)).await;
     drop(hall);
     assert_eq!(node.hear().await, Said::Other("Leave { request: 3, room: 1 }".to_owned()));
-}
-
-/// For the frame of a game: what comes meanwhile is announced, and seen in the next.
-#[tokio::test]
-async fn a_held_state_stands_still_while_updates_come() {
-    let node = node();
-    for format in [Format::Packed, Format::Json] {
-        let connection = connected(&node, format).await;
-        let table = Arc::new(connection.create_dynamic("table", true, None).await.unwrap());
-        table.updated().await.unwrap();
-        let mut changes = table.changes().await.unwrap();
-        let held = table.hold();
-        let version = table.version();
-        table.request("Play", &json!({"card": "Blank", "seal": ""})).await.unwrap();
-        table.updated().await.unwrap();
-        assert_eq!((held["log"].clone(), table.version()), (json!([]), version));
-        drop(held);
-        // Changes are reported when the copy moves.
-        changes.next().await.unwrap();
-        let held = table.hold();
-        assert_eq!(held["log"], json!(["1"]));
-        assert!(table.version() > version);
-
-        let other = Arc::clone(&table);
-        table.leave_shared().await.unwrap();
-        assert!(other.updated().await.unwrap_err().is_left());
-        assert_eq!(held["log"], json!(["1"]), "it is there after the room");
-    }
 }
