@@ -63,6 +63,38 @@ test("a node's messages in JSON are read, and invalid messages are refused", () 
   }
 });
 
+test("in JSON, rooms, codes and lists are checked where a message must have them", () => {
+  const refused = new Set();
+  for (const { json: message } of protocol("server").messages) {
+    for (const [member, value] of Object.entries({ ...message, room: "1", code: "later" })) {
+      const isList = Array.isArray(message[member]) && typeof value[0] === "object";
+      if (!(member in message) || (value === message[member] && !isList)) continue;
+      const wrong = JSON.stringify({ ...message, [member]: isList ? [7] : value });
+      try {
+        json.read(wrong);
+      } catch (error) {
+        assert.ok(error instanceof DecodeError, wrong);
+        refused.add(error.message.replace("a message of type ", ""));
+      }
+    }
+  }
+  assert.deepEqual([...refused].sort(), [
+    "check names no room",
+    'error has the unknown code "later"',
+    "event names no room",
+    'goodbye has the unknown code "later"',
+    "history has an invalid list of publications",
+    "joined names no room",
+    'left has the unknown code "later"',
+    "left names no room",
+    "listed has an invalid list of rooms",
+    "members has an invalid list of members",
+    "patch names no room",
+    "snapshot names no room",
+    'unsubscribed has the unknown code "later"',
+  ]);
+});
+
 test("a message of the other kind is refused, but for what a node says before any message", () => {
   assert.throws(() => packedBy(CLIENT, SERVER).read("{}"), DecodeError);
   assert.throws(() => json.read(7), DecodeError);

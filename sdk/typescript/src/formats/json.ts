@@ -27,36 +27,26 @@ export const json: Format = {
     } catch (error) {
       throw new DecodeError((error as Error).message);
     }
-    if (typeof message !== "object" || message === null)
-      throw new DecodeError("a message is not an object");
+    if (!isObject(message)) throw new DecodeError("a message is not an object");
     return check(message);
   },
 };
 
-const OF_A_ROOM = ["joined", "snapshot", "patch", "check", "event", "left"];
-const WITH_CODES = ["error", "goodbye", "left", "unsubscribed"];
+const isObject = (item: unknown): boolean => typeof item === "object" && item !== null;
 
 /** Checks what the client relies on. What else a node may not send shows where it is used. */
 function check(message: Message): Message {
-  const { type } = message;
-  if (!SERVER.byName.has(type))
-    throw new DecodeError(`there is no message of type ${JSON.stringify(type)}`);
-  if (OF_A_ROOM.includes(type) && !Number.isInteger(message.room)) {
-    throw new DecodeError(`a message of type ${type} names no room`);
-  }
-  if (WITH_CODES.includes(type) && !isCode(message.code)) {
-    throw new DecodeError(
-      `a message of type ${type} has the unknown code ${JSON.stringify(message.code)}`,
-    );
-  }
-  const lists = { listed: "rooms", members: "members", history: "publications" } as Record<
-    string,
-    string
-  >;
-  const list = message[lists[type]] ?? [];
-  const isObject = (item: unknown): boolean => typeof item === "object" && item !== null;
-  if (!Array.isArray(list) || !list.every(isObject)) {
-    throw new DecodeError(`a message of type ${type} has an invalid list of ${lists[type]}`);
+  const { type } = message, [, fields] = SERVER.byName.get(type) ?? [];
+  if (!fields) throw new DecodeError(`there is no message of type ${JSON.stringify(type)}`);
+  const refuse = (text: string): never => {
+    throw new DecodeError(`a message of type ${type} ${text}`);
+  };
+  for (const { name, of, isOption, isList } of fields) {
+    const value = message[name];
+    if (name === "room" && !isOption && !Number.isInteger(value)) refuse("names no room");
+    if (of === "c" && !isCode(value)) refuse(`has the unknown code ${JSON.stringify(value)}`);
+    const list = isList ? (value ?? []) : [];
+    if (!Array.isArray(list) || !list.every(isObject)) refuse(`has an invalid list of ${name}`);
   }
   return message;
 }
