@@ -1,4 +1,4 @@
-// Channels, on the promise client.
+// Channels.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
