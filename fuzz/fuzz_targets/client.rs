@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use playfield_client::RoomNumber;
-use playfield_client::session::{ClientConfig, Event, Masks, RoomCopy, Session, Transport, Update};
+use playfield_client::session::{
+    Build, ClientConfig, Event, Masks, RoomCopy, Session, Step, Target, Transport, Update,
+};
 use playfield_fuzz::input::Input;
 use playfield_wire::{DecodeError, Format, server};
 
@@ -34,6 +36,18 @@ fn poll(session: &mut Session, most: usize, events: &mut Vec<Event<'static>>) {
         if let Some(room) = joined {
             session.set_copy(room, Box::new(Picky));
         }
+    }
+}
+
+/// A room to enter; its options, if any, may need the schema.
+fn target(kind: u8) -> Target {
+    match kind % 3 {
+        0 => Target::Join { id: "r".into() },
+        options => Target::JoinOrCreate {
+            room_type: "table".into(),
+            key: None,
+            options: if options == 1 { Vec::new() } else { b"null".to_vec() },
+        },
     }
 }
 
@@ -66,13 +80,22 @@ fuzz_target!(|data: &[u8]| {
             7 => session.suspect(),
             8 => session.ended(),
             9 => now += Duration::from_millis(u64::from(input.byte()) * 100),
+            10 => {
+                asked.extend(session.enter(target(input.byte()), Some(Build::Any), Box::new(Picky)))
+            }
+            11 => drop(session.schema("table")),
+            12 => session.forsake(room),
             _ => {}
         }
         session.advance(now);
         poll(&mut session, if act & 0x80 == 0 { usize::MAX } else { 1 }, &mut events);
         session.take_output(&mut Vec::new());
-        if session.is_away() {
-            session.reconnect(transport.clone()).expect("a valid host and target");
+        match session.next_step() {
+            Step::Dial(_) if act & 0x40 == 0 => {
+                session.reconnect(transport.clone()).expect("a valid host and target");
+            }
+            Step::Dial(_) | Step::Token(_) => drop(session.attempt_failed()),
+            Step::Wait => {}
         }
     }
     session.give_up();
