@@ -67,27 +67,27 @@ impl ChannelCell {
         is_news
     }
 
-    fn put(&self, report: Report, position: Option<Position>) {
+    /// Puts an event in the queue. Returns 1, their number.
+    fn put(&self, report: Report, position: Option<Position>) -> usize {
         let bytes = report.bytes.len() + report.name.len() + report.text.len();
         self.queue.put((report, position), bytes, |(dropped, _)| match dropped.kind {
             PfEventKind::Publication => 1,
             PfEventKind::Missed => dropped.number,
             _ => 0,
         });
+        1
     }
 
-    pub(crate) fn subscribed(&self, subscribed: &Subscribed) {
+    pub(crate) fn subscribed(&self, subscribed: &Subscribed) -> usize {
         let Subscribed { position, recovered, missed, bytes, members } = *subscribed;
         *lock(&self.kind) = (position.epoch, bytes);
-        if missed > 0 {
-            self.missed(missed);
-        }
+        let before = if missed > 0 { self.missed(missed) } else { 0 };
         let change = if recovered { PfChangeKind::Entered } else { PfChangeKind::None };
         let report = Report::new(PfEventKind::Subscribed);
-        self.put(Report { change, number: members, ..report }, Some(position));
+        before + self.put(Report { change, number: members, ..report }, Some(position))
     }
 
-    pub(crate) fn publication(&self, publication: &server::Publication<'_>) {
+    pub(crate) fn publication(&self, publication: &server::Publication<'_>) -> usize {
         let (epoch, is_bytes) = *lock(&self.kind);
         let report = Report {
             number: publication.offset,
@@ -95,23 +95,23 @@ impl ChannelCell {
             ..Report::new(PfEventKind::Publication)
         };
         let position = Position { epoch, offset: publication.offset };
-        self.put(with_payload(report, &publication.payload, is_bytes), Some(position));
+        self.put(with_payload(report, &publication.payload, is_bytes), Some(position))
     }
 
-    pub(crate) fn missed(&self, publications: u64) {
+    pub(crate) fn missed(&self, publications: u64) -> usize {
         let report = Report { number: publications, ..Report::new(PfEventKind::Missed) };
-        self.put(report, None);
+        self.put(report, None)
     }
 
-    pub(crate) fn presence(&self, presence: &server::Presence<'_>) {
+    pub(crate) fn presence(&self, presence: &server::Presence<'_>) -> usize {
         let server::Presence { sequence, joined, session, user, name, .. } = presence.to_static();
         let kind = if joined { PfEventKind::MemberJoined } else { PfEventKind::MemberLeft };
-        self.put(person(kind, sequence, &MemberInfo { session, user, name }), None);
+        self.put(person(kind, sequence, &MemberInfo { session, user, name }), None)
     }
 
-    pub(crate) fn unsubscribed(&self, code: &str, text: &str) {
+    pub(crate) fn unsubscribed(&self, code: &str, text: &str) -> usize {
         let (reason, text) = (code.to_owned(), text.to_owned());
-        self.put(Report { reason, text, ..Report::new(PfEventKind::Unsubscribed) }, None);
+        self.put(Report { reason, text, ..Report::new(PfEventKind::Unsubscribed) }, None)
     }
 
     /// The next that waits in the channel's queue.

@@ -317,13 +317,18 @@ impl State {
         });
     }
 
-    /// Something happened in a channel that is put in its queue.
-    fn channel_news(&mut self, subscription: SubscriptionNumber, put: impl FnOnce(&ChannelCell)) {
+    /// Something happened in a channel: `put` puts so many events in its queue.
+    fn channel_news(
+        &mut self,
+        subscription: SubscriptionNumber,
+        put: impl FnOnce(&ChannelCell) -> usize,
+    ) {
         let handle = self.subscriptions.get(&subscription).copied();
         if let Some((handle, cell)) = handle.and_then(|of| self.channels.get_key_value(&of)) {
-            put(cell);
-            if cell.announces(&self.kept) {
-                self.news.push_back(News::Channel(*handle));
+            for _ in 0..put(cell) {
+                if cell.announces(&self.kept) {
+                    self.news.push_back(News::Channel(*handle));
+                }
             }
         }
     }
