@@ -21,8 +21,8 @@ const RECORD_PART: usize = 4;
 /// The plaintext of a record (RFC 8446, 5.1).
 const RECORD_BYTES: usize = 16 << 10;
 
-/// TLS to one host.
-pub(crate) struct Tls {
+/// TLS to one host: which certificates are trusted.
+pub struct Tls {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) host: ServerName<'static>,
 }
@@ -34,8 +34,11 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Trusts these certificates, or the system's if none are given.
-    pub(crate) fn new(host: &str, given: &[Vec<u8>], is_web_socket: bool) -> Result<Self, Error> {
+    /// Trusts these certificates, in PEM or DER, or the system's if none are given.
+    ///
+    /// # Errors
+    /// If the host can't be named in TLS, or certificates can't be read.
+    pub fn new(host: &str, given: &[Vec<u8>], is_web_socket: bool) -> Result<Self, Error> {
         let host = ServerName::try_from(host.to_owned())
             .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))?;
         let roots = if given.is_empty() { system_roots()? } else { given_roots(given)? };

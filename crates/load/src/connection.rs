@@ -3,11 +3,11 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use playfield_client::poll::Stream;
 use playfield_client::session::Session;
 
 use crate::actor::{Actor, Ear};
 use crate::engine::Shared;
-use crate::stream::Stream;
 use crate::timers::NEVER;
 
 /// How often a connection runs its program before others get their turn.

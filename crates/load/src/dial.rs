@@ -1,15 +1,13 @@
 //! Where connections go, and how.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
-use std::sync::Arc;
 
+use mio::net::TcpStream;
+use playfield_client::poll::{Stream, Tls};
 use playfield_client::session::{Masks, Transport, Url};
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use socket2::{Domain, Socket, Type};
 
 use crate::random::Random;
 use crate::settings::{LoadError, Settings};
@@ -22,7 +20,7 @@ pub(crate) const PER_SOURCE: usize = 12_000;
 #[derive(Debug)]
 pub(crate) struct Dial {
     pub(crate) address: SocketAddr,
-    pub(crate) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    tls: Option<Tls>,
     web_socket: Option<(String, String)>,
     sources: Vec<IpAddr>,
 }
@@ -46,6 +44,18 @@ impl Dial {
             given => given.to_vec(),
         };
         Ok(Self { address, tls, web_socket: url.web_socket.clone(), sources })
+    }
+
+    /// Begins to connect. The socket becomes writable when it is connected, or has failed.
+    pub(crate) fn open(&self, source: Option<SocketAddr>) -> io::Result<Stream> {
+        let mut stream = Stream::new(match source {
+            None => TcpStream::connect(self.address)?,
+            Some(source) => connect_from(self.address, source)?,
+        });
+        if let Some(tls) = &self.tls {
+            stream.secure(tls)?;
+        }
+        Ok(stream)
     }
 
     /// The source address of the connection with this number, if it matters.
@@ -88,49 +98,33 @@ fn loopback(number: usize) -> IpAddr {
     Ipv4Addr::new(127, 0, (number / 254) as u8, (number % 254 + 1) as u8).into()
 }
 
-fn tls(
-    url: &Url,
-    root: Option<&Path>,
-) -> Result<(Arc<ClientConfig>, ServerName<'static>), LoadError> {
-    let host = url.host();
-    let name = ServerName::try_from(host.to_owned()).map_err(|error| {
-        LoadError::Usage(format!("{host:?} can't be named in TLS: {error}; use a host name"))
-    })?;
-    let mut roots = RootCertStore::empty();
-    match root {
-        Some(path) => {
-            let refuse = |why: String| {
-                LoadError::Usage(format!(
-                    "--root-certificate {}: {why}; give a file with certificates in PEM",
-                    path.display()
-                ))
-            };
-            let certificates =
-                CertificateDer::pem_file_iter(path).map_err(|error| refuse(error.to_string()))?;
-            for certificate in certificates {
-                let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
-                roots.add(certificate).map_err(|error| refuse(error.to_string()))?;
-            }
-            if roots.is_empty() {
-                return Err(refuse("the file has no certificate".into()));
-            }
-        }
-        None => {
-            // Most systems have some that can't be parsed.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
+fn tls(url: &Url, root: Option<&Path>) -> Result<Tls, LoadError> {
+    let refuse = |why: String| match root {
+        Some(path) => LoadError::Usage(format!("--root-certificate {}: {why}", path.display())),
+        None => LoadError::Usage(why),
+    };
+    let roots = match root {
+        Some(path) => vec![std::fs::read(path).map_err(|error| refuse(error.to_string()))?],
+        None => Vec::new(),
+    };
+    Tls::new(url.host(), &roots, url.web_socket.is_some())
+        .map_err(|error| refuse(error.to_string()))
+}
+
+/// Connects from this address.
+fn connect_from(address: SocketAddr, source: SocketAddr) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&source.into())?;
+    match socket.connect(&address.into()) {
+        Err(error) if !is_in_progress(&error) => Err(error),
+        _ => Ok(TcpStream::from_std(socket.into())),
     }
-    let provider = Arc::new(ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| LoadError::Usage(format!("TLS can't be set up: {error}")))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    if url.web_socket.is_some() {
-        // Native framing has no ALPN name.
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    }
-    Ok((Arc::new(config), name))
+}
+
+fn is_in_progress(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock
+        || error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
 }
 
 #[cfg(test)]

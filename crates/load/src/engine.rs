@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mio::{Events, Poll};
+use mio::{Events, Poll, Token};
 use playfield_client::session::{ClientConfig, Session};
 
 use crate::actor::Actor;
@@ -18,7 +18,6 @@ use crate::name::token_of;
 use crate::program::Programs;
 use crate::progress::Progress;
 use crate::settings::{LoadError, Settings};
-use crate::stream::Stream;
 use crate::timers::{NEVER, Timers};
 use crate::timings::{AllTimings, Timings};
 
@@ -392,8 +391,8 @@ impl<'a> Engine<'a> {
 
     fn open(&mut self, place: usize, now: u64) -> io::Result<()> {
         let number = self.first + place;
-        let mut stream = Stream::open(self.dial, self.dial.source(number))?;
-        stream.register(self.poll.registry(), place)?;
+        let mut stream = self.dial.open(self.dial.source(number))?;
+        stream.register(self.poll.registry(), Token(place))?;
         // A connection that waits for its turn past its place in the ramp is late already.
         let due = if self.settings.ramp.is_zero() { now } else { self.open_at(place).min(now) };
         let mut actor = Actor::new(number, &self.shared.programs, self.settings.seed, due);

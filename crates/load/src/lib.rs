@@ -34,7 +34,6 @@ mod report;
 pub mod script;
 mod settings;
 mod stamp;
-mod stream;
 mod timers;
 mod timings;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use mio::{Events, Poll};
+use mio::{Events, Poll, Token};
 use playfield_client::session::{ClientConfig, Event, Failure, Session};
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server;
@@ -13,7 +13,6 @@ use crate::dial::Dial;
 use crate::name::token_of;
 use crate::random::Random;
 use crate::settings::{LoadError, Settings};
-use crate::stream::Stream;
 
 /// Connects, and asks for the schemas of these room types.
 pub(crate) fn schemas(
@@ -27,9 +26,8 @@ pub(crate) fn schemas(
     };
     let began = Instant::now();
     let mut poll = Poll::new()?;
-    let mut stream =
-        Stream::open(dial, None).map_err(|error| LoadError::unreachable(authority, &error))?;
-    stream.register(poll.registry(), 0)?;
+    let mut stream = dial.open(None).map_err(|error| LoadError::unreachable(authority, &error))?;
+    stream.register(poll.registry(), Token(0))?;
     let mut config = ClientConfig::new(settings.format, dial.transport(&mut Random::new(0, 0)));
     config.name = settings.name.clone();
     let of_script = settings.scripts.iter().find_map(|script| script.token.as_deref());

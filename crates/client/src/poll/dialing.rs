@@ -114,7 +114,7 @@ impl Dialing {
                 Ok(false) if is_late => return Some(Err(self.late(dialer))),
                 Ok(false) => return None,
                 #[cfg(feature = "tls")]
-                Err(error) if dialer.tls.is_some() && stream.is_connected() => {
+                Err(error) if dialer.tls.is_some() && stream.is_connected().is_ok_and(|is| is) => {
                     let (why, is_untrusted) = explain(&error);
                     return Some(Err(Error::insecure(&dialer.authority, why, is_untrusted)));
                 }

@@ -38,7 +38,10 @@ use playfield_wire::Format;
 
 pub use crate::queue::{Kept, Next, Queue};
 pub use crate::session::NumberMap;
+#[cfg(feature = "tls")]
+pub use crate::tls::Tls;
 pub use room::{Room, RoomNews};
+pub use stream::Stream;
 pub use waiter::{Readiness, Registration, Waiter};
 
 use crate::Error;
@@ -47,7 +50,6 @@ use crate::dial::Dialer;
 use crate::ending::Fate;
 use crate::session::{ClientConfig, ClientError, Event, Patience, Session, Step};
 use dialing::Dialing;
-use stream::Stream;
 
 /// The size of a read.
 const INPUT_BYTES: usize = 64 << 10;
@@ -124,6 +126,7 @@ pub struct Connection {
     registry: Registry,
     waker: Arc<Waker>,
     input: Vec<u8>,
+    output: Vec<u8>,
     /// More may be there than was read.
     is_readable: bool,
     wants_token: bool,
@@ -164,6 +167,7 @@ impl Connection {
             registry,
             waker,
             input: Vec::new(),
+            output: Vec::new(),
             is_readable: false,
             wants_token: false,
             happened: VecDeque::new(),
@@ -328,8 +332,9 @@ impl Connection {
         let (Link::Open(stream), Some(session)) = (&mut self.link, &mut self.session) else {
             return;
         };
-        session.take_output(stream.unsent());
-        match stream.flush() {
+        self.output.clear();
+        session.take_output(&mut self.output);
+        match stream.write(&self.output) {
             // On WebSocket the node closes the transport, after both close frames (RFC 6455, 7.1.1).
             Ok(true) if self.farewell_ends.is_some() && !self.dialer.is_web_socket() => {
                 stream.shut_down();

@@ -13,9 +13,9 @@ use rustls::ClientConnection;
 #[cfg(feature = "tls")]
 use crate::tls::{RecordSize, Tls};
 
-/// A socket.
+/// A socket that does not block, with or without TLS.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub struct Stream {
     socket: TcpStream,
     #[cfg(feature = "tls")]
     tls: Option<Box<Secured>>,
@@ -33,7 +33,8 @@ struct Secured {
 
 impl Stream {
     /// A socket that connects, or has connected.
-    pub(super) fn new(socket: TcpStream) -> Self {
+    #[must_use]
+    pub fn new(socket: TcpStream) -> Self {
         Self {
             socket,
             #[cfg(feature = "tls")]
@@ -43,9 +44,13 @@ impl Stream {
         }
     }
 
-    /// Has the socket begin TLS once it is connected.
+    /// Has the socket begin TLS once it is connected: [`is_ready`](Self::is_ready), or reading and
+    /// writing, make the handshake.
+    ///
+    /// # Errors
+    /// If the library can't begin the handshake.
     #[cfg(feature = "tls")]
-    pub(super) fn secure(&mut self, tls: &Tls) -> io::Result<()> {
+    pub fn secure(&mut self, tls: &Tls) -> io::Result<()> {
         let mut tls = ClientConnection::new(Arc::clone(&tls.config), tls.host.clone())
             .map_err(io::Error::other)?;
         // Everything that is handed in is sent, or the connection ends.
@@ -54,7 +59,11 @@ impl Stream {
         Ok(())
     }
 
-    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+    /// Registers the socket, for reading and writing, with edges as triggers.
+    ///
+    /// # Errors
+    /// If the system can't.
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         registry.register(&mut self.socket, token, Interest::READABLE | Interest::WRITABLE)
     }
 
@@ -63,11 +72,11 @@ impl Stream {
         let _ = registry.deregister(&mut self.socket);
     }
 
-    /// Whether the socket is connected, and TLS is ready.
+    /// Whether the socket is connected.
     ///
     /// # Errors
     /// If it could not be.
-    pub(super) fn is_ready(&mut self) -> io::Result<bool> {
+    pub fn is_connected(&mut self) -> io::Result<bool> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
         }
@@ -78,6 +87,17 @@ impl Stream {
         }
         // Messages are written in batches already: waiting for more only delays them.
         self.socket.set_nodelay(true)?;
+        Ok(true)
+    }
+
+    /// Whether the socket is connected, and TLS is ready.
+    ///
+    /// # Errors
+    /// If it could not be.
+    pub fn is_ready(&mut self) -> io::Result<bool> {
+        if !self.is_connected()? {
+            return Ok(false);
+        }
         #[cfg(feature = "tls")]
         if let Some(secured) = &mut self.tls {
             return handshake(&mut secured.tls, &mut self.socket);
@@ -85,16 +105,11 @@ impl Stream {
         Ok(true)
     }
 
-    /// Whether the socket is connected, and TLS is what fails.
-    pub(super) fn is_connected(&self) -> bool {
-        self.socket.peer_addr().is_ok()
-    }
-
     /// Reads some bytes; none at the end.
     ///
     /// # Errors
     /// `WouldBlock` if there are none yet, or why the connection failed.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         #[cfg(feature = "tls")]
         if let Some(secured) = &mut self.tls {
             return read_secured(&mut secured.tls, &mut self.socket, buffer);
@@ -102,8 +117,8 @@ impl Stream {
         self.socket.read(buffer)
     }
 
-    /// Whether everything was read, if `read` filled this much of a buffer.
-    pub(super) fn is_drained(&self, read: usize, buffer: usize) -> bool {
+    /// Whether everything was read, if [`read`](Self::read) filled this much of a buffer.
+    pub fn is_drained(&self, read: usize, buffer: usize) -> bool {
         #[cfg(feature = "tls")]
         if self.tls.is_some() {
             return false;
@@ -111,42 +126,51 @@ impl Stream {
         read < buffer
     }
 
-    /// A buffer for what is to be sent: append to it, then [`flush`](Self::flush).
-    pub(super) fn unsent(&mut self) -> &mut Vec<u8> {
-        &mut self.unsent
-    }
-
     /// How many bytes wait for the socket.
-    pub(super) fn unsent_bytes(&self) -> usize {
+    #[must_use]
+    pub fn unsent_bytes(&self) -> usize {
         self.unsent.len() - self.start
     }
 
-    /// Sends what waits, as far as the socket takes it. Returns whether all is sent.
+    /// Whether something waits for the socket.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        #[cfg(feature = "tls")]
+        if self.tls.as_ref().is_some_and(|of| of.tls.wants_write() && !of.tls.is_handshaking()) {
+            return true;
+        }
+        self.unsent_bytes() > 0
+    }
+
+    /// Sends bytes, and keeps those that the socket does not take yet: call it without any when the
+    /// socket is writable. Returns whether all is sent.
     ///
     /// # Errors
     /// If the connection failed. Nothing more can be sent.
-    pub(super) fn flush(&mut self) -> io::Result<bool> {
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<bool> {
         #[cfg(feature = "tls")]
         if self.tls.is_some() {
-            return self.flush_secured();
+            self.unsent.extend_from_slice(bytes);
+            return self.write_secured();
         }
-        while self.start < self.unsent.len() {
-            match self.socket.write(&self.unsent[self.start..]) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => self.start += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+        if self.unsent.is_empty() {
+            let sent = write_some(&mut self.socket, bytes)?;
+            self.unsent.extend_from_slice(&bytes[sent..]);
+            return Ok(sent == bytes.len());
         }
-        (self.start, _) = (0, self.unsent.clear());
-        Ok(true)
+        self.unsent.extend_from_slice(bytes);
+        self.start += write_some(&mut self.socket, &self.unsent[self.start..])?;
+        let is_all = self.unsent_bytes() == 0;
+        if is_all {
+            self.discard();
+        }
+        Ok(is_all)
     }
 
     /// Encrypts a record only when the socket has taken the one before: nothing of a record that is
     /// cut can be read.
     #[cfg(feature = "tls")]
-    fn flush_secured(&mut self) -> io::Result<bool> {
+    fn write_secured(&mut self) -> io::Result<bool> {
         let Some(secured) = &mut self.tls else { return Ok(true) };
         let Secured { tls, records } = &mut **secured;
         loop {
@@ -160,7 +184,7 @@ impl Stream {
             }
             let front = records.front(&self.unsent[self.start..]);
             if front.is_empty() {
-                (self.start, _) = (0, self.unsent.clear());
+                (self.start, self.unsent) = (0, Vec::new());
                 return Ok(true);
             }
             let bytes = front.len();
@@ -170,7 +194,7 @@ impl Stream {
         }
     }
 
-    /// Sends nothing more: what waits is dropped.
+    /// Drops what waits.
     pub(super) fn discard(&mut self) {
         (self.start, self.unsent) = (0, Vec::new());
     }
@@ -179,6 +203,21 @@ impl Stream {
     pub(super) fn shut_down(&mut self) {
         let _ = self.socket.shutdown(Shutdown::Write);
     }
+}
+
+/// Writes as much as the socket takes. Returns how much.
+fn write_some(socket: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match socket.write(&bytes[sent..]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
 }
 
 /// Writes by `write` alone: `write_vectored` ends a process that is not in Rust by `SIGPIPE` when the
