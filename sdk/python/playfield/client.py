@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import ssl as _ssl
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
@@ -64,7 +63,7 @@ class Client:
         self._again: bool = settings.pop("again")
         self._backoff: tuple[float, float] = settings["backoff"]
         self._core = _playfield.Core(
-            url, name, token, renews_token=give is not None, now=time.monotonic(), **settings
+            url, name, token, renews_token=give is not None, **settings
         )
         self._give_token = give
         self._token_timeout = settings["timeout"]
@@ -529,33 +528,37 @@ class Client:
         """Connects again, as often as it takes."""
         if self._writer is not None:
             self._writer.transport.abort()
-        core = self._core
-        failed: Exception | None = None
-        if (why := core.lost()) is not None:
-            failed = ConnectionError(why)
+        core, late = self._core, "the node did not answer"
         while True:
-            if failed is not None:
-                log.debug("could not connect again: %s", failed)
-                is_over, took = core.tried
-                if is_over:
-                    text = f"the connection could not be restored in {took:.0f} s: {failed}"
-                    self._error = SessionEnded(text, "connection_lost")
-                    return None
-                self._tell(status.AttemptFailed(failed))
-            await asyncio.sleep(core.wait(random.getrandbits(32), time.monotonic()))
-            core.begin(time.monotonic())
+            step, limit, events = core.step(time.monotonic())
+            self._take(events)
+            if core.is_finished:
+                return None
+            if step == "wait":
+                await asyncio.sleep(max(0.0, (core.due_at or 0.0) - time.monotonic()))
+                continue
             try:
-                if self._give_token is not None and core.needs_token:
+                if step == "token":
                     core.set_token(await given_token(self._give_token, self._token_timeout))
-                limit = core.dial(time.monotonic())
-                late = "the node did not answer"
+                    continue
                 reader = await _in_time(self._open(), limit, late, self._drop)
             except Exception as error:
-                core.failed(time.monotonic())
-                failed = error
+                self._attempt_failed(error, core.attempt_failed(time.monotonic()))
             else:
                 core.reconnect()
                 return reader
+
+    def _on_attempt_failed(self, text: str, is_last: bool) -> None:
+        self._attempt_failed(ConnectionError(text), is_last)
+
+    def _attempt_failed(self, error: Exception, is_last: bool) -> None:
+        log.debug("could not connect again: %s", error)
+        if is_last:
+            took = self._core.tried
+            text = f"the connection could not be restored in {took:.0f} s: {error}"
+            self._error = SessionEnded(text, "connection_lost")
+        else:
+            self._tell(status.AttemptFailed(error))
 
     def _advance(self) -> None:
         self._timer = None

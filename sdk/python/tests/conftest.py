@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 import signal
@@ -21,6 +22,15 @@ ROOT = pathlib.Path(__file__).parents[3]
 # Both end a run with all that it has started, also in the background, where a shell has SIGINT ignored.
 for _number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(_number, signal.default_int_handler)
+
+
+class OfJson:
+    """A schema by which payloads are JSON."""
+
+    def event(self, name, payload):
+        return json.loads(payload)
+
+    reply = event
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import sys
 import types
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, OfJson
 
 import playfield
 from playfield._names import attributes, wire_name
@@ -73,7 +73,7 @@ def test_events_and_replies_are_made_of_the_names_of_the_schema(words):
     room = Room(
         types.SimpleNamespace(_loop=loop, _event_names={}, _shapes={}), 1, "id", "words", None, 1
     )
-    heard = []
+    room._schema, heard = OfJson(), []
     room.on(words.False_, heard.append)
     room._event("False", b'{"from": "Ann", "text": "hello", "more": 1}')
     assert heard == [words.False_(from_="Ann", text="hello")]

@@ -13,8 +13,13 @@ from playfield._early import BYTES_MAX, Early
 from playfield._feed import WAITING_MAX
 from playfield.channels import Missed, Presence, Publication, Subscribed
 
+from conftest import OfJson
 from test_channels import ann, bob
 from test_devices import post
+
+
+# Kinds of messages: their first byte.
+LEFT, SNAPSHOT, PATCH, SUBSCRIBED = 0x44, 0x47, 0x48, 0x50
 
 
 class Held:
@@ -33,10 +38,18 @@ class Held:
         self._arrived.set()
         return []
 
-    async def until(self, text):
-        while text not in self._data:
+    async def until(self, wanted):
+        """A message of this kind, or these bytes, have come."""
+        while wanted not in (self._data if isinstance(wanted, bytes) else self._kinds()):
             self._arrived.clear()
             await self._arrived.wait()
+
+    def _kinds(self):
+        kinds, at = [], 0
+        while at + 4 < len(self._data):
+            kinds.append(self._data[at + 4])
+            at += 4 + int.from_bytes(self._data[at : at + 4], "little")
+        return kinds
 
     def release(self):
         self._client._core = self._core
@@ -65,7 +78,7 @@ def test_what_comes_with_a_subscription_is_heard(run, talk, way):
                     await two.publish(name, number)
                 held = Held(one)
                 asked = asyncio.ensure_future(one.subscribe(name, since=start, presence=True))
-                await held.until(b"subscribed")
+                await held.until(SUBSCRIBED)
                 await two.publish(name, "last")
                 await held.until(b'"last"')
                 held.release()
@@ -170,7 +183,8 @@ def test_events_wait_for_who_listens_for_them(run, cards):
     async def main():
         async with playfield.connect(cards) as client:
             table = await client.create("table")
-            table._schema, number = None, table._number
+            table._schema, number = OfJson(), table._number
+            client._event_names.clear()
 
             def happen(first):
                 events = [("event", number, name, b"%d" % first) for name in "ABC"]
@@ -221,7 +235,8 @@ def test_what_waits_is_bounded(run):
 def test_functions_are_given_one_by_one_in_blocking_code(cards, talk):
     with playfield.sync.connect(cards) as client:
         table = client.create("table")
-        table._room._schema, number = None, table._room._number
+        table._room._schema, number = OfJson(), table._room._number
+        client._client._event_names.clear()
 
         def happen():
             client._thread.run(
@@ -259,9 +274,9 @@ def test_the_last_state_stays(run, cards):
             assert len(beside.state.played) == 0
             held = Held(bob)
             card = await table.request("Play", {"place": 0})
-            await held.until(b"patch")
+            await held.until(PATCH)
             leaving = asyncio.ensure_future(beside.leave())
-            await held.until(b"left")
+            await held.until(LEFT)
             # Nobody has read the state since the card was played.
             held.release()
             await leaving
@@ -277,7 +292,7 @@ def test_a_join_that_is_canceled_is_taken_back(run, cards, turns):
             await client.schema("table")
             held = Held(client)
             asked = asyncio.ensure_future(client.create("table"))
-            await held.until(b"snapshot")
+            await held.until(SNAPSHOT)
             held.release()
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -297,7 +312,7 @@ def test_a_subscription_that_is_canceled_is_taken_back(run, talk):
             held = Held(client)
             name = f"talk:canceled-{id(run)}"
             asked = asyncio.ensure_future(client.subscribe(name))
-            await held.until(b"subscribed")
+            await held.until(SUBSCRIBED)
             held.release()
             asked.cancel()
             with pytest.raises(asyncio.CancelledError):

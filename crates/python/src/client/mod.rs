@@ -5,11 +5,11 @@ mod sink;
 mod values;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use playfield_client::session::{
-    Attempts, Build, ClientConfig, ClientError, CommandError, Creation, Masks, Patience, Position,
-    Session, SubscriptionNumber, Target, TokenLife, Transport, Url,
+    Build, ClientConfig, CommandError, Creation, Masks, Patience, Position, Session, Step,
+    SubscriptionNumber, Target, Transport, Url,
 };
 use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
 use pyo3::call::PyCallArgs;
@@ -36,22 +36,6 @@ pub struct Core {
 struct Inner {
     client: Session,
     rooms: Rooms,
-    attempts: Attempts,
-    /// Whether another token may be had.
-    renews_token: bool,
-    token_life: TokenLife,
-    /// Whether the node has answered the hello on any connection.
-    was_welcomed: bool,
-    /// The time, as last given.
-    now: Duration,
-}
-
-impl Inner {
-    /// When an attempt to restore the connection has failed. The program has a time limit for the
-    /// first connection.
-    fn welcome_by(&self) -> Option<Duration> {
-        self.attempts.welcome_by().filter(|_| self.was_welcomed)
-    }
 }
 
 fn transport(url: &Url) -> PyResult<Transport> {
@@ -164,18 +148,13 @@ impl Core {
         act: impl FnOnce(&mut Session),
     ) -> PyResult<Bound<'py, PyList>> {
         let events = PyList::empty(py);
-        let inner = &mut *self.inner(py);
-        let Inner { client, rooms, attempts, renews_token, was_welcomed, now, .. } = inner;
+        let Inner { client, rooms } = &mut *self.inner(py);
         let mut sink = Sink::new(events.clone(), rooms);
         act(client);
         while let Some(event) = client.poll_event() {
             sink.hear(event);
         }
         sink.end()?;
-        if client.is_welcomed() && attempts.welcomed(*now) {
-            client.set_renews_token(*renews_token);
-            *was_welcomed = true;
-        }
         Ok(events)
     }
 
@@ -191,16 +170,14 @@ impl Core {
 
 #[pymethods]
 impl Core {
-    /// Times are in seconds; `now` since any fixed moment.
+    /// Times are in seconds, since any fixed moment.
     #[new]
-    #[pyo3(signature = (url, name, token, *, renews_token, now, reconnect_for, timeout, backoff))]
-    #[expect(clippy::too_many_arguments, reason = "settings, given by name")]
+    #[pyo3(signature = (url, name, token, *, renews_token, reconnect_for, timeout, backoff))]
     fn new(
         url: &str,
         name: String,
         token: Vec<u8>,
         renews_token: bool,
-        now: f64,
         reconnect_for: f64,
         timeout: f64,
         backoff: (f64, f64),
@@ -212,22 +189,21 @@ impl Core {
             backoff_first: limit(backoff.0),
             backoff_most: limit(backoff.1),
         };
-        let token_life = match renews_token {
-            true => TokenLife::new(&token, SystemTime::now()),
-            false => TokenLife::default(),
-        };
+        let mut seed = [0; 16];
+        // Without random numbers the waits are only less random.
+        let _ = getrandom::fill(&mut seed);
         let config = ClientConfig {
             name,
             token,
             resumable: !patience.reconnect_for.is_zero(),
+            patience,
+            renews_token,
+            seed,
             ..ClientConfig::new(Format::Packed, transport(&url)?)
         };
         let client =
             Session::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let now = time(now);
-        let (rooms, attempts) = (Rooms::default(), Attempts::new(patience, now));
-        let inner =
-            Inner { client, rooms, attempts, renews_token, token_life, was_welcomed: false, now };
+        let inner = Inner { client, rooms: Rooms::default() };
         Ok(Self { url, inner: Mutex::new(inner) })
     }
 
@@ -250,20 +226,9 @@ impl Core {
         self.happened(py, |client| client.received(bytes))
     }
 
-    /// Takes the time. An attempt to connect that the node does not answer in time is over.
+    /// Takes the time.
     fn advance<'py>(&self, py: Python<'py>, now: f64) -> PyResult<Bound<'py, PyList>> {
-        let now = time(now);
-        let is_late = {
-            let inner = &mut *self.inner(py);
-            inner.now = now;
-            inner.welcome_by().is_some_and(|by| by <= now)
-        };
-        self.happened(py, |client| {
-            client.advance(now);
-            if is_late && !client.is_welcomed() {
-                client.ended();
-            }
-        })
+        self.happened(py, |client| client.advance(time(now)))
     }
 
     /// The connection has ended.
@@ -279,68 +244,46 @@ impl Core {
     /// When to call `advance` again.
     #[getter]
     fn due_at(&self, py: Python<'_>) -> Option<f64> {
-        let inner = self.inner(py);
-        let welcome_by = inner.welcome_by();
-        let due = [inner.client.due_at(), welcome_by].into_iter().flatten().min();
-        due.map(|due| due.as_secs_f64())
+        self.inner(py).client.due_at().map(|due| due.as_secs_f64())
     }
 
-    // Restoring a lost connection: `lost` once the client is away, then `wait`, `begin`,
-    // `set_token`, `dial` and `reconnect`, with `failed` after what has failed of it.
+    // Restoring a lost connection.
 
-    /// Takes that the connection is lost. Returns why, if it was an attempt to restore one.
-    fn lost(&self, py: Python<'_>) -> Option<String> {
-        let inner = &mut *self.inner(py);
-        let error = inner.client.lost();
-        let retry_after = match error {
-            Some(ClientError::TurnedAway { retry_after, .. }) => *retry_after,
-            _ => None,
-        };
-        let is_late = inner.welcome_by().is_some_and(|by| by <= inner.now);
-        let why = match error {
-            Some(error) if !is_late => error.to_string(),
-            _ => format!("the node did not answer in {:?}", inner.attempts.limit()),
-        };
-        let (made_progress, grace) = (inner.client.made_progress(), inner.client.shortest_grace());
-        inner.attempts.lost(made_progress, grace, retry_after, inner.now).then_some(why)
+    /// The next step of a client that is away, and what has happened: to `wait` until `due_at`, to get
+    /// a `token` (`set_token`), or to `dial` (`reconnect`), within so many seconds. A step that fails
+    /// is an attempt that has failed.
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        now: f64,
+    ) -> PyResult<(&'static str, f64, Bound<'py, PyList>)> {
+        let mut next = Step::Wait;
+        let events = self.happened(py, |client| {
+            client.advance(time(now));
+            next = client.next_step();
+        })?;
+        Ok(match next {
+            Step::Wait => ("wait", 0.0, events),
+            Step::Token(limit) => ("token", limit.as_secs_f64(), events),
+            Step::Dial(limit) => ("dial", limit.as_secs_f64(), events),
+        })
     }
 
-    /// Whether the time for attempts is over, and how long they took.
+    /// Returns whether the session gives up.
+    fn attempt_failed(&self, py: Python<'_>, now: f64) -> bool {
+        let client = &mut self.inner(py).client;
+        client.advance(time(now));
+        client.attempt_failed()
+    }
+
+    /// How long the attempts took.
     #[getter]
-    fn tried(&self, py: Python<'_>) -> (bool, f64) {
-        let inner = self.inner(py);
-        (inner.attempts.is_over(), inner.attempts.took().as_secs_f64())
-    }
-
-    /// How long to wait before the next attempt. `random` is any number.
-    fn wait(&self, py: Python<'_>, random: u32, now: f64) -> f64 {
-        self.inner(py).attempts.wait(random, time(now)).as_secs_f64()
-    }
-
-    fn begin(&self, py: Python<'_>, now: f64) {
-        self.inner(py).attempts.begin(time(now));
-    }
-
-    /// Whether the next attempt needs another token.
-    #[getter]
-    fn needs_token(&self, py: Python<'_>) -> bool {
-        let inner = self.inner(py);
-        inner.client.is_token_refused() || inner.token_life.is_over(SystemTime::now())
+    fn tried(&self, py: Python<'_>) -> f64 {
+        self.inner(py).client.tried().as_secs_f64()
     }
 
     fn set_token(&self, py: Python<'_>, token: Vec<u8>) {
-        let mut inner = self.inner(py);
-        inner.token_life = TokenLife::new(&token, SystemTime::now());
-        inner.client.set_token(token);
-    }
-
-    /// Returns the time limit for the connection.
-    fn dial(&self, py: Python<'_>, now: f64) -> f64 {
-        self.inner(py).attempts.dial(time(now)).as_secs_f64()
-    }
-
-    fn failed(&self, py: Python<'_>, now: f64) {
-        self.inner(py).attempts.failed(time(now));
+        self.inner(py).client.set_token(token);
     }
 
     #[getter]
@@ -564,7 +507,7 @@ impl Core {
 impl Core {
     /// Asks to enter a room, whose state is copied from then on.
     fn enter(&self, py: Python<'_>, target: Target) -> PyResult<u32> {
-        let Inner { client, rooms, .. } = &mut *self.inner(py);
+        let Inner { client, rooms } = &mut *self.inner(py);
         let copy = SharedCopy::default();
         let asked = client.enter(target, Some(Build::Any), Box::new(copy.clone()));
         let request = asked.map_err(refused)?;

@@ -291,10 +291,10 @@ impl Sink<'_, '_> {
             Event::Pong { nonce, round_trip } => self.pong(nonce, round_trip),
             Event::Goodbye(goodbye) => self.goodbye(&goodbye),
             Event::Closed { error } => self.closed(error.as_ref()),
-            Event::OutOfStep { .. }
-            | Event::AttemptFailed { .. }
-            | Event::Checked { .. }
-            | Event::PublicationIgnored { .. } => {}
+            Event::AttemptFailed { error, is_last } => {
+                self.tell(("attempt_failed", error.to_string(), is_last));
+            }
+            Event::OutOfStep { .. } | Event::Checked { .. } | Event::PublicationIgnored { .. } => {}
         }
     }
 
