@@ -1,5 +1,7 @@
 //! TLS of the client: which certificates it trusts, and why a handshake failed.
 
+#![cfg_attr(not(feature = "poll"), expect(unreachable_pub, reason = "`poll` shows them"))]
+
 use std::io;
 use std::sync::Arc;
 
