@@ -15,13 +15,18 @@ pub(crate) struct Origin {
     pub(crate) task: u64,
 }
 
-/// A task that ends when this is dropped, if it has not ended before.
+/// A decision that is awaited. Its task ends when this is dropped, if it has not ended before: then
+/// the decision is on its way, and is known by its number.
 #[derive(Debug, Default)]
-pub(crate) struct Underway(pub(crate) Option<AbortHandle>);
+pub(crate) struct Underway {
+    pub(crate) task: Option<AbortHandle>,
+    /// Unique among those of a node; 0 = none.
+    pub(crate) decision: u64,
+}
 
 impl Drop for Underway {
     fn drop(&mut self) {
-        if let Some(task) = &self.0 {
+        if let Some(task) = &self.task {
             task.abort();
         }
     }
@@ -42,8 +47,8 @@ pub(crate) trait Background: Send + Sync {
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error>;
 
     /// Starts to decide who a connection of a shard belongs to. The decision arrives as
-    /// [`Authenticated`](crate::shard::mail::ShardMail::Authenticated), unless the returned value
-    /// is dropped before.
+    /// [`Authenticated`](crate::shard::mail::ShardMail::Authenticated) with the number of the
+    /// returned value, perhaps even if that was dropped before.
     ///
     /// # Errors
     /// `busy` if `authentications_max` wait already.

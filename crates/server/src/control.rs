@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
@@ -31,6 +31,8 @@ pub(crate) struct Control {
     queue: Arc<Queue>,
     tasks_max: usize,
     authentications_max: usize,
+    /// How many decisions have begun.
+    decisions: AtomicU64,
 }
 
 /// Its threads.
@@ -72,6 +74,7 @@ impl Control {
             queue: Arc::clone(&queue),
             tasks_max,
             authentications_max,
+            decisions: AtomicU64::new(0),
         };
         let mut threads = ControlThreads { stops, queue, threads: Vec::new() };
         let stops = Arc::clone(&threads.stops);
@@ -135,6 +138,7 @@ impl Background for Control {
             Error::new(ErrorCode::Busy, text)
         })?;
         let shared = Arc::clone(&self.shared);
+        let decision = self.decisions.fetch_add(1, Ordering::Relaxed) + 1;
         let task = self.runtime.spawn(async move {
             let decided =
                 poll_fn(|cx| match guard("the authenticator", || deciding.as_mut().poll(cx)) {
@@ -144,10 +148,11 @@ impl Background for Control {
                 })
                 .await;
             drop(waits);
-            let mail = ShardMail::Authenticated { connection, decided: Box::new(decided) };
+            let decided = Box::new(decided);
+            let mail = ShardMail::Authenticated { connection, decision, decided };
             shared.mailboxes[usize::from(shard)].push_promised(mail);
         });
-        Ok(Underway(Some(task.abort_handle())))
+        Ok(Underway { task: Some(task.abort_handle()), decision })
     }
 }
 

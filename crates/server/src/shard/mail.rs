@@ -95,8 +95,9 @@ pub(crate) enum ShardMail {
     Found(Box<Founding>),
     /// To the connection's shard: a part of the answer to an HTTP request.
     Answer { answer: Answer, part: Part },
-    /// To the connection's shard: the authenticator has decided.
-    Authenticated { connection: ConnectionKey, decided: Box<Decided> },
+    /// To the connection's shard: the authenticator has decided. The number is that of the
+    /// [`Underway`](crate::background::Underway).
+    Authenticated { connection: ConnectionKey, decision: u64, decided: Box<Decided> },
     /// To the home of a channel: a session subscribes no longer, if `live`, and is a member no
     /// longer, if it `leaves`. Many leave at once, so these are in no memory of their own, which
     /// another thread would have to free.

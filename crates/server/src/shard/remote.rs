@@ -90,8 +90,8 @@ impl Shard {
             }
             ShardMail::Answer { answer, part } => self.http_answer(answer, part),
             ShardMail::Close { room, text } => self.close_room(room, &text),
-            ShardMail::Authenticated { connection, decided } => {
-                self.authenticated(connection, *decided);
+            ShardMail::Authenticated { connection, decision, decided } => {
+                self.authenticated(connection, decision, *decided);
             }
             ShardMail::Channel(mail) => self.delivery.channel_mail(*mail),
             ShardMail::Unsubscribe { channel, shard, session, live, leaves } => {

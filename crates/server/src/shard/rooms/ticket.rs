@@ -116,11 +116,19 @@ impl Shard {
             .unwrap_or_else(|| Err(authenticator_failed()).into())
     }
 
-    /// The user of a ticket was decided about. The client may have waited for too long.
-    pub(in crate::shard) fn ticket_decided(&mut self, key: ConnectionKey, decided: Decided) {
+    /// The user of a ticket was decided about. The client may have waited for too long, and may
+    /// have sent another ticket since, which this decision is not about.
+    pub(in crate::shard) fn ticket_decided(
+        &mut self,
+        key: ConnectionKey,
+        decision: u64,
+        decided: Decided,
+    ) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let session = connection.session.as_deref_mut();
-        let Some(pending) = session.and_then(|session| session.extras_mut().ticket.take()) else {
+        let is_it = |pending: &mut Box<PendingTicket>| pending.underway.decision == decision;
+        let Some(pending) = session.and_then(|session| session.extras_mut().ticket.take_if(is_it))
+        else {
             return;
         };
         connection.pause.ticket = false;
@@ -131,13 +139,13 @@ impl Shard {
     pub(in crate::shard) fn expire_ticket(&mut self, key: ConnectionKey) {
         let session = self.delivery.connections.session_mut(key);
         let pending = session.and_then(|session| session.extras()?.ticket.as_deref());
-        let Some(by) = pending.map(|pending| pending.by) else { return };
+        let Some((by, decision)) = pending.map(|of| (of.by, of.underway.decision)) else { return };
         if self.now < by {
             return self.look_by(key, by);
         }
         let ms = self.delivery.node.config.hello_timeout_ms;
         let text = format!("hello_timeout_ms: the ticket's user was not decided about in {ms} ms");
-        self.ticket_decided(key, Err(Error::new(ErrorCode::Timeout, text)));
+        self.ticket_decided(key, decision, Err(Error::new(ErrorCode::Timeout, text)));
         self.resumed.push(key);
     }
 

@@ -115,12 +115,18 @@ impl Shard {
 
     /// The authenticator has decided, or the check of a ticket's user. The client may be gone, or
     /// may have waited for too long.
-    pub(in crate::shard) fn authenticated(&mut self, key: ConnectionKey, decided: Decided) {
+    pub(in crate::shard) fn authenticated(
+        &mut self,
+        key: ConnectionKey,
+        decision: u64,
+        decided: Decided,
+    ) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
-        match (connection.greeting.take(), decided) {
+        let is_awaited = |of: &mut Box<Greeting>| of.underway.decision == decision;
+        match (connection.greeting.take_if(is_awaited), decided) {
             (Some(greeting), Ok(identity)) => self.greet(key, *greeting, identity),
             (Some(_), Err(error)) => self.fail(key, error.code(), error.text()),
-            (None, decided) => self.ticket_decided(key, decided),
+            (None, decided) => self.ticket_decided(key, decision, decided),
         }
         self.resumed.push(key);
     }

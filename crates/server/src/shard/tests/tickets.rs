@@ -357,6 +357,22 @@ fn a_ticket_that_nobody_decides_about_is_refused_in_time_and_valid_after_the_ses
 }
 
 #[test]
+fn a_decision_that_comes_late_is_not_about_the_next_ticket() {
+    let mut world = World::new(1, &[("hello_timeout_ms", "1000")]);
+    let id = open_room(&mut world);
+    world.banned.lock().unwrap().insert("later bob".to_owned());
+    let client = ticket_holder(&mut world, 0, Format::Packed);
+    world.join(client, REQUEST, &format!("later ann.{id}.ticket"));
+    world.wait(1100);
+    assert_eq!(world.heard(client), refused(ErrorCode::Timeout));
+    // It was on its way to the shard, in which another ticket waits by now.
+    world.join(client, REQUEST, &format!("later bob.{id}.ticket"));
+    world.run_background();
+    assert_eq!(world.heard(client), refused(ErrorCode::Unauthorized));
+    assert_eq!(world.members(), 1);
+}
+
+#[test]
 fn a_second_hello_makes_no_other_session() {
     let mut world = World::new(1, &[]);
     let client = ticket_holder(&mut world, 0, Format::Packed);

@@ -106,7 +106,8 @@ pub(super) const CLOSE: &[u8] = b"\x88\x82\0\0\0\0\x03\xE8";
 pub(super) struct Held {
     jobs: Mutex<Vec<(Origin, Job)>>,
     tasks: Mutex<Vec<(Origin, Task)>>,
-    deciding: Mutex<Vec<(u16, ConnectionKey, Deciding)>>,
+    deciding: Mutex<Vec<(u16, ConnectionKey, u64, Deciding)>>,
+    decisions: AtomicU64,
 }
 
 impl Background for Held {
@@ -130,8 +131,9 @@ impl Background for Held {
         connection: ConnectionKey,
         deciding: Deciding,
     ) -> Result<Underway, Error> {
-        self.deciding.lock().unwrap().push((shard, connection, deciding));
-        Ok(Underway::default())
+        let decision = self.decisions.fetch_add(1, Ordering::Relaxed) + 1;
+        self.deciding.lock().unwrap().push((shard, connection, decision, deciding));
+        Ok(Underway { task: None, decision })
     }
 }
 
@@ -797,14 +799,15 @@ impl World {
             };
             ended.push((origin, message));
         }
-        for (shard, connection, mut deciding) in
+        for (shard, connection, decision, mut deciding) in
             std::mem::take(&mut *self.background.deciding.lock().unwrap())
         {
             let decided = deciding.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             let Poll::Ready(decided) = decided else {
                 panic!("nothing decides later than at once")
             };
-            let mail = ShardMail::Authenticated { connection, decided: Box::new(decided) };
+            let decided = Box::new(decided);
+            let mail = ShardMail::Authenticated { connection, decision, decided };
             self.parcels[usize::from(shard)].push_back(Parcel::Mail(mail));
         }
         for (origin, message) in ended {
