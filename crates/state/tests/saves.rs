@@ -2,6 +2,7 @@
 
 mod damage;
 mod kept;
+mod kept_laws;
 mod newer;
 mod older;
 

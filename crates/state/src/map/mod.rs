@@ -52,6 +52,8 @@ pub struct Map<K, V> {
     /// In a client's copy, the places of slots that are not at the place of their number.
     far: BTreeMap<u32, u32>,
     track: Track<K>,
+    /// A number of its own, if it was read from a save; 0 of any other.
+    origin: u64,
 }
 
 struct Entry<K, V> {
@@ -61,6 +63,8 @@ struct Entry<K, V> {
     /// slot there.
     slot: u32,
     touched: bool,
+    /// It came after the map was read.
+    inserted: bool,
 }
 
 /// If more than one in this many places was touched, all places are visited in order: to sort the
@@ -240,7 +244,7 @@ impl<K: Key, V> Map<K, V> {
         // changes are sent.
         let slot = self.track.removed.remove(&key).unwrap_or(FRESH);
         let synced = self.track.token != 0;
-        let entry = Entry { key: key.clone(), value, slot, touched: synced };
+        let entry = Entry { key: key.clone(), value, slot, touched: synced, inserted: true };
         let is_last = self.index.last_key_value().is_none_or(|(last, _)| *last < key);
         self.in_order &= is_last && self.free.is_empty();
         let place = match self.free.pop() {
@@ -288,6 +292,7 @@ impl<K: Key, V> Map<K, V> {
                 value: value(reader)?,
                 slot: FRESH,
                 touched: false,
+                inserted: false,
             }));
             let place = u32::try_from(place)
                 .map_err(|_| DecodeError::new(at, "a map has more than four billion entries"))?;
@@ -299,6 +304,26 @@ impl<K: Key, V> Map<K, V> {
             return Err(DecodeError::new(at, "a key occurs twice in one map"));
         }
         Ok(Self { index, entries, in_order: out_of_order.is_none(), ..Self::default() })
+    }
+
+    /// As [`read_from`](Self::read_from), from a save: the map differs from one that replaces it.
+    pub(crate) fn loaded(
+        reader: &mut Reader<'_>,
+        count: usize,
+        value: impl Fn(&mut Reader<'_>) -> Result<V, DecodeError>,
+    ) -> Result<Self, DecodeError> {
+        Ok(Self { origin: new_token(), ..Self::read_from(reader, count, value)? })
+    }
+
+    /// Differs in each map that was read from a save; 0 in any other.
+    pub(crate) fn origin(&self) -> u64 {
+        self.origin
+    }
+
+    /// The value of a key, and whether it was inserted after the map was read.
+    pub(crate) fn get_with_origin(&self, key: &K) -> Option<(&V, bool)> {
+        let entry = self.entries[*self.index.get(key)? as usize].as_ref()?;
+        Some((&entry.value, entry.inserted))
     }
 }
 
@@ -320,6 +345,7 @@ impl<K, V> Default for Map<K, V> {
             in_order: true,
             far: BTreeMap::new(),
             track: Track::default(),
+            origin: 0,
         }
     }
 }

@@ -159,7 +159,7 @@ impl<K: Key, V: State> Map<K, V> {
         let place = self.room_for(slot);
         self.in_order = false;
         self.entries[place as usize] =
-            Some(Entry { key: key.clone(), value, slot, touched: false });
+            Some(Entry { key: key.clone(), value, slot, touched: false, inserted: false });
         let other = self.index.insert(key, place);
         Ok(other.and_then(|place| self.entries[place as usize].as_ref()).map(|entry| entry.slot))
     }

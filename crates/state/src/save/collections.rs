@@ -100,15 +100,12 @@ impl<K: Key, V: State> Save for Map<K, V> {
     }
     fn read_save(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let count = reader.count()?;
-        Self::read_from(reader, count, V::read_save)
+        Self::loaded(reader, count, V::read_save)
     }
     fn follow(&self, kept: &mut Node, how: &mut Follow) {
-        kept.follow_entries(how, |step, node, how| {
-            let key = K::decode(&mut Reader::new(step)).ok();
-            match key.and_then(|key| self.get(&key)) {
-                Some(value) => value.follow(node, how),
-                None => how.forget(node),
-            }
+        kept.follow_map(self.origin(), how, |step| {
+            let key = K::decode(&mut Reader::new(step)).ok()?;
+            self.get_with_origin(&key)
         });
     }
 }

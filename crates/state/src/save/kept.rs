@@ -30,9 +30,10 @@ const DEPTH_MAX: usize = 2 * layout::DEPTH_MAX + 2;
 /// has the fields finds them.
 ///
 /// They stay at a place: a field of a struct, a variant, an option that is some, an index of an
-/// array, a key of a map, an element of a [`List`](crate::List) by its id. In values that are sent
-/// as a whole, and in a `List` that was replaced, an element is recognized by its content, if no
-/// other element has or had the same. What is not found is [forgotten](Self::take_forgotten).
+/// array, a key of a map until the entry is removed, an element of a [`List`](crate::List) by its
+/// id. In values that are sent as a whole, and in a `List` that was replaced, an element is
+/// recognized by its content, if no other element has or had the same. What is not found is
+/// [forgotten](Self::take_forgotten).
 #[derive(Clone, Debug, Default)]
 pub struct Kept {
     columns: Vec<Arc<Column>>,
@@ -58,8 +59,9 @@ pub struct Node {
     is_keyed: bool,
     /// Of a list, once it is bound: what is in its elements, instead of `inside`.
     list: Option<Box<Elements>>,
-    /// Of a value that is sent as a whole, once it is bound: the hash of its bytes.
-    print: u64,
+    /// Once it is bound: of a value that is sent as a whole, the hash of its bytes; of a map, its
+    /// origin.
+    identity: u64,
 }
 
 /// The elements of a list that have something, sorted by their ids.
@@ -95,7 +97,7 @@ pub struct Follow {
 type Places = BTreeMap<(String, u32), u64>;
 
 pub(super) static NOTHING: Node =
-    Node { fields: Vec::new(), inside: BTreeMap::new(), is_keyed: false, list: None, print: 0 };
+    Node { fields: Vec::new(), inside: BTreeMap::new(), is_keyed: false, list: None, identity: 0 };
 
 impl Kept {
     /// Whether there is nothing.
@@ -269,6 +271,26 @@ impl Node {
         how.path.pop();
     }
 
+    /// Follows the entries of a map, by their keys. `find` also says whether an entry was inserted
+    /// after the map was read: then it is another one, unless the whole map is new.
+    pub(super) fn follow_map<'a, T: Save + 'a>(
+        &mut self,
+        origin: u64,
+        how: &mut Follow,
+        find: impl Fn(&[u8]) -> Option<(&'a T, bool)>,
+    ) {
+        if how.is_first {
+            self.identity = origin;
+        }
+        let (is_new, is_same) = (origin == 0, origin == self.identity);
+        self.follow_entries(how, |step, node, how| match find(step) {
+            Some((value, is_inserted)) if is_new || is_same && !is_inserted => {
+                value.follow(node, how);
+            }
+            _ => how.forget(node),
+        });
+    }
+
     /// Follows the elements of a list, which have ids.
     pub(super) fn follow_list<T: Save>(
         &mut self,
@@ -303,7 +325,7 @@ impl Node {
         bytes.clear();
         value.encode(&mut bytes);
         let print = fingerprint(&bytes);
-        if how.is_first || print != self.print {
+        if how.is_first || print != self.identity {
             let of = how.types.entry(TypeId::of::<T>()).or_insert_with(|| Rc::new(T::schema()));
             let (of, depth) = (Rc::clone(of), how.path.len());
             // It was just written, so it can be read.
@@ -311,7 +333,7 @@ impl Node {
                 how.path.truncate(depth);
                 how.forget(self);
             }
-            self.print = print;
+            self.identity = print;
         }
         how.bytes = bytes;
     }

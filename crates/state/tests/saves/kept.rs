@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use playfield_state::{Tracker, Tracking, restore, save, save_kept, saved_as_json};
+use playfield_state::{State, Tracker, Tracking, restore, save, save_kept, saved_as_json};
 use serde_json::json;
 
 mod old {
@@ -29,6 +29,7 @@ mod old {
     #[derive(State, Default, Clone, Debug)]
     pub(super) struct Row {
         pub(super) items: List<Item>,
+        pub(super) keyed: Map<u32, Item>,
     }
 
     #[derive(State, Data, Clone, Default, Debug)]
@@ -73,6 +74,7 @@ mod new {
     #[derive(State, Default, Clone, Debug)]
     pub(super) struct Row {
         pub(super) items: List<Item>,
+        pub(super) keyed: Map<u32, Item>,
     }
 
     #[derive(State, Data, Clone, Default, Debug)]
@@ -120,7 +122,10 @@ fn town() -> new::Town {
             vec![vec![stone((1, 10)), stone((2, 20))], vec![stone((3, 30))]],
         ),
         rows: [(1, 10), (2, 20)]
-            .map(|pair| new::Row { items: [item(pair)].into_iter().collect() })
+            .map(|pair| new::Row {
+                items: [item(pair)].into_iter().collect(),
+                keyed: [(1, item(pair))].into_iter().collect(),
+            })
             .into_iter()
             .collect(),
         cards: [
@@ -225,6 +230,7 @@ fn all_fields_are_named_and_counted() {
             ("pair.*.extra", 2),
             ("queue.*.extra", 4),
             ("rows.*.items.*.extra", 2),
+            ("rows.*.keyed.*.extra", 2),
             ("wall.Built.0.*.extra", 4),
             ("wall.Built.1.*.*.extra", 3),
         ]
@@ -325,14 +331,19 @@ fn values_that_are_swapped_leave_them_at_their_places() {
     assert_eq!(pairs([town.keyed.get(&1).unwrap()]), [(7, 10)]);
     assert_eq!(pairs(&town.choice), [(8, 10)]);
     assert_eq!(forgotten, Forgotten::new());
-    // A list that came with its element is another list there.
+    // A list or a map that came with its element is another one there.
     let (town, forgotten) = after(&self::town(), |town| {
         let mut rows = town.rows.iter_mut();
         std::mem::swap(rows.next().unwrap(), rows.next().unwrap());
     });
     let rows: Vec<_> = town.rows.iter().map(|row| pairs(&row.items)).collect();
     assert_eq!(rows, [[(2, 0)], [(1, 0)]]);
-    assert_eq!(forgotten, lost("rows.*.items.*.extra", 2));
+    let rows: Vec<_> = town.rows.iter().map(|row| pairs(row.keyed.values())).collect();
+    assert_eq!(rows, [[(2, 0)], [(1, 0)]]);
+    assert_eq!(
+        forgotten,
+        ["rows.*.items.*.extra", "rows.*.keyed.*.extra"].map(|of| (of.to_owned(), 2)).into()
+    );
 }
 
 #[test]
@@ -347,6 +358,43 @@ fn an_entry_keeps_them_with_its_key_and_loses_them_with_another_one() {
     assert_eq!(
         forgotten,
         [("choice.extra".to_owned(), 1), ("keyed.*.extra".to_owned(), 1)].into_iter().collect()
+    );
+}
+
+/// Whoever leaves and comes back under the same key is another one, saved in between or not.
+#[test]
+fn an_entry_that_is_removed_and_inserted_again_has_lost_them() {
+    let keyed = |change: fn(&mut old::Town)| {
+        let (town, forgotten) = after(&town(), change);
+        (pairs(town.keyed.values()), forgotten)
+    };
+    assert_eq!(
+        keyed(|town| {
+            town.keyed.remove(&1);
+            town.keyed.insert(1, old::Item { known: 7 });
+        }),
+        ([&[(7, 0)], &ITEMS[1..]].concat(), lost("keyed.*.extra", 1))
+    );
+    assert_eq!(
+        keyed(|town| {
+            town.keyed.clear();
+            town.keyed.get_or_default(3).known = 3;
+        }),
+        (vec![(3, 0)], lost("keyed.*.extra", 4))
+    );
+    // A value that is assigned is the same entry, and so are those of a map that is built again.
+    assert_eq!(
+        keyed(|town| _ = town.keyed.insert(1, old::Item { known: 7 })),
+        ([&[(7, 10)], &ITEMS[1..]].concat(), Forgotten::new())
+    );
+    assert_eq!(
+        keyed(|town| {
+            town.keyed = [3, 5, 1]
+                .map(|known| (known, old::Item { known: known + 1 }))
+                .into_iter()
+                .collect();
+        }),
+        (vec![(2, 10), (4, 30), (6, 0)], lost("keyed.*.extra", 2))
     );
 }
 
@@ -429,15 +477,17 @@ fn they_follow_elements_that_move_up_because_one_before_them_is_dropped() {
     assert_eq!(forgotten, Forgotten::new());
 }
 
+/// The bytes that another build saves after it has read this state.
+fn saved_again<Older: State, Newer: State>(state: &Newer) -> Vec<u8> {
+    let mut read = restore::<Older>(&save(state)).unwrap();
+    let mut bytes = Vec::new();
+    save_kept(&read.state, 0, &mut read.kept, &mut bytes);
+    bytes
+}
+
 #[test]
 fn they_are_shown_as_json() {
-    let read = |town: &new::Town| {
-        let mut read = restore::<old::Town>(&save(town)).unwrap();
-        let mut bytes = Vec::new();
-        save_kept(&read.state, 0, &mut read.kept, &mut bytes);
-        bytes
-    };
-    let mut shown = saved_as_json(&read(&town())).unwrap();
+    let mut shown = saved_as_json(&saved_again::<old::Town, _>(&town())).unwrap();
     let item = json!({ "known": 1, "extra (unknown)": 10 });
     for place in ["/queue/0", "/keyed/1", "/pair/0", "/choice", "/wall/Built/1/0/0"] {
         assert_eq!(*shown.pointer(place).unwrap(), item, "{place}");
