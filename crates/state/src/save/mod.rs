@@ -137,9 +137,19 @@ pub fn saved_type<S: State>() -> Type {
 /// quantized has no influence. [`restore`] also reads saves of newer builds.
 ///
 /// # Errors
-/// If the bytes are not a whole, undamaged save of an `S`. The error says what is wrong, and where.
+/// If the bytes are not a whole, undamaged save of an `S`, or if another build's fields are
+/// [kept](Kept) in it that `S` lacks: the next save would be without them. The error says what is
+/// wrong, and where.
 pub fn load<S: State>(bytes: &[u8]) -> Result<S, LoadError> {
-    read(bytes, true).map(|restored| restored.state)
+    let Restored { state, mut kept, dropped, .. } = read::<S>(bytes, true)?;
+    if let Some(Dropped { place, why, .. }) = dropped.into_iter().next() {
+        return Err(LoadError::Incompatible { place, why });
+    }
+    kept.bind(&state);
+    match kept.fields().into_keys().next() {
+        Some(place) => Err(LoadError::Incompatible { place, why: fate::lacks("field") }),
+        None => Ok(state),
+    }
 }
 
 /// Reads a save of this build, of an older one, or of a newer one as far as this build has its
