@@ -565,8 +565,8 @@ impl Elements {
         };
         let (before, now) = (unique(&self.prints), unique(prints));
         for element in &mut self.elements {
-            let print = self.prints[element.index];
-            let found = before[&print].and_then(|_| *now.get(&print)?);
+            let print = self.prints.get(element.index);
+            let found = print.and_then(|print| before[print].and_then(|_| *now.get(print)?));
             element.index = found.unwrap_or(usize::MAX);
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use playfield_state::{
-    LoadError, State, Tracker, Tracking, load, restore, save, save_kept, saved_as_json,
+    List, LoadError, Map, State, Tracker, Tracking, load, restore, save, save_kept, saved_as_json,
 };
 use serde_json::json;
 
@@ -534,4 +534,24 @@ fn they_are_shown_as_json() {
     let mut newer = town();
     newer.cards.retain(|card| !matches!(card, new::Card::Joker));
     assert_eq!(shown, saved_as_json(&save(&newer)).unwrap());
+}
+
+/// Programs hand over what they have: nothing of it fits another state.
+#[test]
+fn what_is_kept_of_another_type_is_harmless() {
+    #[derive(State, Default)]
+    struct Town {
+        keyed: List<old::Item>,
+        queue: Map<u32, old::Item>,
+        pair: Option<old::Item>,
+        rows: u32,
+    }
+    let mut kept = restore::<old::Town>(&save(&town())).unwrap().kept;
+    let queue = [(0, old::Item { known: 1 })].into_iter().collect();
+    let keyed = [old::Item { known: 1 }].into_iter().collect();
+    let town = Town { keyed, queue, pair: Some(old::Item { known: 1 }), rows: 1 };
+    let mut bytes = Vec::new();
+    save_kept(&town, 0, &mut kept, &mut bytes);
+    let again = restore::<Town>(&bytes).unwrap();
+    assert_eq!((again.state.keyed.len(), again.state.queue.len()), (1, 1));
 }
