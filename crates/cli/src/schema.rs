@@ -159,8 +159,16 @@ fn check(
             continue;
         };
         check.clients(name, node, client)?;
-        if let (Some(own), Some(old)) = (own_saves.get(name.as_str()), old_saves.get(name)) {
-            check.saves(name, own, old)?;
+        match (own_saves.get(name.as_str()), old_saves.get(name)) {
+            (Some(own), Some(old)) => check.saves(name, own, old)?,
+            (None, Some(_)) => check.wrong.push(format!(
+                "{name}: saves of the older schema are not read: the room type is not persistent"
+            )),
+            (Some(_), None) => check.lost(format!(
+                "{name}: after a rollback, saves of this one are left as they are: the file has no \
+                 type of saves"
+            ))?,
+            (None, None) => {}
         }
     }
     match room_type {

@@ -555,6 +555,25 @@ fn a_rollback_is_checked_beforehand() {
     assert!(wrong.contains("shelf: saves of the older schema: dropped"), "{wrong}");
     let same = run("new", &["schema", "check", new, "shelf", "--rollback"]);
     assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
+
+    // A release in which rooms of this type are not persistent.
+    let read = std::fs::read(new).expect("a file");
+    let mut schemas: serde_json::Value = serde_json::from_slice(&read).expect("JSON");
+    let save = schemas["shelf"].as_object_mut().and_then(|of| of.remove("save")).expect("a type");
+    std::fs::write(old, schemas.to_string()).expect("a file");
+    let said = "shelf: after a rollback, saves of this one are left as they are";
+    let checked = run("new", &["schema", "check", old, "shelf"]);
+    assert!(checked.status.success() && text(&checked.stdout).contains(said));
+    let checked = run("new", &["schema", "check", old, "shelf", "--rollback"]);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(text(&checked.stderr).starts_with(said), "{}", text(&checked.stderr));
+    // And the other way round: the saves of the older release are there, and are not read.
+    schemas["trouble"]["save"] = save;
+    std::fs::write(old, schemas.to_string()).expect("a file");
+    let checked = run("new", &["schema", "check", old, "trouble"]);
+    assert_eq!(checked.status.code(), Some(1));
+    let wrong = text(&checked.stderr);
+    assert!(wrong.starts_with("trouble: saves of the older schema are not read"), "{wrong}");
 }
 
 fn copies_of_saves_are_listed_and_restored() {
