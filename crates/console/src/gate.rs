@@ -44,7 +44,7 @@ pub(crate) struct Gate {
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("has_token", &self.token.is_some()).finish()
+        f.debug_struct("Gate").field("has_token", &self.has_token()).finish()
     }
 }
 
@@ -55,6 +55,11 @@ impl Gate {
         // Without random numbers there is no cookie.
         let known = random.map_or_else(|_| String::new(), |known| hex(&known.expose()));
         Self { token, known, attempts: Mutex::default(), made: Instant::now() }
+    }
+
+    /// Whether there is a token.
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
     }
 
     /// Whether this request, which comes from an address, may go on.

@@ -78,6 +78,8 @@ impl Console {
     /// If its thread can't be started.
     pub fn serve(self, node: NodeHandle) -> io::Result<()> {
         let Self { socket, address, gate } = self;
+        let hint = reach::hint(address, false);
+        let token = token_hint(&hint, gate.has_token());
         let runtime = Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("playfield-console".into()).spawn(move || {
             yield_to_shards();
@@ -91,11 +93,14 @@ impl Console {
             }
             runtime.shutdown_background();
         })?;
-        let hint = reach::hint(address, false);
-        let token = if hint.contains("listen on") { ", and set console_token" } else { "" };
         log::info!("console at http://{address}{hint}{token}");
         Ok(())
     }
+}
+
+/// What must be set beside the address that a hint names, if it names one.
+fn token_hint(hint: &str, has_token: bool) -> &'static str {
+    if !has_token && hint.contains("listen on") { ", and set console_token" } else { "" }
 }
 
 /// Lets rooms come first: polling the console makes its thread busy, with states to write as JSON.
@@ -104,4 +109,17 @@ fn yield_to_shards() {
     // urgent as a shard.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::token_hint;
+
+    #[test]
+    fn a_console_for_others_needs_a_token_which_is_named_unless_it_is_set() {
+        let hint = "; only this container reaches it: listen on 0.0.0.0:80 for others";
+        assert_eq!(token_hint(hint, false), ", and set console_token");
+        assert_eq!(token_hint(hint, true), "");
+        assert_eq!(token_hint("", false), "");
+    }
 }
