@@ -11,9 +11,12 @@ use crate::config::Config;
 use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 
-/// An error answers each request that is refused. Other messages that are refused share one in this
-/// time, which says how many they are, or the refusals would flood the client.
+/// An error answers each request that is refused. Other messages to the same room that are refused
+/// share one in this time, which says how many they are, or the refusals would flood the client.
 const ERROR_PERIOD: Duration = Duration::from_millis(100);
+
+/// The most rooms of which refusals are counted apart: a client may name any number of rooms.
+pub(in crate::shard) const ROOMS_MAX: usize = 8;
 
 /// The settings, ready for use.
 pub(crate) struct Rates {
@@ -41,14 +44,26 @@ pub(crate) struct Excess {
 /// Messages other than requests that came too fast.
 #[derive(Default)]
 pub(crate) struct Refused {
-    /// How many there are of which the client was not told.
-    untold: u64,
+    /// How many there are of which the client was not told, by room. `None` counts those to no room,
+    /// and to more than [`ROOMS_MAX`] rooms.
+    untold: Vec<(Option<RoomNumber>, u64)>,
     /// Until then it is told nothing.
     quiet_until: Duration,
-    /// Of the last one: its room, the setting, and when it might have come.
-    room: Option<RoomNumber>,
+    /// Of the last one: the setting, and when it might have come.
     setting: usize,
     retry_at: Duration,
+}
+
+impl Refused {
+    fn count(&mut self, room: Option<RoomNumber>) {
+        let is_full = self.untold.len() >= ROOMS_MAX;
+        let is_known = self.untold.iter().any(|&(counted, _)| counted == room);
+        let room = room.filter(|_| is_known || !is_full);
+        match self.untold.iter_mut().find(|(counted, _)| *counted == room) {
+            Some((_, count)) => *count += 1,
+            None => self.untold.push((room, 1)),
+        }
+    }
 }
 
 impl Rates {
@@ -152,8 +167,8 @@ impl Shard {
         };
         if request.is_none() {
             let refused = session.extras_mut().refused.get_or_insert_default();
-            refused.untold += 1;
-            (refused.room, refused.setting) = (room, setting);
+            refused.count(room);
+            refused.setting = setting;
             refused.retry_at = now.saturating_add(wait);
             let tells_at = self.tell_refused(key);
             self.look_by(key, tells_at);
@@ -171,7 +186,7 @@ impl Shard {
         let session = self.delivery.connections.session_mut(key);
         let Some(refused) = session
             .and_then(|session| session.extras.as_deref_mut()?.refused.as_deref_mut())
-            .filter(|refused| refused.untold > 0)
+            .filter(|refused| !refused.untold.is_empty())
         else {
             return Duration::MAX;
         };
@@ -179,15 +194,17 @@ impl Shard {
             return refused.quiet_until;
         }
         refused.quiet_until = self.now + ERROR_PERIOD;
-        let (untold, room) = (std::mem::take(&mut refused.untold), refused.room);
-        let wait = refused.retry_at.saturating_sub(self.now);
-        let text = &self.rates.texts[refused.setting];
-        let text = match untold {
-            1 => format!("{text}; 1 message without an answer was refused"),
-            _ => format!("{text}; {untold} messages without an answer were refused"),
-        };
-        let error = Error::new(ErrorCode::TooFast, text).with_retry_after(wait);
-        self.send_error(key, None, room, &error);
+        let untold = std::mem::take(&mut refused.untold);
+        let (setting, wait) = (refused.setting, refused.retry_at.saturating_sub(self.now));
+        for (room, count) in untold {
+            let text = &self.rates.texts[setting];
+            let text = match count {
+                1 => format!("{text}; 1 message without an answer was refused"),
+                _ => format!("{text}; {count} messages without an answer were refused"),
+            };
+            let error = Error::new(ErrorCode::TooFast, text).with_retry_after(wait);
+            self.send_error(key, None, room, &error);
+        }
         Duration::MAX
     }
 

@@ -7,6 +7,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::speech::{Heard, encoded, request, send};
 use super::world::{Client, World};
+use crate::shard::session::rates::ROOMS_MAX;
 
 const PACKED: Format = Format::Packed;
 const CODE: ErrorCode = ErrorCode::TooFast;
@@ -91,6 +92,47 @@ fn sends_that_are_refused_share_an_error() {
         assert_eq!(refused(&mut world, client), [""; 0]);
         assert_eq!(count(&mut world, client, room), "6");
     }
+}
+
+/// What refused messages without an answer: the room, and how many there were.
+fn refused_by_room(world: &mut World, client: Client) -> Vec<(Option<RoomNumber>, u64)> {
+    let count = |body: Vec<u8>| match ServerMessage::decode(PACKED, &body).unwrap() {
+        ServerMessage::Error(server::Error { request: None, room, code: CODE, text, .. }) => {
+            let (_, count) = text.split_once("; ").unwrap();
+            Some((room, count.split(' ').next().unwrap().parse().unwrap()))
+        }
+        _ => None,
+    };
+    world.bodies(client).into_iter().filter_map(count).collect()
+}
+
+#[test]
+fn a_room_hears_of_its_sends_that_are_refused_also_with_a_ping_after_them() {
+    let mut world = World::new(1, MESSAGES);
+    for (client, room) in clients(&mut world) {
+        let mut all: Vec<u8> =
+            (0..13).flat_map(|_| world.framed(client, &send(room, "add", "1"))).collect();
+        all.extend(world.framed(client, &ping(7)));
+        world.bytes(client, &all);
+        assert_eq!(refused_by_room(&mut world, client), [(Some(room), 1)]);
+        world.wait(300);
+        assert_eq!(refused_by_room(&mut world, client), [(Some(room), 7), (None, 1)]);
+    }
+}
+
+#[test]
+fn refusals_of_more_rooms_than_are_counted_share_an_error() {
+    let mut world = World::new(1, MESSAGES);
+    let [(client, _), _] = clients(&mut world);
+    let all: Vec<u8> = (0..15)
+        .flat_map(|number| world.framed(client, &send(RoomNumber(100 + number), "add", "1")))
+        .collect();
+    world.bytes(client, &all);
+    world.wait(300);
+    let refused = refused_by_room(&mut world, client);
+    // The first is heard of at once.
+    assert_eq!(refused.len(), 1 + ROOMS_MAX + 1, "{refused:?}");
+    assert_eq!(refused.last(), Some(&(None, 1)));
 }
 
 #[test]
