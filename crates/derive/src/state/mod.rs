@@ -87,7 +87,27 @@ fn arguments(of: &Type) -> Option<(String, Vec<&Type>)> {
     Some((last.ident.to_string(), types.collect::<Option<_>>()?))
 }
 
+/// Refuses collections of the standard library: one error that names the collection to use, where
+/// the compiler would have one for each trait that is missing.
+fn refuse_untracked(of: &Type) -> syn::Result<()> {
+    if let Type::Array(array) = of {
+        return refuse_untracked(&array.elem);
+    }
+    let Some((name, types)) = arguments(of) else { return Ok(()) };
+    let tracked = match name.as_str() {
+        "Vec" | "VecDeque" => "List",
+        "HashMap" | "BTreeMap" => "Map",
+        "HashSet" | "BTreeSet" => "Set",
+        _ => return types.into_iter().try_for_each(refuse_untracked),
+    };
+    let text =
+        format!("a `{name}` does not track its changes: use `playfield::{tracked}` in a state");
+    Err(syn::Error::new_spanned(of, text))
+}
+
 fn for_struct(input: &DeriveInput, all: Vec<Field>) -> syn::Result<TokenStream> {
+    let synced = all.iter().filter(|field| field.policy != Policy::Skip);
+    synced.map(|field| &field.of).try_for_each(refuse_untracked)?;
     let fields = checked(&all);
     let tree = Tree::new(input, all)?;
     let Tree { rt, ident, shadow, .. } = &tree;
