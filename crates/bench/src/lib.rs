@@ -28,6 +28,7 @@ mod native;
 pub mod packet;
 mod record;
 pub mod registry;
+pub mod results;
 pub mod resume;
 pub mod rooms;
 pub mod rounds;

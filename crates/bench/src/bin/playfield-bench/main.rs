@@ -1,6 +1,7 @@
 //! `playfield-bench`: the benchmarks, and load and queries for any running node.
 
 mod bench;
+mod results;
 mod suite;
 mod suites;
 
@@ -25,6 +26,8 @@ Usage: playfield-bench COMMAND [OPTIONS]
 
 Commands:
   bench [SUITE]         run benchmarks and verify their results; bench --help lists them
+  record [SUITE...]     run suites, and write docs/benchmarks/SUITE.json and the tables of documents
+  tables                make the tables of documents from docs/benchmarks
   load URL              drive a running node with many clients, and measure it
   schema URL ROOM_TYPE  print the schema of a room type of a running node, as JSON
   help                  print this text
@@ -50,6 +53,8 @@ fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Re
     let parser = &mut lexopt::Parser::from_args(arguments);
     match &*command.to_string_lossy() {
         "bench" => bench::run(parser, out),
+        "record" => results::record(parser, out),
+        "tables" => results::tables(parser, out),
         "load" => load::run(parser, "playfield-bench", out),
         "schema" => {
             let none = || {
@@ -59,7 +64,8 @@ fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Re
         }
         "help" | "-h" | "--help" => Ok(out.write_all(HELP.as_bytes())?),
         other => {
-            Err(Usage(format!("unknown command {other:?}; use bench, load, schema or help")).into())
+            let known = "bench, record, tables, load, schema or help";
+            Err(Usage(format!("unknown command {other:?}; use {known}")).into())
         }
     }
 }
