@@ -30,9 +30,8 @@ try {
     const room = await cores();
     await page.close();
     if (errors.length) throw errors[0];
-    console.log(
-      JSON.stringify({ round, rooms: ROOMS, players: PLAYERS, none, list, room, shown_ms }),
-    );
+    const row = { suite: "console", row: "open page", round, rooms: ROOMS, players: PLAYERS };
+    console.log(JSON.stringify({ ...row, none, list, room, shown_ms, verified: true }));
   }
 } finally {
   await browser.close();

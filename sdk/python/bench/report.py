@@ -2,6 +2,7 @@
 
 import json
 import statistics
+import sys
 
 from rows import PUBLISHED
 from stats import Ratio, goal_text, verdict
@@ -133,31 +134,48 @@ def summary(measured, results, about):
         f"{package} {version}" for package, version in sorted(results.versions.items())))
     checked = sum(one["verified"] for cell in results.cells.values() for one in cell)
     print(f"{checked:,} echoes compared, all equal")
+    for line in missing(results, about):
+        print(line)
+
+
+def missing(results, about):
+    """What was not measured, and why."""
     for package, why in results.missing.items():
-        print(f"not measured: {package}: {why}")
+        yield f"not measured: {package}: {why}"
     for (row, loop, name), why in results.failed.items():
-        print(f"not measured: {name} in {row}{', ' + loop if loop else ''}: {why}")
+        yield f"not measured: {name} in {row}{', ' + loop if loop else ''}: {why}"
     if about["tls"]:
-        print(f"not measured: TLS: {about['tls']}")
+        yield f"not measured: TLS: {about['tls']}"
 
 
 def as_json(measured, results, about):
-    cells = [
-        {"row": row, "loop": loop, "size": size, "client": name,
-         "us": [one["us"] for one in cell], "cpu_us": [one["cpu_us"] for one in cell],
-         "verified": sum(one["verified"] for one in cell)}
-        for (row, loop, size, name), cell in results.cells.items()
-    ]  # fmt: skip
-    compared = [
-        {"row": row.name, "loop": loop, "size": size, "client": ours.name, "best": other.name,
-         "ratio": found.as_json(), "goal": goal, "met": found.reaches(goal)}
+    """One row a line, as the other benchmarks print them; why something is missing, as errors."""
+    compared = {
+        (row.name, loop, size, ours.name): {
+            "best": other.name, "ratio": found.median, "ratio_low": found.low,
+            "ratio_high": found.high, "goal": goal_text(goal), "goal_met": found.reaches(goal),
+        }
         for row, loop, ours, size, other, found, goal in verdicts(measured, results)
-    ]  # fmt: skip
-    print(json.dumps({
-        "about": about,
-        "versions": results.versions,
-        "missing": results.missing,
-        "failed": [[*key, why] for key, why in results.failed.items()],
-        "cells": cells,
-        "compared": compared,
-    }))  # fmt: skip
+    }  # fmt: skip
+    sentences = {row.name: row.says for row in measured}
+    packages = {one.name: one.package for row in measured for one in row.contestants()}
+    for key, cell in results.cells.items():
+        row, loop, size, client = key
+        us = [one["us"] for one in cell]
+        found = {
+            "suite": "python", "row": row, "says": sentences[row], "loop": loop, "size": size,
+            "size_text": size_text(size), "client": client,
+            "package_version": results.versions.get(packages[client]),
+            "python": about["python"], "rounds": about["rounds"],
+            "us": statistics.median(us), "us_min": min(us), "us_max": max(us),
+            "cpu_us": statistics.median(one["cpu_us"] for one in cell),
+            "compared": sum(one["verified"] for one in cell), "verified": True,
+            **compared.get(key, {}),
+        }  # fmt: skip
+        print(json.dumps({name: rounded(value) for name, value in found.items()}))
+    for line in missing(results, about):
+        print(line, file=sys.stderr)
+
+
+def rounded(value):
+    return round(value, 3) if isinstance(value, float) else value

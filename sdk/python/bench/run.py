@@ -216,7 +216,7 @@ def options():
         "  --package NAME  measure this package only; may be repeated\n"
         "  --rounds N   how often each client is measured (15)\n"
         "  --quick      a few messages of each row, to see that all works\n"
-        "  --json       one JSON object instead of tables\n"
+        "  --json       one JSON object per line instead of tables\n"
         "rows: " + ", ".join(names)
     )
     parser.error = lambda why: sys.exit(f"bench-python: {why}; there are:\n{known}")

@@ -44,9 +44,6 @@ class Ratio:
             return f"{1 / self.median:.2f} × ({1 / self.high:.2f}–{1 / self.low:.2f})"
         return f"{self.median:.2f} ({self.low:.2f}–{self.high:.2f})"
 
-    def as_json(self):
-        return {"median": self.median, "low": self.low, "high": self.high}
-
 
 def goal_text(goal):
     kind, value = goal

@@ -47,16 +47,27 @@ try {
   );
   assert.deepEqual((await tab.evaluate(() => bench.shown())).sort(), expected.sort());
   assert.deepEqual(errors, []);
-  console.log(
-    `chromium ${browser.version()}, 1,000 entities, ${patches} patches at 20 Hz of 100 each`,
-  );
-  console.log(
-    `components rendered a patch: ${renders.entities / patches}; their list: ${renders.all} times`,
-  );
-  console.log(
-    `scripting ${took("ScriptDuration")} ms a patch; style ${took("RecalcStyleDuration")}, ` +
-      `layout ${took("LayoutDuration")}, all tasks ${took("TaskDuration")}`,
-  );
+  const chromium = browser.version();
+  if (process.argv.includes("--json")) {
+    const ms = (name) => Number(took(name));
+    console.log(
+      JSON.stringify({
+        suite: "typescript", row: "react", chromium, entities: 1000, changed: 100, patches,
+        rendered: renders.entities / patches, scripting_ms: ms("ScriptDuration"),
+        style_ms: ms("RecalcStyleDuration"), layout_ms: ms("LayoutDuration"),
+        tasks_ms: ms("TaskDuration"), verified: true,
+      }),
+    );
+  } else {
+    console.log(`chromium ${chromium}, 1,000 entities, ${patches} patches at 20 Hz of 100 each`);
+    console.log(
+      `components rendered a patch: ${renders.entities / patches}; their list: ${renders.all} times`,
+    );
+    console.log(
+      `scripting ${took("ScriptDuration")} ms a patch; style ${took("RecalcStyleDuration")}, ` +
+        `layout ${took("LayoutDuration")}, all tasks ${took("TaskDuration")}`,
+    );
+  }
 } finally {
   await browser.close();
 }

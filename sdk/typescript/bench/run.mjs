@@ -1,7 +1,8 @@
 // Decoding in V8: patches of a room with 30 players, all of whom move, where a card changes in a
 // fifth of the hands; for one player. Both clients decode the same changes and call a function for
-// each player that changed, in turns, and end with the same state. Run by `make bench-typescript`,
-// with what `cargo run --example patches -p playfield-bench` prints.
+// each player that changed, in turns, and end with the same state. And encoding of the same changes for
+// all players, by `@colyseus/schema`; `playfield-bench bench sync` measures ours. Run by
+// `make bench-typescript`, with what `cargo run --example patches -p playfield-bench` prints.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -48,41 +49,49 @@ const Table = schema(
 Encoder.BUFFER_SIZE = 256 * 1024;
 
 const set = (object, members) => Object.assign(object, members);
-const server = new Table(), encoder = new Encoder(server);
-server.round = 0;
-server.players ??= new MapSchema();
-server.hands ??= new MapSchema();
-const ids = Object.keys(state.players), views = [];
-ids.forEach((id, i) => {
-  server.players.set(
-    id,
-    set(new Player(), { posX: i * 1.5, posY: i * 2.5, health: 100, name: `Player ${i}` }),
-  );
-  const hand = new Hand();
-  hand.cards ??= new ArraySchema();
-  for (let c = 0; c < 10; c++)
-    hand.cards.push(set(new Card(), { id: i * 10 + c, suit: c % 4, rank: c % 13 }));
-  server.hands.set(id, hand);
-  const view = new StateView();
-  view.add(hand);
-  views.push(view);
-});
-const whole = { offset: 1 }, buffer = new Uint8Array(256 * 1024);
-encoder.encodeAll(whole, buffer);
-const theirSnapshot = encoder
-  .encodeAllView(views[0], whole.offset, { offset: whole.offset }, buffer)
-  .slice();
-const encoded = () => {
+const ids = Object.keys(state.players), buffer = new Uint8Array(256 * 1024);
+
+/** Their server: its state, and the views of all players. */
+function serve() {
+  const server = new Table(), encoder = new Encoder(server);
+  server.round = 0;
+  server.players ??= new MapSchema();
+  server.hands ??= new MapSchema();
+  const views = ids.map((id, i) => {
+    server.players.set(
+      id,
+      set(new Player(), { posX: i * 1.5, posY: i * 2.5, health: 100, name: `Player ${i}` }),
+    );
+    const hand = new Hand();
+    hand.cards ??= new ArraySchema();
+    for (let c = 0; c < 10; c++)
+      hand.cards.push(set(new Card(), { id: i * 10 + c, suit: c % 4, rank: c % 13 }));
+    server.hands.set(id, hand);
+    const view = new StateView();
+    view.add(hand);
+    return view;
+  });
+  return { server, encoder, views };
+}
+
+/** What a player is sent first. */
+function whole(encoder, view) {
+  const at = { offset: 1 };
+  encoder.encodeAll(at, buffer);
+  return encoder.encodeAllView(view, at.offset, { offset: at.offset }, buffer).slice();
+}
+
+/** What every player is sent of the changes. */
+function encoded(encoder, views) {
   const at = { offset: 1 };
   encoder.encode(at);
-  const shared = at.offset,
-    patch = views.map((view) => encoder.encodeView(view, shared, at).slice())[0];
+  const shared = at.offset, sent = views.map((view) => encoder.encodeView(view, shared, at));
   encoder.discardChanges();
-  return patch;
-};
-encoded(); // of the joins
-const theirPatches = patches.map((_, index) => {
-  const tick = index + 1;
+  return sent;
+}
+
+/** A tick of their room, as those of ours. */
+function step(server, tick) {
   server.round = tick;
   ids.forEach((id, i) => {
     const player = server.players.get(id);
@@ -94,24 +103,66 @@ const theirPatches = patches.map((_, index) => {
     const card = server.hands.get(ids[i]).cards[tick % 10];
     set(card, { id: card.id + 1, suit: (card.suit + 1) % 4, rank: (card.rank + 1) % 13 });
   }
-  return encoded();
-});
+}
+
+/** All ticks of a new room: what each player is sent, and how long each takes, in microseconds. */
+function played() {
+  const { server, encoder, views } = serve(), snapshots = views.map((view) => whole(encoder, view));
+  encoded(encoder, views); // of the joins
+  const took = [];
+  const sent = patches.map((_, index) => {
+    step(server, index + 1);
+    const began = performance.now(), patch = encoded(encoder, views);
+    took.push(1000 * (performance.now() - began));
+    return patch;
+  });
+  return { server, snapshots, sent, took };
+}
+
+const { server, snapshots, sent: theirs } = played();
+const theirSnapshot = snapshots[0], theirPatches = theirs.map((all) => all[0]);
 
 const colyseus = () => {
   const decoder = new Decoder(new Table()), callbacks = Callbacks.get(decoder);
   let heard = 0;
   callbacks.onAdd("players", (player) => callbacks.onChange(player, () => heard++));
   decoder.decode(theirSnapshot, { offset: 1 });
-  const check = () => {
-    const { players, hands, round } = decoder.state;
-    assert.deepEqual([round, players.size, hands.size], [patches.length, N, 1]);
-    for (const id of ids) {
-      assert.equal(players.get(id).posX, server.players.get(id).posX);
-      assert.equal(players.get(id).health, server.players.get(id).health);
-    }
-  };
+  const check = () => compare(decoder.state, 0);
   return { take: (patch) => decoder.decode(patch, { offset: 1 }), heard: () => heard, check };
 };
+
+/** Compares a player's copy with the state of their server. */
+function compare({ players, hands, round }, viewer) {
+  assert.deepEqual([round, players.size, [...hands.keys()]], [patches.length, N, [ids[viewer]]]);
+  for (const id of ids) {
+    const copy = players.get(id), right = server.players.get(id);
+    assert.deepEqual(
+      [copy.posX, copy.posY, copy.health, copy.name],
+      [right.posX, right.posY, right.health, right.name],
+    );
+  }
+  const card = ({ id, suit, rank }) => [id, suit, rank];
+  const right = server.hands.get(ids[viewer]).cards.map(card);
+  assert.deepEqual(hands.get(ids[viewer]).cards.map(card), right);
+}
+
+/** Encoding, for all players: each copy is right in the end. */
+function encoding() {
+  const times = [];
+  for (let round = 0; round < ROUNDS + WARM_UP; round++) {
+    const { took } = played();
+    if (round >= WARM_UP) times.push(...took);
+  }
+  ids.forEach((_, viewer) => {
+    const decoder = new Decoder(new Table());
+    decoder.decode(snapshots[viewer], { offset: 1 });
+    for (const patch of theirs) decoder.decode(patch[viewer], { offset: 1 });
+    compare(decoder.state, viewer);
+  });
+  const bytes = theirs.flat().reduce((sum, { length }) => sum + length, 0) / patches.length;
+  const us_mean = times.reduce((sum, time) => sum + time, 0) / times.length;
+  return { us: middle(times), us_fastest: Math.min(...times), us_mean, bytes };
+}
 
 /** How long a patch takes, in microseconds. */
 function measure(make, patches) {
@@ -149,19 +200,49 @@ const sizes = {
   "playfield/rooms": await size('export * from "../dist/rooms.js"'),
   "@colyseus/sdk": await size('export * from "@colyseus/sdk"'),
 };
-const middle = (list) => list.sort((a, b) => a - b)[list.length >> 1];
-console.log(
-  `node ${process.version}, ${N} players, ${patches.length} patches, ${ROUNDS} rounds in turns`,
-);
-console.log("client           µs a patch, median [fastest]   bytes a patch   gzipped");
-for (const [name, [, own]] of Object.entries(rows)) {
-  const median = middle(times[name]), fastest = Math.min(...times[name]);
-  const mean = own.reduce((sum, { length }) => sum + length, 0) / own.length;
-  const took = `${median.toFixed(1)} [${fastest.toFixed(1)}]`;
+const encodes = encoding();
+const rounded = (row) => JSON.stringify(row, (_, value) =>
+  typeof value === "number" ? Number(value.toFixed(3)) : value);
+const about = {
+  suite: "typescript", node: process.version, players: N, patches: patches.length, rounds: ROUNDS,
+};
+const decoded = Object.entries(rows).map(([client, [, own]]) => ({
+  ...about,
+  row: "decode",
+  client,
+  us: middle(times[client]),
+  us_fastest: Math.min(...times[client]),
+  bytes: own.reduce((sum, { length }) => sum + length, 0) / own.length,
+  verified: true,
+}));
+if (process.argv.includes("--json")) {
+  for (const row of decoded) console.log(rounded(row));
   console.log(
-    [name.padEnd(16), took.padEnd(30), mean.toFixed(1).padEnd(15), sizes[name]].join(" "),
+    rounded({ ...about, row: "encode", client: "@colyseus/schema", ...encodes, verified: true }),
   );
+  for (const [client, gzipped_bytes] of Object.entries(sizes))
+    console.log(rounded({ ...about, row: "size", client, gzipped_bytes, verified: true }));
+} else {
+  console.log(
+    `node ${process.version}, ${N} players, ${patches.length} patches, ${ROUNDS} rounds in turns`,
+  );
+  console.log("client           µs a patch, median [fastest]   bytes a patch   gzipped");
+  for (const { client, us, us_fastest, bytes } of decoded) {
+    const took = `${us.toFixed(1)} [${us_fastest.toFixed(1)}]`;
+    console.log(
+      [client.padEnd(16), took.padEnd(30), bytes.toFixed(1).padEnd(15), sizes[client]].join(" "),
+    );
+  }
+  const { us, us_fastest, bytes } = encodes;
+  console.log(
+    `@colyseus/schema encodes them for all players in ${us.toFixed(1)} [${us_fastest.toFixed(1)}] µs, ` +
+      `${bytes.toFixed(1)} bytes`,
+  );
+  console.log(`playfield/rooms, the same for rooms alone, takes ${sizes["playfield/rooms"]} gzipped`);
+  const ratio = decoded[1].us / decoded[0].us;
+  console.log(`playfield is ${ratio.toFixed(2)} times as fast`);
 }
-console.log(`playfield/rooms, the same for rooms alone, takes ${sizes["playfield/rooms"]} gzipped`);
-const ratio = middle(times["@colyseus/sdk"]) / middle(times.playfield);
-console.log(`playfield is ${ratio.toFixed(2)} times as fast`);
+
+function middle(list) {
+  return list.sort((a, b) => a - b)[list.length >> 1];
+}
