@@ -6,8 +6,8 @@
 //! ref    = [suite "."] field ["[" condition *("; " condition) "]"]
 //! ```
 //!
-//! A condition is `name=value`, `name!=value`, or `name` for rows where it has a value. Of several
-//! rows the first counts, unless it is the greatest or least that is asked for. The format is a
+//! A condition is `name=value`, `name=value|value` for any of them, `name!=value`, or `name` for rows
+//! where it has a value. Of several rows the first counts, unless it is the greatest or least that is asked for. The format is a
 //! number of decimals, `k` for thousands, `M` for millions or `%`; without one a number has about
 //! three digits.
 
@@ -25,7 +25,7 @@ pub(super) struct Conditions(Vec<(String, Test)>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum Test {
-    Is(String),
+    IsOneOf(Vec<String>),
     IsNot(String),
     Present,
 }
@@ -37,7 +37,10 @@ impl Conditions {
             None => (text.to_owned(), Test::Present),
             Some((name, value)) => match name.strip_suffix('!') {
                 Some(name) => (name.to_owned(), Test::IsNot(value.into())),
-                None => (name.to_owned(), Test::Is(value.into())),
+                None => {
+                    let values = value.split('|').map(str::to_owned).collect();
+                    (name.to_owned(), Test::IsOneOf(values))
+                }
             },
         };
         let all: Vec<_> = text.split("; ").map(one).collect();
@@ -59,7 +62,7 @@ impl Conditions {
         self.0.iter().all(|(name, test)| {
             let value = row.get(name).unwrap_or(&Value::Null);
             match test {
-                Test::Is(text) => plain(value) == *text,
+                Test::IsOneOf(texts) => texts.contains(&plain(value)),
                 Test::IsNot(text) => plain(value) != *text,
                 Test::Present => !value.is_null(),
             }
@@ -156,8 +159,9 @@ impl Figure {
     /// Its value; `None` where nothing was recorded.
     pub(super) fn value(&self, scope: &Scope<'_>) -> io::Result<Option<Value>> {
         let Some(value) = self.term.of(scope)? else { return Ok(None) };
-        let Some(divisor) = &self.divisor else { return Ok(Some(value)) };
-        let Some(divisor) = divisor.of(scope)? else { return Ok(None) };
+        let Some(by) = &self.divisor else { return Ok(Some(value)) };
+        let Some(divisor) = by.of(scope)? else { return Ok(None) };
+        scope.check_machine(&self.term, by)?;
         match (value.as_f64(), divisor.as_f64()) {
             (Some(value), Some(divisor)) if divisor != 0.0 => Ok(Some((value / divisor).into())),
             _ => Err(error(format!("{value} / {divisor} is no number"))),
@@ -225,6 +229,7 @@ impl Format {
 /// Formats a number with about three digits. More would be noise.
 pub(super) fn digits(number: f64) -> String {
     let decimals = match number.abs() {
+        0.0 => 0,
         100.0.. => 0,
         10.0.. => 1,
         0.1.. => 2,
@@ -234,7 +239,7 @@ pub(super) fn digits(number: f64) -> String {
 }
 
 /// Puts commas between thousands.
-fn grouped(number: &str) -> String {
+pub(super) fn grouped(number: &str) -> String {
     let (whole, rest) = number.split_at(number.find('.').unwrap_or(number.len()));
     let (sign, whole) = whole.split_at(usize::from(whole.starts_with('-')));
     let mut text = sign.to_owned();
@@ -264,8 +269,8 @@ mod tests {
 
     #[test]
     fn numbers_have_about_three_digits_and_commas() {
-        let texts = [0.0123, 0.674, 2.144, 26.34, 768.4, 7418.7, -1234567.8].map(digits);
-        assert_eq!(texts, ["0.012", "0.67", "2.14", "26.3", "768", "7,419", "-1,234,568"]);
+        let texts = [0.0, 0.0123, 0.674, 2.144, 26.34, 768.4, 7418.7, -1234567.8].map(digits);
+        assert_eq!(texts, ["0", "0.012", "0.67", "2.14", "26.3", "768", "7,419", "-1,234,568"]);
         let whole = json!(15544);
         assert_eq!(Format::Digits.text(&whole), "15,544");
         assert_eq!(Format::Decimals(1).text(&whole), "15,544.0");
@@ -282,6 +287,7 @@ mod tests {
         for (text, holds) in [
             ("players=30", true),
             ("players=3", false),
+            ("players=3|30", true),
             ("players!=3", true),
             ("rate=", true),
             ("rate", false),

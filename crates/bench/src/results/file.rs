@@ -25,6 +25,7 @@ pub(super) struct Results {
     /// The day in UTC, as 2026-11-24.
     pub(super) day: String,
     pub(super) machine: Row,
+    /// The commands that printed the rows; none if the rows were printed before.
     pub(super) commands: Vec<String>,
     pub(super) rows: Vec<Row>,
 }
@@ -61,7 +62,10 @@ impl Results {
 
     /// Formats the file: a row is a line, so that two recordings can be compared.
     pub(super) fn text(&self) -> String {
-        let lines = |rows: Vec<String>| format!("[\n    {}\n  ]", rows.join(",\n    "));
+        let lines = |lines: Vec<String>| match lines.is_empty() {
+            true => "[]".to_owned(),
+            false => format!("[\n    {}\n  ]", lines.join(",\n    ")),
+        };
         let commands = self.commands.iter().map(|command| json!(command).to_string()).collect();
         let rows = self.rows.iter().map(|row| json!(row).to_string()).collect();
         format!(
@@ -83,6 +87,9 @@ impl Results {
         let mut origin = format!("{}, `{}`", self.day, self.commit);
         if self.is_changed {
             origin.push_str(" with changes");
+        }
+        if self.commands.is_empty() {
+            origin.push_str(", printed before");
         }
         if self.machine.get("profile").is_some_and(|profile| profile == "debug") {
             origin.push_str(", debug build");

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::figure::{Figure, digits};
+use super::figure::{Figure, digits, grouped};
 use super::library::{Library, Scope};
 use super::page::origins;
 use super::{FOLDER, at, error};
@@ -64,9 +64,9 @@ impl Goals {
             let row = format!("| {} | {}{unit} | {limit}{unit} |\n", goal.what, digits(measured));
             rows.push_str(&row);
         }
-        let mut text = format!("{missed} goals are missed, {met} are met");
+        let mut text = format!("Goals that are met: {met}, missed: {missed}");
         if unknown > 0 {
-            text.push_str(&format!(", {unknown} are not measured yet"));
+            text.push_str(&format!(", not measured yet: {unknown}"));
         }
         text.push_str(".\n");
         if missed > 0 {
@@ -103,10 +103,10 @@ impl Limit {
     }
 
     fn text(&self) -> String {
-        let number = |value: &f64| serde_json::Value::from(*value).to_string();
-        match self {
-            Self::AtMost(most) => format!("≤ {}", number(most).trim_end_matches(".0")),
-            Self::AtLeast(least) => format!("≥ {}", number(least).trim_end_matches(".0")),
-        }
+        let (sign, value) = match self {
+            Self::AtMost(most) => ("≤", most),
+            Self::AtLeast(least) => ("≥", least),
+        };
+        format!("{sign} {}", grouped(&value.to_string()))
     }
 }

@@ -82,6 +82,19 @@ impl<'a> Scope<'a> {
         suite.ok_or_else(|| error(format!("{}: of which suite?", value.field)))
     }
 
+    /// Fails if two values can't be compared, as they were measured on different machines.
+    pub(super) fn check_machine(&self, one: &Ref, other: &Ref) -> io::Result<()> {
+        let (one, other) = (self.suite_of(one)?, self.suite_of(other)?);
+        let machine = |suite: &str| {
+            let machine = &self.library.results.get(suite)?.machine;
+            Some(["cores", "cpu"].map(|name| machine.get(name)))
+        };
+        if machine(one) == machine(other) {
+            return Ok(());
+        }
+        Err(error(format!("{one} and {other} were measured on different machines: record both")))
+    }
+
     /// The suites that values are of.
     pub(super) fn suites<'b>(
         &'b self,

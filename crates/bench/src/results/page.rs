@@ -11,13 +11,14 @@
 //! -->
 //! ```
 //!
-//! - `table` has a row of headings first, and says last when, where and how its figures were
-//!   measured. A line of which nothing was recorded is left out.
+//! - `table` has a row of headings first, and says last when and where its figures were measured. A line of which nothing was recorded is left out.
 //! - `text` has neither. If a figure is missing, all of it is left out.
 //! - `goals` is the table of goals that are missed, of the goals in `goals.json`.
 //!
-//! `for SUITE`, `for SUITE[CONDITIONS]` and `for SUITE by NAME, NAME` repeat the lines after them,
-//! for each row or for the rows that have these values in common. Lines before are written once.
+//! Where a figure is missing, there is a dash; a part in `[[` and `]]` of which nothing was recorded is
+//! left out. `for SUITE`, `for SUITE[CONDITIONS]` and `for SUITE by NAME, NAME` repeat the lines after them,
+//! for each row or for the rows that have these values in common; with `for maybe SUITE` there may be
+//! no such row. Lines before are written once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -168,7 +169,11 @@ impl Block<'_> {
                 let lines = self.lines(suite, &self.template)?;
                 let is_whole = lines.iter().all(|line| line.is_whole);
                 Ok(if is_whole {
-                    lines.into_iter().map(|line| line.text + "\n").collect()
+                    lines
+                        .into_iter()
+                        .filter(|line| line.is_found)
+                        .map(|line| line.text + "\n")
+                        .collect()
                 } else {
                     String::new()
                 })
@@ -206,9 +211,8 @@ impl Block<'_> {
         for text in template {
             if let Some(rest) = text.strip_prefix(FOR) {
                 let new = Each::parse(rest, self.library)?;
-                if new.results.is_none() {
-                    lines.push(Line::missing(new.suite));
-                }
+                // Names the suite, even if no line follows.
+                lines.push(Line::empty(new.suite, new.results.is_some()));
                 each = Some(new);
                 continue;
             }
@@ -238,6 +242,10 @@ struct Each<'a> {
 impl<'a> Each<'a> {
     /// Reads `SUITE[CONDITIONS] by NAME, NAME`.
     fn parse(text: &'a str, library: &'a Library) -> io::Result<Self> {
+        let (text, may_be_empty) = match text.strip_prefix("maybe ") {
+            Some(text) => (text, true),
+            None => (text, false),
+        };
         let end = text.rfind(']').map_or(0, |place| place + 1);
         let (of, names) = match text[end..].split_once(" by ") {
             None => (text, ""),
@@ -262,7 +270,7 @@ impl<'a> Each<'a> {
                     None => groups.push((key, vec![row])),
                 }
             }
-            if groups.is_empty() {
+            if groups.is_empty() && !may_be_empty {
                 return Err(error(format!("for {text}: {suite}.json has no such row")));
             }
         }
@@ -275,6 +283,10 @@ impl<'a> Each<'a> {
 enum Part<'a> {
     Text(&'a str),
     Figure(Figure),
+    /// The beginning of an optional part.
+    Open,
+    /// The end of an optional part.
+    Close,
 }
 
 /// Divides a line into texts and figures.
@@ -284,11 +296,27 @@ fn parts(mut line: &str) -> io::Result<Vec<Part<'_>>> {
         let Some((figure, rest)) = rest.split_once('}') else {
             return Err(error(format!("{line:?}: a }} is missing")));
         };
-        parts.extend([Part::Text(text), Part::Figure(Figure::parse(figure)?)]);
+        optional(text, &mut parts);
+        parts.push(Part::Figure(Figure::parse(figure)?));
         line = rest;
     }
-    parts.push(Part::Text(line));
+    optional(line, &mut parts);
     Ok(parts)
+}
+
+/// Divides a text at the brackets of optional parts.
+fn optional<'a>(text: &'a str, parts: &mut Vec<Part<'a>>) {
+    for (number, text) in text.split("[[").enumerate() {
+        if number > 0 {
+            parts.push(Part::Open);
+        }
+        for (number, text) in text.split("]]").enumerate() {
+            if number > 0 {
+                parts.push(Part::Close);
+            }
+            parts.push(Part::Text(text));
+        }
+    }
 }
 
 /// A line that was made.
@@ -306,8 +334,16 @@ impl Line {
         let mut text = String::new();
         let (mut found, mut missing) = (0, 0);
         let mut values: Vec<&Ref> = Vec::new();
+        // Where the optional part begins: in the text, and in the figures.
+        let mut open = (0, 0, 0);
         for part in parts {
             match part {
+                Part::Open => open = (text.len(), found, missing),
+                Part::Close if open.1 == found => {
+                    text.truncate(open.0);
+                    missing = open.2;
+                }
+                Part::Close => {}
                 Part::Text(part) => text.push_str(part),
                 Part::Figure(figure) => {
                     values.extend(figure.refs());
@@ -321,14 +357,14 @@ impl Line {
         Ok(Self { text, suites, is_found: found > 0 || missing == 0, is_whole: missing == 0 })
     }
 
-    /// Stands for lines that would be repeated for the rows of a suite that is not recorded.
-    fn missing(suite: &str) -> Self {
+    /// Stands for lines that are repeated for no row.
+    fn empty(suite: &str, is_recorded: bool) -> Self {
         let suites = BTreeSet::from([suite.to_owned()]);
-        Self { text: String::new(), suites, is_found: false, is_whole: false }
+        Self { text: String::new(), suites, is_found: false, is_whole: is_recorded }
     }
 }
 
-/// Says when, where and how figures were measured, in a line for each suite.
+/// Says when and where figures were measured, and of which suites they are.
 pub(super) fn origins(suites: &BTreeSet<String>, library: &Library) -> String {
     let mut text = String::new();
     let mut missing: Vec<String> = Vec::new();
@@ -338,18 +374,14 @@ pub(super) fn origins(suites: &BTreeSet<String>, library: &Library) -> String {
             missing.push(format!("`{suite}`"));
             continue;
         };
-        let command = match &results.commands[..] {
-            [one] => format!("`{}`", one.replace(" --json", "")),
-            _ => format!("`{suite}`"),
-        };
         let origin = results.origin();
         match places.iter_mut().find(|(other, _)| *other == origin) {
-            Some((_, commands)) => commands.push(command),
-            None => places.push((origin, vec![command])),
+            Some((_, suites)) => suites.push(format!("`{suite}`")),
+            None => places.push((origin, vec![format!("`{suite}`")])),
         }
     }
-    for (origin, commands) in places {
-        text.push_str(&format!("*{origin}: {}.*\n", commands.join(", ")));
+    for (origin, suites) in places {
+        text.push_str(&format!("*{origin}: {}.*\n", suites.join(", ")));
     }
     if !missing.is_empty() {
         text.push_str(&format!("*Not recorded yet: {}.*\n", missing.join(", ")));
@@ -409,8 +441,7 @@ mod tests {
         {"goal": "unknown", "figure": "later.ms", "at_most": 1}
     ]"#;
 
-    const ORIGIN: &str =
-        "*2026-11-24, `0123abcd`, 2 cores of a processor: `playfield-bench bench worlds`.*\n";
+    const ORIGIN: &str = "*2026-11-24, `0123abcd`, 2 cores of a processor: `worlds`.*\n";
 
     #[test]
     fn a_table_has_a_line_for_each_group_and_says_where_it_is_from() {
@@ -430,6 +461,16 @@ mod tests {
         );
         let rows = "| first | 3.00 |\n| crowd | 1,480 |\n";
         assert_eq!(table.unwrap(), format!("| a | b |\n|---|---|\n{rows}\n{ORIGIN}"));
+        let table =
+            made("table\n| a |\nfor worlds by row\n| [[{ms[by=function]} (a), ]]{ms[by=place]} |");
+        assert_eq!(
+            table.unwrap(),
+            format!("| a |\n|---|\n| 3.00 (a), 1.50 |\n| 1,480 |\n\n{ORIGIN}")
+        );
+        let table = made("table worlds\n| a |\n| {ms} |\nfor maybe worlds[by=hand]\n| {row} |");
+        assert_eq!(table.unwrap(), format!("| a |\n|---|\n| 3.00 |\n\n{ORIGIN}"));
+        let table = made("table\n| a |\nfor maybe worlds[by=hand]\n| {row} |");
+        assert_eq!(table.unwrap(), ORIGIN);
     }
 
     #[test]
@@ -447,7 +488,7 @@ mod tests {
     #[test]
     fn goals_that_are_missed_are_listed_and_the_others_counted() {
         let table = made("goals").unwrap();
-        let expected = "1 goals are missed, 1 are met, 1 are not measured yet.\n\n\
+        let expected = "Goals that are met: 1, missed: 1, not measured yet: 1.\n\n\
             | goal that is missed | measured | goal |\n|---|---|---|\n| missed | 0.50 | ≤ 0.2 |\n\n";
         assert_eq!(table, format!("{expected}{ORIGIN}*Not recorded yet: `later`.*\n"));
     }
