@@ -1,7 +1,7 @@
 // Opens tabs of the template `arena`, saves its handler some times, and lets its room fail: the part of
 // scripts/first-game that happens in Chromium.
 //
-// usage: first-game.mjs URL BEGAN_MS SAVES GAME_FOLDER OUTPUT_OF_DEV
+// usage: first-game.mjs URL BEGAN_MS SAVES GAME_FOLDER OUTPUT_OF_DEV [--json]
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { launch, open } from "../sdk/typescript/test/browser/chromium.mjs";
@@ -13,7 +13,12 @@ const MINUTES_MAX = 3;
 /** The largest share of frames that may move a ship unevenly; on a quiet machine there are few. */
 const UNEVENNESS_MAX = 0.5;
 
-const [url, began, saves, folder, output] = process.argv.slice(2);
+const [url, began, saves, folder, output, json] = process.argv.slice(2);
+/** What people read. */
+const say = json ? console.error : console.log;
+/** A result, printed at the end if nothing has failed. */
+const rows = [];
+const row = (name, values) => rows.push({ suite: "first-game", row: name, ...values, verified: true });
 const browser = await launch();
 const fail = (text) => {
   console.error(`first-game: ${text}`);
@@ -34,12 +39,13 @@ const other = await open(browser, url);
 const tabs = [one, other];
 for (const { page } of tabs) await says(page, "ships", "^players: 2, bots: 4$");
 const seconds = (Date.now() - Number(began)) / 1000;
-console.log(`two tabs that see each other after ${seconds.toFixed(1)} s`);
+say(`two tabs that see each other after ${seconds.toFixed(1)} s`);
+row("all steps", { ms: Math.round(1000 * seconds) });
 if (seconds > 60 * MINUTES_MAX) fail(`that is more than ${MINUTES_MAX} minutes`);
 
 const moves = await drawn(one.page, 4_000);
 const uneven = unevenness(moves);
-console.log(`${(100 * uneven).toFixed(1)} % of ${moves.length} steps from frame to frame are uneven by more than a tenth`);
+say(`${(100 * uneven).toFixed(1)} % of ${moves.length} steps from frame to frame are uneven by more than a tenth`);
 if (!(uneven < UNEVENNESS_MAX)) fail(`that is more than ${100 * UNEVENNESS_MAX} %`);
 
 // Each save changes the handler's text. The page is in a room of the new server, without a reload.
@@ -54,12 +60,15 @@ const save = async (change) => {
 };
 for (let number = 1; number <= Number(saves); number++) {
   totals.push(await save((text) => text.replace(/you have no ship\d*/, `you have no ship${number}`)));
-  console.log(`save ${number}: the page is in a room of the new server after ${totals.at(-1).toFixed(2)} s`);
-  console.log(`  ${lines().at(-1)}`);
+  say(`save ${number}: the page is in a room of the new server after ${totals.at(-1).toFixed(2)} s`);
+  say(`  ${lines().at(-1)}`);
 }
 if (totals.length) {
   totals.sort((one, two) => one - two);
-  console.log(`median of ${totals.length} saves: ${totals[totals.length >> 1].toFixed(2)} s, longest ${totals.at(-1).toFixed(2)} s`);
+  const ms = (seconds) => Math.round(1000 * seconds);
+  const median = totals[totals.length >> 1];
+  row("save", { saves: totals.length, ms: ms(median), ms_max: ms(totals.at(-1)) });
+  say(`median of ${totals.length} saves: ${median.toFixed(2)} s, longest ${totals.at(-1).toFixed(2)} s`);
 }
 
 // A room that fails once, when a third player joins: all pages say so, and are in another one.
@@ -76,6 +85,7 @@ for (const { page } of tabs) {
 tabs.push(await open(browser, url));
 for (const { page } of tabs) await says(page, "ships", "^players: 3, bots: 3$");
 for (const { page } of [one, other]) await says(page, "status", "^joined again: the room failed");
-console.log(`after a panic the tabs say: ${await page.textContent("#status")}`);
+say(`after a panic the tabs say: ${await page.textContent("#status")}`);
 for (const { errors } of tabs) for (const error of errors) fail(`a page has failed: ${error}`);
 await browser.close();
+if (json && !process.exitCode) for (const one of rows) console.log(JSON.stringify(one));
