@@ -10,7 +10,7 @@ TYPOS_VERSION = 1.52.0
 .PHONY: help run test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections \
     fuzz-cpp typescript test-typescript test-browser console test-console test-new first-game laws kills rollbacks cuts \
     lint tools \
-    package bench bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
+    package bench bench-record bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
 	@while IFS= read -r line; do case "$$line" in \
@@ -175,6 +175,14 @@ tools: ## install the optional tools of `make lint`, some minutes
 bench: ## run the benchmarks
 	$(CHECK)
 	cargo run --release -p playfield-bench -- bench
+
+# The suites that are recorded; all of docs/benchmarks/suites.json, if none is named.
+SUITES ?=
+
+bench-record: ## run benchmarks, write docs/benchmarks/*.json and the tables of documents (SUITES='sync worlds')
+	$(CHECK)
+	cargo build --release -p playfield-bench
+	target/release/playfield-bench record $(SUITES)
 
 counts: ## count the instructions of a message in a shard, with valgrind
 	$(CHECK)
