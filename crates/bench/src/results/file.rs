@@ -81,7 +81,16 @@ impl Results {
         )
     }
 
-    /// Day, commit, machine and command, for people.
+    /// Tells whether a figure can stand without a word on its origin: of a commit and an optimized build.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.is_changed && !self.is_debug()
+    }
+
+    fn is_debug(&self) -> bool {
+        self.machine.get("profile").is_some_and(|profile| profile == "debug")
+    }
+
+    /// Day, commit and machine, for people.
     pub(super) fn origin(&self) -> String {
         let value = |name: &str| self.machine.get(name).map_or(String::new(), plain);
         let mut origin = format!("{}, `{}`", self.day, self.commit);
@@ -91,7 +100,7 @@ impl Results {
         if self.commands.is_empty() {
             origin.push_str(", printed before");
         }
-        if self.machine.get("profile").is_some_and(|profile| profile == "debug") {
+        if self.is_debug() {
             origin.push_str(", debug build");
         }
         origin.push_str(&format!(", {} cores of {}", value("cores"), value("cpu")));

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! - `table` has a row of headings first, and says last when and where its figures were measured. A line of which nothing was recorded is left out.
-//! - `text` has neither. If a figure is missing, all of it is left out.
+//! - `text` has neither. If a figure is missing, or of a debug build or of no commit, all of it is left
+//!   out.
 //! - `goals` is the table of goals that are missed, of the goals in `goals.json`.
 //!
 //! Where a figure is missing, there is a dash; a part in `[[` and `]]` of which nothing was recorded is
@@ -165,21 +166,19 @@ impl Block<'_> {
     fn made(&self, goals: &Goals) -> io::Result<String> {
         match self.kind {
             Kind::Table(suite) => self.table(suite),
-            Kind::Text(suite) => {
-                let lines = self.lines(suite, &self.template)?;
-                let is_whole = lines.iter().all(|line| line.is_whole);
-                Ok(if is_whole {
-                    lines
-                        .into_iter()
-                        .filter(|line| line.is_found)
-                        .map(|line| line.text + "\n")
-                        .collect()
-                } else {
-                    String::new()
-                })
-            }
+            Kind::Text(suite) => self.text(suite),
             Kind::Goals => goals.table(self.library),
         }
+    }
+
+    fn text(&self, suite: Option<&str>) -> io::Result<String> {
+        let lines = self.lines(suite, &self.template)?;
+        let is_plain = |suite| self.library.results.get(suite).is_some_and(Results::is_plain);
+        if lines.iter().any(|line| !line.is_whole || !line.suites.iter().all(is_plain)) {
+            return Ok(String::new());
+        }
+        let found = lines.into_iter().filter(|line| line.is_found);
+        Ok(found.map(|line| line.text + "\n").collect())
     }
 
     fn table(&self, suite: Option<&str>) -> io::Result<String> {
@@ -400,13 +399,17 @@ mod tests {
 
     /// One suite with three rows, and one that is not recorded.
     fn library() -> Library {
+        library_of(false, "release")
+    }
+
+    fn library_of(is_changed: bool, profile: &str) -> Library {
         let row = |value: serde_json::Value| value.as_object().unwrap().clone();
         let results = Results {
             suite: "worlds".into(),
             commit: "0123abcd".into(),
-            is_changed: false,
+            is_changed,
             day: "2026-11-24".into(),
-            machine: row(json!({"cores": 2, "cpu": "a processor", "profile": "release"})),
+            machine: row(json!({"cores": 2, "cpu": "a processor", "profile": profile})),
             commands: vec!["playfield-bench bench worlds --json".into()],
             rows: vec![
                 row(json!({"row": "plain", "by": "function", "ms": 3.0})),
@@ -483,6 +486,24 @@ mod tests {
         assert_eq!(table.unwrap(), "*Not recorded yet: `later`.*\n");
         assert_eq!(made("text\ntakes {worlds.ms:0} ms").unwrap(), "takes 3 ms\n");
         assert_eq!(made("text\ntakes {worlds.ms:0} ms\nor {later.ms}").unwrap(), "");
+    }
+
+    #[test]
+    fn a_figure_of_a_debug_build_or_of_no_commit_is_only_where_the_document_says_so() {
+        for (is_changed, profile, said) in [
+            (false, "release", "`0123abcd`, 2 cores"),
+            (true, "release", "`0123abcd` with changes, 2 cores"),
+            (false, "debug", "`0123abcd`, debug build, 2 cores"),
+        ] {
+            let library = library_of(is_changed, profile);
+            let made = |block: &str| {
+                let text = format!("<!-- {block}\n-->\n<!-- end -->\n");
+                remade(&text, &library, &Goals::parse("[]").unwrap()).unwrap().0
+            };
+            assert!(made("table worlds\n| a |\n| {ms} |").contains(said), "{said}");
+            let is_plain = !is_changed && profile == "release";
+            assert_eq!(made("text worlds\ntakes {ms} ms").contains("takes 3.00"), is_plain);
+        }
     }
 
     #[test]
