@@ -29,7 +29,7 @@ mod turn;
 use pyo3::prelude::*;
 
 pub use async_connection::AsyncConnection;
-pub use client::{Core, Schema};
+pub use client::{Core, RoomCopy};
 pub use handshake::Handshake;
 pub use receive::{Done, Receive, Wakeup};
 pub use sync_connection::SyncConnection;
@@ -42,9 +42,10 @@ fn _playfield(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<AsyncConnection>()?;
     module.add_class::<Core>()?;
     module.add_class::<Done>()?;
+    module.add_class::<client::Event>()?;
     module.add_class::<Handshake>()?;
     module.add_class::<Receive>()?;
-    module.add_class::<Schema>()?;
+    module.add_class::<RoomCopy>()?;
     module.add_class::<SyncConnection>()?;
     module.add_class::<TlsClient>()?;
     module.add_class::<Wakeup>()?;

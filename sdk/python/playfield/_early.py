@@ -13,6 +13,10 @@ from ._feed import WAITING_MAX
 BYTES_MAX = 1 << 20
 
 
+#: The kind of what was kept before its kind is known.
+UNKNOWN = object()
+
+
 class Early:
     """Passes on what has come, in its order: what has a kind that someone listens for at once, and
     the rest once someone does. A program sets up its functions one by one, in the client's thread or
@@ -33,6 +37,10 @@ class Early:
         if kind in self._heard or None in self._heard:
             self._deliver(kind, item)
             return
+        self.keep(kind, item, item_bytes)
+
+    def keep(self, kind: Any, item: Any, item_bytes: int) -> None:
+        """Keeps it, whoever listens; :data:`UNKNOWN` waits for :meth:`take_kept`."""
         self._items.append((kind, item, item_bytes))
         self._bytes += item_bytes
         while len(self._items) > WAITING_MAX or self._bytes > BYTES_MAX:
@@ -60,8 +68,13 @@ class Early:
         """Passes on what someone listens for by now."""
         wanted, self._wanted = self._wanted, set()
         self._heard |= wanted
-        for kind, item in self._take(lambda of: of in wanted or None in wanted):
+        is_all = None in wanted
+        for kind, item in self._take(lambda of: of in wanted or is_all and of is not UNKNOWN):
             self._deliver(kind, item)
+
+    def take_kept(self) -> list[Any]:
+        """What was kept while its kind was unknown."""
+        return [item for _, item in self._take(lambda of: of is UNKNOWN)]
 
     def _take(self, is_taken: Callable[[Any], bool]) -> list[tuple[Any, Any]]:
         taken, rest = [], deque[tuple[Any, Any, int]]()

@@ -10,6 +10,7 @@ _Ending = tuple[_Close | None, _Close | None, bool, _Close | None, int]
 _Pairs = list[tuple[str, str]]
 _Texts = list[str]
 _Position = tuple[int, int]
+_Member = tuple[int, str | None, str]
 _About = tuple[str | None, str | None, int, bool, bytes | None]
 _Payload = str | bytes | bytearray | memoryview
 
@@ -135,9 +136,137 @@ class TlsClient:
     def read(self) -> bytes | None: ...
     def write(self, data: bytes) -> None: ...
 
-class Schema:
-    def event(self, name: str, payload: bytes) -> Any: ...
+class RoomCopy:
+    def __new__(cls) -> RoomCopy: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def schema(self) -> str | None: ...
+    def state(self) -> Any: ...
+    def watch(self, patterns: list[str]) -> None: ...
+    def changes(self) -> list[tuple[int, tuple[Any, ...], Any, Any]]: ...
+    def event_name(self, number: int) -> str | None: ...
+    def event(self, number: int, payload: bytes) -> Any: ...
     def reply(self, message: str, payload: bytes) -> Any: ...
+
+class Event:
+    class Welcome:
+        session: int
+    class Lost:
+        code: str
+        text: str
+    class AttemptFailed:
+        text: str
+        is_last: bool
+    class Resumed:
+        lost: list[tuple[int | None, int]]
+    class Weak:
+        is_weak: bool
+    class NewSession:
+        session: int
+    class Unconfirmed:
+        sends: int
+    class Goodbye:
+        code: str
+        text: str
+    class Closed:
+        text: str | None
+    class Pong:
+        nonce: int
+        round_trip: float
+    class Reply:
+        request: int
+        payload: bytes
+    class Failed:
+        request: int
+        code: str | None
+        text: str
+        retry_after: float | None
+    class Listed:
+        request: int
+        rooms: list[tuple[Any, ...]]
+    class Schema:
+        request: int | None
+        schema: bytes
+    class Joined:
+        request: int
+        room: int
+        id: str
+        room_type: str
+        key: str | None
+        player: int
+        copy: RoomCopy
+    class Entered:
+        room: int
+    class Unusable:
+        room: int
+        text: str
+    class Left:
+        room: int
+        request: int | None
+        code: str
+        text: str
+    class Update:
+        room: int
+        version: int
+    class RoomEvent:
+        room: int
+        number: int
+        payload: bytes
+    class Missed:
+        room: int
+        events: int
+    class Error:
+        room: int | None
+        code: str
+        text: str
+    class Subscribed:
+        subscription: int
+        position: _Position
+        recovered: bool
+        missed: int
+        members: int
+        has_bytes: bool
+    class Unsubscribed:
+        subscription: int
+        code: str
+        text: str
+    class Publication:
+        subscription: int
+        offset: int
+        user: str | None
+        payload: bytes
+    class PublicationsMissed:
+        subscription: int
+        publications: int
+    class Presence:
+        subscription: int
+        sequence: int
+        joined: bool
+        member: _Member
+    class Published:
+        request: int
+        offset: int
+    class Members:
+        request: int
+        sequence: int
+        count: int
+        members: list[_Member]
+    class History:
+        request: int
+        position: _Position
+        has_bytes: bool
+        publications: list[tuple[int, str | None, bytes]]
+    class Registered:
+        request: int | None
+        is_new: bool
+        has_bytes: bool
+    class Unregistered:
+        code: str
+        text: str
+    class Command:
+        number: int | None
+        payload: bytes
 
 class Core:
     def __new__(
@@ -155,7 +284,7 @@ class Core:
     def address(self) -> tuple[str, str, bool]: ...
     @property
     def due_at(self) -> float | None: ...
-    def step(self, now: float) -> tuple[str, float, list[tuple[Any, ...]]]: ...
+    def step(self, now: float) -> tuple[str, float]: ...
     def attempt_failed(self, now: float) -> bool: ...
     @property
     def tried(self) -> float: ...
@@ -165,10 +294,11 @@ class Core:
     @property
     def is_finished(self) -> bool: ...
     def reconnect(self) -> None: ...
-    def received(self, bytes: bytes) -> list[tuple[Any, ...]]: ...
-    def advance(self, now: float) -> list[tuple[Any, ...]]: ...
-    def ended(self) -> list[tuple[Any, ...]]: ...
-    def give_up(self) -> list[tuple[Any, ...]]: ...
+    def received(self, now: float, bytes: bytes) -> None: ...
+    def advance(self, now: float) -> None: ...
+    def ended(self, now: float) -> None: ...
+    def give_up(self) -> None: ...
+    def poll(self) -> object | None: ...
     @property
     def is_full(self) -> bool: ...
     @property
@@ -178,7 +308,6 @@ class Core:
     def ping(self) -> int: ...
     def list(self, room_type: str | None, filter: _Pairs, limit: int) -> int: ...
     def schema(self, room_type: str) -> int: ...
-    def knows_schema(self, room_type: str) -> bool: ...
     def join(self, id: str) -> int: ...
     def join_by_key(self, room_type: str, key: str) -> int: ...
     def join_or_create(self, room_type: str, key: str | None, options: bytes) -> int: ...
@@ -186,11 +315,8 @@ class Core:
         self, room_type: str, private: bool, code: bool, key: str | None, options: bytes
     ) -> int: ...
     def leave(self, room: int) -> int: ...
-    def request(self, room: int, name: str, payload: bytes) -> int: ...
-    def send(self, room: int, name: str, payload: bytes) -> None: ...
-    def state(self, room: int) -> Any: ...
-    def schema_of(self, room: int) -> Schema | None: ...
-    def watch(self, room: int) -> None: ...
+    def request(self, room: int, copy: RoomCopy, name: str, payload: bytes) -> int: ...
+    def send(self, room: int, copy: RoomCopy, name: str, payload: bytes) -> None: ...
     def subscribe(self, channel: str, since: _Position | None, presence: bool) -> int: ...
     def unsubscribe(self, subscription: int) -> None: ...
     def position(self, subscription: int) -> _Position | None: ...

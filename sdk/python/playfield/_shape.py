@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import functools
+import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._errors import SchemaError
 from ._names import attributes
@@ -37,6 +39,20 @@ class Shape:
     def at(self, step: Any) -> Shape | None:
         """The type of a member, if it is known."""
         return self.of or self.members.get(step)
+
+
+class Schema(NamedTuple):
+    """What a room needs of its schema: the type of the state, and the names of the events."""
+
+    state: Shape
+    events: list[str]
+
+
+@functools.lru_cache(64)
+def schema_of(text: str) -> Schema:
+    """A schema, of its JSON. Rooms of one type share it."""
+    schema = json.loads(text)
+    return Schema(state_shape(schema), [event["name"] for event in schema.get("events", ())])
 
 
 def state_shape(schema: dict[str, Any]) -> Shape:

@@ -89,14 +89,6 @@ def load(data: bytes, is_bytes: bool = False) -> Any:
     return json.loads(data) if data else None
 
 
-def matches(pattern: list[str], path: list[Any]) -> bool:
-    if pattern and pattern[-1] == "**":
-        pattern, path = pattern[:-1], path[: len(pattern) - 1]
-    return len(pattern) == len(path) and all(
-        step == "*" or step == str(place) for step, place in zip(pattern, path)
-    )
-
-
 def made(kind: Any, value: Any) -> Any:
     """A value of a type: dataclasses are made of dicts, also in sequences, mappings and tuples. What
     the type does not say is left as it is."""

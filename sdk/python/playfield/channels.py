@@ -10,10 +10,11 @@ from ._callbacks import plain_function, without
 from ._early import Early
 from ._errors import Refused
 from ._feed import Feed
+from ._threads import in_loop
 from ._values import call
 
 if TYPE_CHECKING:
-    from .client import Client
+    from .client import BaseClient
 
 __all__ = [
     "History",
@@ -131,32 +132,20 @@ class History(NamedTuple):
     publications: list[Publication]
 
 
-class Subscription:
-    """A subscription to a channel. It outlives lost connections and sessions.
-
-    ``async for publication in subscription`` takes the publications one by one; 1,024 wait at
-    most. It ends after :meth:`unsubscribe`, and raises :class:`Refused` if the node ends the
-    subscription. ``async with`` unsubscribes at the end. Its attributes:
-
-    - ``channel`` (``str``): the channel's name.
-    - ``recovered`` (``bool``): whether nothing was lost: all that was published since the position it
-      started from, or since the connection was lost, has come or follows.
-    - ``missed`` (``int``): how many publications were missed, as far as is known: those that a restart
-      of the node lost are not counted.
-    - ``dropped`` (``int``): how many were dropped because too many waited to be taken.
-    - ``members_count`` (``int``): how many sessions subscribed when the node answered; 0 if this
-      client may not know.
-    - ``position`` (``Position | None``): the place that was reached, to subscribe from later.
-    - ``ended`` (``Exception | None``): why the subscription has ended; ``None`` while it lasts, and
-      after :meth:`unsubscribe`.
-    """
+class BaseSubscription:
+    """What subscriptions have in common, however a program waits."""
 
     def __init__(
-        self, client: Client, number: int, channel: str, since: Position | None = None
+        self,
+        client: BaseClient[Any, Any, Any],
+        number: int,
+        channel: str,
+        since: Position | None = None,
     ) -> None:
         self._client = client
+        self._thread: Any = client._thread
         self._number = number
-        self._feed = Feed()
+        self._feed: Feed = Feed()
         self._begun: asyncio.Future[Any] = client._loop.create_future()
         kinds = (Publication, Presence, Subscribed, Missed)
         self._functions: dict[type[Any], list[Callable[..., Any]]] = {kind: [] for kind in kinds}
@@ -173,7 +162,7 @@ class Subscription:
 
     @property
     def position(self) -> Position | None:
-        """The place that was reached, to subscribe from later."""
+        """``Position | None``: the place that was reached, to subscribe from later."""
         reached = self._client._core.position(self._number)
         if reached is not None:
             self._position = Position(*reached)
@@ -181,9 +170,10 @@ class Subscription:
 
     @property
     def dropped(self) -> int:
-        """How many publications were dropped because too many waited to be taken."""
+        """``int``: how many publications were dropped because too many waited to be taken."""
         return self._feed.dropped
 
+    @in_loop
     def on(self, function: Callable[[Publication], R]) -> Callable[[Publication], R]:
         """Call ``function(publication)`` for each publication. Then none waits to be iterated,
         and the same holds for :meth:`events`. This and the other functions are called with what came
@@ -191,24 +181,28 @@ class Subscription:
         self._listen(Publication, plain_function(function, "the function given to on"))
         return function
 
+    @in_loop
     def on_presence(self, function: Callable[[Presence], R]) -> Callable[[Presence], R]:
         """Call ``function(presence)`` whenever another session subscribes, or does no longer. It
         takes ``presence=True`` at :meth:`Client.subscribe`."""
         self._listen(Presence, plain_function(function, "the function given to on_presence"))
         return function
 
+    @in_loop
     def on_subscribed(self, function: Callable[[Subscribed], R]) -> Callable[[Subscribed], R]:
         """Call ``function(subscribed)`` whenever the subscription goes on over a new connection, with
         what was lost meanwhile."""
         self._listen(Subscribed, plain_function(function, "the function given to on_subscribed"))
         return function
 
+    @in_loop
     def on_missed(self, function: Callable[[int], R]) -> Callable[[int], R]:
         """Call ``function(publications)``, before the next publication, if so many were missed
         because this client was too slow."""
         self._listen(Missed, plain_function(function, "the function given to on_missed"))
         return function
 
+    @in_loop
     def on_unsubscribed(self, function: Callable[[Exception], R]) -> Callable[[Exception], R]:
         """Call ``function(why)`` if the node ends the subscription, or the session ends. If this has
         happened already, it is called soon."""
@@ -218,6 +212,7 @@ class Subscription:
             self._client._loop.call_soon(self._tell_end)
         return function
 
+    @in_loop
     def off(self, function: Callable[..., Any]) -> None:
         """Call this function no more, whatever of this subscription it was given to. Does nothing if
         it was given to nothing."""
@@ -225,12 +220,7 @@ class Subscription:
             self._functions[kind] = without(functions, function)
         self._ends = without(self._ends, function)
 
-    def events(self) -> Feed:
-        """Everything that happens from now on, in its order: ``async for event in
-        subscription.events()``, where an event is a :class:`Publication`, a :class:`Presence`, or
-        tells of a loss: :class:`Subscribed` after a lost connection, or :class:`Missed`. What nobody
-        listened for yet comes first. It ends as the iteration of publications does; 1,024 events
-        wait at most."""
+    def _listened(self) -> Feed:
         feed = Feed()
         self._feeds.append(feed)
         self._takes_publications()
@@ -240,20 +230,7 @@ class Subscription:
             feed.end(self.ended)
         return feed
 
-    async def publish(self, payload: Any) -> int:
-        """Publish to the channel. Returns the publication's offset."""
-        return await self._client.publish(self.channel, payload)
-
-    async def members(self) -> Members:
-        """Ask who subscribes."""
-        return await self._client.members(self.channel)
-
-    async def history(self, *, since: Position | None = None, limit: int = 0) -> History:
-        """Ask for past publications."""
-        return await self._client.history(self.channel, since=since, limit=limit)
-
-    async def unsubscribe(self) -> None:
-        """End the subscription."""
+    async def _unsubscribe(self) -> None:
         if self._client._subscriptions.pop(self._number, None) is not None:
             self.position  # It stays.
             self._client._core.unsubscribe(self._number)
@@ -262,16 +239,13 @@ class Subscription:
                 feed.end()
             await self._client._flush()
 
-    def __aiter__(self) -> Feed:
+    def _iterated(self) -> Feed:
         self._early.skip(Publication)
         return self._feed
 
-    async def __aenter__(self) -> Subscription:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
+    async def _exit(self) -> None:
         if not self._client._core.is_finished:
-            await self.unsubscribe()
+            await self._unsubscribe()
 
     def _subscribed(self, at: Position, recovered: bool, missed: int, members: int) -> None:
         # Of a channel that has begun again, the past is not known.
@@ -330,3 +304,57 @@ class Subscription:
 
     def __repr__(self) -> str:
         return f"<Subscription {self.channel} at {self.position}>"
+
+
+class Subscription(BaseSubscription):
+    """A subscription to a channel. It outlives lost connections and sessions.
+
+    ``async for publication in subscription`` takes the publications one by one; 1,024 wait at
+    most. It ends after :meth:`unsubscribe`, and raises :class:`Refused` if the node ends the
+    subscription. ``async with`` unsubscribes at the end. Its attributes:
+
+    - ``channel`` (``str``): the channel's name.
+    - ``recovered`` (``bool``): whether nothing was lost: all that was published since the position it
+      started from, or since the connection was lost, has come or follows.
+    - ``missed`` (``int``): how many publications were missed, as far as is known: those that a restart
+      of the node lost are not counted.
+    - ``dropped`` (``int``): how many were dropped because too many waited to be taken.
+    - ``members_count`` (``int``): how many sessions subscribed when the node answered; 0 if this
+      client may not know.
+    - ``position`` (``Position | None``): the place that was reached, to subscribe from later.
+    - ``ended`` (``Exception | None``): why the subscription has ended; ``None`` while it lasts, and
+      after :meth:`unsubscribe`.
+    """
+
+    def events(self) -> Feed:
+        """Everything that happens from now on, in its order: ``async for event in
+        subscription.events()``, where an event is a :class:`Publication`, a :class:`Presence`, or
+        tells of a loss: :class:`Subscribed` after a lost connection, or :class:`Missed`. What nobody
+        listened for yet comes first. It ends as the iteration of publications does; 1,024 events
+        wait at most."""
+        return self._listened()
+
+    async def publish(self, payload: Any) -> int:
+        """Publish to the channel. Returns the publication's offset."""
+        return await self._client._publish(self.channel, payload)
+
+    async def members(self) -> Members:
+        """Ask who subscribes."""
+        return await self._client._members(self.channel)
+
+    async def history(self, *, since: Position | None = None, limit: int = 0) -> History:
+        """Ask for past publications."""
+        return await self._client._history(self.channel, since, limit)
+
+    async def unsubscribe(self) -> None:
+        """End the subscription."""
+        await self._unsubscribe()
+
+    def __aiter__(self) -> Feed:
+        return self._iterated()
+
+    async def __aenter__(self) -> Subscription:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._exit()

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import ssl as _ssl
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from typing import Any, List, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from typing import Any, Generic, List, TypeVar
 
 from . import _playfield, status
 from ._callbacks import plain_function, without
 from ._errors import ConnectionFailed, PlayfieldError, Refused, SchemaError, SessionEnded, closed
 from ._feed import Feed
 from ._limit import within
-from ._shape import Shape, state_shape
+from ._link import Link, Socket, drop, in_time
+from ._playfield import Event
+from ._threads import in_loop
 from ._token import Token, given_token, token_bytes
 from ._values import call, dump, load, log, payload, same_kind
 from .channels import (
+    BaseSubscription,
     History,
     Member,
     Members,
@@ -25,15 +28,15 @@ from .channels import (
     Publication,
     Subscription,
 )
-from .devices import Command, Device
-from .room import OUTAGES_MAX, Room, RoomInfo
+from .devices import BaseCommand, BaseDevice, Device
+from .room import OUTAGES_MAX, BaseRoom, Room, RoomInfo
 
 __all__ = ["Client", "connect"]
 
-T = TypeVar("T")
 R = TypeVar("R")
-
-_BYTES = 64 << 10
+RoomT = TypeVar("RoomT", bound=BaseRoom)
+SubscriptionT = TypeVar("SubscriptionT", bound=BaseSubscription)
+DeviceT = TypeVar("DeviceT", bound=BaseDevice)
 
 # How long `close` waits for a lost connection with unconfirmed messages, and then for the node to
 # have taken everything and answered, in seconds.
@@ -43,57 +46,46 @@ _FAREWELL = 5.0
 _OUTAGES = ("connection_lost", "shutting_down", "not_joined", "room_failed")
 _PASSING = (*_OUTAGES, "limit", "too_fast", "busy", "timeout", "internal")
 
+C = TypeVar("C", bound="BaseClient[Any, Any, Any]")
 
-class Client:
-    """A session with a node, made by :func:`connect`. It restores a lost connection by itself: what
-    was sent is carried out once, and the rooms go on. Use it in its event loop only;
-    ``playfield.sync`` has a client for blocking code. Its attributes:
 
-    - ``session`` (``int``): the session's number; another one after ``"new_session"``.
-    - ``status`` (``str``): ``"connected"``, ``"lost"`` while the connection is being restored, or
-      ``"ended"``.
-    - ``ended`` (``Exception | None``): why the session has ended; ``None`` while it lasts.
-    """
+class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
+    """What clients have in common, however a program waits."""
 
     def __init__(
-        self, url: str, name: str, token: bytes, ssl: Any, settings: dict[str, Any]
+        self,
+        settings: dict[str, Any],
+        thread: Any,
+        room: Callable[[Any], RoomT],
+        subscription: Callable[..., SubscriptionT],
+        device: Callable[[Any, str], DeviceT],
     ) -> None:
-        self._loop = asyncio.get_running_loop()
-        give = settings.pop("give_token")
-        self._again: bool = settings.pop("again")
+        settings = {**settings}
+        give, self._again = settings.pop("give_token"), settings.pop("again")
+        ssl = settings.pop("ssl")
+        core = _playfield.Core(**settings, renews_token=give is not None)
+        super().__init__(core, ssl, give, settings["timeout"])
         self._backoff: tuple[float, float] = settings["backoff"]
-        self._core = _playfield.Core(
-            url, name, token, renews_token=give is not None, **settings
-        )
-        self._give_token = give
-        self._token_timeout = settings["timeout"]
-        self._ssl = ssl
-        self._writer: asyncio.StreamWriter | None = None
+        #: The thread of the loop, if the program's is another.
+        self._thread: Any = thread
+        self._make_room, self._make_device = room, device
+        self._make_subscription = subscription
+        # What was asked for, with the functions that read the answers.
         self._asked: dict[int | None, asyncio.Future[Any]] = {}
-        self._rooms: dict[int, Room] = {}
+        self._reads: dict[int | None, Callable[[bytes], Any]] = {}
+        self._rooms: dict[int, RoomT] = {}
         # Rooms that are joined again, by the request that does it once it is sent.
-        self._away: dict[Room, int | None] = {}
-        self._subscriptions: dict[int, Subscription] = {}
-        self._device: Device | None = None
-        self._registering: dict[int, Device] = {}
+        self._away: dict[RoomT, int | None] = {}
+        self._subscriptions: dict[int, SubscriptionT] = {}
+        self._device: DeviceT | None = None
+        self._registering: dict[int | None, DeviceT] = {}
         self._pings: dict[int, asyncio.Future[Any]] = {}
-        self._schemas: dict[str, asyncio.Future[Any]] = {}
-        # The names of the events, and the types of the states, by room type, as far as the schemas
-        # are known.
-        self._event_names: dict[str, list[str]] = {}
-        self._shapes: dict[str, Shape] = {}
         # Whether payloads are bytes, by channel, as far as the node has said so.
         self._kinds: dict[str, bool] = {}
         self._histories: dict[int, str] = {}
         self._fleet_has_bytes: bool | None = None
         self._spawned: set[asyncio.Task[Any]] = set()
-        # It reads, and restores lost connections.
-        self._task: asyncio.Task[None]
-        self._timer: asyncio.TimerHandle | None = None
         self._welcome: asyncio.Future[Any] = self._loop.create_future()
-        self._error: Exception | None = None
-        self._waiting: list[asyncio.Future[Any]] = []
-        self._reads: dict[int | None, Callable[[bytes], Any]] = {}
         self._lost_at = 0.0
         self._unconfirmed = 0
         self._feeds: list[Feed] = []
@@ -103,6 +95,7 @@ class Client:
         self.ended: Exception | None = None
         self._on_statuses: list[Callable[[str], Any]] = []
 
+    @in_loop
     def on_status(self, function: Callable[[str], R]) -> Callable[[str], R]:
         """Call ``function(status)`` whenever the status changes: with ``"lost"``; with
         ``"resumed"`` once the session goes on over another connection, or ``"new_session"`` if the
@@ -112,10 +105,7 @@ class Client:
         self._on_statuses.append(plain_function(function, "the function given to on_status"))
         return function
 
-    def events(self) -> Feed:
-        """What happens to the connection from now on, with details: ``async for event in
-        client.events()``, where an event is a :class:`playfield.status.Lost`, ``AttemptFailed``,
-        ``Resumed``, ``NewSession``, ``Weak``, ``Back`` or ``Ended``. It ends after the last one."""
+    def _listened(self) -> Feed:
         feed = Feed()
         if self.status == "ended":
             feed.end()
@@ -123,10 +113,7 @@ class Client:
             self._feeds.append(feed)
         return feed
 
-    async def wait_for(self, status: str) -> None:
-        """Wait until :attr:`status` is ``"connected"``, ``"lost"`` or ``"ended"``; or until the next
-        ``"resumed"``, ``"new_session"``, ``"weak"`` or ``"back"``. Raises what has ended the session, unless it waits for
-        that."""
+    async def _wait_for(self, status: str) -> None:
         known = ("connected", "lost", "ended", "resumed", "new_session", "weak", "back")
         if status not in known:
             raise ValueError(f"there is no status {status!r}")
@@ -147,40 +134,28 @@ class Client:
         if self.status == "ended" != status:
             raise (self.ended or closed()).with_traceback(None)
 
+    @in_loop
     def on_refused(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
         """Call ``function(refused)`` whenever the node has refused what has no answer and is about
         no room: :meth:`publish_unconfirmed` and :meth:`Device.report_unconfirmed`."""
         self._refused.append(plain_function(function, "the function given to on_refused"))
         return function
 
+    @in_loop
     def off(self, function: Callable[..., Any]) -> None:
         """Call this function no more: it was given to :meth:`on_status` or :meth:`on_refused`. Does
         nothing if it was not."""
         self._on_statuses = without(self._on_statuses, function)
         self._refused = without(self._refused, function)
 
-    async def join_or_create(
-        self, room_type: str, options: Any = None, *, key: str | None = None
-    ) -> Room:
-        """Enter any room of a type that is not full, or the one with this key, or create it.
-
-        ``options`` are a dict or a dataclass. Raises :class:`SchemaError` before anything is sent
-        if they do not match the node's schema, and :class:`Refused`."""
-        data = await self._options(room_type, options)
+    async def _join_or_create(self, room_type: str, options: Any, key: str | None) -> RoomT:
+        data = dump(options, b"")
         return await self._enter(lambda core: core.join_or_create(room_type, key, data))
 
-    async def create(
-        self,
-        room_type: str,
-        options: Any = None,
-        *,
-        key: str | None = None,
-        private: bool = False,
-        code: bool = False,
-    ) -> Room:
-        """Create a room and enter it. With ``code``, the node picks a short key. A ``private`` room
-        is in no list."""
-        data = await self._options(room_type, options)
+    async def _create(
+        self, room_type: str, options: Any, key: str | None, private: bool, code: bool
+    ) -> RoomT:
+        data = dump(options, b"")
 
         def again(core: _playfield.Core, key: str | None) -> int:
             if key is None:
@@ -191,38 +166,28 @@ class Client:
             lambda core: core.create(room_type, private, code, key, data), again
         )
 
-    async def join(self, room_id: str) -> Room:
-        """Enter the room with this id, or use a reservation."""
+    async def _join(self, room_id: str) -> RoomT:
         return await self._enter(lambda core: core.join(room_id), _no_other)
 
-    async def join_by_key(self, room_type: str, key: str) -> Room:
-        """Enter the room of a type that has this key."""
+    async def _join_by_key(self, room_type: str, key: str) -> RoomT:
         return await self._enter(lambda core: core.join_by_key(room_type, key))
 
-    async def list(
-        self, room_type: str | None = None, *, limit: int = 0, **metadata: str
+    async def _list(
+        self, room_type: str | None, limit: int, metadata: Mapping[str, str]
     ) -> List[RoomInfo]:
-        """The rooms of one type or of all, those with this metadata, and at most ``limit``; 0 means
-        the node's limit."""
         pairs = [(name, str(value)) for name, value in metadata.items()]
         rooms: List[RoomInfo] = await self._ask(self._live().list(room_type, pairs, limit))
         return rooms
 
-    async def schema(self, room_type: str) -> dict[str, Any]:
-        """Ask for the schema of a type of rooms, as ``docs/state.md`` has it."""
+    async def _schema(self, room_type: str) -> dict[str, Any]:
         schema: dict[str, Any] = load(await self._ask(self._live().schema(room_type)))
-        self._know(room_type, schema)
         return schema
 
-    async def subscribe(
-        self, channel: str, *, since: Position | None = None, presence: bool = False
-    ) -> Subscription:
-        """Subscribe to a channel: to what is published from now on, or after ``since``, as far as
-        the channel's history has it. After a lost connection it goes on where it was.
-
-        Raises :class:`Refused`."""
+    async def _subscribe(
+        self, channel: str, since: Position | None, presence: bool
+    ) -> SubscriptionT:
         number = self._live().subscribe(channel, since, presence)
-        subscription = Subscription(self, number, channel, since)
+        subscription = self._make_subscription(self, number, channel, since)
         self._subscriptions[number] = subscription
         try:
             await self._flush()
@@ -234,19 +199,12 @@ class Client:
             raise
         return subscription
 
-    async def publish(self, channel: str, message: Any) -> int:
-        """Publish a JSON value or ``bytes``, as the channel's rule says. Returns its offset.
-
-        Raises :class:`SchemaError` before anything is sent if the channel is known to hold the
-        other kind. Before the first ``bytes`` in a channel that this client does not subscribe to,
-        it asks the node for the kind. Raises :class:`Refused`."""
+    async def _publish(self, channel: str, message: Any) -> int:
         data = await self._publication(channel, message)
         offset: int = await self._ask(self._live().publish(channel, data, True))
         return offset
 
-    async def publish_unconfirmed(self, channel: str, message: Any) -> None:
-        """Publish without waiting for the node's answer; it waits while too much is unconfirmed.
-        Raises :class:`SchemaError` as :meth:`publish` does."""
+    async def _publish_unconfirmed(self, channel: str, message: Any) -> None:
         data = await self._publication(channel, message)
         self._live().publish(channel, data, False)
         await self._flush()
@@ -256,7 +214,7 @@ class Client:
         data, is_bytes = payload(message)
         if is_bytes and channel not in self._kinds:
             try:
-                await self.history(channel, limit=1)
+                await self._history(channel, None, 1)
             except Refused as refused:
                 if refused.code != "forbidden":
                     raise
@@ -268,7 +226,7 @@ class Client:
         await self._ready()
         return data
 
-    def _report(self, value: Any) -> bytes:
+    def _fleet_payload(self, value: Any) -> bytes:
         """A report or an answer of the device, of the kind that the fleet has."""
         if value is None and self._fleet_has_bytes:
             value = b""
@@ -276,15 +234,11 @@ class Client:
         same_kind("the fleet", self._fleet_has_bytes, is_bytes)
         return data
 
-    async def members(self, channel: str) -> Members:
-        """Ask who subscribes to a channel."""
+    async def _members(self, channel: str) -> Members:
         members: Members = await self._ask(self._live().members(channel))
         return members
 
-    async def history(
-        self, channel: str, *, since: Position | None = None, limit: int = 0
-    ) -> History:
-        """Ask for publications of a channel after ``since``; ``limit`` 0 means the node's limit."""
+    async def _history(self, channel: str, since: Position | None, limit: int) -> History:
         request = self._live().history(channel, since, limit)
         self._histories[request] = channel
         try:
@@ -293,35 +247,25 @@ class Client:
         finally:
             self._histories.pop(request, None)
 
-    async def register(
-        self,
-        device: str,
-        *,
-        metadata: Mapping[str, str] | None = None,
-        tags: Iterable[str] = (),
-    ) -> Device:
-        """Register this session as a device, under an id by which the fleet finds it. In a new
-        session the client registers again by itself."""
+    async def _register(
+        self, device: str, metadata: Mapping[str, str] | None, tags: Iterable[str]
+    ) -> DeviceT:
         pairs = [(name, str(value)) for name, value in (metadata or {}).items()]
         request = self._live().register(device, pairs, list(tags))
-        self._registering[request] = Device(self, device)
+        self._registering[request] = self._make_device(self, device)
         try:
-            registered: Device = await self._ask(request)
+            registered: DeviceT = await self._ask(request)
             return registered
         finally:
             self._registering.pop(request, None)
 
-    async def ping(self) -> float:
-        """Measure the round trip to the node, in seconds."""
+    async def _ping(self) -> float:
         future: asyncio.Future[float] = self._loop.create_future()
         self._pings[self._live().ping()] = future
         await self._flush()
         return await future
 
-    async def close(self) -> None:
-        """Say goodbye once everything that was sent is written, and end the session. It waits at
-        most 5 seconds for the node's answer, which says that the node has taken all of it. If the
-        connection is lost, it waits only if a :meth:`Room.send` or the like is unconfirmed."""
+    async def _close(self) -> None:
         try:
             if not self._core.is_finished:
                 await within(_FAREWELL, self._farewell())
@@ -343,22 +287,16 @@ class Client:
         self._core.goodbye()
         self._write()
         if is_welcome and not is_lost:
-            # The task reads until the node, which then has taken and confirmed everything, ends the
+            # The task waits until the node, which then has taken and confirmed everything, ends the
             # stream. To close it with something unread would reset it, and the node would lose what
             # it has not read yet.
             await asyncio.wait({self._task})
-
-    async def __aenter__(self) -> Client:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
     async def _enter(
         self,
         ask: Callable[[_playfield.Core], int],
         again: Callable[[_playfield.Core, str | None], int] | None = None,
-    ) -> Room:
+    ) -> RoomT:
         """Joins a room. ``again`` joins or makes one like it, once that one is gone."""
         room = await self._seat(ask(self._live()))
         if self._again:
@@ -366,11 +304,11 @@ class Client:
         room._joined()
         return room
 
-    async def _seat(self, request: int) -> Room:
+    async def _seat(self, request: int) -> RoomT:
         answer = self._expect(request)
         try:
             await self._flush()
-            room: Room = await answer
+            room: RoomT = await answer
             await room._has_state
         except asyncio.CancelledError:
             if not answer.cancel() and not answer.cancelled() and answer.exception() is None:
@@ -378,21 +316,19 @@ class Client:
             raise
         return room
 
-    def _gone(self, room: Room, why: Refused, last: Any = None) -> None:
+    def _gone(self, room: RoomT, why: Refused) -> None:
         """A stay has ended: for good, unless the room is joined again."""
-        if room._away(why, last, self.ended is None and why.code in _OUTAGES):
+        if room._away(why, self.ended is None and why.code in _OUTAGES):
             self._away[room] = None
             room._joining = self._loop.create_task(self._join_again(room, why))
 
-    async def _join_again(self, room: Room, why: Refused) -> None:
+    async def _join_again(self, room: RoomT, why: Refused) -> None:
         """Joins the same room, or if that is gone, one as asked for at first."""
         is_there = True
         try:
             while why.code in _PASSING and room._outages < OUTAGES_MAX:
-                await asyncio.sleep(room._wait(self._backoff) + (why.retry_after or 0.0))
+                await asyncio.sleep(room._delay(self._backoff) + (why.retry_after or 0.0))
                 try:
-                    if not is_there:
-                        await self._learn(room.type)
                     core = self._live()
                     request = core.join(room.id) if is_there else room._again(core, room.key)
                     self._away[room] = request
@@ -407,7 +343,7 @@ class Client:
         except PlayfieldError as error:
             room._end(Refused(error.code or "connection_lost", str(error)))
 
-    def _abandon(self, room: Room) -> None:
+    def _abandon(self, room: RoomT) -> None:
         """Leaves a room that the program never gets."""
         if room.left is None and self.ended is None:
             try:
@@ -415,49 +351,6 @@ class Client:
             except PlayfieldError as error:
                 log.debug("could not leave %s: %s", room.id, error)
             self._write()
-
-    async def _options(self, room_type: str, options: Any) -> bytes:
-        if options is not None:
-            await self._learn(room_type)
-        return dump(options, b"")
-
-    async def _learn(self, room_type: str) -> None:
-        """Asks for the schema of a type of rooms, unless it is known. Without it, messages are
-        checked by the node only."""
-        if not self._core.knows_schema(room_type) and not self._core.is_finished:
-            self._ask_schema(room_type)
-            if room_type in self._schemas:
-                await asyncio.shield(self._schemas[room_type])
-
-    def _ask_schema(self, room_type: str) -> None:
-        if room_type in self._schemas:
-            return
-        try:
-            request = self._core.schema(room_type)
-        except (PlayfieldError, RuntimeError) as error:
-            log.debug("no schema of %s: %s", room_type, error)
-            return
-        answer = self._asked[request] = self._loop.create_future()
-        answer.add_done_callback(lambda answer: self._learned(room_type, answer))
-        self._schemas[room_type] = self._loop.create_future()
-        self._write()
-
-    def _learned(self, room_type: str, answer: asyncio.Future[Any]) -> None:
-        if not answer.cancelled():
-            if answer.exception() is not None:
-                log.debug("no schema of %s: %s", room_type, answer.exception())
-            else:
-                self._know(room_type, load(answer.result()))
-        future = self._schemas.pop(room_type)
-        if not future.done():
-            future.set_result(None)
-
-    def _know(self, room_type: str, schema: dict[str, Any]) -> None:
-        self._event_names[room_type] = [event["name"] for event in schema.get("events", ())]
-        try:
-            self._shapes[room_type] = state_shape(schema)
-        except (KeyError, TypeError) as error:
-            log.debug("the schema of %s was not understood: %r", room_type, error)
 
     def _spawn(self, coroutine: Any) -> None:
         task = self._loop.create_task(coroutine)
@@ -480,76 +373,148 @@ class Client:
     def __repr__(self) -> str:
         return f"<Client session {self.session}, {self.status}>"
 
-    # The connection.
+    # What happens.
 
-    async def _open(self) -> asyncio.StreamReader:
-        host, port, secure = self._core.address
-        context = (self._ssl or True) if secure else None
-        reader, self._writer = await asyncio.open_connection(host, int(port), ssl=context)
-        return reader
+    def _live(self) -> _playfield.Core:
+        """The core, unless the session has ended."""
+        if self.ended is not None:
+            raise self.ended.with_traceback(None)
+        return self._core
 
-    def _drop(self, _: asyncio.StreamReader) -> None:
-        if self._writer is not None:
-            self._writer.transport.abort()
+    def _why_over(self) -> Exception | None:
+        return self.ended or self._error
 
-    async def _run(self, reader: asyncio.StreamReader) -> None:
-        try:
-            while True:
-                await self._serve(reader)
-                if not self._core.is_away:
-                    break
-                restored = await self._restore()
-                if restored is None:
-                    break
-                reader = restored
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
-            if self._writer is not None:
-                self._writer.close()
-            self._take(self._core.give_up())
-            self._end(closed())
+    def _handle(self, event: Any) -> None:
+        match event:
+            case Event.Update(room=number, version=version):
+                if number in self._rooms:
+                    self._rooms[number]._update(version)
+            case Event.RoomEvent(room=number, number=message, payload=data):
+                if number in self._rooms:
+                    self._rooms[number]._event(message, data)
+            case Event.Reply(request=request, payload=data):
+                read = self._reads.pop(request, load)
+                try:
+                    value = read(data)
+                except ValueError as error:
+                    value = error
+                self._answer(request, value)
+            case Event.Failed(request=request, code=code, text=text, retry_after=retry_after):
+                self._reads.pop(request, None)
+                wrong = SchemaError(text) if code is None else Refused(code, text, retry_after)
+                self._answer(request, wrong)
+            case Event.Publication(subscription=number, offset=offset, user=user, payload=data):
+                if number in self._subscriptions:
+                    of = self._subscriptions[number]
+                    value = load(data, self._kinds.get(of.channel, False))
+                    of._published(Publication(offset, user, value))
+            case Event.Command(number=number, payload=data):
+                self._commanded(number, load(data, bool(self._fleet_has_bytes)))
+            case Event.Joined():
+                self._joined(event)
+            case Event.Entered(room=number):
+                if number in self._rooms:
+                    self._rooms[number]._entered()
+            case Event.Unusable(room=number, text=text):
+                # The core leaves the room.
+                room = self._rooms.pop(number, None)
+                if room is not None:
+                    room._end(Refused("bad_message", f"this client leaves the room: {text}"))
+            case Event.Left(room=number, request=request, code=code, text=text):
+                room = self._rooms.pop(number, None)
+                if room is not None:
+                    self._gone(room, Refused(code, text or "this client is no longer in the room"))
+                if request is not None:
+                    self._answer(request, None)
+            case Event.Missed(room=number, events=events):
+                log.debug("%d events of room %d were missed", events, number)
+                if number in self._rooms:
+                    call_all(self._rooms[number]._missed, events)
+            case Event.Error(room=number, code=code, text=text):
+                log.debug("%s (%s)", text, code)
+                if number in self._rooms:
+                    call_all(self._rooms[number]._refused, Refused(code, text))
+                elif number is None and self.status == "connected":
+                    call_all(self._refused, Refused(code, text))
+            case Event.Listed(request=request, rooms=rooms):
+                self._answer(request, [RoomInfo._make(room) for room in rooms])
+            case Event.Schema(request=request, schema=schema):
+                self._answer(request, schema)
+            case Event.Subscribed(subscription=number):
+                if number in self._subscriptions:
+                    of = self._subscriptions[number]
+                    self._kinds[of.channel] = event.has_bytes
+                    position = Position(*event.position)
+                    of._subscribed(position, event.recovered, event.missed, event.members)
+            case Event.Unsubscribed(subscription=number, code=code, text=text):
+                ended = self._subscriptions.pop(number, None)
+                if ended is not None:
+                    ended._end(Refused(code, text))
+            case Event.PublicationsMissed(subscription=number, publications=publications):
+                if number in self._subscriptions:
+                    self._subscriptions[number]._missed(publications)
+            case Event.Presence(subscription=number, member=member):
+                if number in self._subscriptions:
+                    presence = Presence(event.sequence, event.joined, Member(*member))
+                    self._subscriptions[number]._present(presence)
+            case Event.Published(request=request, offset=offset):
+                self._answer(request, offset)
+            case Event.Members(request=request, members=members):
+                found = [Member(*member) for member in members]
+                self._answer(request, Members(event.sequence, event.count, found))
+            case Event.History(request=request, has_bytes=has_bytes, publications=publications):
+                if request in self._histories:
+                    self._kinds[self._histories[request]] = has_bytes
+                past = [Publication(at, user, load(of, has_bytes)) for at, user, of in publications]
+                self._answer(request, History(Position(*event.position), past))
+            case Event.Registered(request=request, is_new=is_new, has_bytes=has_bytes):
+                self._fleet_has_bytes = has_bytes
+                self._registered(request, is_new)
+            case Event.Unregistered(code=code, text=text):
+                device, self._device = self._device, None
+                if device is not None:
+                    device._end(Refused(code, text))
+            case Event.Pong(nonce=nonce, round_trip=round_trip):
+                pong = self._pings.pop(nonce, None)
+                if pong is not None and not pong.done():
+                    pong.set_result(round_trip)
+            case _:
+                self._handle_status(event)
 
-    async def _serve(self, reader: asyncio.StreamReader) -> None:
-        """Reads until the connection or the session ends."""
-        self._advance()
-        while not self._core.is_finished and not self._core.is_away:
-            try:
-                data = await reader.read(_BYTES)
-            except OSError:
-                data = b""
-            self._take(self._core.advance(time.monotonic()))
-            self._take(self._core.received(data) if data else self._core.ended())
-            self._write()
-            if not data:
-                return
-
-    async def _restore(self) -> asyncio.StreamReader | None:
-        """Connects again, as often as it takes."""
-        if self._writer is not None:
-            self._writer.transport.abort()
-        core, late = self._core, "the node did not answer"
-        while True:
-            step, limit, events = core.step(time.monotonic())
-            self._take(events)
-            if core.is_finished:
-                return None
-            if step == "wait":
-                await asyncio.sleep(max(0.0, (core.due_at or 0.0) - time.monotonic()))
-                continue
-            try:
-                if step == "token":
-                    core.set_token(await given_token(self._give_token, self._token_timeout))
-                    continue
-                reader = await _in_time(self._open(), limit, late, self._drop)
-            except Exception as error:
-                self._attempt_failed(error, core.attempt_failed(time.monotonic()))
-            else:
-                core.reconnect()
-                return reader
-
-    def _on_attempt_failed(self, text: str, is_last: bool) -> None:
-        self._attempt_failed(ConnectionError(text), is_last)
+    def _handle_status(self, event: Any) -> None:
+        """What happens to the connection and the session."""
+        match event:
+            case Event.Welcome(session=session):
+                self.session = session
+                if not self._welcome.done():
+                    self._welcome.set_result(None)
+            case Event.Lost(code=code, text=text):
+                log.debug("the connection was lost: %s", text)
+                # An error that announced a goodbye was not followed by one.
+                self._error = None
+                self._lost_at = time.monotonic()
+                if self._writer is not None:
+                    self._writer.transport.abort()
+                self._status("lost", status.Lost(SessionEnded(text, code)))
+            case Event.AttemptFailed(text=text, is_last=is_last):
+                self._attempt_failed(ConnectionError(text), is_last)
+            case Event.Resumed(lost=lost):
+                forgotten: Any = [(of and self._rooms.get(of), messages) for of, messages in lost]
+                away = time.monotonic() - self._lost_at
+                self._status("resumed", status.Resumed(away, forgotten))
+            case Event.Weak(is_weak=is_weak):
+                weak = ("weak", status.Weak()) if is_weak else ("back", status.Back())
+                self._status(*weak)
+            case Event.NewSession(session=session):
+                self._new_session(session)
+            case Event.Unconfirmed(sends=sends):
+                log.debug("it is unknown whether %d messages were carried out", sends)
+                self._unconfirmed += sends
+            case Event.Goodbye(code=code, text=text):
+                self._error = Refused(code, text)
+            case Event.Closed(text=text):
+                ended = SessionEnded(text, "connection_lost") if text else closed()
+                self._over(self._error or ended)
 
     def _attempt_failed(self, error: Exception, is_last: bool) -> None:
         log.debug("could not connect again: %s", error)
@@ -559,64 +524,6 @@ class Client:
             self._error = SessionEnded(text, "connection_lost")
         else:
             self._tell(status.AttemptFailed(error))
-
-    def _advance(self) -> None:
-        self._timer = None
-        if self._core.is_finished or self._core.is_away:
-            return
-        self._take(self._core.advance(time.monotonic()))
-        self._write()
-        if self._core.is_away and self._writer is not None:
-            self._writer.transport.abort()
-
-    def _write(self) -> None:
-        if self._writer is not None and not self._core.is_away:
-            data = self._core.take_output()
-            if data and not self._writer.is_closing():
-                self._writer.write(data)
-        due = self._core.due_at
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if due is not None:
-            self._timer = self._loop.call_later(max(0.0, due - time.monotonic()), self._advance)
-
-    async def _news(self) -> None:
-        """Waits until something was received, or the connection's state has changed."""
-        future = self._loop.create_future()
-        self._waiting.append(future)
-        await future
-
-    def _live(self) -> _playfield.Core:
-        """The core, unless the session has ended."""
-        if self.ended is not None:
-            raise self.ended.with_traceback(None)
-        return self._core
-
-    async def _ready(self) -> None:
-        """Waits while too much is unconfirmed."""
-        while self._core.is_full and not self._core.is_finished:
-            await self._news()
-
-    async def _flush(self) -> None:
-        if self._core.is_finished:
-            raise (self.ended or self._error or closed()).with_traceback(None)
-        self._write()
-        if self._writer is not None and not self._core.is_away:
-            try:
-                await self._writer.drain()
-            except OSError:
-                pass  # The reader finds it too, and connects again.
-
-    # What happens.
-
-    def _take(self, events: List[tuple[Any, ...]]) -> None:
-        for name, *rest in events:
-            getattr(self, "_on_" + name)(*rest)
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
 
     def _status(self, name: str, event: Any) -> None:
         self.status = name if name in ("lost", "ended") else "connected"
@@ -639,54 +546,23 @@ class Client:
         else:
             future.set_result(value)
 
-    def _on_welcome(self, session: int) -> None:
-        self.session = session
-        if not self._welcome.done():
-            self._welcome.set_result(None)
-
-    def _on_lost(self, code: str, why: str) -> None:
-        log.debug("the connection was lost: %s", why)
-        # An error that announced a goodbye was not followed by one.
-        self._error = None
-        self._lost_at = time.monotonic()
-        if self._writer is not None:
-            self._writer.transport.abort()
-        self._status("lost", status.Lost(SessionEnded(why, code)))
-
-    def _on_resumed(self, lost: List[Any]) -> None:
-        forgotten = [(self._rooms.get(number), messages) for number, messages in lost]
-        away = time.monotonic() - self._lost_at
-        self._status("resumed", status.Resumed(away, forgotten))
-
-    def _on_weak(self, is_weak: bool) -> None:
-        name, event = ("weak", status.Weak()) if is_weak else ("back", status.Back())
-        self._status(name, event)
-
-    def _on_new_session(self, session: int, last: dict[int, Any]) -> None:
+    def _new_session(self, session: int) -> None:
         self.session = session
         why = "the node no longer had the session; join the room again"
         rooms, self._rooms = self._rooms, {}
-        for number, room in rooms.items():
-            self._gone(room, Refused("connection_lost", why), last.get(number))
+        for room in rooms.values():
+            self._gone(room, Refused("connection_lost", why))
         self._kinds.clear()
         unconfirmed, self._unconfirmed = self._unconfirmed, 0
         away = time.monotonic() - self._lost_at
         self._status("new_session", status.NewSession(away, unconfirmed))
 
-    def _on_joined(
-        self,
-        request: int,
-        number: int,
-        room_id: str,
-        room_type: str,
-        key: str | None,
-        player: int,
-    ) -> None:
+    def _joined(self, joined: Event.Joined) -> None:
+        request, number = joined.request, joined.room
         room = next((one for one, of in self._away.items() if of == request), None)
         if room is None:
-            room = Room(self, number, room_id, room_type, key, player)
-        else:
-            room._begin(number, room_id, key, player)
+            room = self._make_room(self)
+        room._begin(number, joined.id, joined.room_type, joined.key, joined.player, joined.copy)
         self._rooms[number] = room
         future = self._asked.get(request)
         if future is None or future.done():
@@ -696,114 +572,8 @@ class Client:
             return
         self._answer(request, room)
 
-    def _on_left(
-        self, number: int, request: int | None, code: str, text: str, last: Any
-    ) -> None:
-        room = self._rooms.pop(number, None)
-        if room is not None:
-            self._gone(room, Refused(code, text or "this client is no longer in the room"), last)
-        if request is not None:
-            self._answer(request, None)
-
-    def _on_entered(self, number: int, schema: bytes | None) -> None:
-        """The copy and the schema of a room are there."""
-        room = self._rooms.get(number)
-        if room is not None:
-            if schema is not None:
-                self._know(room.type, load(schema))
-            room._schema, room._read_version = self._core.schema_of(number), -1
-
-    def _on_unusable(self, number: int, text: str) -> None:
-        """There is no copy to go on with: the core leaves the room."""
-        room = self._rooms.pop(number, None)
-        if room is not None:
-            room._end(Refused("bad_message", f"this client leaves the room: {text}"))
-
-    def _on_reply(self, request: int, is_bytes: bool, data: bytes) -> None:
-        read = self._reads.pop(request, None)
-        try:
-            value = load(data, is_bytes) if read is None else read(data)
-        except ValueError as error:
-            value = error
-        self._answer(request, value)
-
-    def _on_failed(self, request: int, code: str, text: str, retry_after: float | None) -> None:
-        self._reads.pop(request, None)
-        self._answer(request, Refused(code, text, retry_after))
-
-    def _on_mismatch(self, request: int, text: str) -> None:
-        self._answer(request, SchemaError(text))
-
-    def _on_listed(self, request: int, rooms: List[Any]) -> None:
-        self._answer(request, [RoomInfo._make([*room[:6], dict(room[6])]) for room in rooms])
-
-    def _on_schema(self, request: int | None, wrong: str | None, data: bytes) -> None:
-        if request is not None:
-            self._answer(request, data if wrong is None else ValueError(wrong))
-
-    def _on_subscribed(
-        self,
-        number: int,
-        position: tuple[int, int],
-        recovered: bool,
-        missed: int,
-        members: int,
-        has_bytes: bool,
-    ) -> None:
-        if number in self._subscriptions:
-            subscription = self._subscriptions[number]
-            self._kinds[subscription.channel] = has_bytes
-            subscription._subscribed(Position(*position), recovered, missed, members)
-
-    def _on_unsubscribed(self, number: int, code: str, text: str) -> None:
-        subscription = self._subscriptions.pop(number, None)
-        if subscription is not None:
-            subscription._end(Refused(code, text))
-
-    def _on_publication(
-        self, number: int, offset: int, user: str | None, is_bytes: bool, data: bytes
-    ) -> None:
-        if number in self._subscriptions:
-            publication = Publication(offset, user, load(data, is_bytes))
-            self._subscriptions[number]._published(publication)
-
-    def _on_publications_missed(self, number: int, publications: int) -> None:
-        if number in self._subscriptions:
-            self._subscriptions[number]._missed(publications)
-
-    def _on_presence(
-        self,
-        number: int,
-        sequence: int,
-        joined: bool,
-        session: int,
-        user: str | None,
-        name: str,
-    ) -> None:
-        if number in self._subscriptions:
-            presence = Presence(sequence, joined, Member(session, user, name))
-            self._subscriptions[number]._present(presence)
-
-    def _on_published(self, request: int, offset: int) -> None:
-        self._answer(request, offset)
-
-    def _on_members(self, request: int, sequence: int, count: int, members: List[Any]) -> None:
-        self._answer(request, Members(sequence, count, [Member(*member) for member in members]))
-
-    def _on_history(
-        self, request: int, last: tuple[int, int], has_bytes: bool, publications: List[Any]
-    ) -> None:
-        if request in self._histories:
-            self._kinds[self._histories[request]] = has_bytes
-        past = [
-            Publication(offset, user, load(data, is_bytes))
-            for offset, user, is_bytes, data in publications
-        ]
-        self._answer(request, History(Position(*last), past))
-
-    def _on_registered(self, request: int | None, is_new: bool, has_bytes: bool) -> None:
-        self._fleet_has_bytes = has_bytes
-        device = self._registering.pop(request, None) if request is not None else None
+    def _registered(self, request: int | None, is_new: bool) -> None:
+        device = self._registering.pop(request, None)
         if device is not None:
             if self._device is not None:
                 self._device._end(None)
@@ -811,58 +581,13 @@ class Client:
             self._device = device
             self._answer(request, device)
 
-    def _on_unregistered(self, code: str, text: str) -> None:
-        device, self._device = self._device, None
-        if device is not None:
-            device._end(Refused(code, text))
-
-    def _on_command(self, number: int | None, is_bytes: bool, data: bytes) -> None:
-        command = Command(self, number, load(data, is_bytes))
+    def _commanded(self, number: int | None, value: Any) -> None:
         if self._device is not None:
-            self._device._command(command)
+            self._device._command(self._device._command_type(self, number, value))
         else:
-            command._answer(None, "the device is no longer registered")
+            BaseCommand(self, number, value)._answer(None, "the device is no longer registered")
 
-    def _on_unconfirmed(self, sends: int) -> None:
-        log.debug("it is unknown whether %d messages were carried out", sends)
-        self._unconfirmed += sends
-
-    def _on_pong(self, nonce: int, round_trip: float) -> None:
-        future = self._pings.pop(nonce, None)
-        if future is not None and not future.done():
-            future.set_result(round_trip)
-
-    def _on_event(self, number: int, name: str, payload: bytes) -> None:
-        if number in self._rooms:
-            self._rooms[number]._event(name, payload)
-
-    def _on_missed(self, number: int, events: int) -> None:
-        log.debug("%d events of room %d were missed", events, number)
-        if number in self._rooms:
-            for function in self._rooms[number]._missed:
-                call(function, events)
-
-    def _on_state(self, number: int, version: int, changes: List[Any]) -> None:
-        if number in self._rooms:
-            self._rooms[number]._update(version, changes)
-
-    def _on_error(self, number: int | None, code: str, text: str) -> None:
-        log.debug("%s (%s)", text, code)
-        refused = Refused(code, text)
-        if number in self._rooms:
-            for function in self._rooms[number]._refused:
-                call(function, refused)
-        elif number is None and self.status == "connected":
-            for function in self._refused:
-                call(function, refused)
-
-    def _on_goodbye(self, code: str, text: str) -> None:
-        self._error = Refused(code, text)
-
-    def _on_closed(self, why: str | None) -> None:
-        self._end(self._error or (SessionEnded(why, "connection_lost") if why else closed()))
-
-    def _end(self, error: Exception) -> None:
+    def _over(self, error: Exception) -> None:
         if self._error is None:
             self._error = error
         if self.ended is None:
@@ -888,18 +613,142 @@ class Client:
             feed.end()
 
 
+class Client(BaseClient[Room, Subscription, Device]):
+    """A session with a node, made by :func:`connect`. It restores a lost connection by itself: what
+    was sent is carried out once, and the rooms go on. Use it in its event loop only;
+    ``playfield.sync`` has a client for blocking code. Its attributes:
+
+    - ``session`` (``int``): the session's number; another one after ``"new_session"``.
+    - ``status`` (``str``): ``"connected"``, ``"lost"`` while the connection is being restored, or
+      ``"ended"``.
+    - ``ended`` (``Exception | None``): why the session has ended; ``None`` while it lasts.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__(settings, None, Room, Subscription, Device)
+
+    def events(self) -> Feed:
+        """What happens to the connection from now on, with details: ``async for event in
+        client.events()``, where an event is a :class:`playfield.status.Lost`, ``AttemptFailed``,
+        ``Resumed``, ``NewSession``, ``Weak``, ``Back`` or ``Ended``. It ends after the last one."""
+        return self._listened()
+
+    async def wait_for(self, status: str) -> None:
+        """Wait until :attr:`status` is ``"connected"``, ``"lost"`` or ``"ended"``; or until the next
+        ``"resumed"``, ``"new_session"``, ``"weak"`` or ``"back"``. Raises what has ended the session, unless it waits for
+        that."""
+        await self._wait_for(status)
+
+    async def join_or_create(
+        self, room_type: str, options: Any = None, *, key: str | None = None
+    ) -> Room:
+        """Enter any room of a type that is not full, or the one with this key, or create it.
+
+        ``options`` are a dict or a dataclass. Raises :class:`SchemaError` before anything is sent
+        if they do not match the node's schema, and :class:`Refused`."""
+        return await self._join_or_create(room_type, options, key)
+
+    async def create(
+        self,
+        room_type: str,
+        options: Any = None,
+        *,
+        key: str | None = None,
+        private: bool = False,
+        code: bool = False,
+    ) -> Room:
+        """Create a room and enter it. With ``code``, the node picks a short key. A ``private`` room
+        is in no list."""
+        return await self._create(room_type, options, key, private, code)
+
+    async def join(self, room_id: str) -> Room:
+        """Enter the room with this id, or use a reservation."""
+        return await self._join(room_id)
+
+    async def join_by_key(self, room_type: str, key: str) -> Room:
+        """Enter the room of a type that has this key."""
+        return await self._join_by_key(room_type, key)
+
+    async def list(
+        self, room_type: str | None = None, *, limit: int = 0, **metadata: str
+    ) -> List[RoomInfo]:
+        """The rooms of one type or of all, those with this metadata, and at most ``limit``; 0 means
+        the node's limit."""
+        return await self._list(room_type, limit, metadata)
+
+    async def schema(self, room_type: str) -> dict[str, Any]:
+        """Ask for the schema of a type of rooms, as ``docs/state.md`` has it."""
+        return await self._schema(room_type)
+
+    async def subscribe(
+        self, channel: str, *, since: Position | None = None, presence: bool = False
+    ) -> Subscription:
+        """Subscribe to a channel: to what is published from now on, or after ``since``, as far as
+        the channel's history has it. After a lost connection it goes on where it was.
+
+        Raises :class:`Refused`."""
+        return await self._subscribe(channel, since, presence)
+
+    async def publish(self, channel: str, message: Any) -> int:
+        """Publish a JSON value or ``bytes``, as the channel's rule says. Returns its offset.
+
+        Raises :class:`SchemaError` before anything is sent if the channel is known to hold the
+        other kind. Before the first ``bytes`` in a channel that this client does not subscribe to,
+        it asks the node for the kind. Raises :class:`Refused`."""
+        return await self._publish(channel, message)
+
+    async def publish_unconfirmed(self, channel: str, message: Any) -> None:
+        """Publish without waiting for the node's answer; it waits while too much is unconfirmed.
+        Raises :class:`SchemaError` as :meth:`publish` does."""
+        await self._publish_unconfirmed(channel, message)
+
+    async def members(self, channel: str) -> Members:
+        """Ask who subscribes to a channel."""
+        return await self._members(channel)
+
+    async def history(
+        self, channel: str, *, since: Position | None = None, limit: int = 0
+    ) -> History:
+        """Ask for publications of a channel after ``since``; ``limit`` 0 means the node's limit."""
+        return await self._history(channel, since, limit)
+
+    async def register(
+        self,
+        device: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        tags: Iterable[str] = (),
+    ) -> Device:
+        """Register this session as a device, under an id by which the fleet finds it. In a new
+        session the client registers again by itself."""
+        return await self._register(device, metadata, tags)
+
+    async def ping(self) -> float:
+        """Measure the round trip to the node, in seconds."""
+        return await self._ping()
+
+    async def close(self) -> None:
+        """Say goodbye once everything that was sent is written, and end the session. It waits at
+        most 5 seconds for the node's answer, which says that the node has taken all of it. If the
+        connection is lost, it waits only if a :meth:`Room.send` or the like is unconfirmed."""
+        await self._close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._close()
+
+
+def call_all(functions: List[Callable[..., Any]], *arguments: Any) -> None:
+    """Calls functions of the program."""
+    for function in functions:
+        call(function, *arguments)
+
+
 def _no_other(_: _playfield.Core, __: str | None) -> int:
     """A room that was joined by its id has no other like it."""
     raise NotImplementedError
-
-
-async def _in_time(
-    doing: Awaitable[T], limit: float, what: str, drop: Callable[[T], Any] = lambda result: None
-) -> T:
-    try:
-        return await within(None if limit == float("inf") else limit, doing, drop)
-    except TimeoutError:
-        raise TimeoutError(f"{what} in {limit:g} s") from None
 
 
 class connect:
@@ -940,25 +789,25 @@ class connect:
         again: bool = False,
     ) -> None:
         self._url = url
-        self._name = name
-        self._token = token
-        self._ssl = ssl
-        self._timeout = float("inf") if open_timeout is None else open_timeout
         self._settings: dict[str, Any] = {
-            "give_token": token if callable(token) else None,
+            "url": url,
+            "name": name,
+            "token": token,
+            "ssl": ssl,
             "reconnect_for": reconnect_for,
-            "timeout": self._timeout,
+            "timeout": float("inf") if open_timeout is None else open_timeout,
             "backoff": tuple(backoff),
             "again": again,
         }
 
-    async def _connect(self) -> Client:
-        give, limit = self._settings["give_token"], self._timeout
-        token = token_bytes(self._token) if give is None else await given_token(give, limit)
-        client = Client(self._url, self._name, token, self._ssl, {**self._settings})
+    async def _connect(self, make: Callable[[dict[str, Any]], C]) -> C:
+        token, limit = self._settings["token"], self._settings["timeout"]
+        give = token if callable(token) else None
+        token = token_bytes(token) if give is None else await given_token(give, limit)
+        client = make({**self._settings, "token": token, "give_token": give})
         late = f"{self._url} did not answer"
         try:
-            reader = await _in_time(client._open(), limit, late, client._drop)
+            socket = await in_time(client._open(), limit, late, drop)
         except _ssl.SSLCertVerificationError:
             raise
         except (_ssl.SSLError, ConnectionResetError) as error:
@@ -966,14 +815,15 @@ class connect:
             has_ended = isinstance(error, (_ssl.SSLEOFError, ConnectionResetError))
             why = "the connection ended" if has_ended else str(error)
             raise self._failed(f"TLS failed: {why}", True) from error
-        client._task = client._loop.create_task(client._run(reader))
+        client._task = client._loop.create_task(client._run())
+        client._use(socket)
         try:
-            await _in_time(asyncio.shield(client._welcome), limit, late)
+            await in_time(asyncio.shield(client._welcome), limit, late)
         except SessionEnded as ended:
-            await client.close()
+            await client._close()
             raise self._failed(str(ended)) from None
         except BaseException:
-            await client.close()
+            await client._close()
             raise
         return client
 
@@ -987,11 +837,11 @@ class connect:
         return ConnectionFailed(text)
 
     def __await__(self) -> Generator[Any, None, Client]:
-        return self._connect().__await__()
+        return self._connect(Client).__await__()
 
     async def __aenter__(self) -> Client:
-        self._client = await self._connect()
+        self._client = await self._connect(Client)
         return self._client
 
     async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
+        await self._client._close()

@@ -9,17 +9,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from ._callbacks import plain_function, plain_result, without
-from ._early import Early
+from ._early import UNKNOWN, Early
 from ._errors import Refused, SchemaError
 from ._feed import Feed
 from ._names import class_name, is_dataclass
-from ._shape import check_pattern, known
-from ._values import call, load, made, matches
+from ._playfield import RoomCopy
+from ._shape import Schema, check_pattern, known, schema_of
+from ._threads import in_loop
+from ._values import call, log, made
 from ._values import message as encoded
 from ._view import View, view
 
 if TYPE_CHECKING:
-    from .client import Client
+    from .client import BaseClient
 
 __all__ = ["Room", "RoomInfo"]
 
@@ -53,37 +55,17 @@ class RoomInfo(NamedTuple):
     metadata: dict[str, str]
 
 
-class Room:
-    """A room that this client is in. ``repr`` shows its state. Its attributes:
+class BaseRoom:
+    """What rooms have in common, however a program waits."""
 
-    - ``id`` (``str``): the room's id.
-    - ``type`` (``str``): its type.
-    - ``key`` (``str | None``): its key; ``None`` without one.
-    - ``player`` (``int``): the number of the player that this client is.
-    - ``version`` (``int``): the number of the copy of the state, which grows with each snapshot and
-      patch. Other clients' copies are numbered on their own.
-    - ``state`` (:class:`View`): the copy of the state, as of the last sync.
-    - ``left`` (``Refused | None``): why this client is no longer in the room, with a ``code``; ``None``
-      while it is.
-    - ``status`` (``str``): ``"joined"``, ``"lost"`` while a client with ``again=True`` joins it
-      again, or ``"left"``.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        number: int,
-        room_id: str,
-        room_type: str,
-        key: str | None,
-        player: int,
-    ) -> None:
+    def __init__(self, client: BaseClient[Any, Any, Any]) -> None:
         self._client = client
-        self._number = number
-        self.id = room_id
-        self.type = room_type
-        self.key = key
-        self.player = player
+        self._thread: Any = client._thread
+        self._number = 0
+        self.id = ""
+        self.type = ""
+        self.key: str | None = None
+        self.player = 0
         self.version = 0
         self.left: Refused | None = None
         self.status = "joined"
@@ -94,8 +76,10 @@ class Room:
         self._since = 0.0
         self._joining: asyncio.Task[None] | None = None
         self._statuses: list[Callable[..., Any]] = []
+        # The copy of a stay takes the place of the one before once it has a state.
+        self._copy = self._next = RoomCopy()
+        self._schema: Schema | None = None
         self._state: Any = None
-        self._schema: Any = None
         self._read_version = -1
         # Each function with the one that makes its argument.
         self._events: dict[str | None, list[tuple[Callable[..., Any], Callable[..., Any]]]] = {}
@@ -104,19 +88,18 @@ class Room:
         self._lefts: list[Callable[..., Any]] = []
         self._feeds: list[Feed] = []
         self._early = Early(client._loop, self._deliver)
-        self._changes: list[tuple[list[str], Callable[..., Any]]] = []
+        self._changes: list[tuple[str, Callable[..., Any]]] = []
         self._waiters: list[asyncio.Future[Any]] = []
         self._has_state = client._loop.create_future()
 
     @property
     def state(self) -> View:
-        """The copy of the state, as of the last sync: ``room.state.players["7"].name``."""
+        """``View``: the copy of the state, as of the last sync: ``room.state.players["7"].name``. In a
+        function that the client calls, it is that of the moment of what the function hears."""
         version = self.version
-        if self._read_version != version and self.left is None:
-            state = self._client._core.state(self._number)
-            if state is not None:
-                self._state, self._read_version = state, version
-        of: View = view(self._state, self._client._shapes.get(self.type))
+        if self._read_version != version:
+            self._state, self._read_version = self._copy.state(), version
+        of: View = view(self._state, self._schema and self._schema.state)
         return of
 
     @overload
@@ -137,26 +120,25 @@ class Room:
         Raises :class:`SchemaError` if the room has no such event, as far as the schema is known, and
         ``TypeError`` for an ``async`` function. :meth:`off` removes the function."""
         plain_function(function, "the function given to on")
+        heard = function
         if isinstance(event, type):
             kind, event = event, class_name(event)
 
             def heard(payload: Any) -> Any:
                 return function(made(kind, payload))
 
-        else:
-            heard = function
+        self._on(event, function, heard)
+        return function
+
+    @in_loop
+    def _on(
+        self, event: str | None, function: Callable[..., Any], heard: Callable[..., Any]
+    ) -> None:
         self._check_event(event)
         self._events.setdefault(event, []).append((function, heard))
         self._early.listen(event)
-        return function
 
-    def events(self) -> Feed:
-        """The events from now on: ``async for name, payload in room.events()``. It raises
-        :class:`Refused` once this client is no longer in the room. Events that nobody listened for
-        yet come first.
-
-        1,024 events wait at most; past that the oldest is dropped, and counted in ``dropped``.
-        """
+    def _listened(self) -> Feed:
         feed = Feed()
         self._feeds.append(feed)
         self._early.listen(None)
@@ -165,17 +147,20 @@ class Room:
             feed.end(self.left)
         return feed
 
+    @in_loop
     def on_missed(self, function: Callable[[int], R]) -> Callable[[int], R]:
         """Call ``function(events)``, before the next event, if so many were missed: more happened
         while the connection was lost than the node keeps."""
         self._missed.append(plain_function(function, "the function given to on_missed"))
         return function
 
+    @in_loop
     def on_refused(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
         """Call ``function(refused)`` whenever a message of :meth:`send` was refused."""
         self._refused.append(plain_function(function, "the function given to on_refused"))
         return function
 
+    @in_loop
     def on_left(self, function: Callable[[Refused], R]) -> Callable[[Refused], R]:
         """Call ``function(why)`` once this client is no longer in the room: the room has closed, has
         removed this client or was left, or the session has ended. ``why`` is :attr:`left`, whose
@@ -185,6 +170,7 @@ class Room:
             self._client._loop.call_soon(self._tell_left)
         return function
 
+    @in_loop
     def on_status(self, function: Callable[[str], R]) -> Callable[[str], R]:
         """Call ``function(status)`` whenever :attr:`status` changes: with ``"lost"`` when the stay has
         ended and a client with ``again=True`` joins again; with ``"joined"`` once it is another player,
@@ -192,6 +178,7 @@ class Room:
         self._statuses.append(plain_function(function, "the function given to on_status"))
         return function
 
+    @in_loop
     def on_change(
         self,
         pattern: str,
@@ -207,13 +194,13 @@ class Room:
         Raises :class:`SchemaError` if no change can have such a path, as far as the schema is known.
         """
         plain_function(function, "the function given to on_change")
-        if (shape := self._client._shapes.get(self.type)) is not None:
-            check_pattern(shape, pattern)
-        self._changes.append((pattern.split("."), function))
-        if self.status == "joined":
-            self._client._core.watch(self._number)
+        if self._schema is not None:
+            check_pattern(self._schema.state, pattern)
+        self._changes.append((pattern, function))
+        self._watch()
         return function
 
+    @in_loop
     def off(self, function: Callable[..., Any]) -> None:
         """Call this function no more: it was given to :meth:`on`, :meth:`on_change`,
         :meth:`on_left`, :meth:`on_missed`, :meth:`on_refused` or :meth:`on_status`. Does nothing if
@@ -221,64 +208,39 @@ class Room:
         for name, functions in self._events.items():
             self._events[name] = [pair for pair in functions if pair[0] != function]
         self._changes = [pair for pair in self._changes if pair[1] != function]
+        self._watch()
         self._missed = without(self._missed, function)
         self._refused = without(self._refused, function)
         self._lefts = without(self._lefts, function)
         self._statuses = without(self._statuses, function)
 
-    @overload
-    async def request(self, message: Any, fields: Any = None, *, reply: None = None) -> Any: ...
-
-    @overload
-    async def request(self, message: Any, fields: Any = None, *, reply: type[T]) -> T: ...
-
-    async def request(
-        self, message: Any, fields: Any = None, *, reply: type[Any] | None = None
-    ) -> Any:
-        """Send a message and return the room's reply.
-
-        ``request("Play", {"place": 2})`` names the message; ``request(Play(place=2))`` takes the
-        name and the fields of a dataclass. ``reply`` is a dataclass to make of the reply.
-
-        Raises :class:`SchemaError` before anything is sent if the room has no such message, or a
-        field is wrong, and :class:`Refused`.
-        """
+    async def _request(self, message: Any, fields: Any, reply: type[Any] | None) -> Any:
         name, payload = _named(message, fields)
         await self._ready()
-        core = self._client._core
-
-        def read(data: bytes) -> Any:
-            return self._schema.reply(name, data)
-
-        answer = await self._client._ask(core.request(self._current(), name, payload), read)
+        number, copy = self._current(), self._copy
+        request = self._client._core.request(number, copy, name, payload)
+        answer = await self._client._ask(request, lambda data: copy.reply(name, data))
         return answer if reply is None else made(reply, answer)
 
-    async def send(self, message: Any, fields: Any = None) -> None:
-        """Send a message that needs no reply. Its arguments are those of :meth:`request`. It waits
-        while too much is unsent or unconfirmed."""
+    async def _send(self, message: Any, fields: Any) -> None:
         name, payload = _named(message, fields)
         await self._ready()
-        self._client._core.send(self._current(), name, payload)
+        self._client._core.send(self._current(), self._copy, name, payload)
         await self._client._flush()
 
-    async def changed(self) -> None:
-        """Wait for the next sync that changes the state. Raises :class:`Refused` if this client is
-        no longer in the room."""
+    async def _changed(self) -> None:
         self._current()
         future = self._client._loop.create_future()
         self._waiters.append(future)
         await future
 
-    async def until(self, condition: Callable[[View], Any]) -> Any:
-        """Wait until ``condition(state)`` is true, and return what it returned. Raises
-        :class:`Refused` if this client is no longer in the room before it is."""
+    async def _until(self, condition: Callable[[View], Any]) -> Any:
         plain_function(condition, "the condition")
         while not (result := plain_result(condition(self.state), "the condition")):
-            await self.changed()
+            await self._changed()
         return result
 
-    async def leave(self) -> None:
-        """Leave the room."""
+    async def _leave(self) -> None:
         if self.status == "lost":
             if self._client._rooms.get(self._number) is self:
                 self._client._abandon(self)
@@ -287,15 +249,18 @@ class Room:
             await self._client._ask(self._client._core.leave(self._number))
 
     def _check_event(self, name: str | None) -> None:
-        names = self._client._event_names.get(self.type)
-        if name is None or names is None or self._schema is None or name in names:
+        if name is None or self._schema is None or name in self._schema.events:
             return
-        raise SchemaError(f'the room has no event "{name}"; it has {known(name, names)}')
+        raise SchemaError(f'the room has no event "{name}"; it has {known(name, self._schema.events)}')
+
+    def _watch(self) -> None:
+        """Has the changes kept that a function hears of."""
+        self._copy.watch([pattern for pattern, _ in self._changes])
 
     async def _ready(self) -> None:
         """Waits while the room is joined again, or too much is unconfirmed."""
         while self.status == "lost":
-            await self.changed()
+            await self._changed()
         await self._client._ready()
 
     def _current(self) -> int:
@@ -305,15 +270,16 @@ class Room:
             raise self.left.with_traceback(None)
         return self._number
 
-    def _update(self, version: int, changes: list[Any]) -> None:
+    def _update(self, version: int) -> None:
+        """The copy is another, unless the stay has not begun."""
+        if self._copy is not self._next:
+            return
         self.version = version
-        if not self._has_state.done():
-            self._has_state.set_result(None)
         self._wake()
-        for path, _, old, new in changes:
-            for pattern, function in self._changes:
-                if matches(pattern, path):
-                    call(function, tuple(path), old, new)
+        if self._changes:
+            functions = [function for _, function in self._changes]
+            for number, path, old, new in self._copy.changes():
+                call(functions[number], path, old, new)
 
     def _wake(self) -> None:
         waiters, self._waiters = self._waiters, []
@@ -321,11 +287,20 @@ class Room:
             if not future.done():
                 future.set_result(None)
 
-    def _event(self, name: str, payload: bytes) -> None:
-        self._early.put(name, payload, len(payload))
+    def _event(self, number: int, payload: bytes) -> None:
+        if self._copy is not self._next:
+            # It waits for the schema.
+            self._early.keep(UNKNOWN, (number, payload), len(payload))
+        elif (name := self._copy.event_name(number)) is not None:
+            # An event that the schema does not have can't be read.
+            self._early.put(name, (number, payload), len(payload))
 
-    def _deliver(self, name: str, payload: bytes) -> None:
-        value = self._schema.event(name, payload)
+    def _deliver(self, name: str, event: tuple[int, bytes]) -> None:
+        try:
+            value = self._copy.event(*event)
+        except ValueError as error:
+            log.error("an event %s of the room %s can't be read: %s", name, self.id, error)
+            return
         for _, heard in self._events.get(name, ()):
             call(heard, value)
         for _, function in self._events.get(None, ()):
@@ -333,26 +308,39 @@ class Room:
         for feed in self._feeds:
             feed.put((name, value))
 
-    def _begin(self, number: int, room_id: str, key: str | None, player: int) -> None:
-        """It is joined again."""
-        self._number, self.id, self.key, self.player = number, room_id, key, player
-        self._has_state = self._client._loop.create_future()
+    def _begin(
+        self, number: int, room_id: str, room_type: str, key: str | None, player: int, copy: RoomCopy
+    ) -> None:
+        """It is joined, for the first time or again."""
+        self._number, self.id, self.type, self.key = number, room_id, room_type, key
+        self.player, self._next = player, copy
+        if self._has_state.done():
+            self._has_state = self._client._loop.create_future()
+
+    def _entered(self) -> None:
+        """The first state and the schema are there."""
+        self._copy = copy = self._next
+        self._schema = schema_of(copy.schema) if copy.schema else None
+        self.version, self._read_version = copy.version, -1
+        if not self._has_state.done():
+            self._has_state.set_result(None)
+        self._wake()
+        for event in self._early.take_kept():
+            self._event(*event)
 
     def _joined(self) -> None:
-        """The stay begins: the first state and the schema are there."""
+        """The program may have it."""
         self._since = time.monotonic()
         if self.status == "lost" and self.left is None:
-            if self._changes:
-                self._client._core.watch(self._number)
+            self._watch()
             self._stands("joined")
             self._wake()
 
-    def _away(self, why: Refused, last: Any, is_outage: bool) -> bool:
+    def _away(self, why: Refused, is_outage: bool) -> bool:
         """The stay has ended. Returns whether it is to begin again."""
         if self._again is None or not is_outage:
-            self._end(why, last)
+            self._end(why)
             return False
-        self._keep(last)
         if not self._has_state.done():
             self._fail([self._has_state], why)
         if self.status == "lost":
@@ -362,20 +350,12 @@ class Room:
         self._stands("lost")
         return True
 
-    def _wait(self, backoff: tuple[float, float]) -> float:
+    def _delay(self, backoff: tuple[float, float]) -> float:
         """How long to wait before the next attempt to join again."""
         first, last = backoff
         limit = min(max(first, last), first * 2.0**self._outages) if self._outages else 0.0
         self._outages += 1
         return random.random() * limit
-
-    def _keep(self, last: Any) -> None:
-        # The last copy stays. The core has it, unless it has given it away.
-        if last is None:
-            self.state
-        elif self._read_version != self.version:
-            self._state = last.state()
-        self._read_version = self.version
 
     @staticmethod
     def _fail(futures: list[asyncio.Future[Any]], why: Refused) -> None:
@@ -384,11 +364,9 @@ class Room:
                 future.set_exception(why)
                 future.exception()
 
-    def _end(self, why: Refused, last: Any = None) -> None:
+    def _end(self, why: Refused) -> None:
         if self.left is not None:
             return
-        if self.status == "joined":
-            self._keep(last)
         self.left = why
         self._stands("left")
         self._client._away.pop(self, None)
@@ -413,6 +391,70 @@ class Room:
     def __repr__(self) -> str:
         left = "" if self.left is None else f" left: {self.left.code}"
         return f"<Room {self.type} {self.id}{left} {self.state!r}>"
+
+
+class Room(BaseRoom):
+    """A room that this client is in. ``repr`` shows its state. Its attributes:
+
+    - ``id`` (``str``): the room's id.
+    - ``type`` (``str``): its type.
+    - ``key`` (``str | None``): its key; ``None`` without one.
+    - ``player`` (``int``): the number of the player that this client is.
+    - ``version`` (``int``): the number of the copy of the state, which grows with each snapshot and
+      patch. Other clients' copies are numbered on their own.
+    - ``state`` (:class:`View`): the copy of the state, as of the last sync.
+    - ``left`` (``Refused | None``): why this client is no longer in the room, with a ``code``; ``None``
+      while it is.
+    - ``status`` (``str``): ``"joined"``, ``"lost"`` while a client with ``again=True`` joins it
+      again, or ``"left"``.
+    """
+
+    def events(self) -> Feed:
+        """The events from now on: ``async for name, payload in room.events()``. It raises
+        :class:`Refused` once this client is no longer in the room. Events that nobody listened for
+        yet come first.
+
+        1,024 events wait at most; past that the oldest is dropped, and counted in ``dropped``.
+        """
+        return self._listened()
+
+    @overload
+    async def request(self, message: Any, fields: Any = None, *, reply: None = None) -> Any: ...
+
+    @overload
+    async def request(self, message: Any, fields: Any = None, *, reply: type[T]) -> T: ...
+
+    async def request(
+        self, message: Any, fields: Any = None, *, reply: type[Any] | None = None
+    ) -> Any:
+        """Send a message and return the room's reply.
+
+        ``request("Play", {"place": 2})`` names the message; ``request(Play(place=2))`` takes the
+        name and the fields of a dataclass. ``reply`` is a dataclass to make of the reply.
+
+        Raises :class:`SchemaError` before anything is sent if the room has no such message, or a
+        field is wrong, and :class:`Refused`.
+        """
+        return await self._request(message, fields, reply)
+
+    async def send(self, message: Any, fields: Any = None) -> None:
+        """Send a message that needs no reply. Its arguments are those of :meth:`request`. It waits
+        while too much is unsent or unconfirmed."""
+        await self._send(message, fields)
+
+    async def changed(self) -> None:
+        """Wait for the next sync that changes the state. Raises :class:`Refused` if this client is
+        no longer in the room."""
+        await self._changed()
+
+    async def until(self, condition: Callable[[View], Any]) -> Any:
+        """Wait until ``condition(state)`` is true, and return what it returned. Raises
+        :class:`Refused` if this client is no longer in the room before it is."""
+        return await self._until(condition)
+
+    async def leave(self) -> None:
+        """Leave the room."""
+        await self._leave()
 
 
 def _named(message: Any, fields: Any) -> tuple[str, bytes]:

@@ -29,7 +29,7 @@ class Late:
 
 def registrations(client, table):
     """Calls that register a function each."""
-    subscription = Subscription.__new__(Subscription)
+    subscription = Subscription(client, 0, "talk")
     return [
         lambda f: table.on(None, f),
         lambda f: table.on_change("played.**", f),
@@ -95,7 +95,7 @@ def test_the_name_of_an_event_is_checked(run, node):
             table = await client.create("table")
             with pytest.raises(playfield.SchemaError, match='the room has no event "Plaid"'):
                 table.on("Plaid", print)
-            client._event_names["table"] = ["Spoken", "Left"]
+            table._schema = table._schema._replace(events=["Spoken", "Left"])
             with pytest.raises(playfield.SchemaError, match='did you mean "Spoken"?'):
                 table.on("Spokn", print)
             assert table.on("Spoken", print) is print and table.on(None, print) is print

@@ -58,7 +58,7 @@ def test_a_lost_connection_is_restored(node):
         client.on_status(on_status)
         table = client.create("table")
         first = table.state.hands[table.player][0]
-        client._thread.run(lambda: client._client._writer.transport.abort())
+        client._thread.run(lambda: client._writer.transport.abort())
         assert table.request("Play", {"place": 0}) == first
         assert resumed.wait(10) and statuses == ["lost", "resumed"]
         assert client.status == "connected"

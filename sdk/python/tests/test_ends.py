@@ -242,7 +242,7 @@ def test_a_request_of_blocking_code_ends_with_the_node(example, ending):
                 beside = await other.join(table.id)
                 trade = {"place": 0, "with": beside.player}
                 asked = asyncio.ensure_future(asyncio.to_thread(table.request, "Trade", trade))
-                while not client._client._asked:
+                while not client._asked:
                     await asyncio.sleep(0)
                 await asyncio.to_thread(client.ping)
                 way.target = await restart(way, example, number, ending)

@@ -47,7 +47,9 @@ def test_both_clients_have_the_same(asynchronous, blocking):
 
     attributes = set(ATTRIBUTES[asynchronous, blocking])
     # What is iterated waits by `next`.
-    assert names(blocking) - {"next", "dropped"} == (names(asynchronous) | attributes) - {"dropped"}
+    assert (names(blocking) | attributes) - {"next", "dropped"} == (
+        names(asynchronous) | attributes
+    ) - {"dropped"}
     for name in names(asynchronous) - attributes:
         theirs = inspect.signature(getattr(asynchronous, name))
         ours = inspect.signature(getattr(blocking, name))

@@ -70,12 +70,11 @@ def test_messages_have_the_names_of_the_schema(words):
 
 def test_events_and_replies_are_made_of_the_names_of_the_schema(words):
     loop = types.SimpleNamespace(create_future=lambda: None, call_soon=lambda function: function())
-    room = Room(
-        types.SimpleNamespace(_loop=loop, _event_names={}, _shapes={}), 1, "id", "words", None, 1
-    )
-    room._schema, heard = OfJson(), []
+    room = Room(types.SimpleNamespace(_loop=loop, _thread=None))
+    room._copy = room._next = OfJson("False")
+    heard = []
     room.on(words.False_, heard.append)
-    room._event("False", b'{"from": "Ann", "text": "hello", "more": 1}')
+    room._event(0, b'{"from": "Ann", "text": "hello", "more": 1}')
     assert heard == [words.False_(from_="Ann", text="hello")]
     reply = made(words.True_, {"in": 1, "in_": 2, "mood": "None"})
     assert reply == words.True_(in_=1, in__=2, mood="None")

@@ -11,6 +11,7 @@ import playfield
 import playfield.sync
 from playfield._early import BYTES_MAX, Early
 from playfield._feed import WAITING_MAX
+from playfield._playfield import Event
 from playfield.channels import Missed, Presence, Publication, Subscribed
 
 from conftest import OfJson
@@ -33,10 +34,9 @@ class Held:
     def __getattr__(self, name):
         return getattr(self._core, name)
 
-    def received(self, data):
+    def received(self, now, data):
         self._data += data
         self._arrived.set()
-        return []
 
     async def until(self, wanted):
         """A message of this kind, or these bytes, have come."""
@@ -53,8 +53,7 @@ class Held:
 
     def release(self):
         self._client._core = self._core
-        self._client._take(self._core.received(self._data))
-        self._client._write()
+        self._client._received(self._client._writer, self._data)
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +107,19 @@ def test_what_comes_with_a_subscription_is_heard(run, talk, way):
 
 def happen(client, number):
     """A publication, a presence, a loss, another publication and a new beginning, in one read."""
-    client._take(
-        [
-            ("publication", number, 1, None, False, b"1"),
-            ("presence", number, 1, True, 7, "ann", "Ann"),
-            ("publications_missed", number, 3),
-            ("publication", number, 5, None, False, b"5"),
-            ("subscribed", number, (1, 5), True, 0, 2, False),
-        ]
+    handle_all(
+        client,
+        Event.Publication(number, 1, None, b"1"),
+        Event.Presence(number, 1, True, (7, "ann", "Ann")),
+        Event.PublicationsMissed(number, 3),
+        Event.Publication(number, 5, None, b"5"),
+        Event.Subscribed(number, (1, 5), True, 0, 2, False),
     )
+
+
+def handle_all(client, *events):
+    for event in events:
+        client._handle(event)
 
 
 ALL = [Publication, Presence, Missed, Publication, Subscribed]
@@ -167,7 +170,7 @@ def test_a_subscription_that_ends_at_once(run, talk):
         async with playfield.connect(talk) as client:
             here = await client.subscribe("talk:news")
             happen(client, here._number)
-            client._take([("unsubscribed", here._number, "kicked", "out")])
+            handle_all(client, Event.Unsubscribed(here._number, "kicked", "out"))
             ends, heard = [], []
             here.on_unsubscribed(ends.append)
             here.on(heard.append)
@@ -183,12 +186,12 @@ def test_events_wait_for_who_listens_for_them(run, cards):
     async def main():
         async with playfield.connect(cards) as client:
             table = await client.create("table")
-            table._schema, number = OfJson(), table._number
-            client._event_names.clear()
+            table._copy = table._next = OfJson(*"ABC")
+            table._schema, number = None, table._number
 
             def happen(first):
-                events = [("event", number, name, b"%d" % first) for name in "ABC"]
-                client._take([*events, *events])
+                events = [Event.RoomEvent(number, of, b"%d" % first) for of in range(3)]
+                handle_all(client, *events, *events)
 
             heard = []
             happen(1)
@@ -235,34 +238,29 @@ def test_what_waits_is_bounded(run):
 def test_functions_are_given_one_by_one_in_blocking_code(cards, talk):
     with playfield.sync.connect(cards) as client:
         table = client.create("table")
-        table._room._schema, number = OfJson(), table._room._number
-        client._client._event_names.clear()
+        table._copy = table._next = OfJson(*"AB")
+        table._schema, number = None, table._number
 
-        def happen():
-            client._thread.run(
-                client._client._take, [("event", number, name, b"1") for name in "AB"]
-            )
+        def speak():
+            events = [Event.RoomEvent(number, of, b"1") for of in range(2)]
+            client._thread.run(handle_all, client, *events)
 
         heard = []
-        happen()
+        speak()
         table.on("A", lambda value: heard.append("A"))
-        happen()
+        speak()
         table.on("B", lambda value: heard.append("B"))
         client.ping()
         assert heard == ["A", "A", "B", "B"]
     with playfield.sync.connect(talk) as client:
         here = client.subscribe("talk:news")
-        client._thread.run(happen_sync, client, here)
+        client._thread.run(happen, client, here._number)
         # The first that is iterated is the first that came.
         assert next(here).payload == 1
         here.on_presence(heard.append)
         client.ping()
         assert isinstance(heard[-1], Presence)
         assert here.next(timeout=10).payload == 5
-
-
-def happen_sync(client, subscription):
-    happen(client._client, subscription._subscription._number)
 
 
 def test_the_last_state_stays(run, cards):
@@ -361,11 +359,10 @@ def test_what_comes_as_a_wait_ends_is_kept(talk, monkeypatch):
 
     with playfield.sync.connect(talk) as client:
         here = client.subscribe("talk:news")
-        take = client._client._take
-        publication = ("publication", here._subscription._number, 1, None, False, b"1")
-        timer = threading.Timer(0, client._thread.run, [take, [publication]])
+        publication = Event.Publication(here._number, 1, None, b"1")
+        timer = threading.Timer(0, client._thread.run, [client._handle, publication])
         monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", begin_late)
         timer.start()
         assert here.next(timeout=10).payload == 1
         timer.join()
-        assert client._thread.call(client._client.ping(), timeout=10) > 0
+        assert client._thread.call(client._ping(), timeout=10) > 0

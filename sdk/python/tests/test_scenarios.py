@@ -250,8 +250,7 @@ class Player:
     async def request(self, step):
         asking = self._room(step).request(step["message"], step.get("payload"))
         if "as" in step:
-            asked = getattr(self.client, "_of", self.client)
-            asked = getattr(asked, "_client", asked)._asked
+            asked = getattr(self.client, "_of", self.client)._asked
             before = set(asked)
             answer = self.answers[step["as"]] = asyncio.ensure_future(asking)
             # It is queued before the next step begins. Answers to earlier ones may come meanwhile.

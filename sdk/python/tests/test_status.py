@@ -202,7 +202,7 @@ def test_blocking_code_waits_for_a_status(example):
         table, events = client.create("table"), client.events()
         with pytest.raises(TimeoutError):
             client.wait_for("lost", timeout=0.01)
-        client._thread.run(lambda: client._client._writer.transport.abort())
+        client._thread.run(lambda: client._writer.transport.abort())
         assert isinstance(events.next(10), Lost)
         while isinstance(news := events.next(10), AttemptFailed):
             pass

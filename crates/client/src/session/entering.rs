@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_state::PlayerId;
 use playfield_wire::client::{self, ClientMessage};
-use playfield_wire::{ErrorCode, RequestNumber, RoomNumber, server};
+use playfield_wire::{DecodeError, ErrorCode, RequestNumber, RoomNumber, server};
 
 use super::event::Report;
 use super::numbers::NumberMap;
@@ -114,6 +114,18 @@ pub(super) struct Entering {
 struct Entry {
     build: Option<Build>,
     copy: BoxedCopy,
+}
+
+impl Entry {
+    /// Checks options, and converts them to the node's form.
+    fn options(&self, by: &Translation, options: &mut Vec<u8>) -> Result<(), DecodeError> {
+        if let Translation::Learned(learned) = by
+            && !options.is_empty()
+        {
+            self.copy.0.check_options(learned, options)?;
+        }
+        by.options(options)
+    }
 }
 
 /// A room's copy.
@@ -230,7 +242,7 @@ impl Protocol {
                 Ok(None) if build.has_options(options) => waits_for = Some(room_type.to_owned()),
                 Ok(translation) => {
                     let translation = translation.unwrap_or(Translation::None);
-                    if let Err(error) = translation.options(options) {
+                    if let Err(error) = entry.options(&translation, options) {
                         return Ok(self.refuse_entry(request, Unusable::Options(error)));
                     }
                 }
@@ -271,12 +283,13 @@ impl Protocol {
 
     /// Sends a request that has waited for a schema.
     fn send_ready(&mut self, request: RequestNumber, mut target: Target) {
-        let build = self.entering.entries.get(&request).and_then(|entry| entry.build.as_ref());
-        let translated = match (target.creates(), build) {
-            (Some((room_type, options)), Some(build)) => {
+        let entry = self.entering.entries.get(&request);
+        let built = entry.and_then(|entry| Some((entry, entry.build.as_ref()?)));
+        let translated = match (target.creates(), built) {
+            (Some((room_type, options)), Some((entry, build))) => {
                 match self.entering.schemas.translation(room_type, build, None) {
                     Ok(translation) => translation
-                        .map_or(Ok(()), |by| by.options(options))
+                        .map_or(Ok(()), |by| entry.options(&by, options))
                         .map_err(Unusable::Options),
                     Err(why) => Err(why),
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use playfield_state::{PlayerId, ShapeError};
 use playfield_wire::{DecodeError, ErrorCode};
 
-use super::{CommandError, Translation, Unusable};
+use super::{CommandError, Learned, Translation, Unusable};
 
 /// The copy of a room's state, which the session keeps up to date:
 /// [`Session::set_copy`](super::Session::set_copy).
@@ -39,6 +39,15 @@ pub trait RoomCopy {
     ) -> Result<bool, ShapeError> {
         let _ = (translation, player);
         Ok(false)
+    }
+
+    /// Checks the options of a new room, as JSON, by the schema that was learned from the node.
+    ///
+    /// # Errors
+    /// If the room is not to be asked for with them.
+    fn check_options(&self, learned: &Learned, options: &[u8]) -> Result<(), DecodeError> {
+        let _ = (learned, options);
+        Ok(())
     }
 
     /// Whether a snapshot was applied, once one has come. One that is kept for later does not count.

@@ -1,110 +1,28 @@
 //! Messages and options are checked against the node's schema before they are sent.
 
-use std::sync::Arc;
-
 use playfield_client::session::Learned;
-use playfield_state::JsonExchange;
-use playfield_wire::DecodeError;
-use playfield_wire::schema::{RoomSchema, Struct, Type, fingerprint};
+use playfield_wire::schema::{Struct, Type};
 use serde_json::Value;
 
-use super::values::Shape;
-
-/// The schema of a type of rooms.
-#[derive(Debug)]
-pub(crate) struct Checker {
-    pub(crate) fingerprint: u64,
-    learned: Arc<Learned>,
+/// Checks a message, and writes it as it is sent. The error says what is wrong, and where.
+pub(super) fn message(
+    learned: &Learned,
+    name: &str,
+    payload: &[u8],
+) -> Result<(u32, Vec<u8>), String> {
+    let messages = &learned.schema.messages;
+    let Some(message) = messages.iter().find(|message| message.name == name) else {
+        let known = messages.iter().map(|message| &*message.name);
+        return Err(format!("the room has no message {name:?}; it has {}", list(known)));
+    };
+    let value = read(payload).map_err(|error| format!("{name}: {error}"))?;
+    strange_member(&message.of, &value, name)?;
+    learned.exchange.message(name, &value).map_err(|error| format!("{name}: {error}"))
 }
 
-impl Checker {
-    /// Reads a schema. The error says what is wrong with it.
-    pub(crate) fn new(text: &[u8]) -> Result<Self, String> {
-        let schema = RoomSchema::from_json(text).map_err(|error| error.to_string())?;
-        let exchange = JsonExchange::new(&schema).map_err(|error| error.to_string())?;
-        Ok(Self::of(Arc::new(Learned { schema: Arc::new(schema), exchange })))
-    }
-
-    /// A schema that the session has learned.
-    pub(crate) fn of(learned: Arc<Learned>) -> Self {
-        Self { fingerprint: fingerprint(&learned.schema), learned }
-    }
-
-    fn schema(&self) -> &RoomSchema {
-        &self.learned.schema
-    }
-
-    /// The schema as JSON.
-    pub(crate) fn text(&self) -> String {
-        self.schema().to_json()
-    }
-
-    /// Checks a message, and writes it as it is sent. The error says what is wrong, and where.
-    pub(crate) fn message(&self, name: &str, payload: &[u8]) -> Result<(u32, Vec<u8>), String> {
-        let messages = &self.schema().messages;
-        let Some(message) = messages.iter().find(|message| message.name == name) else {
-            let known = messages.iter().map(|message| &*message.name);
-            return Err(format!("the room has no message {name:?}; it has {}", list(known)));
-        };
-        let value = read(payload).map_err(|error| format!("{name}: {error}"))?;
-        strange_member(&message.of, &value, name)?;
-        let written = self.learned.exchange.message(name, &value);
-        written.map_err(|error| format!("{name}: {error}"))
-    }
-
-    /// Checks the options for a new room.
-    pub(crate) fn options(&self, payload: &[u8]) -> Result<(), String> {
-        if payload.is_empty() {
-            return Ok(());
-        }
-        let value = read(payload).map_err(|error| format!("the options: {error}"))?;
-        strange_member(&self.schema().options, &value, "the options")?;
-        self.learned
-            .exchange
-            .options(&value)
-            .map(drop)
-            .map_err(|error| format!("the options: {error}"))
-    }
-}
-
-impl Checker {
-    pub(super) fn state(&self) -> Shape<'_> {
-        Shape::Of(&self.schema().state)
-    }
-
-    /// The name of the event with this number.
-    pub(super) fn event_name(&self, index: u32) -> Option<&str> {
-        let event = self.schema().events.get(usize::try_from(index).ok()?);
-        event.map(|event| &*event.name)
-    }
-
-    /// The payload of an event, and its shape.
-    pub(super) fn event(
-        &self,
-        name: &str,
-        payload: &[u8],
-    ) -> Result<(Value, Option<Shape<'_>>), DecodeError> {
-        let events = &self.schema().events;
-        let Some(at) = events.iter().position(|event| event.name == *name) else {
-            return Err(DecodeError::other(format!("the room has no event {name:?}")));
-        };
-        let (_, value) = self.learned.exchange.event(at as u32, payload)?;
-        Ok((value, Some(Shape::Of(&events[at].of))))
-    }
-
-    /// The reply to a message, and its shape.
-    pub(super) fn reply(
-        &self,
-        message: &str,
-        payload: &[u8],
-    ) -> Result<(Value, Option<Shape<'_>>), DecodeError> {
-        let messages = &self.schema().messages;
-        let Some(at) = messages.iter().position(|known| known.name == *message) else {
-            return Err(DecodeError::other(format!("the room has no message {message:?}")));
-        };
-        let value = self.learned.exchange.reply(at as u32, payload)?;
-        Ok((value, Some(Shape::Of(&messages[at].reply))))
-    }
+/// Checks the options for a new room.
+pub(super) fn options(learned: &Learned, payload: &[u8]) -> Result<(), String> {
+    strange_member(&learned.schema.options, &read(payload)?, "they")
 }
 
 fn read(payload: &[u8]) -> Result<Value, String> {

@@ -1,30 +1,30 @@
 //! A node's client, without I/O: bytes and time in; events, copies of states and bytes out.
 
 mod check;
-mod sink;
+mod copy;
+mod event;
 mod values;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use playfield_client::session::{
     Build, ClientConfig, CommandError, Creation, Masks, Patience, Position, Session, Step,
     SubscriptionNumber, Target, Transport, Url,
 };
-use playfield_wire::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyBytes, PyList};
-use serde_json::Value;
+use pyo3::types::PyBytes;
 
-use check::Checker;
-use sink::{Rooms, SharedCopy, Sink};
-use values::{Shape, object};
+pub use copy::RoomCopy;
+pub(crate) use event::Event;
 
-/// A client of a node. Values come in as JSON text, and are sent in `packed`. What happens is returned as tuples that begin with
-/// a name. Any thread may use it.
+use event::Copies;
+
+/// A client of a node. Values come in as JSON text, and are sent in `packed`. Any thread may use it.
 #[pyclass(frozen, module = "playfield._playfield")]
 #[derive(Debug)]
 pub struct Core {
@@ -35,7 +35,7 @@ pub struct Core {
 #[derive(Debug)]
 struct Inner {
     client: Session,
-    rooms: Rooms,
+    copies: Copies,
 }
 
 fn transport(url: &Url) -> PyResult<Transport> {
@@ -92,42 +92,6 @@ fn limit(seconds: f64) -> Duration {
     }
 }
 
-/// The schema of a room, by which payloads are read.
-#[pyclass(frozen, module = "playfield._playfield")]
-#[derive(Debug)]
-pub struct Schema(Arc<Checker>);
-
-#[pymethods]
-impl Schema {
-    /// The payload of an event.
-    fn event<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-        payload: &[u8],
-    ) -> PyResult<Bound<'py, PyAny>> {
-        load(py, self.0.event(name, payload))
-    }
-
-    /// The reply to a message.
-    fn reply<'py>(
-        &self,
-        py: Python<'py>,
-        message: &str,
-        payload: &[u8],
-    ) -> PyResult<Bound<'py, PyAny>> {
-        load(py, self.0.reply(message, payload))
-    }
-}
-
-fn load<'py>(
-    py: Python<'py>,
-    read: Result<(Value, Option<Shape<'_>>), DecodeError>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (value, shape) = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    object(py, &value, shape)
-}
-
 fn pairs(pairs: &[(String, String)]) -> Vec<(&str, &str)> {
     pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
@@ -139,23 +103,6 @@ fn position(since: Option<(u64, u64)>) -> Option<Position> {
 impl Core {
     fn inner<'a>(&'a self, py: Python<'_>) -> MutexGuard<'a, Inner> {
         self.inner.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Does something with the client, and returns what happened.
-    fn happened<'py>(
-        &self,
-        py: Python<'py>,
-        act: impl FnOnce(&mut Session),
-    ) -> PyResult<Bound<'py, PyList>> {
-        let events = PyList::empty(py);
-        let Inner { client, rooms } = &mut *self.inner(py);
-        let mut sink = Sink::new(events.clone(), rooms);
-        act(client);
-        while let Some(event) = client.poll_event() {
-            sink.hear(event);
-        }
-        sink.end()?;
-        Ok(events)
     }
 
     /// Sends a request, and returns its number.
@@ -203,7 +150,7 @@ impl Core {
         };
         let client =
             Session::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let inner = Inner { client, rooms: Rooms::default() };
+        let inner = Inner { client, copies: Copies::default() };
         Ok(Self { url, inner: Mutex::new(inner) })
     }
 
@@ -221,24 +168,41 @@ impl Core {
         reconnected.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// Takes received bytes.
-    fn received<'py>(&self, py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
-        self.happened(py, |client| client.received(bytes))
+    /// Takes received bytes. Poll until there is no event after each call that takes the time or tells
+    /// of the connection.
+    fn received(&self, py: Python<'_>, now: f64, bytes: &[u8]) {
+        let client = &mut self.inner(py).client;
+        // What has come shows that the node lives, however late it is read.
+        client.received(bytes);
+        client.advance(time(now));
+    }
+
+    /// The next event.
+    fn poll(&self, py: Python<'_>) -> PyResult<Option<Event>> {
+        let Inner { client, copies } = &mut *self.inner(py);
+        while let Some(event) = client.poll_event() {
+            if let Some(event) = Event::of(py, event, copies)? {
+                return Ok(Some(event));
+            }
+        }
+        Ok(None)
     }
 
     /// Takes the time.
-    fn advance<'py>(&self, py: Python<'py>, now: f64) -> PyResult<Bound<'py, PyList>> {
-        self.happened(py, |client| client.advance(time(now)))
+    fn advance(&self, py: Python<'_>, now: f64) {
+        self.inner(py).client.advance(time(now));
     }
 
     /// The connection has ended.
-    fn ended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.happened(py, Session::ended)
+    fn ended(&self, py: Python<'_>, now: f64) {
+        let client = &mut self.inner(py).client;
+        client.ended();
+        client.advance(time(now));
     }
 
     /// There will be no other connection.
-    fn give_up<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.happened(py, Session::give_up)
+    fn give_up(&self, py: Python<'_>) {
+        self.inner(py).client.give_up();
     }
 
     /// When to call `advance` again.
@@ -249,24 +213,17 @@ impl Core {
 
     // Restoring a lost connection.
 
-    /// The next step of a client that is away, and what has happened: to `wait` until `due_at`, to get
-    /// a `token` (`set_token`), or to `dial` (`reconnect`), within so many seconds. A step that fails
-    /// is an attempt that has failed.
-    fn step<'py>(
-        &self,
-        py: Python<'py>,
-        now: f64,
-    ) -> PyResult<(&'static str, f64, Bound<'py, PyList>)> {
-        let mut next = Step::Wait;
-        let events = self.happened(py, |client| {
-            client.advance(time(now));
-            next = client.next_step();
-        })?;
-        Ok(match next {
-            Step::Wait => ("wait", 0.0, events),
-            Step::Token(limit) => ("token", limit.as_secs_f64(), events),
-            Step::Dial(limit) => ("dial", limit.as_secs_f64(), events),
-        })
+    /// The next step of a client that is away: to `wait` until `due_at`, to get a `token`
+    /// (`set_token`), or to `dial` (`reconnect`), within so many seconds. A step that fails is an
+    /// attempt that has failed.
+    fn step(&self, py: Python<'_>, now: f64) -> (&'static str, f64) {
+        let client = &mut self.inner(py).client;
+        client.advance(time(now));
+        match client.next_step() {
+            Step::Wait => ("wait", 0.0),
+            Step::Token(limit) => ("token", limit.as_secs_f64()),
+            Step::Dial(limit) => ("dial", limit.as_secs_f64()),
+        }
     }
 
     /// Returns whether the session gives up.
@@ -339,11 +296,6 @@ impl Core {
         self.ask(py, |client| client.schema(room_type))
     }
 
-    /// Whether the present schema of a type of rooms is known.
-    fn knows_schema(&self, py: Python<'_>, room_type: &str) -> bool {
-        self.inner(py).rooms.schema(room_type).is_some()
-    }
-
     fn join(&self, py: Python<'_>, id: &str) -> PyResult<u32> {
         self.enter(py, Target::Join { id: id.to_owned() })
     }
@@ -360,7 +312,6 @@ impl Core {
         key: Option<&str>,
         options: &[u8],
     ) -> PyResult<u32> {
-        self.check_options(py, room_type, options)?;
         let (room_type, key) = (room_type.to_owned(), key.map(str::to_owned));
         self.enter(py, Target::JoinOrCreate { room_type, key, options: options.to_vec() })
     }
@@ -374,7 +325,6 @@ impl Core {
         key: Option<String>,
         options: &[u8],
     ) -> PyResult<u32> {
-        self.check_options(py, room_type, options)?;
         let creation = Creation::new();
         let creation = if private { creation.private() } else { creation };
         let creation = if code { creation.code() } else { creation };
@@ -390,29 +340,28 @@ impl Core {
         self.ask(py, |client| client.leave(RoomNumber(room)))
     }
 
-    fn request(&self, py: Python<'_>, room: u32, name: &str, payload: &[u8]) -> PyResult<u32> {
-        let (index, payload) = self.message(py, room, name, payload)?;
+    fn request(
+        &self,
+        py: Python<'_>,
+        room: u32,
+        copy: &RoomCopy,
+        name: &str,
+        payload: &[u8],
+    ) -> PyResult<u32> {
+        let (index, payload) = copy.message(py, RoomNumber(room), name, payload)?;
         self.ask(py, |client| client.request(RoomNumber(room), index, "", &payload))
     }
 
-    fn send(&self, py: Python<'_>, room: u32, name: &str, payload: &[u8]) -> PyResult<()> {
-        let (index, payload) = self.message(py, room, name, payload)?;
+    fn send(
+        &self,
+        py: Python<'_>,
+        room: u32,
+        copy: &RoomCopy,
+        name: &str,
+        payload: &[u8],
+    ) -> PyResult<()> {
+        let (index, payload) = copy.message(py, RoomNumber(room), name, payload)?;
         self.inner(py).client.send(RoomNumber(room), index, "", &payload).map_err(refused)
-    }
-
-    /// The copy of a room's state.
-    fn state<'py>(&self, py: Python<'py>, room: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.inner(py).rooms.state(py, room)
-    }
-
-    /// The schema of a room, if it is known.
-    fn schema_of(&self, py: Python<'_>, room: u32) -> Option<Schema> {
-        self.inner(py).rooms.schema_of(room).cloned().map(Schema)
-    }
-
-    /// Has changes of a room reported, place by place.
-    fn watch(&self, py: Python<'_>, room: u32) {
-        self.inner(py).rooms.watch(room);
     }
 
     // Channels.
@@ -430,9 +379,7 @@ impl Core {
     }
 
     fn unsubscribe(&self, py: Python<'_>, subscription: u32) {
-        let inner = &mut *self.inner(py);
-        inner.client.unsubscribe(SubscriptionNumber(subscription));
-        inner.rooms.unsubscribed(subscription);
+        self.inner(py).client.unsubscribe(SubscriptionNumber(subscription));
     }
 
     /// The epoch and the offset that a subscription has reached.
@@ -482,13 +429,8 @@ impl Core {
 
     /// Returns the number of a request, if there is to be a reply.
     fn report(&self, py: Python<'_>, message: &[u8], reply: bool) -> PyResult<Option<u32>> {
-        let inner = &mut *self.inner(py);
-        let request = inner.client.report(message, reply).map_err(refused)?;
-        let request = request.map(|request| request.0);
-        if let Some(request) = request {
-            inner.rooms.reported(request);
-        }
-        Ok(request)
+        let request = self.inner(py).client.report(message, reply).map_err(refused)?;
+        Ok(request.map(|request| request.0))
     }
 
     /// Answers a command by a payload, or by why there is none.
@@ -507,34 +449,11 @@ impl Core {
 impl Core {
     /// Asks to enter a room, whose state is copied from then on.
     fn enter(&self, py: Python<'_>, target: Target) -> PyResult<u32> {
-        let Inner { client, rooms } = &mut *self.inner(py);
-        let copy = SharedCopy::default();
+        let Inner { client, copies } = &mut *self.inner(py);
+        let copy = RoomCopy::default();
         let asked = client.enter(target, Some(Build::Any), Box::new(copy.clone()));
         let request = asked.map_err(refused)?;
-        rooms.entering(request, copy);
+        copies.insert(request, copy);
         Ok(request.0)
-    }
-
-    /// A message as it is sent.
-    fn message(
-        &self,
-        py: Python<'_>,
-        room: u32,
-        name: &str,
-        payload: &[u8],
-    ) -> PyResult<(u32, Vec<u8>)> {
-        let written = match self.inner(py).rooms.schema_of(room) {
-            Some(checker) => checker.message(name, payload),
-            None => return Err(refused(CommandError::NotJoined { room: RoomNumber(room) })),
-        };
-        written.map_err(|wrong| mismatch(py, wrong))
-    }
-
-    fn check_options(&self, py: Python<'_>, room_type: &str, options: &[u8]) -> PyResult<()> {
-        let wrong = match self.inner(py).rooms.schema(room_type) {
-            Some(checker) => checker.options(options).err(),
-            None => None,
-        };
-        wrong.map_or(Ok(()), |wrong| Err(mismatch(py, wrong)))
     }
 }
