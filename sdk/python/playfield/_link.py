@@ -15,9 +15,6 @@ from ._values import log
 
 T = TypeVar("T")
 
-#: A timer that is late by more than this, in seconds, was held up by the program.
-_LATE = 1.0
-
 
 class Socket(asyncio.Protocol):
     """One connection, until it ends."""
@@ -106,7 +103,7 @@ class Link:
         self._core.received(time.monotonic(), socket.early)
         if socket.transport.is_closing():
             self._core.ended(time.monotonic())
-        self._advance(True)
+        self._advance()
 
     def _received(self, socket: Socket, data: bytes | None) -> None:
         """Bytes have come, or the connection has ended."""
@@ -159,17 +156,12 @@ class Link:
                 core.reconnect()
                 return self._use(socket)
 
-    def _advance(self, is_read: bool = False) -> None:
+    def _advance(self) -> None:
         """Takes the time."""
         self._timer = None
         if self._core.is_finished or self._core.is_away:
             return
-        now = time.monotonic()
-        if now - self._due > _LATE and not is_read:
-            # The program has held up the loop: what has come meanwhile is read first.
-            self._timer = self._loop.call_later(0.001, self._advance, True)
-            return
-        self._core.advance(now)
+        self._core.advance(time.monotonic())
         self._turn()
 
     def _poll(self) -> None:

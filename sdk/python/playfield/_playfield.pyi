@@ -10,7 +10,6 @@ _Ending = tuple[_Close | None, _Close | None, bool, _Close | None, int]
 _Pairs = list[tuple[str, str]]
 _Texts = list[str]
 _Position = tuple[int, int]
-_Member = tuple[int, str | None, str]
 _About = tuple[str | None, str | None, int, bool, bytes | None]
 _Payload = str | bytes | bytearray | memoryview
 
@@ -149,124 +148,8 @@ class RoomCopy:
     def event(self, number: int, payload: bytes) -> Any: ...
     def reply(self, message: str, payload: bytes) -> Any: ...
 
-class Event:
-    class Welcome:
-        session: int
-    class Lost:
-        code: str
-        text: str
-    class AttemptFailed:
-        text: str
-        is_last: bool
-    class Resumed:
-        lost: list[tuple[int | None, int]]
-    class Weak:
-        is_weak: bool
-    class NewSession:
-        session: int
-    class Unconfirmed:
-        sends: int
-    class Goodbye:
-        code: str
-        text: str
-    class Closed:
-        text: str | None
-    class Pong:
-        nonce: int
-        round_trip: float
-    class Reply:
-        request: int
-        payload: bytes
-    class Failed:
-        request: int
-        code: str | None
-        text: str
-        retry_after: float | None
-    class Listed:
-        request: int
-        rooms: list[tuple[Any, ...]]
-    class Schema:
-        request: int | None
-        schema: bytes
-    class Joined:
-        request: int
-        room: int
-        id: str
-        room_type: str
-        key: str | None
-        player: int
-        copy: RoomCopy
-    class Entered:
-        room: int
-    class Unusable:
-        room: int
-        text: str
-    class Left:
-        room: int
-        request: int | None
-        code: str
-        text: str
-    class Update:
-        room: int
-        version: int
-    class RoomEvent:
-        room: int
-        number: int
-        payload: bytes
-    class Missed:
-        room: int
-        events: int
-    class Error:
-        room: int | None
-        code: str
-        text: str
-    class Subscribed:
-        subscription: int
-        position: _Position
-        recovered: bool
-        missed: int
-        members: int
-        has_bytes: bool
-    class Unsubscribed:
-        subscription: int
-        code: str
-        text: str
-    class Publication:
-        subscription: int
-        offset: int
-        user: str | None
-        payload: bytes
-    class PublicationsMissed:
-        subscription: int
-        publications: int
-    class Presence:
-        subscription: int
-        sequence: int
-        joined: bool
-        member: _Member
-    class Published:
-        request: int
-        offset: int
-    class Members:
-        request: int
-        sequence: int
-        count: int
-        members: list[_Member]
-    class History:
-        request: int
-        position: _Position
-        has_bytes: bool
-        publications: list[tuple[int, str | None, bytes]]
-    class Registered:
-        request: int | None
-        is_new: bool
-        has_bytes: bool
-    class Unregistered:
-        code: str
-        text: str
-    class Command:
-        number: int | None
-        payload: bytes
+#: The classes of events, by name; their attributes are in `crates/python/src/client/event.rs`.
+Event: Any
 
 class Core:
     def __new__(
@@ -298,7 +181,7 @@ class Core:
     def advance(self, now: float) -> None: ...
     def ended(self, now: float) -> None: ...
     def give_up(self) -> None: ...
-    def poll(self) -> object | None: ...
+    def poll(self) -> Any: ...
     @property
     def is_full(self) -> bool: ...
     @property

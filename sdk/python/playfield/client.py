@@ -557,7 +557,7 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         away = time.monotonic() - self._lost_at
         self._status("new_session", status.NewSession(away, unconfirmed))
 
-    def _joined(self, joined: Event.Joined) -> None:
+    def _joined(self, joined: Any) -> None:
         request, number = joined.request, joined.room
         room = next((one for one, of in self._away.items() if of == request), None)
         if room is None:
@@ -720,7 +720,8 @@ class Client(BaseClient[Room, Subscription, Device]):
         tags: Iterable[str] = (),
     ) -> Device:
         """Register this session as a device, under an id by which the fleet finds it. In a new
-        session the client registers again by itself."""
+        session the client registers again by itself. If its task is canceled, the session may be
+        registered all the same, and commands are refused."""
         return await self._register(device, metadata, tags)
 
     async def ping(self) -> float:

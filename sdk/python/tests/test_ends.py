@@ -67,6 +67,26 @@ def test_a_client_hears_why_it_is_no_longer_in_a_room(run, lab):
     run(main())
 
 
+def test_options_are_checked_before_a_room_is_asked_for(run, lab):
+    """The session asks for the schema first, and again in each new session."""
+
+    async def main():
+        async with playfield.connect(lab) as client:
+            for options, why in [
+                ({"greting": "hi"}, 'the options has no field "greting"; its fields: greeting'),
+                ({}, 'the options lacks its field "greeting"'),
+                ({"greeting": 7}, "the options: "),
+            ]:
+                for create in [client.create, client.join_or_create]:
+                    with pytest.raises(SchemaError) as wrong:
+                        await create("lab", options, key=f"options {id(run)}")
+                    assert str(wrong.value).startswith(why)
+            assert not any(of.key == f"options {id(run)}" for of in await client.list("lab"))
+            await client.create("lab", {"greeting": "hi"})
+
+    run(main())
+
+
 def test_blocking_code_hears_it_too(lab):
     with playfield.sync.connect(lab) as client:
         room, heard = client.create("lab"), threading.Event()
@@ -270,7 +290,7 @@ class Garbled:
     def __getattr__(self, name):
         return getattr(self._core, name)
 
-    def received(self, data):
+    def received(self, now, data):
         self._unread += data
         whole = b""
         while len(self._unread) >= 4:
@@ -282,7 +302,7 @@ class Garbled:
             if frame[4] in (0x47, 0x48):
                 frame = (end - 5).to_bytes(4, "little") + frame[4:-1]
             whole += frame
-        return self._core.received(whole)
+        return self._core.received(now, whole)
 
 
 @pytest.mark.parametrize("is_entered", [False, True])

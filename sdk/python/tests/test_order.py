@@ -4,6 +4,7 @@ gives, however much comes with the answer."""
 import asyncio
 import concurrent.futures
 import threading
+import urllib.request
 
 import pytest
 
@@ -20,7 +21,7 @@ from test_devices import post
 
 
 # Kinds of messages: their first byte.
-LEFT, SNAPSHOT, PATCH, SUBSCRIBED = 0x44, 0x47, 0x48, 0x50
+LEFT, EVENT, SNAPSHOT, PATCH, SUBSCRIBED = 0x44, 0x46, 0x47, 0x48, 0x50
 
 
 class Held:
@@ -39,10 +40,16 @@ class Held:
         self._arrived.set()
 
     async def until(self, wanted):
-        """A message of this kind, or these bytes, have come."""
-        while wanted not in (self._data if isinstance(wanted, bytes) else self._kinds()):
+        """A message of this kind, or these bytes, have come; or the last patches and events are these."""
+        while not self._has(wanted):
             self._arrived.clear()
             await self._arrived.wait()
+
+    def _has(self, wanted):
+        if isinstance(wanted, list):
+            kinds = [kind for kind in self._kinds() if kind in (PATCH, EVENT)]
+            return kinds[-len(wanted) :] == wanted
+        return wanted in (self._data if isinstance(wanted, bytes) else self._kinds())
 
     def _kinds(self):
         kinds, at = [], 0
@@ -279,6 +286,47 @@ def test_the_last_state_stays(run, cards):
             held.release()
             await leaving
             assert beside.left.code == "left" and beside.state.played == [card]
+
+    run(main())
+
+
+def test_the_state_in_a_function_is_that_of_its_moment(run, controls):
+    """All of one read was decoded before the first function was called."""
+
+    async def main():
+        with urllib.request.urlopen(controls + "/link", timeout=20) as answer:
+            lab = f"tcp://{answer.read().decode()}"
+        async with playfield.connect(lab) as ann, playfield.connect(lab) as bob:
+            here = await ann.create("lab")
+            there = await bob.join(here.id)
+            heard, changes = [], []
+            here.on("Said", lambda said: heard.append((said["text"], here.state.int)))
+            here.on_change("int", lambda path, old, new: changes.append((new, here.state.int)))
+            held, come = Held(ann), []
+            for number in range(1, 4):
+                await there.request("Do", {"changes": [{"Int": number}]})
+                await held.until(come := [*come, PATCH])
+                await there.request("Say", {"text": f"{number}", "to": None})
+                await held.until(come := [*come, EVENT])
+            held.release()
+            assert heard == [("1", 1), ("2", 2), ("3", 3)]
+            assert changes == [(1, 1), (2, 2), (3, 3)]
+
+    run(main())
+
+
+def test_an_event_that_cant_be_read_ends_nothing(run, cards, caplog):
+    async def main():
+        async with playfield.connect(cards) as client:
+            table, heard = await client.create("table"), []
+            copy, table._copy = table._copy, OfJson("A")
+            table._schema, table._next = None, table._copy
+            table.on("A", heard.append)
+            await asyncio.sleep(0)
+            handle_all(client, *(Event.RoomEvent(table._number, 0, data) for data in [b"{", b"1"]))
+            assert heard == [1] and "an event A of the room" in caplog.text
+            table._copy = table._next = copy
+            assert await table.request("Play", {"place": 0})
 
     run(main())
 

@@ -20,9 +20,12 @@ pub(super) fn message(
     learned.exchange.message(name, &value).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Checks the options for a new room.
+/// Checks the options for a new room. The error says what is wrong, and where.
 pub(super) fn options(learned: &Learned, payload: &[u8]) -> Result<(), String> {
-    strange_member(&learned.schema.options, &read(payload)?, "they")
+    let what = "the options";
+    let value = read(payload).map_err(|error| format!("{what}: {error}"))?;
+    strange_member(&learned.schema.options, &value, what)?;
+    learned.exchange.options(&value).map(drop).map_err(|error| format!("{what}: {error}"))
 }
 
 fn read(payload: &[u8]) -> Result<Value, String> {

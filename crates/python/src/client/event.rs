@@ -334,6 +334,7 @@ fn failed(request: RequestNumber, failure: &Failure<'_>) -> Event {
         Failure::Closed => "the session ended before the answer came: it is unknown whether this \
                             was done"
             .to_owned(),
+        Failure::Unusable(Unusable::Options(why)) => why.to_string(),
         Failure::Unusable(_) | Failure::NotSent(_) => failure.to_string(),
     };
     let code = match failure {

@@ -172,9 +172,8 @@ impl Core {
     /// of the connection.
     fn received(&self, py: Python<'_>, now: f64, bytes: &[u8]) {
         let client = &mut self.inner(py).client;
-        // What has come shows that the node lives, however late it is read.
-        client.received(bytes);
         client.advance(time(now));
+        client.received(bytes);
     }
 
     /// The next event.
@@ -196,8 +195,8 @@ impl Core {
     /// The connection has ended.
     fn ended(&self, py: Python<'_>, now: f64) {
         let client = &mut self.inner(py).client;
-        client.ended();
         client.advance(time(now));
+        client.ended();
     }
 
     /// There will be no other connection.
