@@ -93,12 +93,10 @@ def main():
         for python, rows in found.items():
             rows.append(json.loads(subprocess.check_output([python, __file__, *how])))
     for name in found[options.python[0]][0]:
-        medians = [statistics.median(row[name] for row in rows) for rows in found.values()]
-        ranges = [
-            "{:.3g} ({:.3g}..{:.3g})".format(median, *sorted(row[name] for row in rows)[:: len(rows) - 1 or 1])
-            for median, rows in zip(medians, found.values())
-        ]
-        print(f"{name:20}", *ranges, f"{medians[-1] / medians[0]:.2f}", sep="  ")
+        columns = [[row[name] for row in rows] for rows in found.values()]
+        texts = [f"{statistics.median(of):.4g} ({min(of):.4g}..{max(of):.4g})" for of in columns]
+        ratio = statistics.median(columns[-1]) / statistics.median(columns[0])
+        print(f"{name:20}", *texts, f"{ratio:.2f}", sep="  ")
 
 
 if __name__ == "__main__":
