@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from ._errors import closed
 
-__all__ = ["Thread", "in_loop"]
+__all__ = ["Thread", "in_loop", "waits"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,6 +38,19 @@ def in_loop(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P
         return result
 
     return cast(Callable[Concatenate[S, P], T], call)
+
+
+def waits(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The same method for other threads, which waits where that one is awaited."""
+
+    @functools.wraps(method)
+    def call(self: Any, *arguments: P.args, **named: P.kwargs) -> T:
+        result: T = self._thread.call(method(self, *arguments, **named))
+        return result
+
+    return cast(Callable[Concatenate[Any, P], T], call)
 
 
 class Thread:

@@ -179,10 +179,6 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         rooms: List[RoomInfo] = await self._ask(self._live().list(room_type, pairs, limit))
         return rooms
 
-    async def _schema(self, room_type: str) -> dict[str, Any]:
-        schema: dict[str, Any] = load(await self._ask(self._live().schema(room_type)))
-        return schema
-
     async def _subscribe(
         self, channel: str, since: Position | None, presence: bool
     ) -> SubscriptionT:
@@ -203,11 +199,6 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         data = await self._publication(channel, message)
         offset: int = await self._ask(self._live().publish(channel, data, True))
         return offset
-
-    async def _publish_unconfirmed(self, channel: str, message: Any) -> None:
-        data = await self._publication(channel, message)
-        self._live().publish(channel, data, False)
-        await self._flush()
 
     async def _publication(self, channel: str, message: Any) -> bytes:
         """A payload, of the kind that the channel has."""
@@ -259,12 +250,6 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         finally:
             self._registering.pop(request, None)
 
-    async def _ping(self) -> float:
-        future: asyncio.Future[float] = self._loop.create_future()
-        self._pings[self._live().ping()] = future
-        await self._flush()
-        return await future
-
     async def _close(self) -> None:
         try:
             if not self._core.is_finished:
@@ -307,6 +292,8 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
     async def _seat(self, request: int) -> RoomT:
         answer = self._expect(request)
         try:
+            # The core may have refused it already.
+            self._turn()
             await self._flush()
             room: RoomT = await answer
             await room._has_state
@@ -389,7 +376,7 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
             case Event.Update(room=number, version=version):
                 if number in self._rooms:
                     self._rooms[number]._update(version)
-            case Event.RoomEvent(room=number, number=message, payload=data):
+            case Event.Emitted(room=number, number=message, payload=data):
                 if number in self._rooms:
                     self._rooms[number]._event(message, data)
             case Event.Reply(request=request, payload=data):
@@ -678,7 +665,8 @@ class Client(BaseClient[Room, Subscription, Device]):
 
     async def schema(self, room_type: str) -> dict[str, Any]:
         """Ask for the schema of a type of rooms, as ``docs/state.md`` has it."""
-        return await self._schema(room_type)
+        schema: dict[str, Any] = load(await self._ask(self._live().schema(room_type)))
+        return schema
 
     async def subscribe(
         self, channel: str, *, since: Position | None = None, presence: bool = False
@@ -700,7 +688,9 @@ class Client(BaseClient[Room, Subscription, Device]):
     async def publish_unconfirmed(self, channel: str, message: Any) -> None:
         """Publish without waiting for the node's answer; it waits while too much is unconfirmed.
         Raises :class:`SchemaError` as :meth:`publish` does."""
-        await self._publish_unconfirmed(channel, message)
+        data = await self._publication(channel, message)
+        self._live().publish(channel, data, False)
+        await self._flush()
 
     async def members(self, channel: str) -> Members:
         """Ask who subscribes to a channel."""
@@ -726,7 +716,10 @@ class Client(BaseClient[Room, Subscription, Device]):
 
     async def ping(self) -> float:
         """Measure the round trip to the node, in seconds."""
-        return await self._ping()
+        future: asyncio.Future[float] = self._loop.create_future()
+        self._pings[self._live().ping()] = future
+        await self._flush()
+        return await future
 
     async def close(self) -> None:
         """Say goodbye once everything that was sent is written, and end the session. It waits at

@@ -80,12 +80,6 @@ class BaseDevice:
             client._live().report(data, True), lambda data: load(data, bool(client._fleet_has_bytes))
         )
 
-    async def _report_unconfirmed(self, report: Any) -> None:
-        client, data = self._client, self._client._fleet_payload(report)
-        await client._ready()
-        client._live().report(data, False)
-        await client._flush()
-
     def _command(self, command: BaseCommand) -> None:
         if self._function is None:
             self._feed.put(command)
@@ -167,7 +161,10 @@ class Device(BaseDevice):
 
     async def report_unconfirmed(self, report: Any) -> None:
         """Send a report without a reply."""
-        await self._report_unconfirmed(report)
+        client, data = self._client, self._client._fleet_payload(report)
+        await client._ready()
+        client._live().report(data, False)
+        await client._flush()
 
     def __aiter__(self) -> Feed:
         return self._feed

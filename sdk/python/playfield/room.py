@@ -222,12 +222,6 @@ class BaseRoom:
         answer = await self._client._ask(request, lambda data: copy.reply(name, data))
         return answer if reply is None else made(reply, answer)
 
-    async def _send(self, message: Any, fields: Any) -> None:
-        name, payload = _named(message, fields)
-        await self._ready()
-        self._client._core.send(self._current(), self._copy, name, payload)
-        await self._client._flush()
-
     async def _changed(self) -> None:
         self._current()
         future = self._client._loop.create_future()
@@ -239,14 +233,6 @@ class BaseRoom:
         while not (result := plain_result(condition(self.state), "the condition")):
             await self._changed()
         return result
-
-    async def _leave(self) -> None:
-        if self.status == "lost":
-            if self._client._rooms.get(self._number) is self:
-                self._client._abandon(self)
-            self._end(Refused("left", "this client has left the room"))
-        elif self.left is None:
-            await self._client._ask(self._client._core.leave(self._number))
 
     def _check_event(self, name: str | None) -> None:
         if name is None or self._schema is None or name in self._schema.events:
@@ -440,7 +426,10 @@ class Room(BaseRoom):
     async def send(self, message: Any, fields: Any = None) -> None:
         """Send a message that needs no reply. Its arguments are those of :meth:`request`. It waits
         while too much is unsent or unconfirmed."""
-        await self._send(message, fields)
+        name, payload = _named(message, fields)
+        await self._ready()
+        self._client._core.send(self._current(), self._copy, name, payload)
+        await self._client._flush()
 
     async def changed(self) -> None:
         """Wait for the next sync that changes the state. Raises :class:`Refused` if this client is
@@ -454,7 +443,12 @@ class Room(BaseRoom):
 
     async def leave(self) -> None:
         """Leave the room."""
-        await self._leave()
+        if self.status == "lost":
+            if self._client._rooms.get(self._number) is self:
+                self._client._abandon(self)
+            self._end(Refused("left", "this client has left the room"))
+        elif self.left is None:
+            await self._client._ask(self._client._core.leave(self._number))
 
 
 def _named(message: Any, fields: Any) -> tuple[str, bytes]:

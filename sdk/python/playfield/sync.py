@@ -27,10 +27,10 @@ from typing import Any, List, Type, TypeVar, overload
 from . import channels, client, devices, room
 from ._errors import PlayfieldError
 from ._feed import Feed
-from ._threads import Thread
+from ._threads import Thread, waits
 from ._token import Token
 from ._view import View
-from .channels import History, Members, Position, Publication
+from .channels import Position, Publication
 from .room import RoomInfo
 
 __all__ = [
@@ -163,9 +163,7 @@ class Room(room.BaseRoom, _Waits):
         after a ``TimeoutError``."""
         return self._wait(self._request(message, fields, reply), timeout)
 
-    def send(self, message: Any, fields: Any = None) -> None:
-        """Send a message that needs no reply."""
-        self._wait(self._send(message, fields))
+    send = waits(room.Room.send)
 
     def changed(self, timeout: float | None = None) -> None:
         """Wait for the next sync that changes the state. One may come between a look at the state
@@ -177,9 +175,7 @@ class Room(room.BaseRoom, _Waits):
         called in the client's thread."""
         return self._wait(self._until(condition), timeout)
 
-    def leave(self) -> None:
-        """Leave the room."""
-        self._wait(self._leave())
+    leave = waits(room.Room.leave)
 
 
 class Subscription(channels.BaseSubscription, _Iterator):
@@ -212,21 +208,10 @@ class Subscription(channels.BaseSubscription, _Iterator):
         subscription.events()``."""
         return ChannelEvents(self._thread, self._thread.run(self._listened))
 
-    def publish(self, payload: Any) -> int:
-        """Publish to the channel. Returns the publication's offset."""
-        return self._wait(self._client._publish(self.channel, payload))
-
-    def members(self) -> Members:
-        """Ask who subscribes."""
-        return self._wait(self._client._members(self.channel))
-
-    def history(self, *, since: Position | None = None, limit: int = 0) -> History:
-        """Ask for past publications."""
-        return self._wait(self._client._history(self.channel, since, limit))
-
-    def unsubscribe(self) -> None:
-        """End the subscription."""
-        self._wait(self._unsubscribe())
+    publish = waits(channels.Subscription.publish)
+    members = waits(channels.Subscription.members)
+    history = waits(channels.Subscription.history)
+    unsubscribe = waits(channels.Subscription.unsubscribe)
 
     def __enter__(self) -> Subscription:
         return self
@@ -242,13 +227,8 @@ class Command(devices.BaseCommand, _Waits):
     - ``wants_answer`` (``bool``): whether someone waits for the answer.
     """
 
-    def answer(self, value: Any = None) -> None:
-        """Answer the command."""
-        self._wait(self._reply(value, None))
-
-    def refuse(self, why: str) -> None:
-        """Say why there is no answer."""
-        self._wait(self._reply(None, why))
+    answer = waits(devices.Command.answer)
+    refuse = waits(devices.Command.refuse)
 
 
 class Device(devices.BaseDevice, _Iterator):
@@ -265,9 +245,7 @@ class Device(devices.BaseDevice, _Iterator):
         """Send a report, and return the fleet's reply."""
         return self._wait(self._report(report), timeout)
 
-    def report_unconfirmed(self, report: Any) -> None:
-        """Send a report without a reply."""
-        self._wait(self._report_unconfirmed(report))
+    report_unconfirmed = waits(devices.Device.report_unconfirmed)
 
 
 class Client(client.BaseClient[Room, Subscription, Device], _Waits):
@@ -329,9 +307,7 @@ class Client(client.BaseClient[Room, Subscription, Device], _Waits):
         """The rooms of one type or of all, those with this metadata, and at most ``limit``."""
         return self._wait(self._list(room_type, limit, metadata))
 
-    def schema(self, room_type: str) -> dict[str, Any]:
-        """Ask for the schema of a type of rooms."""
-        return self._wait(self._schema(room_type))
+    schema = waits(client.Client.schema)
 
     def subscribe(
         self, channel: str, *, since: Position | None = None, presence: bool = False
@@ -339,21 +315,10 @@ class Client(client.BaseClient[Room, Subscription, Device], _Waits):
         """Subscribe to a channel: to what is published from now on, or after ``since``."""
         return self._wait(self._subscribe(channel, since, presence))
 
-    def publish(self, channel: str, message: Any) -> int:
-        """Publish a JSON value or ``bytes``. Returns the publication's offset."""
-        return self._wait(self._publish(channel, message))
-
-    def publish_unconfirmed(self, channel: str, message: Any) -> None:
-        """Publish without waiting for the node."""
-        self._wait(self._publish_unconfirmed(channel, message))
-
-    def members(self, channel: str) -> Members:
-        """Ask who subscribes to a channel."""
-        return self._wait(self._members(channel))
-
-    def history(self, channel: str, *, since: Position | None = None, limit: int = 0) -> History:
-        """Ask for publications of a channel after ``since``."""
-        return self._wait(self._history(channel, since, limit))
+    publish = waits(client.Client.publish)
+    publish_unconfirmed = waits(client.Client.publish_unconfirmed)
+    members = waits(client.Client.members)
+    history = waits(client.Client.history)
 
     def register(
         self,
@@ -365,9 +330,7 @@ class Client(client.BaseClient[Room, Subscription, Device], _Waits):
         """Register this session as a device, under an id by which the fleet finds it."""
         return self._wait(self._register(device, metadata, tags))
 
-    def ping(self) -> float:
-        """Measure the round trip to the node, in seconds."""
-        return self._wait(self._ping())
+    ping = waits(client.Client.ping)
 
     def close(self) -> None:
         """Say goodbye, and end the session and its thread. Once closed, it does nothing."""

@@ -197,7 +197,7 @@ def test_events_wait_for_who_listens_for_them(run, cards):
             table._schema, number = None, table._number
 
             def happen(first):
-                events = [Event.RoomEvent(number, of, b"%d" % first) for of in range(3)]
+                events = [Event.Emitted(number, of, b"%d" % first) for of in range(3)]
                 handle_all(client, *events, *events)
 
             heard = []
@@ -249,7 +249,7 @@ def test_functions_are_given_one_by_one_in_blocking_code(cards, talk):
         table._schema, number = None, table._number
 
         def speak():
-            events = [Event.RoomEvent(number, of, b"1") for of in range(2)]
+            events = [Event.Emitted(number, of, b"1") for of in range(2)]
             client._thread.run(handle_all, client, *events)
 
         heard = []
@@ -323,7 +323,7 @@ def test_an_event_that_cant_be_read_ends_nothing(run, cards, caplog):
             table._schema, table._next = None, table._copy
             table.on("A", heard.append)
             await asyncio.sleep(0)
-            handle_all(client, *(Event.RoomEvent(table._number, 0, data) for data in [b"{", b"1"]))
+            handle_all(client, *(Event.Emitted(table._number, 0, data) for data in [b"{", b"1"]))
             assert heard == [1] and "an event A of the room" in caplog.text
             table._copy = table._next = copy
             assert await table.request("Play", {"place": 0})
@@ -413,4 +413,4 @@ def test_what_comes_as_a_wait_ends_is_kept(talk, monkeypatch):
         timer.start()
         assert here.next(timeout=10).payload == 1
         timer.join()
-        assert client._thread.call(client._ping(), timeout=10) > 0
+        assert client._thread.call(playfield.Client.ping(client), timeout=10) > 0

@@ -98,7 +98,7 @@ pub(crate) enum Event {
         room: u32,
         version: u64,
     },
-    RoomEvent {
+    Emitted {
         room: u32,
         number: u32,
         payload: Py<PyBytes>,
@@ -192,7 +192,7 @@ impl Event {
             Of::Update { room, version, .. } => Self::Update { room: room.0, version },
             Of::Event(server::Event {
                 room, message: MessageRef::Index(number), payload, ..
-            }) => Self::RoomEvent { room: room.0, number, payload: bytes(&payload) },
+            }) => Self::Emitted { room: room.0, number, payload: bytes(&payload) },
             Of::Reply(server::Reply { request, payload }) => {
                 Self::Reply { request: request.0, payload: bytes(&payload) }
             }
