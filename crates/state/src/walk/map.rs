@@ -184,13 +184,17 @@ impl Walk<'_> {
     /// Reads groups of entries that changed in the same fields.
     fn groups(&mut self, of: &Shape, members: &mut Map<String, Value>, node: &mut MapNode) -> Done {
         (0..read_group_count(&mut self.reader)?).try_for_each(|_| {
-            // The entries are taken out of the map while they are changed, so none can be named
+            // What is in the entries is taken out of them while it is changed, so none can be named
             // twice.
             let mut taken = Vec::new();
             let read = self.group(of, members, node, &mut taken);
-            for (slot, value, entry) in taken {
-                members.insert(entry.name.clone(), value);
-                node.slots.insert(slot, entry);
+            for (slot, value, of_entry) in taken {
+                let Some(entry) = node.slots.get_mut(&slot) else { continue };
+                entry.node = of_entry;
+                match members.get_mut(&entry.name) {
+                    Some(place) => *place = value,
+                    None => drop(members.insert(entry.name.clone(), value)),
+                }
             }
             read
         })
@@ -201,23 +205,22 @@ impl Walk<'_> {
         of: &Shape,
         members: &mut Map<String, Value>,
         node: &mut MapNode,
-        taken: &mut Vec<(u64, Value, Entry)>,
+        taken: &mut Vec<(u64, Value, Node)>,
     ) -> Done {
         let at = self.reader.offset();
+        let (listens, mut names) = (self.watch.listens(), Vec::new());
         read_slots(&mut self.reader, |slot| {
-            let entry = node.slots.remove(&slot.into()).ok_or_else(|| empty(at, slot))?;
+            let entry = node.slots.get_mut(&slot.into());
+            let entry = entry.filter(|entry| !matches!(entry.node, Node::Missing));
+            let entry = entry.ok_or_else(|| empty(at, slot))?;
             let value = members.get_mut(&entry.name).map(Value::take).unwrap_or_default();
-            taken.push((slot.into(), value, entry));
+            taken.push((slot.into(), value, std::mem::replace(&mut entry.node, Node::Missing)));
+            if listens {
+                names.push(PathStep::Name(entry.name.as_str().into()));
+            }
             Ok(())
         })?;
-        let listens = self.watch.listens();
-        let names: Vec<PathStep> = taken
-            .iter()
-            .filter(|_| listens)
-            .map(|(_, _, entry)| PathStep::Name(entry.name.as_str().into()))
-            .collect();
-        let targets =
-            taken.iter_mut().map(|(_, value, entry)| Target { value, node: &mut entry.node });
+        let targets = taken.iter_mut().map(|(_, value, node)| Target { value, node });
         self.columns(of, targets.collect(), &names, &mut Vec::new())
     }
 
