@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
@@ -15,8 +16,22 @@ from ._values import log
 
 T = TypeVar("T")
 
+#: The most bytes of a read.
+_INPUT_BYTES = 64 << 10
 
-class Socket(asyncio.Protocol):
+
+class _Input(threading.local):
+    """Where a thread's connections are read to, one at a time. Bytes of the size that asyncio reads
+    would be mapped and unmapped by the system each time."""
+
+    def __init__(self) -> None:
+        self.buffer = memoryview(bytearray(_INPUT_BYTES))
+
+
+_input = _Input()
+
+
+class Socket(asyncio.BufferedProtocol):
     """One connection, until it ends."""
 
     transport: asyncio.Transport
@@ -31,8 +46,11 @@ class Socket(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
 
-    def data_received(self, data: bytes) -> None:
-        self._link._received(self, data)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _input.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._link._received(self, _input.buffer[:nbytes].tobytes())
 
     def connection_lost(self, error: Exception | None) -> None:
         self.resume_writing()
