@@ -1,5 +1,6 @@
 //! The benchmarks as a user runs them: everything they count is verified.
 
+use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::process::{Command, Output, Stdio};
 
@@ -637,4 +638,54 @@ fn a_case_ends_with_the_command_that_runs_it() {
         .expect("the program starts");
     drop(case.stdin.take());
     assert_eq!(case.wait().expect("it can be waited for").code(), Some(1));
+}
+
+#[test]
+fn a_server_ends_with_the_suite_that_asked_for_it() {
+    for words in [
+        &["messages", "bare", "1", "tcp", "1", "8", "1"][..],
+        &["messages", "node", "1", "tcp", "1", "8", "1"],
+        &["http"],
+    ] {
+        let mut server = Command::new(PLAYFIELD)
+            .arg("role")
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let output = server.stdout.take().expect("it is piped");
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        let port = line.split_whitespace().next().map(str::parse::<u16>);
+        assert!(matches!(port, Some(Ok(1..))), "{line:?}");
+        drop(server.stdin.take());
+        assert!(server.wait().expect("it can be waited for").success(), "{words:?}");
+    }
+    let unknown = playfield(&["role", "nobody"]);
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+/// Of suites that have no other test of all of their rows.
+#[test]
+fn quick_runs_measure_every_row_and_verify_it() {
+    for (suite, rows) in [("sync", 4), ("constructs", 25), ("packet", 74), ("registry", 12)] {
+        let output = playfield(&["bench", suite, "--quick", "--json"]);
+        let lines = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{suite}: {lines}{}", text(&output.stderr));
+        assert_eq!(lines.lines().count(), rows, "{suite}: {lines}");
+        for line in lines.lines() {
+            let row: Value = serde_json::from_str(line).expect("an object");
+            assert!(row["suite"] == suite && row["verified"] == true, "{row}");
+            assert!(row["cores"].is_number() && row["profile"].is_string(), "{row}");
+        }
+    }
+}
+
+#[test]
+fn bench_constructs_notices_one_damaged_patch() {
+    let output = playfield(&["bench", "constructs", "--quick", "--json", "--corrupt-one"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(lines.lines().all(|line| line.contains(r#""verified":false"#)), "{lines}");
 }

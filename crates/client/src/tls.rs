@@ -55,6 +55,16 @@ impl Tls {
         }
         Ok(Self { config: Arc::new(config), host })
     }
+
+    /// TLS to a host by a configuration of the program's own.
+    ///
+    /// # Errors
+    /// If the host can't be named in TLS.
+    pub fn with_config(config: Arc<ClientConfig>, host: &str) -> Result<Self, Error> {
+        let host = ServerName::try_from(host.to_owned())
+            .map_err(|error| Error::usage(format!("{host:?} can't be named in TLS: {error}")))?;
+        Ok(Self { config, host })
+    }
 }
 
 /// How large the next record of a connection may be.

@@ -20,7 +20,7 @@ impl Default for Timings {
 
 impl Timings {
     /// Adds one time, in nanoseconds.
-    pub(crate) fn record(&mut self, ns: u64) {
+    pub fn record(&mut self, ns: u64) {
         // It grows as needed, up to the limit.
         let _ = self.0.record(ns.clamp(1, NS_MAX));
     }
@@ -54,7 +54,7 @@ impl Timings {
     }
 
     /// Adds those of another process.
-    pub(crate) fn add(&mut self, more: &Self) {
+    pub fn add(&mut self, more: &Self) {
         // Both have the same digits, and this one grows.
         let _ = self.0.add(&more.0);
     }

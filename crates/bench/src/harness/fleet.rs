@@ -1,0 +1,318 @@
+//! Many scripted clients on one thread, with one event loop.
+//!
+//! The fleet connects, reads into one buffer, keeps incomplete messages and what sockets do not take,
+//! and waits. What clients say, and whether what they hear is right, is up to the [`Script`].
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use mio::{Events, Poll, Registry, Token};
+use playfield_client::poll::{Stream, Tls};
+
+use super::source::Source;
+
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest time between two looks at the clock.
+const TURN: Duration = Duration::from_millis(100);
+const READ_BYTES: usize = 256 << 10;
+
+/// The behavior of clients. An error of any method is one client's fault.
+pub(crate) trait Script {
+    /// A client is connected.
+    fn opened(&mut self, _client: usize, _links: &mut Links) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Bytes have arrived, after those that were not handled the last time. Returns how many are
+    /// handled now.
+    fn receive(&mut self, client: usize, input: &mut [u8], links: &mut Links) -> io::Result<usize>;
+
+    /// A client's socket takes more.
+    fn writable(&mut self, _client: usize, _links: &mut Links) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Sends what is due by now. Returns how long the loop may wait.
+    fn due(&mut self, _links: &mut Links) -> io::Result<Duration> {
+        Ok(TURN)
+    }
+
+    /// A client has lost its connection, or can't connect. An error ends the run.
+    fn lost(&mut self, client: usize, why: io::Error, _links: &mut Links) -> io::Result<Next> {
+        Err(io::Error::new(why.kind(), format!("client {client}: {why}")))
+    }
+
+    /// A number that changes as long as the run makes progress.
+    fn progress(&self) -> u64;
+}
+
+/// What becomes of a client without a connection.
+pub(crate) enum Next {
+    Stay,
+    /// It connects again, as soon as it can.
+    Connect,
+}
+
+/// A loop over clients with one script.
+pub(crate) struct Fleet<S> {
+    pub(crate) script: S,
+    pub(crate) links: Links,
+    /// The error that ended the run.
+    pub(crate) fault: Option<String>,
+    poll: Poll,
+    events: Events,
+    buffer: Vec<u8>,
+}
+
+/// The connections of all clients.
+pub(crate) struct Links {
+    registry: Registry,
+    server: SocketAddr,
+    source: Source,
+    tls: Option<Tls>,
+    all: Vec<Link>,
+    again: Vec<usize>,
+    /// How many clients have reached what they connected for, by their script.
+    pub(crate) ready: usize,
+    /// The time of this turn: what is read in it had arrived by then.
+    pub(crate) now: Instant,
+}
+
+#[derive(Default)]
+struct Link {
+    stream: Option<Stream>,
+    is_connected: bool,
+    /// An incomplete message.
+    partial: Vec<u8>,
+    /// How many connections there were.
+    connections: usize,
+}
+
+impl<S: Script> Fleet<S> {
+    /// Clients of this server, over TLS if there are settings for it.
+    pub(crate) fn new(
+        script: S,
+        server: SocketAddr,
+        source: Source,
+        tls: Option<Tls>,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let registry = poll.registry().try_clone()?;
+        let (all, again, now) = (Vec::new(), Vec::new(), Instant::now());
+        Ok(Self {
+            script,
+            links: Links { registry, server, source, tls, all, again, ready: 0, now },
+            fault: None,
+            poll,
+            events: Events::with_capacity(1024),
+            buffer: vec![0; 2 * READ_BYTES],
+        })
+    }
+
+    /// Connects clients, so many at once, and waits until all of them are ready.
+    pub(crate) fn connect(&mut self, clients: Range<usize>, at_once: usize) {
+        self.links.ready = 0;
+        let all = clients.len();
+        for (opened, client) in clients.enumerate() {
+            if let Err(error) = self.open(client) {
+                self.fail(&error);
+            }
+            self.until(|_, links| links.ready.saturating_add(at_once) > opened);
+        }
+        self.until(|_, links| links.ready >= all);
+    }
+
+    /// Continues until this is so, there is a fault, or nothing changes any more.
+    pub(crate) fn until(&mut self, is_so: impl Fn(&S, &Links) -> bool) {
+        let mut ends = Instant::now() + PATIENCE;
+        while self.fault.is_none() && !is_so(&self.script, &self.links) {
+            let before = (self.script.progress(), self.links.ready);
+            self.turn(TURN);
+            if before != (self.script.progress(), self.links.ready) {
+                ends = self.links.now + PATIENCE;
+            } else if self.links.now > ends {
+                self.fail(&io::Error::new(ErrorKind::TimedOut, "nothing comes any more"));
+            }
+        }
+    }
+
+    /// Continues for this long.
+    pub(crate) fn run(&mut self, time: Duration) {
+        let ends = Instant::now() + time;
+        while self.fault.is_none() && Instant::now() < ends {
+            self.turn(ends.saturating_duration_since(Instant::now()).min(TURN));
+        }
+    }
+
+    /// An error if the run has a fault.
+    pub(crate) fn check(&mut self) -> io::Result<()> {
+        let wrong = |text| io::Error::new(ErrorKind::InvalidData, text);
+        self.fault.take().map_or(Ok(()), |fault| Err(wrong(fault)))
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.fault.get_or_insert(error.to_string());
+    }
+
+    fn turn(&mut self, wait: Duration) {
+        if let Err(error) = self.try_turn(wait) {
+            self.fail(&error);
+        }
+    }
+
+    fn try_turn(&mut self, wait: Duration) -> io::Result<()> {
+        self.links.now = Instant::now();
+        let wait = self.script.due(&mut self.links)?.min(wait);
+        match self.poll.poll(&mut self.events, Some(wait)) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        self.links.now = Instant::now();
+        let events = std::mem::replace(&mut self.events, Events::with_capacity(0));
+        for event in &events {
+            let client = event.token().0;
+            let done = self.act(client, event.is_readable(), event.is_writable());
+            self.settle(client, done)?;
+        }
+        self.events = events;
+        for client in std::mem::take(&mut self.links.again) {
+            self.open(client)?;
+        }
+        Ok(())
+    }
+
+    /// Connects a client. Where the connection is there at once, it begins at once.
+    fn open(&mut self, client: usize) -> io::Result<()> {
+        let opened = self.links.open(client).and_then(|()| self.act(client, false, false));
+        self.settle(client, opened)
+    }
+
+    /// Closes the connection of a client that failed, and does what its script says.
+    fn settle(&mut self, client: usize, done: io::Result<()>) -> io::Result<()> {
+        let Err(error) = done else { return Ok(()) };
+        self.links.close(client);
+        if let Next::Connect = self.script.lost(client, error, &mut self.links)? {
+            self.links.again.push(client);
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, client: usize, is_readable: bool, is_writable: bool) -> io::Result<()> {
+        let Self { script, links, .. } = self;
+        let link = &mut links.all[client];
+        let Some(stream) = &mut link.stream else { return Ok(()) };
+        if !link.is_connected {
+            if !stream.is_connected()? {
+                return Ok(());
+            }
+            link.is_connected = true;
+            script.opened(client, links)?;
+        }
+        if is_readable {
+            self.read(client)?;
+        }
+        let Self { script, links, .. } = self;
+        // What is read may need an answer of TLS.
+        if (is_writable || links.tls.is_some())
+            && let Some(stream) = &mut links.all[client].stream
+            && stream.write(&[])?
+        {
+            script.writable(client, links)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, client: usize) -> io::Result<()> {
+        let Self { script, links, buffer, .. } = self;
+        loop {
+            let link = &mut links.all[client];
+            let Some(stream) = &mut link.stream else { return Ok(()) };
+            let kept = link.partial.len();
+            if buffer.len() < kept + READ_BYTES {
+                buffer.resize(kept + READ_BYTES, 0);
+            }
+            buffer[..kept].copy_from_slice(&link.partial);
+            let count = match stream.read(&mut buffer[kept..][..READ_BYTES]) {
+                Ok(0) => return Err(wrong("the server closed the connection")),
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let is_drained = stream.is_drained(count, READ_BYTES);
+            let connections = link.connections;
+            let handled = script.receive(client, &mut buffer[..kept + count], links)?;
+            let link = &mut links.all[client];
+            if link.connections != connections || link.stream.is_none() {
+                return Ok(());
+            }
+            link.partial.clear();
+            link.partial.extend_from_slice(&buffer[handled..kept + count]);
+            if is_drained {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Links {
+    /// Sends bytes, and keeps those that the socket does not take yet. Returns whether all are sent.
+    #[inline]
+    pub(crate) fn send(&mut self, client: usize, bytes: &[u8]) -> io::Result<bool> {
+        match &mut self.all[client].stream {
+            Some(stream) => stream.write(bytes),
+            None => Ok(true),
+        }
+    }
+
+    /// Whether bytes wait for a client's socket.
+    #[inline]
+    pub(crate) fn is_blocked(&self, client: usize) -> bool {
+        self.all[client].stream.as_ref().is_some_and(Stream::is_blocked)
+    }
+
+    /// Closes a connection, if there is one.
+    pub(crate) fn close(&mut self, client: usize) {
+        let link = &mut self.all[client];
+        (link.stream, link.is_connected, link.partial) = (None, false, Vec::new());
+    }
+
+    /// Takes a connection out of the loop, and keeps it open.
+    pub(crate) fn take(&mut self, client: usize) -> Option<Stream> {
+        self.all[client].stream.take()
+    }
+
+    /// Whether a client has a connection.
+    pub(crate) fn is_open(&self, client: usize) -> bool {
+        self.all[client].stream.is_some()
+    }
+
+    /// How many clients have a connection.
+    pub(crate) fn open_count(&self) -> usize {
+        self.all.iter().filter(|link| link.stream.is_some()).count()
+    }
+
+    fn open(&mut self, client: usize) -> io::Result<()> {
+        if client >= self.all.len() {
+            self.all.resize_with(client + 1, Link::default);
+        }
+        self.close(client);
+        let link = &mut self.all[client];
+        let mut stream = Stream::new(self.source.connect(self.server, client, link.connections)?);
+        link.connections += 1;
+        if let Some(tls) = &self.tls {
+            stream.secure(tls)?;
+        }
+        stream.register(&self.registry, Token(client))?;
+        link.stream = Some(stream);
+        Ok(())
+    }
+}
+
+/// An error about what was received.
+pub(crate) fn wrong(text: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, text)
+}

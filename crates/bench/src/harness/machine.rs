@@ -1,0 +1,151 @@
+//! The machine and build that a figure was measured on, its clocks, its cores and its limits.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::report::Record;
+
+/// The server's core, and the clients'.
+pub(crate) const SERVER_CORE: usize = 0;
+pub(crate) const DRIVER_CORE: usize = 1;
+
+/// What a figure depends on besides the code.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    cores: usize,
+    cpu: String,
+    kernel: String,
+    memory_mb: u64,
+}
+
+impl Machine {
+    /// Describes this machine. Call it before pinning the process to a core, which would hide the
+    /// others.
+    pub(crate) fn describe() -> Self {
+        let uname = rustix::system::uname();
+        Self {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cpu: proc_value("/proc/cpuinfo", "model name")
+                .unwrap_or_else(|| std::env::consts::ARCH.into()),
+            kernel: format!(
+                "{} {}",
+                uname.sysname().to_string_lossy(),
+                uname.release().to_string_lossy()
+            ),
+            memory_mb: proc_value("/proc/meminfo", "MemTotal")
+                .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok())
+                .map_or(0, |kilobytes| kilobytes / 1024),
+        }
+    }
+
+    /// Adds the machine, the build profile and the version to a record.
+    pub(crate) fn add_to(&self, record: Record) -> Record {
+        record
+            .with("cores", self.cores)
+            .with("cpu", self.cpu.as_str())
+            .with("kernel", self.kernel.as_str())
+            .with("memory_mb", self.memory_mb)
+            .with("profile", if cfg!(debug_assertions) { "debug" } else { "release" })
+            .with("version", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+/// A value from one of Linux's `name: value` files.
+pub(crate) fn proc_value(path: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find_map(|(key, value)| (key.trim() == name).then(|| value.trim().to_owned()))
+}
+
+/// The CPU time of this thread so far. A call takes a third of a microsecond on a virtual machine,
+/// so read it around batches.
+pub(crate) fn thread_cpu() -> Duration {
+    read(ClockId::ThreadCPUTime)
+}
+
+/// The CPU time of this process so far, over all threads.
+pub(crate) fn process_cpu() -> Duration {
+    read(ClockId::ProcessCPUTime)
+}
+
+/// A time in nanoseconds, as one process prints it for another.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// How long the threads of this process, pinned to `core`, were runnable but waited: for another
+/// process on the core, or for another machine on the host. Only known on Linux.
+pub(crate) fn delayed(core: usize) -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let nanoseconds = threads.filter_map(|thread| {
+        let times = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        times.split_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanoseconds.sum()) + stolen(core)
+}
+
+/// How long the host has made a core of this virtual machine wait so far (proc_stat(5): the eighth
+/// value, in hundredths of a second).
+fn stolen(core: usize) -> Duration {
+    Duration::from_millis(10 * core_times(core).get(7).copied().unwrap_or(0))
+}
+
+/// How long a core of this machine has worked for any process so far, or was held up by the host
+/// (proc_stat(5)). Zero where that is not known.
+pub(crate) fn busy(core: usize) -> Duration {
+    // User, nice, system and stolen; interrupts count for whoever is interrupted.
+    const COLUMNS: [usize; 4] = [0, 1, 2, 7];
+    let times = core_times(core);
+    Duration::from_millis(COLUMNS.iter().filter_map(|at| times.get(*at)).map(|of| 10 * of).sum())
+}
+
+/// The times of a core, in hundredths of a second.
+fn core_times(core: usize) -> Vec<u64> {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let name = format!("cpu{core} ");
+    let times = text.lines().find_map(|line| line.strip_prefix(&name)).unwrap_or_default();
+    times.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Pins this thread, and all threads that it starts from now on, to one core if there are several.
+pub(crate) fn pin(core: usize) -> io::Result<()> {
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() <= core) {
+        return Ok(());
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let mut cores = rustix::thread::CpuSet::new();
+        cores.set(core);
+        rustix::thread::sched_setaffinity(None, &cores)?;
+    }
+    Ok(())
+}
+
+fn read(clock: ClockId) -> Duration {
+    // A clock before its own epoch does not exist; it would be read as zero.
+    clock_gettime(clock).try_into().unwrap_or_default()
+}
+
+/// The hard limit: how many descriptors a process may have open after raising its limit.
+pub(crate) fn descriptors_max() -> u64 {
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
+}
+
+/// Raises the soft limit to the hard limit. On failure the process continues with the current
+/// limit; opening too many descriptors then reports an error.
+pub(crate) fn raise_descriptors() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// The memory of this process, in bytes; 0 where that is not known.
+pub(crate) fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
+    pages.unwrap_or(0) * rustix::param::page_size() as u64
+}

@@ -1,0 +1,151 @@
+//! Records of what was measured, printed as rows of a table or as lines of JSON.
+
+use std::io::{self, Write};
+
+use playfield_cli::options::Failure;
+use serde_json::Value;
+
+use super::machine::Machine;
+use super::process::Finished;
+
+/// Named values, in insertion order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Record(Vec<(String, Value)>);
+
+impl Record {
+    /// Starts the record of a suite.
+    pub(crate) fn of(suite: &str) -> Self {
+        Self::default().with("suite", suite)
+    }
+
+    /// Adds a value.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Adds a measurement, rounded to three decimals. More digits would be noise.
+    #[must_use]
+    pub(crate) fn measured(self, name: &str, value: f64) -> Self {
+        self.with(name, (value * 1e3).round() / 1e3)
+    }
+
+    /// Formats the record as JSON on one line, without a line ending.
+    pub(crate) fn line(&self) -> String {
+        let member =
+            |(name, value): &(String, Value)| format!("{}:{value}", Value::from(name.as_str()));
+        let members: Vec<String> = self.0.iter().map(member).collect();
+        format!("{{{}}}", members.join(","))
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(of, _)| of == name).map(|(_, value)| value)
+    }
+}
+
+/// A column: its heading, and the name of the value in it.
+pub(crate) type Column = (&'static str, &'static str);
+
+/// The minimum column width, so that figures don't touch.
+const WIDTH_MIN: usize = 8;
+
+/// A suite's output: rows of a table, or lines of JSON that also describe the machine.
+pub(crate) struct Report<'a> {
+    out: &'a mut dyn Write,
+    is_json: bool,
+    columns: &'static [Column],
+    machine: Machine,
+    is_wrong: bool,
+    unmeasured: Vec<String>,
+}
+
+impl<'a> Report<'a> {
+    /// Describes the machine: a process that is pinned to a core can't see the others.
+    pub(crate) fn new(is_json: bool, out: &'a mut dyn Write) -> Self {
+        let machine = Machine::describe();
+        Self { out, is_json, columns: &[], machine, is_wrong: false, unmeasured: Vec::new() }
+    }
+
+    /// Begins a table, or the first lines of JSON.
+    pub(crate) fn begin(&mut self, columns: &'static [Column]) -> io::Result<()> {
+        self.columns = columns;
+        if self.is_json { Ok(()) } else { self.print(|(head, _)| (*head).to_owned()) }
+    }
+
+    /// Prints a record. The run is wrong if the record is not `verified`.
+    pub(crate) fn add(&mut self, record: Record) -> io::Result<()> {
+        self.is_wrong |= record.get("verified") == Some(&Value::Bool(false));
+        if self.is_json {
+            let line = self.machine.add_to(record).line();
+            return self.text(&line);
+        }
+        self.print(|(_, name)| cell(record.get(name).unwrap_or(&Value::Null)))
+    }
+
+    /// Prints the record of a child process.
+    pub(crate) fn add_finished(&mut self, child: &Finished) -> io::Result<()> {
+        self.is_wrong |= !child.is_verified;
+        if self.is_json { self.text(&child.line) } else { self.add_value(&child.record) }
+    }
+
+    /// Prints a row of a table.
+    pub(crate) fn add_value(&mut self, record: &Value) -> io::Result<()> {
+        self.print(|(_, name)| cell(&record[*name]))
+    }
+
+    /// Prints a line as it is.
+    pub(crate) fn text(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.out, "{line}")?;
+        self.out.flush()
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.is_json
+    }
+
+    /// Something was wrong that no record says.
+    pub(crate) fn wrong(&mut self, is_wrong: bool) {
+        self.is_wrong |= is_wrong;
+    }
+
+    /// A row could not be measured.
+    pub(crate) fn unmeasured(&mut self, why: String) {
+        self.unmeasured.push(why);
+    }
+
+    pub(crate) fn end(self) -> Result<(), Failure> {
+        match self.unmeasured.join("; ") {
+            _ if self.is_wrong => Err(Failure::Unverified),
+            none if none.is_empty() => Ok(()),
+            unmeasured => Err(Failure::Unmeasured(unmeasured)),
+        }
+    }
+
+    fn print(&mut self, cell: impl Fn(&Column) -> String) -> io::Result<()> {
+        for column in self.columns {
+            write!(self.out, "{:>width$} ", cell(column), width = column.0.len().max(WIDTH_MIN))?;
+        }
+        self.text("")
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::Bool(yes) => (if *yes { "yes" } else { "NO" }).into(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Record;
+
+    #[test]
+    fn a_line_keeps_the_order_and_three_decimals() {
+        let record = Record::of("a \"b\"").with("count", 3).measured("us", 1.234_56);
+        assert_eq!(record.line(), r#"{"suite":"a \"b\"","count":3,"us":1.235}"#);
+    }
+}

@@ -1,0 +1,152 @@
+//! A suite's rows, measured in turn in one process.
+
+use std::time::{Duration, Instant};
+
+use super::allocations;
+use super::options::names;
+use super::report::Record;
+use super::stats::Samples;
+
+names! {
+    /// How much of the work a row does.
+    Form {
+        /// Only writes or reads.
+        Same = "same",
+        /// Compares every field and reads every byte.
+        Verified = "verified",
+    }
+}
+
+impl Form {
+    /// Both.
+    pub(crate) const ALL: [Self; 2] = [Self::Same, Self::Verified];
+}
+
+/// The operation of a row.
+pub(crate) trait Body {
+    /// Runs the operation the given number of times.
+    fn run(&self, form: Form, times: u64) -> Run;
+
+    /// How many operations run at the same time.
+    fn at_once(&self) -> f64 {
+        1.0
+    }
+
+    /// How many verified operations prove that the unverified form is correct.
+    fn proof(&self) -> u64 {
+        1
+    }
+}
+
+/// The result of running a body once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run {
+    pub(crate) took: Duration,
+    /// The bytes of one operation; bytes that are written and read count once.
+    pub(crate) bytes_per_op: u64,
+    /// Whether everything that was compared was correct.
+    pub(crate) right: bool,
+    /// The number of allocations during the run, if known.
+    pub(crate) allocations: Option<u64>,
+}
+
+/// Runs an operation the given number of times. `op` returns whether what it read was correct;
+/// without a comparison it returns `true`.
+#[inline(always)]
+pub(crate) fn run(times: u64, bytes_per_op: usize, mut op: impl FnMut(u64) -> bool) -> Run {
+    let counted = || allocations::so_far().map(|allocations| allocations.count);
+    let before = counted();
+    let began = Instant::now();
+    let mut right = true;
+    for time in 0..times {
+        right &= op(time);
+    }
+    let took = began.elapsed();
+    let allocations = counted().zip(before).map(|(after, before)| after - before);
+    Run { took, bytes_per_op: bytes_per_op as u64, right, allocations }
+}
+
+/// A row's result over all rounds.
+pub(crate) struct Measured {
+    /// In the fastest round, as other activity on the machine only adds time.
+    pub(crate) ns_per_op: f64,
+    pub(crate) ns_per_op_median: f64,
+    pub(crate) ns_per_op_max: f64,
+    pub(crate) bytes_per_op: u64,
+    pub(crate) allocations_per_op: Option<f64>,
+    pub(crate) verified: bool,
+}
+
+impl Measured {
+    pub(crate) fn bytes_per_s(&self) -> f64 {
+        self.bytes_per_op as f64 / self.ns_per_op * 1e9
+    }
+
+    /// Starts the row's record.
+    pub(crate) fn record(&self, suite: &str, row: &str, form: Form) -> Record {
+        Record::of(suite)
+            .with("row", row)
+            .with("form", form.name())
+            .measured("ns_per_op", self.ns_per_op)
+            .measured("ns_per_op_median", self.ns_per_op_median)
+            .measured("ns_per_op_max", self.ns_per_op_max)
+            .with("bytes_per_op", self.bytes_per_op)
+            .measured("bytes_per_s", self.bytes_per_s())
+    }
+
+    /// Completes it.
+    pub(crate) fn end(&self, mut record: Record) -> Record {
+        if let Some(allocations) = self.allocations_per_op {
+            record = record.measured("allocations_per_op", allocations);
+        }
+        record.with("verified", self.verified)
+    }
+}
+
+/// Measures all rows, round by round, so that a slow period affects all of them. A round of a row
+/// takes about `round`.
+pub(crate) fn all<B: Body>(rows: &[(B, Form)], rounds: u32, round: Duration) -> Vec<Measured> {
+    let times: Vec<u64> = rows.iter().map(|(row, form)| times(row, *form, round)).collect();
+    let mut samples = vec![Vec::new(); rows.len()];
+    let mut right = vec![true; rows.len()];
+    let mut bytes = vec![0; rows.len()];
+    let mut allocations = vec![None; rows.len()];
+    for _ in 0..rounds.max(1) {
+        for (place, (row, form)) in rows.iter().enumerate() {
+            let run = row.run(*form, times[place]);
+            samples[place].push(run.took.as_secs_f64() * 1e9 / times[place] as f64 / row.at_once());
+            right[place] &= run.right;
+            bytes[place] = run.bytes_per_op;
+            allocations[place] =
+                run.allocations.map(|count| count as f64 / times[place] as f64 / row.at_once());
+        }
+    }
+    let measured = samples.into_iter().enumerate().map(|(place, samples)| {
+        let samples = Samples::new(samples);
+        let (row, form) = &rows[place];
+        Measured {
+            ns_per_op: samples.percentile(0.0),
+            ns_per_op_median: samples.percentile(50.0),
+            ns_per_op_max: samples.percentile(100.0),
+            bytes_per_op: bytes[place],
+            allocations_per_op: allocations[place],
+            // The verified form proves that what this form writes or reads is correct.
+            verified: right[place]
+                && (*form == Form::Verified || row.run(Form::Verified, row.proof()).right),
+        }
+    });
+    measured.collect()
+}
+
+/// How many operations take about as long as a round should.
+fn times(row: &impl Body, form: Form, round: Duration) -> u64 {
+    let mut times = 1;
+    loop {
+        let took = row.run(form, times).took;
+        if took * 4 > round {
+            let share = round.as_secs_f64() / took.as_secs_f64();
+            return ((times as f64 * share) as u64).max(1);
+        }
+        times *= 2;
+    }
+}

@@ -1,0 +1,57 @@
+//! Means and percentiles.
+
+use playfield_load::Timings;
+
+/// The time in milliseconds that so many percent of all do not exceed; NaN without any, which reports
+/// show as nothing.
+pub(crate) fn percentile_ms(times: &Timings, percent: f64) -> f64 {
+    if times.count() == 0 { f64::NAN } else { times.percentile_ms(percent) }
+}
+
+/// Samples of one quantity.
+#[derive(Clone, Debug)]
+pub(crate) struct Samples {
+    sorted: Vec<f64>,
+}
+
+impl Samples {
+    pub(crate) fn new(mut samples: Vec<f64>) -> Self {
+        samples.sort_unstable_by(f64::total_cmp);
+        Self { sorted: samples }
+    }
+
+    /// The mean; 0 without samples.
+    pub(crate) fn mean(&self) -> f64 {
+        if self.sorted.is_empty() {
+            0.0
+        } else {
+            self.sorted.iter().sum::<f64>() / self.sorted.len() as f64
+        }
+    }
+
+    /// The smallest sample that at least `percent` of all samples do not exceed; 0 without samples.
+    pub(crate) fn percentile(&self, percent: f64) -> f64 {
+        let rank = (self.sorted.len() as f64 * percent / 100.0).ceil() as usize;
+        self.sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Samples;
+
+    #[test]
+    fn percentiles_are_samples() {
+        let samples = Samples::new((1..=200).rev().map(f64::from).collect());
+        assert_eq!(samples.percentile(50.0), 100.0);
+        assert_eq!(samples.percentile(99.0), 198.0);
+        assert_eq!(samples.percentile(100.0), 200.0);
+        assert_eq!(samples.mean(), 100.5);
+    }
+
+    #[test]
+    fn statistics_of_no_samples_are_zero() {
+        let samples = Samples::new(Vec::new());
+        assert_eq!((samples.percentile(50.0), samples.mean()), (0.0, 0.0));
+    }
+}

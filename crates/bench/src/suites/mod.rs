@@ -1,0 +1,60 @@
+//! The suites, and the servers that their processes are.
+
+mod attacks;
+mod channel;
+mod connections;
+mod constructs;
+mod echo;
+mod http;
+mod jwt;
+mod messages;
+mod packet;
+mod registry;
+mod resume;
+mod rooms;
+mod store;
+mod sync;
+mod tls;
+mod websocket;
+mod worlds;
+
+use crate::harness::options::Command;
+use crate::harness::process::Role;
+
+/// All suites, in the order in which they run.
+pub const SUITES: &[&dyn Command] = &[
+    &sync::SUITE,
+    &constructs::SUITE,
+    &worlds::SUITE,
+    &packet::SUITE,
+    &websocket::SUITE,
+    &store::SUITE,
+    &http::SUITE,
+    &tls::SUITE,
+    &jwt::SUITE,
+    &attacks::SUITE,
+    &resume::SUITE,
+    &connections::CONNECTIONS,
+    &connections::HEARTBEAT,
+    &connections::SOAK,
+    &channel::SUITE,
+    &messages::MESSAGES,
+    &messages::REQUESTS,
+    &echo::SUITE,
+    &registry::SUITE,
+    &rooms::SUITE,
+];
+
+/// All servers that suites start in processes of their own.
+pub const ROLES: &[Role] = &[
+    attacks::ROLE,
+    channel::ROLE,
+    connections::ROLE,
+    echo::ROLE,
+    http::ROLE,
+    jwt::ROLE,
+    messages::ROLE,
+    resume::ROLE,
+    rooms::ROLE,
+    tls::ROLE,
+];

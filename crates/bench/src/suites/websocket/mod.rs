@@ -1,0 +1,104 @@
+//! `bench websocket`: the cost of reading frames and of compressing messages.
+//!
+//! It is a separate suite, since its rows are compared with one another: frames with a copy of the
+//! same bytes, and compressed messages with their compressed size and the memory a connection keeps
+//! for them.
+//!
+//! Frames are read in the two forms of `bench packet`: *same* only returns each payload, *verified*
+//! also compares all of it within the measured time. Compressed messages only have the second form.
+//! Decompressed messages are compared within the measured time. Compressed ones are read back and
+//! compared after it, every one.
+
+mod chat;
+mod deflate;
+mod frames;
+mod memory;
+mod rows;
+
+use std::time::Duration;
+
+use playfield_cli::options::Failure;
+
+use crate::harness::options::{Suite, options, row_of};
+use crate::harness::report::{Column, Report};
+use crate::harness::rounds::{self, Form};
+use rows::{Kind, Prepared};
+
+options! {
+    Options {
+        row: Option<String> = None
+            => "row" "NAME" "run only this row; an unknown name lists all rows",
+            |given| row_of(given, &rows::names());
+        form: Option<Form> = None
+            => "form" "same|verified" "run only this form", |given| given.value().map(Some);
+        rounds: u32 = 9, quick 1
+            => "rounds" "N" "measurements per row; the fastest counts (default 9)",
+            |given| given.within(1..=10_000);
+        round: Duration = Duration::from_millis(10), quick Duration::from_millis(1)
+            => "round-ms" "N" "duration of one measurement (default 10)",
+            |given| given.milliseconds(1..=10_000);
+        corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true);
+    }
+}
+
+pub(crate) const SUITE: Suite<Options> = Suite {
+    name: "websocket",
+    about: "parsing masked frames and unmasking them in place, compared with copying the same
+bytes; and compressing and decompressing 512-byte chat messages, with and without context takeover,
+with their compressed size and the memory that a connection keeps.",
+    defaults: Options::new,
+    run,
+};
+
+const COLUMNS: &[Column] = &[
+    ("                        row", "row"),
+    ("form", "form"),
+    ("ns/op", "ns_per_op"),
+    ("median", "ns_per_op_median"),
+    ("bytes/op", "bytes_per_op"),
+    ("MB/s", "mb_per_s"),
+    ("x memcpy", "of_memcpy"),
+    ("ratio", "compressed_to"),
+    ("idle bytes", "idle_bytes"),
+    ("in use bytes", "in_use_bytes"),
+    ("allocations", "allocations_per_op"),
+    ("verified", "verified"),
+];
+
+fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
+    report.begin(COLUMNS)?;
+    let rows: Vec<(Prepared, Form)> = rows::chosen(options.row.as_deref())
+        .into_iter()
+        .flat_map(|(name, kind)| kind.forms().iter().map(move |form| (name, kind, *form)))
+        .filter(|(_, _, form)| options.form.is_none_or(|only| only == *form))
+        .map(|(name, kind, form)| (Prepared::new(name, kind, options.corrupt_one), form))
+        .collect();
+    let measured = rounds::all(&rows, options.rounds, options.round);
+    let copied = |bytes, form| {
+        let place =
+            rows.iter().position(|(row, of)| row.kind == Kind::Memcpy(bytes) && *of == form)?;
+        Some(measured[place].bytes_per_s())
+    };
+    for (measured, (row, form)) in measured.iter().zip(&rows) {
+        let mut record = measured
+            .record("websocket", row.name, *form)
+            .measured("mb_per_s", measured.bytes_per_s() / 1e6);
+        if let Kind::Frames(bytes) = row.kind
+            && let Some(copied) = copied(bytes, *form)
+        {
+            record = record.measured("of_memcpy", measured.bytes_per_s() / copied);
+        }
+        if let Kind::Compress(context, level) | Kind::Inflate(context, level) = row.kind {
+            record = record.measured("compressed_to", deflate::compressed_to(context, level));
+        }
+        if let Some(kept) = memory::of(row.kind) {
+            record = record
+                .measured("new_bytes", kept.new_bytes)
+                .measured("idle_bytes", kept.idle_bytes)
+                .measured("in_use_bytes", kept.in_use_bytes)
+                .measured("shared_bytes", kept.shared_bytes);
+        }
+        report.add(measured.end(record))?;
+    }
+    Ok(())
+}
