@@ -60,7 +60,6 @@ macro_rules! options {
                 if is_quick {
                     $($(options.$field = $quick;)?)*
                 }
-                options.json = false;
                 options
             }
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::machine::Machine;
 use super::process::Finished;
+use super::stats::Samples;
 
 /// Named values, in insertion order.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,18 @@ impl Record {
     #[must_use]
     pub(crate) fn measured(self, name: &str, value: f64) -> Self {
         self.with(name, (value * 1e3).round() / 1e3)
+    }
+
+    /// Adds the median of rounds, and the least and the largest of them. Nothing was measured in a
+    /// round whose figure is NaN.
+    #[must_use]
+    pub(crate) fn median(self, name: &str, figures: impl IntoIterator<Item = f64>) -> Self {
+        let figures = figures.into_iter().filter(|figure| !figure.is_nan());
+        let figures = Samples::new(figures.collect());
+        let at = |percent| if figures.is_empty() { f64::NAN } else { figures.percentile(percent) };
+        self.measured(name, at(50.0))
+            .measured(&format!("{name}_min"), at(0.0))
+            .measured(&format!("{name}_max"), at(100.0))
     }
 
     /// Formats the record as JSON on one line, without a line ending.
@@ -142,6 +155,13 @@ fn cell(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::Record;
+
+    #[test]
+    fn a_median_stands_between_the_least_and_the_largest_of_rounds() {
+        let record = Record::of("a").median("us", [3.0, f64::NAN, 1.0, 2.5]).median("ms", []);
+        let (us, ms) = (r#""us":2.5,"us_min":1.0,"us_max":3.0"#, r#""ms":null,"ms_min":null"#);
+        assert!(record.line().contains(us) && record.line().contains(ms), "{}", record.line());
+    }
 
     #[test]
     fn a_line_keeps_the_order_and_three_decimals() {

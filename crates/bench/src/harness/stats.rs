@@ -20,6 +20,10 @@ impl Samples {
         Self { sorted: samples }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sorted.is_empty()
+    }
+
     /// The mean; 0 without samples.
     pub(crate) fn mean(&self) -> f64 {
         if self.sorted.is_empty() {

@@ -229,10 +229,11 @@ fn record(options: &Options, bare: &Outcome, node: &Outcome) -> Record {
     // Each round with the one of the other server beside it.
     let ratios = |of: &dyn Fn(Round, Round) -> f64| {
         let pairs = bare.rounds.iter().zip(&node.rounds);
-        Samples::new(pairs.map(|(bare, node)| of(*bare, *node)).collect())
+        pairs.map(|(bare, node)| of(*bare, *node)).collect::<Vec<_>>()
     };
     let by_time = ratios(&|bare, node| rate(node) / rate(bare));
     let by_cpu = ratios(&|bare, node| each_us(bare) / each_us(node));
+    let quartiles = Samples::new(by_cpu.clone());
     let sum = |of: fn(&Returned) -> u64| node.returned.iter().map(of).sum::<u64>();
     let [recovered, flagged, lost] =
         [sum(|of| of.recovered), sum(|of| of.flagged), sum(|of| of.lost)];
@@ -253,14 +254,12 @@ fn record(options: &Options, bare: &Outcome, node: &Outcome) -> Record {
         .with("publications", of_node.publications)
         .measured("deliveries_per_s", rate(of_node))
         .measured("floor_deliveries_per_s", rate(of_bare))
-        .measured("floor_ratio", by_time.percentile(50.0))
-        .measured("floor_ratio_min", by_time.percentile(0.0))
-        .measured("floor_ratio_max", by_time.percentile(100.0))
+        .median("floor_ratio", by_time)
         .measured("server_us_per_delivery", each_us(of_node))
         .measured("floor_us_per_delivery", each_us(of_bare))
-        .measured("floor_ratio_cpu", by_cpu.percentile(50.0))
-        .measured("floor_ratio_cpu_p25", by_cpu.percentile(25.0))
-        .measured("floor_ratio_cpu_p75", by_cpu.percentile(75.0))
+        .median("floor_ratio_cpu", by_cpu)
+        .measured("floor_ratio_cpu_p25", quartiles.percentile(25.0))
+        .measured("floor_ratio_cpu_p75", quartiles.percentile(75.0))
         .measured("server_core", core(of_node))
         .measured("floor_server_core", core(of_bare))
         .with("recovered", recovered)

@@ -262,8 +262,6 @@ fn record(options: &Options, rounds: &[Round]) -> Record {
         && nodes().all(|node| node.has_sessions(all))
         && is_complete
         && has_beaten;
-    let of_nodes = |of: fn(&Outcome) -> f64| Spread::of(nodes().map(of));
-    let connect = of_nodes(Outcome::connect_per_s);
     let connected = nodes().map(|node| node.held.connected).min().unwrap_or(0);
     let mut record = Record::of(options.suite.name())
         .with("transport", options.transport.name())
@@ -272,19 +270,17 @@ fn record(options: &Options, rounds: &[Round]) -> Record {
         .with("rounds", rounds.len())
         .with("connected", connected)
         .with("failed", all - connected)
-        .measured("connect_per_s", connect.median)
-        .measured("connect_per_s_min", connect.least)
-        .measured("connect_per_s_max", connect.most)
-        .measured("rss_bytes_per_connection", of_nodes(Outcome::resident_each).median)
-        .measured("kernel_bytes_per_pair", of_nodes(Outcome::kernel_each).median)
+        .median("connect_per_s", nodes().map(Outcome::connect_per_s))
+        .median("rss_bytes_per_connection", nodes().map(Outcome::resident_each))
+        .median("kernel_bytes_per_pair", nodes().map(Outcome::kernel_each))
         .with("heartbeats", answered)
-        .measured("heartbeats_per_s", of_nodes(Outcome::heartbeats_per_s).median)
+        .median("heartbeats_per_s", nodes().map(Outcome::heartbeats_per_s))
         .with("lost", nodes().map(|node| node.held.sent - node.held.answered).sum::<u64>())
-        .measured("heartbeat_rtt_ms_p50", of_nodes(|node| node.rtt_ms(50.0)).median)
-        .measured("heartbeat_rtt_ms_p95", of_nodes(|node| node.rtt_ms(95.0)).median)
-        .measured("heartbeat_rtt_ms_p99", of_nodes(|node| node.rtt_ms(99.0)).median)
-        .measured("server_core", of_nodes(Outcome::server_core).median)
-        .measured("connect_server_us", of_nodes(Outcome::connect_server_us).median);
+        .median("heartbeat_rtt_ms_p50", nodes().map(|node| node.rtt_ms(50.0)))
+        .median("heartbeat_rtt_ms_p95", nodes().map(|node| node.rtt_ms(95.0)))
+        .median("heartbeat_rtt_ms_p99", nodes().map(|node| node.rtt_ms(99.0)))
+        .median("server_core", nodes().map(Outcome::server_core))
+        .median("connect_server_us", nodes().map(Outcome::connect_server_us));
     if let (Which::Soak, Some(node)) = (options.suite, nodes().next()) {
         let [_, full, last] = &node.used;
         let growth = last.resident as f64 / full.resident.max(1) as f64 - 1.0;
@@ -297,41 +293,20 @@ fn record(options: &Options, rounds: &[Round]) -> Record {
             .with("rss_flat", growth <= RSS_GROWTH_MAX);
     }
     if options.has_baseline {
-        let of_bares = |of: fn(&Outcome) -> f64| Spread::of(bares().map(of)).median;
         let ratios = rounds.iter().filter_map(|round| {
             Some(round.node.connect_per_s() / round.bare.as_ref()?.connect_per_s())
         });
-        let ratios = Spread::of(ratios);
         record = record
-            .measured("floor_connect_per_s", of_bares(Outcome::connect_per_s))
-            .measured("connect_ratio", ratios.median)
-            .measured("connect_ratio_min", ratios.least)
-            .measured("connect_ratio_max", ratios.most)
-            .measured("floor_connect_server_us", of_bares(Outcome::connect_server_us))
-            .measured("floor_rtt_ms_p50", of_bares(|bare| bare.rtt_ms(50.0)))
-            .measured("floor_rtt_ms_p95", of_bares(|bare| bare.rtt_ms(95.0)))
-            .measured("floor_rtt_ms_p99", of_bares(|bare| bare.rtt_ms(99.0)))
-            .measured("floor_server_core", of_bares(Outcome::server_core));
+            .median("floor_connect_per_s", bares().map(Outcome::connect_per_s))
+            .median("connect_ratio", ratios)
+            .median("floor_connect_server_us", bares().map(Outcome::connect_server_us))
+            .median("floor_rtt_ms_p50", bares().map(|bare| bare.rtt_ms(50.0)))
+            .median("floor_rtt_ms_p95", bares().map(|bare| bare.rtt_ms(95.0)))
+            .median("floor_rtt_ms_p99", bares().map(|bare| bare.rtt_ms(99.0)))
+            .median("floor_server_core", bares().map(Outcome::server_core));
     }
     let compared: u64 = nodes().map(|node| node.opened.compared + node.held.compared).sum();
     record.with("compared", compared).with("verified", verified)
-}
-
-/// A figure of some rounds; NaN if none has it.
-struct Spread {
-    least: f64,
-    median: f64,
-    most: f64,
-}
-
-impl Spread {
-    fn of(figures: impl Iterator<Item = f64>) -> Self {
-        let mut figures: Vec<_> = figures.filter(|figure| !figure.is_nan()).collect();
-        figures.sort_unstable_by(f64::total_cmp);
-        let at = |index: usize| figures.get(index).copied().unwrap_or(f64::NAN);
-        let (median, most) = (figures.len() / 2, figures.len().saturating_sub(1));
-        Self { least: at(0), median: at(median), most: at(most) }
-    }
 }
 
 impl Outcome {

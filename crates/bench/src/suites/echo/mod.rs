@@ -27,7 +27,7 @@ use crate::harness::machine::{DRIVER_CORE, pin, process_cpu, raise_descriptors};
 use crate::harness::options::{Suite, names, options};
 use crate::harness::process::Server;
 use crate::harness::report::{Column, Record, Report};
-use crate::harness::stats::{Samples, percentile_ms};
+use crate::harness::stats::percentile_ms;
 use clients::Clients;
 use traffic::Traffic;
 
@@ -301,14 +301,7 @@ fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
 /// The medians of all rounds; times are those of all rounds together.
 fn record(options: &Options, floors: &[Outcome], nodes: &[Outcome]) -> Record {
     let verified = floors.iter().chain(nodes).all(|outcome| outcome.fault.is_none());
-    let samples = |of: &[Outcome], value: &dyn Fn(&Outcome) -> f64| {
-        Samples::new(of.iter().map(value).collect())
-    };
-    let median =
-        |of: &[Outcome], value: &dyn Fn(&Outcome) -> f64| samples(of, value).percentile(50.0);
-    let rates = samples(nodes, &Outcome::rate);
     let ratios = floors.iter().zip(nodes).map(|(floor, node)| floor.each_ns() / node.each_ns());
-    let ratios = Samples::new(ratios.collect());
     let all = |of: &[Outcome], times: fn(&Outcome) -> &Timings| {
         let mut all = Timings::default();
         of.iter().for_each(|outcome| all.add(times(outcome)));
@@ -320,30 +313,26 @@ fn record(options: &Options, floors: &[Outcome], nodes: &[Outcome]) -> Record {
     let share = |of: &Outcome, cpu: Duration| cpu.as_secs_f64() / of.time.as_secs_f64();
     let mut record = case(options)
         .with("rounds", options.rounds)
-        .measured("messages_per_s", rates.percentile(50.0))
-        .measured("messages_per_s_min", rates.percentile(0.0))
-        .measured("messages_per_s_max", rates.percentile(100.0))
-        .measured("server_ns_per_message", median(nodes, &Outcome::each_ns))
-        .measured("server_core", median(nodes, &|of| share(of, of.cpu)))
-        .measured("rss_mb", median(nodes, &|of| of.resident as f64 / 1e6));
+        .median("messages_per_s", nodes.iter().map(Outcome::rate))
+        .median("server_ns_per_message", nodes.iter().map(Outcome::each_ns))
+        .median("server_core", nodes.iter().map(|of| share(of, of.cpu)))
+        .median("rss_mb", nodes.iter().map(|of| of.resident as f64 / 1e6));
     if options.class != Class::Room {
         record = record
             .measured("rtt_us_p50", us(&ours, 50.0))
             .measured("rtt_us_p99", us(&ours, 99.0))
             .measured("rtt_us_p999", us(&ours, 99.9))
-            .measured("driver_core", median(nodes, &|of| share(of, of.driver_cpu)));
+            .median("driver_core", nodes.iter().map(|of| share(of, of.driver_cpu)));
     }
     if !floors.is_empty() {
         record = record
-            .measured("floor_messages_per_s", median(floors, &Outcome::rate))
-            .measured("floor_ns_per_message", median(floors, &Outcome::each_ns))
-            .measured("floor_ratio", ratios.percentile(50.0))
-            .measured("floor_ratio_min", ratios.percentile(0.0))
-            .measured("floor_ratio_max", ratios.percentile(100.0))
+            .median("floor_messages_per_s", floors.iter().map(Outcome::rate))
+            .median("floor_ns_per_message", floors.iter().map(Outcome::each_ns))
+            .median("floor_ratio", ratios)
             .measured("floor_rtt_us_p50", us(&bare, 50.0))
             .measured("floor_rtt_us_p99", us(&bare, 99.0))
             .measured("floor_rtt_us_p999", us(&bare, 99.9))
-            .measured("floor_driver_core", median(floors, &|of| share(of, of.driver_cpu)));
+            .median("floor_driver_core", floors.iter().map(|of| share(of, of.driver_cpu)));
     }
     if options.rate.is_some() {
         record = record

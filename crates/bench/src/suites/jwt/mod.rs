@@ -104,14 +104,12 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
 
 impl Measured {
     fn record(self) -> Record {
-        let [nodes, guests, bares] = [self.node, self.guest, self.bare].map(Samples::new);
-        let [node, guest, bare] = [&nodes, &guests, &bares].map(|us| us.percentile(50.0));
+        let median = |us: &[f64]| Samples::new(us.to_vec()).percentile(50.0);
+        let [node, guest, bare] = [&self.node, &self.guest, &self.bare].map(|us| median(us));
         Record::of("jwt")
-            .measured("node_us", node)
-            .measured("node_us_min", nodes.percentile(0.0))
-            .measured("node_us_max", nodes.percentile(100.0))
-            .measured("guest_us", guest)
-            .measured("bare_us", bare)
+            .median("node_us", self.node)
+            .median("guest_us", self.guest)
+            .median("bare_us", self.bare)
             .measured("ratio", bare / node)
             .measured("ratio_without_connection", bare / (node - guest))
             .measured("per_second", self.per_second)

@@ -141,13 +141,11 @@ fn handshakes(options: &Options) -> io::Result<Record> {
             }
         }
     }
-    let [nodes, bares] = us.map(Samples::new);
-    let (node, bare) = (nodes.percentile(50.0), bares.percentile(50.0));
+    let [node, bare] = us.each_ref().map(|us| Samples::new(us.clone()).percentile(50.0));
+    let [nodes, bares] = us;
     Ok(record("handshakes", options.handshakes * options.rounds, "us of the server")
-        .measured("tls", node)
-        .measured("tls_min", nodes.percentile(0.0))
-        .measured("tls_max", nodes.percentile(100.0))
-        .measured("baseline", bare)
+        .median("tls", nodes)
+        .median("baseline", bares)
         .measured("ratio", bare / node)
         .measured("per_second", per_second)
         .measured("per_cpu_second", 1e6 / node)

@@ -97,9 +97,7 @@ fn record(row: &Row, kind: &Kind, rounds: &[Round]) -> (Record, f64) {
         .with("entities", row.entities)
         .with("changed", row.changed)
         .measured("changed_in_sight_per_player", last.in_sight / row.players as f64)
-        .measured("sync_ms", ms)
-        .measured("sync_ms_min", of(|round| round.sync_ms).percentile(0.0))
-        .measured("sync_ms_max", of(|round| round.sync_ms).percentile(100.0))
+        .median("sync_ms", rounds.iter().map(|round| round.sync_ms))
         .measured("sync_ms_fastest", of(|round| round.sync_ms).percentile(0.0));
     if last.in_sight > 0.0 {
         record = record.measured("ns_per_change_in_sight", ms * 1e6 / last.in_sight);
