@@ -9,7 +9,7 @@ use playfield_client::session::{
     Build, ClientConfig, Event, Masks, RoomCopy, Session, Step, Target, Transport, Update,
 };
 use playfield_fuzz::input::Input;
-use playfield_wire::{DecodeError, Format, server};
+use playfield_wire::{DecodeError, server};
 
 /// A copy that can't apply some bodies.
 struct Picky;
@@ -53,15 +53,14 @@ fn target(kind: u8) -> Target {
 
 fuzz_target!(|data: &[u8]| {
     let mut input = Input::new(data);
-    let format = Format::ALL[usize::from(input.byte()) % 3];
     let transport = if input.byte() % 2 == 0 {
         Transport::Native
     } else {
         let (host, target) = ("node".to_owned(), "/".to_owned());
         Transport::WebSocket { host, target, key: [9; 16], masks: Masks::seeded([3; 16]) }
     };
-    let mut session = Session::new(ClientConfig::new(format, transport.clone()))
-        .expect("a valid host and target");
+    let mut session =
+        Session::new(ClientConfig::new(transport.clone())).expect("a valid host and target");
     let (mut events, mut now) = (Vec::new(), Duration::ZERO);
     let mut asked: Vec<_> =
         [session.join("r"), session.list(None, &[], 0)].into_iter().flatten().collect();
@@ -71,9 +70,9 @@ fuzz_target!(|data: &[u8]| {
         let (act, room) = (input.byte(), RoomNumber(u32::from(input.byte() % 4)));
         match act % 16 {
             0 => asked.extend(session.join("r")),
-            1 => asked.extend(session.request(room, 0, "do", b"1")),
+            1 => asked.extend(session.request(room, 0, b"1")),
             2 => asked.extend(session.leave(room)),
-            3 => drop(session.send(room, 0, "do", b"1")),
+            3 => drop(session.send(room, 0, b"1")),
             4 => drop(session.subscribe("c", None, true)),
             5 => drop(session.resync(room)),
             6 => drop(session.ping()),
@@ -81,7 +80,7 @@ fuzz_target!(|data: &[u8]| {
             8 => session.ended(),
             9 => now += Duration::from_millis(u64::from(input.byte()) * 100),
             10 => {
-                asked.extend(session.enter(target(input.byte()), Some(Build::Any), Box::new(Picky)))
+                asked.extend(session.enter(target(input.byte()), Build::Any, Box::new(Picky)));
             }
             11 => drop(session.schema("table")),
             12 => session.forsake(room),

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use playfield_client::Format;
 use playfield_load::{
     Action, CONNECTIONS_MAX, Enter, LoadError, MessageKind, PROCESSES_MAX, Progress, Script,
     Settings, Step, Worker,
@@ -84,10 +83,6 @@ const OPTIONS: &[Setter<Command>] = &[
     }),
     Setter::new("ping", "SECONDS", "time a ping this often on each connection", |c, given| {
         set(&mut c.settings.ping, seconds(given, SECONDS_MIN).map(Some))
-    }),
-    Setter::new("format", "NAME", "packed (default), msgpack or json", |c, given| {
-        let formats = Format::ALL.map(|format| (format.name(), format));
-        set(&mut c.settings.format, given.one_of(&formats))
     }),
     Setter::new("name", "NAME", "the players' display name", |c, given| {
         set(&mut c.settings.name, given.value())

@@ -121,9 +121,9 @@ impl Device {
     /// # Cancel safety
     /// Once queued, the report is sent.
     pub async fn report(&self, report: impl Into<Payload>) -> Result<Payload, Error> {
-        let payload = report.into().into_format(self.line.format)?;
+        let payload = report.into().into_bytes();
         let reply = self.line.ask(|answer| Command::ReportAnswered { payload, answer }).await?;
-        Ok(Payload::received(self.line.format, self.bytes, &reply))
+        Ok(Payload::received(self.bytes, &reply))
     }
 
     /// Sends a report without a reply. If it is refused, such as because reports come faster than
@@ -133,7 +133,7 @@ impl Device {
     /// # Errors
     /// If the connection has ended.
     pub async fn report_unconfirmed(&self, report: impl Into<Payload>) -> Result<(), Error> {
-        let payload = report.into().into_format(self.line.format)?;
+        let payload = report.into().into_bytes();
         self.line.tell(Command::Report { payload }).await
     }
 }
@@ -193,7 +193,7 @@ impl DeviceCommand {
     /// # Errors
     /// If the connection has ended.
     pub async fn answer(self, payload: impl Into<Payload>) -> Result<(), Error> {
-        let payload = payload.into().into_format(self.line.format)?;
+        let payload = payload.into().into_bytes();
         self.end(Ok(payload)).await
     }
 

@@ -83,6 +83,6 @@ pub use mirror::Mirror;
 #[cfg(feature = "tokio")]
 pub use payload::Payload;
 pub use playfield_state::{Change, ChangeKind, Path, PathStep, Pattern};
-pub use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+pub use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 #[cfg(feature = "tokio")]
 pub use room::{Changes, Dynamic, DynamicCopy, Kind, Room, RoomEvent, StateRef, Subscription};

@@ -1,6 +1,6 @@
 //! A client's copy of a room's state, of any kind.
 
-use playfield_state::{Change, DynamicMirror, JsonMirror, PlayerId, ShapeError, State};
+use playfield_state::{Change, DynamicMirror, PlayerId, ShapeError, State};
 use playfield_wire::DecodeError;
 use playfield_wire::schema::RoomSchema;
 
@@ -32,7 +32,7 @@ pub trait Mirror {
         report: Option<&mut dyn FnMut(Change)>,
     ) -> Result<(), DecodeError>;
 
-    /// Sets the schema with which bodies in `packed` are read, and the player whose copy this is. A
+    /// Sets the schema with which bodies are read, and the player whose copy this is. A
     /// copy of a known type needs neither.
     ///
     /// # Errors
@@ -81,34 +81,28 @@ impl<T: State + Default> Mirror for playfield_state::Mirror<T> {
     }
 }
 
-macro_rules! json_mirrors {
-    ($($mirror:ty)*) => {$(
-        impl Mirror for $mirror {
-            type State = serde_json::Value;
+impl Mirror for DynamicMirror {
+    type State = serde_json::Value;
 
-            fn state(&self) -> &serde_json::Value {
-                self.state()
-            }
+    fn state(&self) -> &serde_json::Value {
+        self.state()
+    }
 
-            fn digest(&self) -> u64 {
-                self.digest()
-            }
+    fn digest(&self) -> u64 {
+        self.digest()
+    }
 
-            fn apply(
-                &mut self,
-                kind: UpdateKind,
-                body: &[u8],
-                report: Option<&mut dyn FnMut(Change)>,
-            ) -> Result<(), DecodeError> {
-                match (kind, report) {
-                    (UpdateKind::Snapshot, None) => self.snapshot(body),
-                    (UpdateKind::Snapshot, Some(report)) => self.snapshot_with(body, report),
-                    (UpdateKind::Patch, None) => self.patch(body),
-                    (UpdateKind::Patch, Some(report)) => self.patch_with(body, report),
-                }
-            }
+    fn apply(
+        &mut self,
+        kind: UpdateKind,
+        body: &[u8],
+        report: Option<&mut dyn FnMut(Change)>,
+    ) -> Result<(), DecodeError> {
+        match (kind, report) {
+            (UpdateKind::Snapshot, None) => self.snapshot(body),
+            (UpdateKind::Snapshot, Some(report)) => self.snapshot_with(body, report),
+            (UpdateKind::Patch, None) => self.patch(body),
+            (UpdateKind::Patch, Some(report)) => self.patch_with(body, report),
         }
-    )*};
+    }
 }
-
-json_mirrors! { DynamicMirror JsonMirror }

@@ -1,6 +1,6 @@
 //! What is published to channels, and what devices and their fleet send each other.
 
-use playfield_state::{Bytes, Data};
+use playfield_state::Data;
 use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{Format, TreeFormat};
 use serde_json::Value;
@@ -29,7 +29,6 @@ pub struct Payload {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
-    Msgpack,
     Bytes,
 }
 
@@ -49,7 +48,6 @@ impl Payload {
     pub fn decode<T: Data>(&self) -> Result<T, Error> {
         let format = match self.form {
             Form::Json => Format::Json,
-            Form::Msgpack => Format::Msgpack,
             Form::Bytes => Format::Packed,
         };
         T::read(format, &self.bytes).map_err(|error| Error::payload("the payload", error))
@@ -60,51 +58,25 @@ impl Payload {
     /// # Errors
     /// If it is not.
     pub fn value(&self) -> Result<Value, Error> {
-        let format =
-            if self.form == Form::Msgpack { TreeFormat::Msgpack } else { TreeFormat::Json };
-        read_value(format, &self.bytes).map_err(|error| Error::payload("the payload", error))
+        let value = read_value(TreeFormat::Json, &self.bytes);
+        value.map_err(|error| Error::payload("the payload", error))
     }
 
-    /// The bytes; the text, if the payload is JSON and the connection is not in `msgpack`.
+    /// The bytes; the text, if the payload is JSON.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// A payload that has arrived in this format.
-    pub(crate) fn received(format: Format, is_bytes: bool, payload: &[u8]) -> Self {
-        let (form, raw) = match format {
-            Format::Packed if is_bytes => (Form::Bytes, payload.to_vec()),
-            Format::Packed | Format::Json if !is_bytes => (Form::Json, payload.to_vec()),
-            Format::Msgpack if !is_bytes => (Form::Msgpack, payload.to_vec()),
-            // As base64, or a bin. What is neither is shown as it came.
-            format => match Bytes::read(format, payload) {
-                Ok(Bytes(raw)) => (Form::Bytes, raw),
-                Err(_) if format == Format::Json => (Form::Json, payload.to_vec()),
-                Err(_) => (Form::Msgpack, payload.to_vec()),
-            },
-        };
-        Self { form, bytes: raw }
+    /// A payload that has arrived.
+    pub(crate) fn received(is_bytes: bool, payload: &[u8]) -> Self {
+        let form = if is_bytes { Form::Bytes } else { Form::Json };
+        Self { form, bytes: payload.to_vec() }
     }
 
-    /// The payload in this format, to be sent.
-    pub(crate) fn into_format(self, format: Format) -> Result<Vec<u8>, Error> {
-        Ok(match (self.form, format) {
-            (Form::Json, Format::Packed | Format::Json)
-            | (Form::Msgpack, Format::Msgpack)
-            | (Form::Bytes, Format::Packed) => self.bytes,
-            (Form::Bytes, _) => {
-                let mut out = Vec::new();
-                Bytes(self.bytes).write(format, &mut out);
-                out
-            }
-            (Form::Json | Form::Msgpack, _) => {
-                let mut out = Vec::new();
-                let tree = format.tree().unwrap_or(TreeFormat::Json);
-                TreeWriter::new(tree, &mut out).value(&self.value()?);
-                out
-            }
-        })
+    /// The bytes to send.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 }
 

@@ -30,7 +30,7 @@ unsafe fn enter(client: PfClient, request: *mut u64, target: Target) -> Outcome 
     let room = Room::new(state.kept);
     let copy = room.copy();
     *out = state.ask(None, What::Enter(Box::new(room)), |session| {
-        session.enter(target, Some(Build::Any), copy).map(Given::Request)
+        session.enter(target, Build::Any, copy).map(Given::Request)
     })?;
     cell.changed(state);
     Ok(())

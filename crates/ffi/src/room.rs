@@ -342,7 +342,7 @@ pub unsafe extern "C" fn pf_room_send(room: PfRoom, name: PfText, json: PfText) 
         let state = &mut *client.lock();
         let place = cell.place;
         state.tell(Some(place), Sender::Room(room.id), move |session| {
-            session.send(place.number, index, "", &payload).map(|()| Given::Nothing)
+            session.send(place.number, index, &payload).map(|()| Given::Nothing)
         })?;
         client.changed(state);
         Ok(())
@@ -383,7 +383,7 @@ pub unsafe extern "C" fn pf_room_request(
         let (place, of) = (cell.place, cell.room.clone());
         let what = What::Reply { room: room.id, of, index };
         *out = state.ask(Some(place), what, move |session| {
-            session.request(place.number, index, "", &payload).map(Given::Request)
+            session.request(place.number, index, &payload).map(Given::Request)
         })?;
         client.changed(state);
         Ok(())

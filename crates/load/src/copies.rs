@@ -1,11 +1,10 @@
 //! The rooms of a connection: copies of their states, and how late updates are.
 
 use playfield_client::session::{Joined, RoomCopy, Update, UpdateKind};
-use playfield_client::{Format, Mirror, RoomNumber};
-use playfield_state::{DynamicMirror, JsonMirror, PlayerId};
+use playfield_client::{Mirror, RoomNumber};
+use playfield_state::{DynamicMirror, PlayerId};
 use playfield_wire::DecodeError;
 use playfield_wire::schema::RoomSchema;
-use serde_json::Value;
 
 /// A room that a connection is in.
 pub(crate) struct Seat {
@@ -21,18 +20,12 @@ pub(crate) struct Seat {
 }
 
 /// The copy of a room's state.
-pub(crate) struct SeatCopy(Box<dyn Mirror<State = Value> + Send>);
+pub(crate) struct SeatCopy(DynamicMirror);
 
 impl SeatCopy {
-    pub(crate) fn new(schema: &RoomSchema, player: u64, format: Format) -> Option<Self> {
-        match format.tree() {
-            Some(format) => Some(Self(Box::new(JsonMirror::of(format)))),
-            None => {
-                // The schema was checked before.
-                let mirror = DynamicMirror::new(&schema.state, PlayerId(player)).ok()?;
-                Some(Self(Box::new(mirror)))
-            }
-        }
+    pub(crate) fn new(schema: &RoomSchema, player: u64) -> Option<Self> {
+        // The schema was checked before.
+        DynamicMirror::new(&schema.state, PlayerId(player)).ok().map(Self)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use playfield_client::Format;
 use playfield_client::session::{Subscribed, SubscriptionNumber};
 use playfield_wire::server;
 use rustix::time::{ClockId, clock_gettime};
@@ -21,7 +20,6 @@ pub(crate) struct Subscription {
     pub(crate) channel: u32,
     /// Whether the node has answered it.
     pub(crate) is_open: bool,
-    is_bytes: bool,
     epoch: u64,
     /// The last offset.
     reached: u64,
@@ -31,8 +29,7 @@ pub(crate) struct Subscription {
 
 impl Subscription {
     pub(crate) fn new(number: SubscriptionNumber, channel: u32) -> Self {
-        let (is_open, is_bytes) = (false, false);
-        Self { number, channel, is_open, is_bytes, epoch: 0, reached: 0, seen: u64::MAX }
+        Self { number, channel, is_open: false, epoch: 0, reached: 0, seen: u64::MAX }
     }
 
     /// The client has ignored a delivery, as its offset is not after the last.
@@ -95,7 +92,6 @@ pub(crate) fn missing(endings: &Endings) -> u64 {
 /// All channels of this process.
 #[derive(Debug)]
 pub(crate) struct Deliveries {
-    format: Format,
     run: u64,
     /// When the load began, by the machine's monotonic clock.
     began: u64,
@@ -105,9 +101,9 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    pub(crate) fn new(format: Format, run: u64) -> Self {
+    pub(crate) fn new(run: u64) -> Self {
         let (numbers, channels) = (HashMap::new(), Vec::new());
-        Self { format, run, began: monotonic_ns(), numbers, channels, last_at: 0 }
+        Self { run, began: monotonic_ns(), numbers, channels, last_at: 0 }
     }
 
     /// The number of a channel in this process.
@@ -147,7 +143,7 @@ impl Deliveries {
     }
 
     pub(crate) fn subscribed(&mut self, of: &mut Subscription, with: &Subscribed) {
-        (of.is_open, of.is_bytes) = (true, with.bytes);
+        of.is_open = true;
         (of.epoch, of.reached) = (with.position.epoch, with.position.offset);
         let channel = &mut self.channels[of.channel as usize];
         if channel.epoch != of.epoch {
@@ -176,7 +172,7 @@ impl Deliveries {
         of.seen =
             u32::try_from(steps).ok().and_then(|steps| of.seen.checked_shl(steps)).unwrap_or(0) | 1;
         of.reached = publication.offset;
-        let stamp = Stamp::find(self.format, of.is_bytes, &publication.payload);
+        let stamp = Stamp::find(&publication.payload);
         let stamp = stamp.filter(|stamp| stamp.run == self.run);
         let channel = &mut self.channels[of.channel as usize];
         if channel.epoch == of.epoch && publication.offset > channel.delivered {
@@ -252,7 +248,6 @@ pub(crate) fn monotonic_ns() -> u64 {
 mod tests {
     use std::borrow::Cow;
 
-    use playfield_client::Format;
     use playfield_client::session::{Subscribed, SubscriptionNumber};
     use playfield_wire::client::Position;
     use playfield_wire::server;
@@ -268,7 +263,7 @@ mod tests {
 
     impl Party {
         fn new(count: u32) -> Self {
-            let mut all = Deliveries::new(Format::Packed, 5);
+            let mut all = Deliveries::new(5);
             let channel = all.channel("news");
             let subscriptions = (0..count)
                 .map(|number| {

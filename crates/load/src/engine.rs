@@ -151,7 +151,7 @@ impl<'a> Engine<'a> {
         let messages = programs.messages.clone();
         let run = settings.worker.map_or_else(monotonic_ns, |worker| worker.run);
         let began = Instant::now();
-        let deliveries = Deliveries::new(programs.format, run);
+        let deliveries = Deliveries::new(run);
         let shared = Shared {
             deliveries,
             programs,
@@ -397,7 +397,7 @@ impl<'a> Engine<'a> {
         let due = if self.settings.ramp.is_zero() { now } else { self.open_at(place).min(now) };
         let mut actor = Actor::new(number, &self.shared.programs, self.settings.seed, due);
         let transport = self.dial.transport(actor.random());
-        let mut config = ClientConfig::new(self.settings.format, transport);
+        let mut config = ClientConfig::new(transport);
         config.name = self.settings.name.clone();
         let token = self.shared.programs.token_of(number);
         let token = token.map_or(&*self.settings.token, str::as_bytes);

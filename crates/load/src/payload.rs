@@ -1,7 +1,5 @@
 //! Payloads of channels and devices, which have no schema.
 
-use playfield_client::Format;
-use playfield_state::{Bytes, Data};
 use playfield_wire::TreeFormat;
 use playfield_wire::tree::TreeWriter;
 use serde_json::{Map, Value, json};
@@ -19,10 +17,7 @@ const SAMPLES: u64 = 32;
 
 /// What a step sends.
 #[derive(Debug)]
-pub(crate) struct Payload {
-    form: Form,
-    format: Format,
-}
+pub(crate) struct Payload(Form);
 
 #[derive(Debug)]
 enum Form {
@@ -40,7 +35,7 @@ impl Payload {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn new(content: &Content, format: Format, has_stamp: bool) -> Result<Self, String> {
+    pub(crate) fn new(content: &Content, has_stamp: bool) -> Result<Self, String> {
         let value = match content {
             Content::Bytes(length) => {
                 if has_stamp && *length < STAMP_BYTES {
@@ -51,7 +46,7 @@ impl Payload {
                 }
                 let mut random = Random::new(0, 0);
                 let bytes = (0..*length).map(|_| random.bits() as u8).collect();
-                return Ok(Self { form: Form::Bytes(bytes), format });
+                return Ok(Self(Form::Bytes(bytes)));
             }
             Content::Json(value) => value,
         };
@@ -68,20 +63,20 @@ impl Payload {
         let samples = (0..SAMPLES).map(|seed| generated(value, &mut Random::new(seed, 0)));
         let samples = samples.collect::<Result<Vec<_>, _>>()?;
         if samples.iter().any(|sample| *sample != samples[0]) {
-            return Ok(Self { form: Form::Generated(value.clone()), format });
+            return Ok(Self(Form::Generated(value.clone())));
         }
         let stamp = has_stamp.then(Stamp::default);
-        let payload = written(samples[0].clone(), stamp.as_ref(), format);
+        let payload = written(samples[0].clone(), stamp.as_ref());
         let stamp_at = stamp.and_then(|stamp| {
             let text = stamp.text();
             payload.windows(text.len()).position(|bytes| bytes == text.as_bytes())
         });
-        Ok(Self { form: Form::Fixed { payload, stamp_at }, format })
+        Ok(Self(Form::Fixed { payload, stamp_at }))
     }
 
     /// Writes a payload.
     pub(crate) fn write(&self, random: &mut Random, stamp: Option<&Stamp>, out: &mut Vec<u8>) {
-        match &self.form {
+        match &self.0 {
             Form::Fixed { payload, stamp_at } => {
                 let begin = out.len();
                 out.extend_from_slice(payload);
@@ -93,28 +88,25 @@ impl Payload {
             Form::Generated(value) => {
                 // It was checked.
                 let value = generated(value, random).unwrap_or_default();
-                out.extend_from_slice(&written(value, stamp, self.format));
+                out.extend_from_slice(&written(value, stamp));
             }
             Form::Bytes(bytes) => {
                 let mut bytes = bytes.clone();
                 if let Some(stamp) = stamp {
                     bytes[..STAMP_BYTES].copy_from_slice(stamp.text().as_bytes());
                 }
-                match self.format {
-                    Format::Packed => out.extend_from_slice(&bytes),
-                    format => Bytes(bytes).write(format, out),
-                }
+                out.extend_from_slice(&bytes);
             }
         }
     }
 }
 
-fn written(mut value: Value, stamp: Option<&Stamp>, format: Format) -> Vec<u8> {
+fn written(mut value: Value, stamp: Option<&Stamp>) -> Vec<u8> {
     if let (Some(stamp), Some(table)) = (stamp, value.as_object_mut()) {
         table.insert(STAMP_MEMBER.into(), stamp.text().into());
     }
     let mut out = Vec::new();
-    TreeWriter::new(format.tree().unwrap_or(TreeFormat::Json), &mut out).value(&value);
+    TreeWriter::new(TreeFormat::Json, &mut out).value(&value);
     out
 }
 
@@ -170,7 +162,6 @@ fn special(table: &Map<String, Value>, random: &mut Random) -> Result<Option<Val
 
 #[cfg(test)]
 mod tests {
-    use playfield_client::Format;
     use serde_json::{Value, json};
 
     use super::Payload;
@@ -185,22 +176,19 @@ mod tests {
         let stamp = Stamp { run: 7, publisher: 3, sequence: 9, due: u64::MAX };
         for content in [Content::Json(value), Content::Json(json!({"zzz": 1})), Content::Bytes(90)]
         {
-            for format in [Format::Packed, Format::Json, Format::Msgpack] {
-                let is_bytes = matches!(content, Content::Bytes(_));
-                let payload = Payload::new(&content, format, true).unwrap();
-                let (mut random, mut out) = (Random::new(1, 1), vec![b'"']);
-                payload.write(&mut random, Some(&stamp), &mut out);
-                assert_eq!(Stamp::find(format, is_bytes, &out[1..]), Some(stamp), "{content:?}");
-            }
+            let payload = Payload::new(&content, true).unwrap();
+            let (mut random, mut out) = (Random::new(1, 1), vec![b'"']);
+            payload.write(&mut random, Some(&stamp), &mut out);
+            assert_eq!(Stamp::find(&out[1..]), Some(stamp), "{content:?}");
         }
-        assert_eq!(Stamp::find(Format::Packed, false, b"\"load:1\""), None);
-        assert_eq!(Stamp::find(Format::Packed, true, b"load:"), None);
+        assert_eq!(Stamp::find(b"\"load:1\""), None);
+        assert_eq!(Stamp::find(b"load:"), None);
     }
 
     #[test]
     fn ranges_are_whole_between_whole_numbers() {
         let content = json!([{"from": -1, "to": 1}, {"from": 0.0, "to": 1}, {"length": 5}, 4]);
-        let payload = Payload::new(&Content::Json(content), Format::Packed, false).unwrap();
+        let payload = Payload::new(&Content::Json(content), false).unwrap();
         let mut random = Random::new(5, 0);
         for _ in 0..50 {
             let mut out = Vec::new();
@@ -223,9 +211,9 @@ mod tests {
             (Content::Json(json!({"length": -1})), false, "a length from 0 to"),
             (Content::Bytes(52), true, "bytes = 52 must be at least 53"),
         ] {
-            let error = Payload::new(&content, Format::Packed, has_stamp).expect_err(why);
+            let error = Payload::new(&content, has_stamp).expect_err(why);
             assert!(error.contains(why), "{error}");
         }
-        assert!(Payload::new(&Content::Bytes(53), Format::Packed, true).is_ok());
+        assert!(Payload::new(&Content::Bytes(53), true).is_ok());
     }
 }

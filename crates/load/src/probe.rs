@@ -28,7 +28,7 @@ pub(crate) fn schemas(
     let mut poll = Poll::new()?;
     let mut stream = dial.open(None).map_err(|error| LoadError::unreachable(authority, &error))?;
     stream.register(poll.registry(), Token(0))?;
-    let mut config = ClientConfig::new(settings.format, dial.transport(&mut Random::new(0, 0)));
+    let mut config = ClientConfig::new(dial.transport(&mut Random::new(0, 0)));
     config.name = settings.name.clone();
     let of_script = settings.scripts.iter().find_map(|script| script.token.as_deref());
     config.token = token_of(of_script.map_or(&*settings.token, str::as_bytes), 0);

@@ -63,7 +63,7 @@ pub fn run(
     }
     let dial = Dial::new(settings)?;
     let schemas = probe::schemas(settings, &dial, &room_types(&settings.scripts))?;
-    let programs = Programs::new(&settings.scripts, settings.format, schemas)?;
+    let programs = Programs::new(&settings.scripts, schemas)?;
     let mut settings = settings.clone();
     if settings.duration.is_none() && !programs.programs.iter().all(Program::ends) {
         settings.duration = Some(DURATION);

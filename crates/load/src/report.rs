@@ -73,8 +73,8 @@ impl Report {
     /// If `out` fails.
     pub fn print(&self, out: &mut dyn Write) -> io::Result<()> {
         let Outcome { counts, timings, problems, connect_s, load_s, .. } = &self.outcome;
-        let Settings { url, format, connections, .. } = &self.settings;
-        writeln!(out, "node         {} ({format})", url.authority)?;
+        let Settings { url, connections, .. } = &self.settings;
+        writeln!(out, "node         {}", url.authority)?;
         write!(
             out,
             "connections  {} of {connections} in {connect_s:.2} s ({:.0}/s)",
@@ -173,7 +173,6 @@ impl Report {
         let mut add = |name: &str, value: Value| drop(object.insert(name.to_owned(), value));
         add("node", self.settings.url.authority.as_str().into());
         add("transport", self.transport().into());
-        add("format", self.settings.format.name().into());
         add("processes", self.processes.into());
         add("connections", self.settings.connections.into());
         add("connect_s", rounded(*connect_s));

@@ -7,7 +7,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use playfield_client::Format;
 use playfield_client::session::Url;
 use serde_json::Value;
 
@@ -21,8 +20,6 @@ pub const CONNECTIONS_MAX: usize = 10_000_000;
 pub struct Settings {
     /// The node.
     pub url: Url,
-    /// The format of all messages.
-    pub format: Format,
     /// How many connections.
     pub connections: usize,
     /// How many processes share them; 0 for as few as the limit on file descriptors allows.
@@ -235,12 +232,11 @@ pub enum MessageKind {
 }
 
 impl Settings {
-    /// One connection without a room for ten seconds, in `packed`.
+    /// One connection without a room for ten seconds.
     #[must_use]
     pub fn new(url: Url) -> Self {
         Self {
             url,
-            format: Format::Packed,
             connections: 1,
             processes: 0,
             ramp: Duration::ZERO,

@@ -1,9 +1,5 @@
 //! What makes a publication of the load known where it is received.
 
-use playfield_client::Format;
-use playfield_state::{Bytes, Data};
-use std::borrow::Cow;
-
 const MARK: &str = "load:";
 
 /// The length of a stamp: the mark, and numbers in 16, 8, 8 and 16 hexadecimal digits.
@@ -28,14 +24,8 @@ impl Stamp {
         format!("{MARK}{run:016x}{publisher:08x}{sequence:08x}{due:016x}")
     }
 
-    /// The stamp of a payload in this format, if it has one.
-    pub(crate) fn find(format: Format, is_bytes: bool, payload: &[u8]) -> Option<Self> {
-        let payload = match format {
-            Format::Json | Format::Msgpack if is_bytes => {
-                Cow::Owned(Bytes::read(format, payload).ok()?.0)
-            }
-            _ => Cow::Borrowed(payload),
-        };
+    /// The stamp of a payload, if it has one.
+    pub(crate) fn find(payload: &[u8]) -> Option<Self> {
         let mark = MARK.as_bytes();
         let mut starts = payload.windows(STAMP_BYTES).filter(|bytes| bytes.starts_with(mark));
         starts.find_map(|bytes| {

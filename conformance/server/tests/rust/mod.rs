@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use playfield::client::connect;
-use playfield::{Bytes, Data as _, Format};
+use playfield::{Bytes, Data as _};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -37,25 +37,24 @@ fn the_rust_client_plays_all_scenarios() {
             println!("left out: {}: {why}", scenario.name);
         }
     }
-    let play_all = |format: &str, transport: &str| -> Vec<String> {
+    assert_eq!(left_out.formats, ["packed"], "the formats of the Rust client");
+    let play_all = |transport: &str| -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a thread's runtime");
         let mut failed = Vec::new();
         for scenario in all.iter().filter(|one| left_out.why_not(one).is_none()) {
             let run = runs.fetch_add(1, Ordering::Relaxed);
-            let mut play = Play::new(&url, format, transport, run, &left_out);
+            let mut play = Play::new(&url, transport, run, &left_out);
             if let Err(why) = runtime.block_on(play.all(scenario)) {
-                failed.push(format!("{} in {format} over {transport}: {why}", scenario.name));
+                failed.push(format!("{} over {transport}: {why}", scenario.name));
             }
         }
         failed
     };
     let failed: Vec<String> = thread::scope(|scope| {
         let mut threads = Vec::new();
-        for format in &left_out.formats {
-            for transport in &left_out.transports {
-                threads.push(scope.spawn(|| play_all(format, transport)));
-            }
+        for transport in &left_out.transports {
+            threads.push(scope.spawn(|| play_all(transport)));
         }
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
@@ -67,7 +66,6 @@ fn the_rust_client_plays_all_scenarios() {
 /// A scenario that is played.
 struct Play<'a> {
     controls: &'a str,
-    format: Format,
     transport: &'a str,
     run: String,
     left_out: &'a LeftOut,
@@ -75,21 +73,10 @@ struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    fn new(
-        url: &'a str,
-        format: &str,
-        transport: &'a str,
-        run: usize,
-        left_out: &'a LeftOut,
-    ) -> Self {
-        let format = match format {
-            "packed" => Format::Packed,
-            "msgpack" => Format::Msgpack,
-            _ => Format::Json,
-        };
+    fn new(url: &'a str, transport: &'a str, run: usize, left_out: &'a LeftOut) -> Self {
         let controls = url.trim_start_matches("http://");
         let run = format!("r{run}");
-        Self { controls, format, transport, run, left_out, clients: HashMap::new() }
+        Self { controls, transport, run, left_out, clients: HashMap::new() }
     }
 
     async fn all(&mut self, scenario: &Scenario) -> Outcome<()> {
@@ -172,7 +159,6 @@ impl<'a> Play<'a> {
             let mut connecting = connect(&format!("{scheme}://{link}"))
                 .name(step.get("name").and_then(Value::as_str).unwrap_or(name))
                 .token(token.as_bytes())
-                .format(self.format)
                 .backoff(Duration::from_millis(5), Duration::from_millis(20));
             if tls && step.get("trusts") != Some(&Value::Bool(false)) {
                 let certificate = Value::from(control(self.controls, "/certificate").await?);

@@ -125,8 +125,8 @@ impl Connection {
     /// Publishes to a channel, and waits until the node has. Returns the publication's offset; 0 if
     /// nobody subscribes and the channel keeps no history.
     ///
-    /// The payload must be of the channel's kind. In `packed` a node can't tell a
-    /// value from the bytes of its text, nor can it in JSON tell text from base64.
+    /// The payload must be of the channel's kind: a node can't tell a value from the bytes of its
+    /// text.
     ///
     /// # Errors
     /// If the node refuses, or the connection has ended.
@@ -134,7 +134,7 @@ impl Connection {
     /// # Cancel safety
     /// Once queued, it is published.
     pub async fn publish(&self, channel: &str, payload: impl Into<Payload>) -> Result<u64, Error> {
-        let payload = payload.into().into_format(self.line.format)?;
+        let payload = payload.into().into_bytes();
         let channel = channel.to_owned();
         self.line.ask(|answer| Command::Publish { channel, payload, answer }).await
     }
@@ -150,7 +150,7 @@ impl Connection {
         channel: &str,
         payload: impl Into<Payload>,
     ) -> Result<(), Error> {
-        let payload = payload.into().into_format(self.line.format)?;
+        let payload = payload.into().into_bytes();
         let channel = channel.to_owned();
         self.line.tell(Command::PublishUnconfirmed { channel, payload }).await
     }
@@ -206,11 +206,8 @@ impl Subscribing {
 
     async fn begin(self) -> Result<Channel, Error> {
         let Self { connection, channel, since, presence } = self;
-        let shared = Arc::new(Shared {
-            queue: Queue::new(connection.kept),
-            position: Mutex::new(since),
-            format: connection.line.format,
-        });
+        let shared =
+            Arc::new(Shared { queue: Queue::new(connection.kept), position: Mutex::new(since) });
         let subscriber: Arc<dyn Subscriber> = Arc::<Shared>::clone(&shared);
         let name = channel.clone();
         let subscription = connection
@@ -281,7 +278,7 @@ impl Channel {
     /// # Errors
     /// As [`Connection::publish`].
     pub async fn publish(&self, payload: impl Into<Payload>) -> Result<u64, Error> {
-        let payload = payload.into().into_format(self.line.format)?;
+        let payload = payload.into().into_bytes();
         let channel = self.name.clone();
         self.line.ask(|answer| Command::Publish { channel, payload, answer }).await
     }
@@ -311,7 +308,6 @@ struct Shared {
     /// Events, with the position after them.
     queue: Queue<(ChannelEvent, Option<Position>)>,
     position: Mutex<Option<Position>>,
-    format: playfield_wire::Format,
 }
 
 impl Shared {
@@ -343,7 +339,7 @@ impl Subscriber for Shared {
 
     fn publication(&self, publication: &server::Publication<'_>, epoch: u64, is_bytes: bool) {
         let server::Publication { offset, user, payload, .. } = publication;
-        let publication = received(*offset, user.as_deref(), payload, self.format, is_bytes);
+        let publication = received(*offset, user.as_deref(), payload, is_bytes);
         let position = Position { epoch, offset: publication.offset };
         self.put(ChannelEvent::Publication(publication), Some(position));
     }
@@ -377,9 +373,8 @@ pub(crate) fn received(
     offset: u64,
     user: Option<&str>,
     payload: &[u8],
-    format: playfield_wire::Format,
     is_bytes: bool,
 ) -> Publication {
     let user = user.map(ToOwned::to_owned);
-    Publication { offset, user, payload: Payload::received(format, is_bytes, payload) }
+    Publication { offset, user, payload: Payload::received(is_bytes, payload) }
 }

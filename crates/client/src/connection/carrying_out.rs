@@ -80,11 +80,11 @@ impl Task {
                     filter.iter().map(|(name, value)| (&**name, &**value)).collect();
                 (client.list(room_type.as_deref(), &filter, limit), Waiting::List(answer))
             }
-            Command::Request { place, index, name, payload, answer } => {
-                (client.request(place.room, index, &name, &payload), Waiting::Reply(answer))
+            Command::Request { place, index, payload, answer } => {
+                (client.request(place.room, index, &payload), Waiting::Reply(answer))
             }
-            Command::Send { place, index, name, payload } => {
-                if let Err(error) = client.send(place.room, index, &name, &payload)
+            Command::Send { place, index, payload } => {
+                if let Err(error) = client.send(place.room, index, &payload)
                     && let Some(room) = self.dispatch.rooms.get(&place.room)
                 {
                     room.sink.failed(Error::from(error));

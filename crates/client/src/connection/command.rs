@@ -1,6 +1,5 @@
 //! What the handles ask of the connection's task, and how they reach it.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::poll_fn;
@@ -9,9 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
+use playfield_wire::RoomNumber;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
-use playfield_wire::{Format, RoomNumber};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::sink::{Sink, Subscriber};
@@ -47,14 +46,12 @@ pub(crate) enum Command {
     Request {
         place: Place,
         index: u32,
-        name: Cow<'static, str>,
         payload: Vec<u8>,
         answer: Answer<Vec<u8>>,
     },
     Send {
         place: Place,
         index: u32,
-        name: Cow<'static, str>,
         payload: Vec<u8>,
     },
     Ping {
@@ -143,8 +140,8 @@ pub(crate) struct Place {
 /// A request to enter a room.
 pub(crate) struct Enter {
     pub(crate) target: Target,
-    /// What this client was built with. `None` if the format needs no schema.
-    pub(crate) build: Option<Build>,
+    /// What this client was built with.
+    pub(crate) build: Build,
     pub(crate) sink: Arc<dyn Sink>,
     pub(crate) answer: Answer<Entered>,
 }
@@ -319,7 +316,6 @@ pub(crate) struct Line {
     pub(super) ending: Arc<OnceLock<Ending>>,
     pub(super) handles: Arc<Handles>,
     pub(super) status: Arc<Status>,
-    pub(crate) format: Format,
 }
 
 /// All handles of a connection. Dropping the last wakes the task, even while it takes no
@@ -386,10 +382,7 @@ impl Line {
 
 impl fmt::Debug for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line")
-            .field("ending", &self.ending.get())
-            .field("format", &self.format)
-            .finish()
+        f.debug_struct("Line").field("ending", &self.ending.get()).finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use playfield_wire::Format;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
@@ -29,12 +28,11 @@ use crate::session::{ClientConfig, Patience, Session};
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
-/// use playfield_client::{Format, connect};
+/// use playfield_client::connect;
 ///
 /// let connection = connect("ws://127.0.0.1:7350")
 ///     .name("Ann")
 ///     .token(b"from the account service")
-///     .format(Format::Json)
 ///     .deflate(true)
 ///     .await?;
 /// # Ok(())
@@ -45,7 +43,6 @@ pub fn connect(url: &str) -> Connect {
         url: url.to_owned(),
         name: String::new(),
         token: Token::Text(Vec::new()),
-        format: Format::Packed,
         deflate: false,
         message_bytes_max: 16 << 20,
         commands_max: 1024,
@@ -76,7 +73,6 @@ pub struct Connect {
     url: String,
     name: String,
     token: Token,
-    format: Format,
     deflate: bool,
     message_bytes_max: usize,
     commands_max: usize,
@@ -131,15 +127,8 @@ impl Connect {
         self
     }
 
-    /// Sets the format of all messages. Typed rooms need `packed`; [`Dynamic`](crate::Dynamic)
-    /// rooms work with any. Default: `packed`.
-    pub fn format(mut self, format: Format) -> Self {
-        self.format = format;
-        self
-    }
-
-    /// Over `ws://`, offers compression (RFC 7692), which the node may decline. It is worthwhile in
-    /// `json` and `msgpack`. Default: `false`.
+    /// Over `ws://`, offers compression (RFC 7692), which the node may decline. It is worthwhile for
+    /// snapshots with long texts. Default: `false`.
     pub fn deflate(mut self, deflate: bool) -> Self {
         self.deflate = deflate;
         self
@@ -171,8 +160,7 @@ impl Connect {
     }
 
     /// Sets the most bytes of events that a room keeps until they are taken out, past
-    /// [`events_max`](Self::events_max) events. An event counts for its payload, its name where the
-    /// format has names, and 24 bytes. A client that comes back gets all events of its absence at
+    /// [`events_max`](Self::events_max) events. An event counts for its payload and 24 bytes. A client that comes back gets all events of its absence at
     /// once, so keep at least four times the node's `resume_bytes_max`. Default: 1 MiB, which is
     /// that for a node's default settings.
     pub fn event_bytes_max(mut self, bytes: usize) -> Self {
@@ -246,7 +234,7 @@ impl Connect {
             patience: self.patience,
             renews_token: matches!(self.token, Token::By(_)),
             seed,
-            ..ClientConfig::new(self.format, dialer.transport()?)
+            ..ClientConfig::new(dialer.transport()?)
         };
         let client = Session::new(config)?;
         let stream = dialer.dial().await?;
@@ -260,7 +248,6 @@ impl Connect {
         let dispatch = Dispatch::new(
             welcomed,
             Commands::new(taken),
-            self.format,
             Arc::clone(&signals),
             commands.downgrade(),
             Arc::clone(&ending),
@@ -282,7 +269,7 @@ impl Connect {
         };
         tokio::spawn(task.run(stream));
         let handles = Arc::new(Handles(signals));
-        let line = Line { commands, ending, handles, status, format: self.format };
+        let line = Line { commands, ending, handles, status };
         welcome.await.unwrap_or_else(|_| Err(line.closed()))?;
         Ok(Connection { line, kept: self.kept })
     }

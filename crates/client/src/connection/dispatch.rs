@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
-use playfield_wire::{Format, RequestNumber, RoomNumber};
+use playfield_wire::{RequestNumber, RoomNumber};
 use tokio::sync::mpsc;
 
 use super::command::{Answer, Command, Entered, Place, Seat, Signals, Subscription};
@@ -33,7 +33,6 @@ pub(super) struct Dispatch {
     pub(super) device: Weak<Queue<Incoming>>,
     /// Whether they are bytes.
     pub(super) device_has_bytes: bool,
-    pub(super) format: Format,
     /// Rooms to leave once this many commands were taken, because their handles were dropped.
     pub(super) forsaken: Vec<(RoomNumber, u64)>,
     /// The time since the connection began.
@@ -112,7 +111,6 @@ impl Dispatch {
     pub(super) fn new(
         welcomed: Answer<()>,
         commands: Commands,
-        format: Format,
         signals: Arc<Signals>,
         queue: mpsc::WeakSender<Command>,
         ending: Arc<OnceLock<Ending>>,
@@ -127,7 +125,6 @@ impl Dispatch {
             subscriptions: HashMap::new(),
             device: Weak::new(),
             device_has_bytes: false,
-            format,
             forsaken: Vec::new(),
             now: Duration::ZERO,
             commands,

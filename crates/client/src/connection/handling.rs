@@ -211,9 +211,7 @@ impl Dispatch {
             let last = Position { epoch, offset };
             let publications = publications
                 .iter()
-                .map(|past| {
-                    received(past.offset, past.user.as_deref(), &past.payload, self.format, bytes)
-                })
+                .map(|past| received(past.offset, past.user.as_deref(), &past.payload, bytes))
                 .collect();
             let _ = answer.send(Ok(History { last, bytes, publications }));
         }
@@ -239,7 +237,7 @@ impl Dispatch {
         });
         // Without a handle, or if too many wait, the one that is dropped is answered by an error.
         if let Some(commands) = self.device.upgrade() {
-            let payload = Payload::received(self.format, self.device_has_bytes, &payload);
+            let payload = Payload::received(self.device_has_bytes, &payload);
             let bytes = payload.bytes().len();
             commands.put(Incoming { payload, obligation }, bytes, |_| 1);
         }

@@ -17,7 +17,6 @@ mod token;
 
 use std::time::Duration;
 
-use playfield_wire::Format;
 use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 
@@ -65,12 +64,6 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The format of all messages.
-    #[must_use]
-    pub fn format(&self) -> Format {
-        self.line.format
-    }
-
     /// Lists rooms: of one type or of all, whose metadata has all pairs in `filter`, and at most
     /// `limit`; 0 means the node's limit.
     ///

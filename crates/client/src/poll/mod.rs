@@ -34,7 +34,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Registry, Token, Waker};
-use playfield_wire::Format;
 
 pub use crate::queue::{Kept, Next, Queue};
 pub use crate::session::NumberMap;
@@ -489,7 +488,7 @@ impl Connection {
             patience: self.settings.patience,
             renews_token: self.settings.asks_for_tokens,
             seed,
-            ..ClientConfig::new(Format::Packed, transport)
+            ..ClientConfig::new(transport)
         }
     }
 

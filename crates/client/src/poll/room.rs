@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use playfield_state::PlayerId;
 use playfield_wire::message::MessageRef;
-use playfield_wire::{Format, server};
+use playfield_wire::server;
 use serde_json::Value;
 
 use super::Kept;
@@ -47,7 +47,7 @@ impl Room {
     /// A room that is to be [entered](crate::session::Session::enter), which keeps this many events.
     #[must_use]
     pub fn new(kept: Kept) -> Self {
-        let shared = Arc::new(Shared::new(Dynamic::mirror(Format::Packed), kept));
+        let shared = Arc::new(Shared::new(Dynamic::mirror(), kept));
         Self { shared, learned: Arc::default() }
     }
 

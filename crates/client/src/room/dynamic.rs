@@ -1,13 +1,11 @@
 //! Rooms without types, as JSON values: for tools, and for programs that learn a room's type at run
 //! time.
 
-use std::borrow::Cow;
-
-use playfield_state::{Change, DynamicMirror, JsonMirror, PlayerId, ShapeError};
+use playfield_state::{Change, DynamicMirror, PlayerId, ShapeError};
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::RoomSchema;
-use playfield_wire::tree::{TreeWriter, read_value};
-use playfield_wire::{DecodeError, Format, TreeFormat};
+use playfield_wire::tree::TreeWriter;
+use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
 use super::{Kind, Payload, Room, RoomEvent};
@@ -15,16 +13,14 @@ use crate::connection::Connection;
 use crate::session::{Build, Creation, Learned, Target, Translation, UpdateKind};
 use crate::{Error, Mirror};
 
-/// The kind of a room whose state, messages and events are JSON values. On a connection in the
-/// format `packed` the client asks the node for the room's schema, and reads and writes by it. In
-/// `msgpack`, base64 text may represent bytes in either direction.
+/// The kind of a room whose state, messages and events are JSON values. The client asks the node
+/// for the room's schema, and reads and writes by it.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), playfield_client::Error> {
-/// use playfield_client::{Format, connect};
 /// use serde_json::json;
 ///
-/// let connection = connect("ws://127.0.0.1:7350").format(Format::Msgpack).await?;
+/// let connection = playfield_client::connect("ws://127.0.0.1:7350").await?;
 /// let counter = connection.join_or_create_dynamic("counter", None).await?;
 /// let reply = counter.request("add", &json!(2)).await?;
 /// println!("{reply}, {}", counter.state()["value"]);
@@ -37,37 +33,27 @@ pub enum Dynamic {}
 impl Kind for Dynamic {
     type Mirror = DynamicCopy;
 
-    fn mirror(format: Format) -> DynamicCopy {
-        // In packed this is a placeholder until the schema is known.
-        DynamicCopy(Of::Tree(format.tree().map_or_else(JsonMirror::new, JsonMirror::of)))
+    fn mirror() -> DynamicCopy {
+        DynamicCopy(None)
     }
 }
 
 /// The copy of a [`Dynamic`] room.
 #[derive(Debug)]
-pub struct DynamicCopy(Of);
+pub struct DynamicCopy(Option<Box<DynamicMirror>>);
 
-#[derive(Debug)]
-enum Of {
-    Tree(JsonMirror),
-    Packed(Box<DynamicMirror>),
-}
+/// The state before the schema is known.
+static NO_STATE: Value = Value::Null;
 
 impl Mirror for DynamicCopy {
     type State = Value;
 
     fn state(&self) -> &Value {
-        match &self.0 {
-            Of::Tree(mirror) => mirror.state(),
-            Of::Packed(mirror) => mirror.state(),
-        }
+        self.0.as_ref().map_or(&NO_STATE, |mirror| mirror.state())
     }
 
     fn digest(&self) -> u64 {
-        match &self.0 {
-            Of::Tree(mirror) => mirror.digest(),
-            Of::Packed(mirror) => mirror.digest(),
-        }
+        self.0.as_ref().map_or(0, |mirror| mirror.digest())
     }
 
     fn apply(
@@ -77,18 +63,18 @@ impl Mirror for DynamicCopy {
         report: Option<&mut dyn FnMut(Change)>,
     ) -> Result<(), DecodeError> {
         match &mut self.0 {
-            Of::Tree(mirror) => mirror.apply(kind, body, report),
-            Of::Packed(mirror) => mirror.apply(kind, body, report),
+            Some(mirror) => mirror.apply(kind, body, report),
+            None => Err(DecodeError::other("the schema is unknown")),
         }
     }
 
     fn set_schema(&mut self, schema: &RoomSchema, player: PlayerId) -> Result<(), ShapeError> {
-        self.0 = Of::Packed(Box::new(DynamicMirror::new(&schema.state, player)?));
+        self.0 = Some(Box::new(DynamicMirror::new(&schema.state, player)?));
         Ok(())
     }
 }
 
-/// Dynamic rooms. In `packed`, entering one may take a request for its schema.
+/// Dynamic rooms. Entering one may take a request for its schema.
 impl Connection {
     /// Enters an existing room, by its id, or with a reservation or a ticket for it.
     ///
@@ -99,7 +85,7 @@ impl Connection {
     /// # Cancel safety
     /// If the room is entered after all, the client leaves it.
     pub async fn join_dynamic(&self, id: &str) -> Result<Room<Dynamic>, Error> {
-        self.enter(Target::Join { id: id.to_owned() }, self.any_build()).await
+        self.enter(Target::Join { id: id.to_owned() }, Build::Any).await
     }
 
     /// Enters the room of a type that has this key. The case of a code does not matter.
@@ -115,7 +101,7 @@ impl Connection {
         key: &str,
     ) -> Result<Room<Dynamic>, Error> {
         let (room_type, key) = (room_type.to_owned(), key.to_owned());
-        self.enter(Target::JoinByKey { room_type, key }, self.any_build()).await
+        self.enter(Target::JoinByKey { room_type, key }, Build::Any).await
     }
 
     /// Creates a room and enters it. `creation` is a [`Creation`], or just whether the room is
@@ -132,9 +118,9 @@ impl Connection {
         creation: impl Into<Creation>,
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
-        let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
+        let (room_type, options) = (room_type.to_owned(), encode_options(options));
         let creation = creation.into();
-        self.enter(Target::Create { room_type, creation, options }, self.any_build()).await
+        self.enter(Target::Create { room_type, creation, options }, Build::Any).await
     }
 
     /// Enters any room of a type that is not full and has no key, or a new one with these options.
@@ -149,8 +135,8 @@ impl Connection {
         room_type: &str,
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
-        let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
-        self.enter(Target::JoinOrCreate { room_type, key: None, options }, self.any_build()).await
+        let (room_type, options) = (room_type.to_owned(), encode_options(options));
+        self.enter(Target::JoinOrCreate { room_type, key: None, options }, Build::Any).await
     }
 
     /// Enters the room of a type that has this key, or a new one with it and these options.
@@ -166,21 +152,9 @@ impl Connection {
         key: &str,
         options: Option<&Value>,
     ) -> Result<Room<Dynamic>, Error> {
-        let (room_type, options) = (room_type.to_owned(), self.encode_options(options));
+        let (room_type, options) = (room_type.to_owned(), encode_options(options));
         let key = Some(key.to_owned());
-        self.enter(Target::JoinOrCreate { room_type, key, options }, self.any_build()).await
-    }
-
-    /// In packed, options stay JSON until the schema is known.
-    fn encode_options(&self, options: Option<&Value>) -> Vec<u8> {
-        options.map_or_else(Vec::new, |options| {
-            tree(self.format().tree().unwrap_or(TreeFormat::Json), options)
-        })
-    }
-
-    /// Only packed needs a schema.
-    fn any_build(&self) -> Option<Build> {
-        (self.format() == Format::Packed).then_some(Build::Any)
+        self.enter(Target::JoinOrCreate { room_type, key, options }, Build::Any).await
     }
 }
 
@@ -194,13 +168,10 @@ impl Room<Dynamic> {
     /// # Cancel safety
     /// Once queued, the message is sent, and its reply is dropped.
     pub async fn request(&self, name: &str, message: &Value) -> Result<Value, Error> {
-        let (index, name, payload) = self.encode(name, message)?;
-        let reply = self.request_raw(index, name, payload).await?;
-        match self.learned() {
-            Some(learned) => learned.exchange.reply(index, &reply),
-            None => read_value(self.tree_format(), &reply),
-        }
-        .map_err(|error| Error::payload("the reply", error))
+        let (index, payload) = self.encode(name, message)?;
+        let reply = self.request_raw(index, payload).await?;
+        let value = self.learned()?.exchange.reply(index, &reply);
+        value.map_err(|error| Error::payload("the reply", error))
     }
 
     /// Sends the message with this name, without a reply. If the room refuses it,
@@ -212,37 +183,24 @@ impl Room<Dynamic> {
     /// # Cancel safety
     /// The message is sent if it was queued, or not at all.
     pub async fn send(&self, name: &str, message: &Value) -> Result<(), Error> {
-        let (index, name, payload) = self.encode(name, message)?;
-        self.send_raw(index, name, payload).await
+        let (index, payload) = self.encode(name, message)?;
+        self.send_raw(index, payload).await
     }
 
-    /// A message's index, which only packed uses, its name, which the other formats do, and its
-    /// payload.
-    fn encode(
-        &self,
-        name: &str,
-        message: &Value,
-    ) -> Result<(u32, Cow<'static, str>, Vec<u8>), Error> {
-        match self.learned() {
-            Some(learned) => learned
-                .exchange
-                .message(name, message)
-                .map(|(index, payload)| (index, Cow::Borrowed(""), payload))
-                .map_err(|error| Error::payload("the message", error)),
-            None => Ok((0, name.to_owned().into(), tree(self.tree_format(), message))),
-        }
+    /// A message's index and payload.
+    fn encode(&self, name: &str, message: &Value) -> Result<(u32, Vec<u8>), Error> {
+        let written = self.learned()?.exchange.message(name, message);
+        written.map_err(|error| Error::payload("the message", error))
     }
 
-    /// The node's schema, in packed.
-    fn learned(&self) -> Option<&Learned> {
+    /// The node's schema.
+    fn learned(&self) -> Result<&Learned, Error> {
         match &self.entered.translation {
-            Translation::Learned(learned) => Some(learned),
-            Translation::None | Translation::Transcoded(_) => None,
+            Translation::Learned(learned) => Ok(learned),
+            Translation::None | Translation::Transcoded(_) => {
+                Err(Error::usage("the room's schema is unknown"))
+            }
         }
-    }
-
-    fn tree_format(&self) -> TreeFormat {
-        self.line.format.tree().unwrap_or(TreeFormat::Json)
     }
 }
 
@@ -252,7 +210,7 @@ impl RoomEvent<Dynamic> {
     pub fn name(&self) -> &str {
         match &self.message {
             MessageRef::Name(name) => name,
-            // Only in packed, where the schema gave it a name.
+            // The schema gave it a name.
             MessageRef::Index(_) => "",
         }
     }
@@ -260,22 +218,20 @@ impl RoomEvent<Dynamic> {
     /// The event's payload.
     ///
     /// # Errors
-    /// If it is invalid in the connection's format.
+    /// If it is no value of the type in the schema.
     pub fn value(&self) -> Result<Value, Error> {
         match &self.payload {
             Payload::Value(value) => Ok(value.clone()),
-            Payload::Bytes(payload) => self.read(payload),
+            Payload::Bytes(_) => Err(Error::usage("the room's schema is unknown")),
         }
-    }
-
-    fn read(&self, payload: &[u8]) -> Result<Value, Error> {
-        let format = self.format.tree().unwrap_or(TreeFormat::Json);
-        read_value(format, payload).map_err(|error| Error::payload("the event", error))
     }
 }
 
-fn tree(format: TreeFormat, value: &Value) -> Vec<u8> {
+/// Options stay JSON until the schema is known.
+fn encode_options(options: Option<&Value>) -> Vec<u8> {
     let mut out = Vec::new();
-    TreeWriter::new(format, &mut out).value(value);
+    if let Some(options) = options {
+        TreeWriter::new(TreeFormat::Json, &mut out).value(options);
+    }
     out
 }

@@ -6,15 +6,14 @@ mod dynamic;
 mod shared;
 mod typed;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use playfield_state::{Change, Pattern, PlayerId, State};
+use playfield_wire::DecodeError;
 use playfield_wire::message::MessageRef;
-use playfield_wire::{DecodeError, Format};
 use serde_json::Value;
 
 pub use changes::{Changes, Subscription};
@@ -30,23 +29,23 @@ pub trait Kind {
     /// The client's copy of the state.
     type Mirror: Mirror + Send + Sync + 'static;
 
-    /// An empty copy, to be updated by bodies in this format.
-    fn mirror(format: Format) -> Self::Mirror;
+    /// An empty copy.
+    fn mirror() -> Self::Mirror;
 }
 
 impl<T: State + Default + Send + Sync + 'static> Kind for T {
     type Mirror = playfield_state::Mirror<T>;
 
-    fn mirror(_: Format) -> Self::Mirror {
+    fn mirror() -> Self::Mirror {
         playfield_state::Mirror::new()
     }
 }
 
 impl Connection {
-    /// Enters a room, and waits for its first snapshot. With a build, only if the node's schema is
-    /// compatible with it.
-    async fn enter<R: Kind>(&self, target: Target, build: Option<Build>) -> Result<Room<R>, Error> {
-        let shared = Arc::new(Shared::new(R::mirror(self.format()), self.kept));
+    /// Enters a room, and waits for its first snapshot: only if the node's schema is compatible with
+    /// the build.
+    async fn enter<R: Kind>(&self, target: Target, build: Build) -> Result<Room<R>, Error> {
+        let shared = Arc::new(Shared::new(R::mirror(), self.kept));
         let sink: Arc<dyn Sink> = Arc::<Shared<R::Mirror>>::clone(&shared);
         let entered =
             self.line.ask(|answer| Command::Enter(Enter { target, build, sink, answer })).await?;
@@ -204,8 +203,7 @@ impl<R: Kind> Room<R> {
             let translated = self.translated(message, payload);
             let translated = translated.map_err(|error| Error::payload("an event", error))?;
             if let Some((message, payload)) = translated {
-                let (format, room) = (self.line.format, PhantomData);
-                return Ok(RoomEvent { message, sequence, version, payload, format, room });
+                return Ok(RoomEvent { message, sequence, version, payload, room: PhantomData });
             }
         }
     }
@@ -246,31 +244,21 @@ impl<R: Kind> Room<R> {
     }
 
     /// Sends an encoded message, and waits for the encoded reply.
-    async fn request_raw(
-        &self,
-        index: u32,
-        name: Cow<'static, str>,
-        payload: Vec<u8>,
-    ) -> Result<Vec<u8>, Error> {
+    async fn request_raw(&self, index: u32, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
         let place = self.entered.seat.place();
         self.line
-            .ask(|answer| Command::Request { place, index, name, payload, answer })
+            .ask(|answer| Command::Request { place, index, payload, answer })
             .await
             .map_err(|error| self.explain(error))
     }
 
     /// Sends an encoded message without a reply.
-    async fn send_raw(
-        &self,
-        index: u32,
-        name: Cow<'static, str>,
-        payload: Vec<u8>,
-    ) -> Result<(), Error> {
+    async fn send_raw(&self, index: u32, payload: Vec<u8>) -> Result<(), Error> {
         if let Some(error) = self.shared.ended() {
             return Err(error);
         }
         let place = self.entered.seat.place();
-        self.line.put(Command::Send { place, index, name, payload }).await?;
+        self.line.put(Command::Send { place, index, payload }).await?;
         // If the room ended meanwhile, the task may not have found the message in its queue.
         self.shared.ended().map_or(Ok(()), Err)
     }
@@ -336,13 +324,12 @@ pub struct RoomEvent<R> {
     sequence: u64,
     version: u64,
     payload: Payload,
-    format: Format,
     room: PhantomData<fn() -> R>,
 }
 
 /// The payload of an event.
 enum Payload {
-    /// In the connection's format.
+    /// In `packed`.
     Bytes(Vec<u8>),
     /// Decoded with a learned schema.
     Value(Value),

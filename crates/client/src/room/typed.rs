@@ -14,7 +14,7 @@ use crate::session::{Build, Creation, Target, Translation};
 /// Typed rooms. `R` is the room type that the node was built with, or an older version of it with
 /// which the node's is [compatible](playfield_wire::schema::check_compatible): then the client asks
 /// for the node's schema, and converts everything it receives and sends. A room of any other build
-/// is not entered. The connection must have the format `packed`.
+/// is not entered.
 impl Connection {
     /// Enters an existing room, by its id, or with a reservation or a ticket for it.
     ///
@@ -104,19 +104,14 @@ impl Connection {
         &self,
         target: Target,
     ) -> Result<Room<R>, Error> {
-        match self.format() {
-            Format::Packed => self.enter(target, Some(Build::new(schema::<R>()))).await,
-            Format::Msgpack | Format::Json => Err(Error::usage(
-                "typed rooms need the format packed; in msgpack and json use dynamic rooms",
-            )),
-        }
+        self.enter(target, Build::new(schema::<R>())).await
     }
 
     /// Unit options are sent as none, which means the default in any build.
     fn options<R: RoomType>(&self, options: &R::Options) -> Vec<u8> {
         let mut out = Vec::new();
         if <R::Options as Data>::schema() != Type::Unit {
-            options.write(self.format(), &mut out);
+            options.encode(&mut out);
         }
         out
     }
@@ -145,14 +140,14 @@ impl<R: RoomType + Default + Sync> Room<R> {
         R: Accepts<M>,
     {
         let (index, payload) = self.encode(<R as Accepts<M>>::INDEX, &message)?;
-        let mut reply = self.request_raw(index, M::NAME.into(), payload).await?;
+        let mut reply = self.request_raw(index, payload).await?;
         if let Some(transcoder) = self.transcoder() {
             let of_node = std::mem::take(&mut reply);
             transcoder
                 .reply(<R as Accepts<M>>::INDEX, &of_node, &mut reply)
                 .map_err(|error| Error::payload("the reply", error))?;
         }
-        M::Reply::read(self.line.format, &reply).map_err(|error| Error::payload("the reply", error))
+        M::Reply::read(Format::Packed, &reply).map_err(|error| Error::payload("the reply", error))
     }
 
     /// Sends a message without a reply. If the room refuses it, [`next_event`](Self::next_event)
@@ -168,13 +163,13 @@ impl<R: RoomType + Default + Sync> Room<R> {
         R: Accepts<M>,
     {
         let (index, payload) = self.encode(<R as Accepts<M>>::INDEX, &message)?;
-        self.send_raw(index, M::NAME.into(), payload).await
+        self.send_raw(index, payload).await
     }
 
     /// A message's index and payload, in the node's form.
     fn encode(&self, index: u32, message: &impl Data) -> Result<(u32, Vec<u8>), Error> {
         let mut payload = Vec::new();
-        message.write(self.line.format, &mut payload);
+        message.encode(&mut payload);
         let Some(transcoder) = self.transcoder() else { return Ok((index, payload)) };
         let mut of_node = Vec::new();
         let index = transcoder.message(index, &payload, &mut of_node);
@@ -204,6 +199,8 @@ impl<R: RoomType + Default + Sync> RoomEvent<R> {
             MessageRef::Name(name) => name == E::NAME,
         };
         let (true, Payload::Bytes(payload)) = (is_e, &self.payload) else { return Ok(None) };
-        E::read(self.format, payload).map(Some).map_err(|error| Error::payload("the event", error))
+        E::read(Format::Packed, payload)
+            .map(Some)
+            .map_err(|error| Error::payload("the event", error))
     }
 }

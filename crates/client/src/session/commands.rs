@@ -13,7 +13,7 @@ use super::{CommandError, Creation, Session, SubscriptionNumber};
 /// [`CommandError::TooLarge`] if the node accepts no message that long. Requests also fail with
 /// [`CommandError::Busy`], and commands that name a room with [`CommandError::NotJoined`].
 ///
-/// `options` and `payload` are in the connection's format; in JSON, the text of a value.
+/// `options` and `payload` are in `packed`.
 #[expect(clippy::missing_errors_doc, reason = "they are the same for all, and documented above")]
 impl Session {
     /// Asks to enter an existing room, by its id or with a reservation. Returns the number of the
@@ -115,10 +115,9 @@ impl Session {
         &mut self,
         room: RoomNumber,
         index: u32,
-        name: &str,
         payload: &[u8],
     ) -> Result<RequestNumber, CommandError> {
-        self.protocol.request(room, index, name, payload)
+        self.protocol.request(room, index, payload)
     }
 
     /// Sends a message that the room doesn't answer; see [`request`](Self::request).
@@ -126,10 +125,9 @@ impl Session {
         &mut self,
         room: RoomNumber,
         index: u32,
-        name: &str,
         payload: &[u8],
     ) -> Result<(), CommandError> {
-        self.protocol.send(room, index, name, payload)
+        self.protocol.send(room, index, payload)
     }
 
     /// Asks for a snapshot, and ignores patches until it comes. The client does this by itself when

@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use playfield_wire::Format;
-
 use super::{Masks, Patience};
 
 /// The settings of a [`Session`](super::Session).
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The format of all messages.
-    pub format: Format,
     /// The player's display name; may be empty.
     pub name: String,
     /// The token for the node's authenticator; may be empty.
@@ -69,11 +65,10 @@ pub enum Transport {
 }
 
 impl ClientConfig {
-    /// The default settings, for this format and transport.
+    /// The default settings, for this transport.
     #[must_use]
-    pub fn new(format: Format, transport: Transport) -> Self {
+    pub fn new(transport: Transport) -> Self {
         Self {
-            format,
             name: String::new(),
             token: Vec::new(),
             transport,

@@ -13,7 +13,7 @@ use super::protocol::Protocol;
 use super::requests::Asked;
 use super::schemas::{SchemaRequests, Schemas};
 use super::{
-    Build, CommandError, Creation, Event, Failure, RoomCopy, Session, Translation, Unusable,
+    Build, CommandError, Creation, Event, FORMAT, Failure, RoomCopy, Session, Translation, Unusable,
 };
 
 /// The room to enter.
@@ -112,7 +112,7 @@ pub(super) struct Entering {
 
 #[derive(Debug)]
 struct Entry {
-    build: Option<Build>,
+    build: Build,
     copy: BoxedCopy,
 }
 
@@ -205,16 +205,16 @@ impl Session {
     /// request: [`Event::Joined`] says that it was granted, and
     /// [`Event::Entered`] that the copy is there.
     ///
-    /// `build` is the schema that the program was built with; `None` if the format needs none. If the
-    /// node's may be another, the session asks for it and reads updates by it. Options are in the
-    /// form of that build: of [`Build::Any`], JSON.
+    /// `build` is the schema that the program was built with. If the node's may be another, the
+    /// session asks for it and reads updates by it. Options are in the form of that build: of
+    /// [`Build::Any`], JSON.
     ///
     /// # Errors
     /// As for all [commands](Self::join).
     pub fn enter(
         &mut self,
         target: Target,
-        build: Option<Build>,
+        build: Build,
         copy: Box<dyn RoomCopy + Send>,
     ) -> Result<RequestNumber, CommandError> {
         self.protocol.enter(target, build, copy)
@@ -231,13 +231,14 @@ impl Protocol {
     fn enter(
         &mut self,
         mut target: Target,
-        build: Option<Build>,
+        build: Build,
         copy: Box<dyn RoomCopy + Send>,
     ) -> Result<RequestNumber, CommandError> {
         let request = self.reserve()?;
         let entry = Entry { build, copy: BoxedCopy(copy) };
         let mut waits_for = None;
-        if let (Some((room_type, options)), Some(build)) = (target.creates(), &entry.build) {
+        if let Some((room_type, options)) = target.creates() {
+            let build = &entry.build;
             match self.entering.schemas.translation(room_type, build, None) {
                 Ok(None) if build.has_options(options) => waits_for = Some(room_type.to_owned()),
                 Ok(translation) => {
@@ -277,17 +278,16 @@ impl Protocol {
             Target::Create { options, .. } | Target::JoinOrCreate { options, .. } => &options[..],
             Target::Join { .. } | Target::JoinByKey { .. } => &[],
         };
-        let (format, message) = (self.format(), target.message(request));
-        self.write_counted(None, options, |out| message.encode(format, out))
+        let message = target.message(request);
+        self.write_counted(None, options, |out| message.encode(FORMAT, out))
     }
 
     /// Sends a request that has waited for a schema.
     fn send_ready(&mut self, request: RequestNumber, mut target: Target) {
         let entry = self.entering.entries.get(&request);
-        let built = entry.and_then(|entry| Some((entry, entry.build.as_ref()?)));
-        let translated = match (target.creates(), built) {
-            (Some((room_type, options)), Some((entry, build))) => {
-                match self.entering.schemas.translation(room_type, build, None) {
+        let translated = match (target.creates(), entry) {
+            (Some((room_type, options)), Some(entry)) => {
+                match self.entering.schemas.translation(room_type, &entry.build, None) {
                     Ok(translation) => translation
                         .map_or(Ok(()), |by| entry.options(&by, options))
                         .map_err(Unusable::Options),
@@ -323,24 +323,20 @@ impl Protocol {
             awaits: None,
             translation: Translation::None,
         };
-        let mut translation = Ok(None);
-        if let Some(build) = build {
-            translation =
-                self.entering.schemas.translation(&joined.room_type, &build, Some(fingerprint));
-            granted.awaits = matches!(translation, Ok(None)).then_some(build);
-        }
-        let (mut copy, is_awaited) = (copy, granted.awaits.is_some());
-        if is_awaited {
+        let translation =
+            self.entering.schemas.translation(&joined.room_type, &build, Some(fingerprint));
+        let mut copy = copy;
+        if let Ok(None) = translation {
+            granted.awaits = Some(build);
             copy.0.hold();
         }
         self.rooms.grant(room, copy, granted);
         match translation {
             Ok(Some(translation)) => self.translate(room, translation),
-            Ok(None) if is_awaited => {
+            Ok(None) => {
                 self.entering.schema_requests.ask(self.pulse.now(), &joined.room_type);
                 self.follow_schemas();
             }
-            Ok(None) => {}
             Err(why) => self.unusable(room, why),
         }
         Report::Nothing

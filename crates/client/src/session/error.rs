@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
-use playfield_wire::{DecodeError, ErrorCode, Format, PROTOCOL, RequestNumber, RoomNumber};
+use playfield_wire::{DecodeError, ErrorCode, PROTOCOL, RequestNumber, RoomNumber};
 
 /// Represents a close frame without a code (RFC 6455, 7.1.5).
 const NO_CLOSE_CODE: u16 = 1005;
@@ -37,11 +37,8 @@ pub enum ClientError {
         /// How many were sent.
         sent: u64,
     },
-    /// A text message came although the format is binary, or the reverse.
-    WrongFormat {
-        /// The format of the connection.
-        agreed: Format,
-    },
+    /// A text message came: those of `packed` are binary.
+    Text,
     /// The node speaks another version of the protocol.
     Protocol {
         /// The node's version.
@@ -127,7 +124,7 @@ impl ClientError {
     pub(super) fn close_code(&self) -> u16 {
         match self {
             Self::WebSocket(error) => error.close_code(),
-            Self::WrongFormat { .. } => 1003,
+            Self::Text => 1003,
             Self::Ended { close_code } => close_code.unwrap_or(NO_CLOSE_CODE),
             Self::Silent { .. } | Self::NoWelcome { .. } | Self::TurnedAway { .. } => 1000,
             Self::Unreadable { last, .. } => last.close_code(),
@@ -137,10 +134,7 @@ impl ClientError {
 
     /// Whether the node sent something that can't be read. It comes again on the next connection.
     pub(super) fn is_unreadable(&self) -> bool {
-        matches!(
-            self,
-            Self::WebSocket(_) | Self::Frame(_) | Self::Message(_) | Self::WrongFormat { .. }
-        )
+        matches!(self, Self::WebSocket(_) | Self::Frame(_) | Self::Message(_) | Self::Text)
     }
 
     /// Whether another connection would not help.
@@ -172,10 +166,8 @@ impl fmt::Display for ClientError {
             Self::NeverSent { received, sent } => {
                 write!(f, "the node confirmed {received} messages, but only {sent} were sent")
             }
-            Self::WrongFormat { agreed } => {
-                let (got, wanted) =
-                    if agreed.is_text() { ("binary", "text") } else { ("text", "binary") };
-                write!(f, "the node sent a {got} message, but the format {agreed} is {wanted}")
+            Self::Text => {
+                f.write_str("the node sent a text message, but those of packed are binary")
             }
             Self::Protocol { protocol } => {
                 write!(

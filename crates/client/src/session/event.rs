@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use super::{
-    ClientError, Failure, OutOfStep, Subscribed, SubscriptionNumber, Translation, Unusable,
+    ClientError, FORMAT, Failure, OutOfStep, Subscribed, SubscriptionNumber, Translation, Unusable,
     UpdateKind,
 };
 
@@ -105,7 +105,7 @@ pub enum Event<'a> {
         kind: UpdateKind,
         /// The version of the copy now.
         version: u64,
-        /// The body, in the connection's format.
+        /// The body.
         body: Cow<'a, [u8]>,
     },
     /// A room's copy has the digest that it should have, or can't tell. Reported only if there is a
@@ -162,7 +162,7 @@ pub enum Event<'a> {
     Published(server::Published),
     /// The answer to `members`.
     Members(server::Members<'a>),
-    /// The answer to `history`. Payloads are in the connection's format.
+    /// The answer to `history`.
     History(server::History<'a>),
     /// This session is registered as a device: the answer to a request, or, without one, because
     /// the client has registered again in a new session.
@@ -269,7 +269,7 @@ impl Report {
 
     /// The event, whose data is in the bytes of the message.
     #[inline]
-    pub(super) fn event(self, format: Format, bytes: &[u8]) -> Option<Event<'_>> {
+    pub(super) fn event(self, bytes: &[u8]) -> Option<Event<'_>> {
         Some(match self {
             Self::Update { room, kind, version, body } => {
                 Event::Update { room, kind, version, body: bytes[body].into() }
@@ -283,7 +283,7 @@ impl Report {
             }
             Self::Nothing | Self::This | Self::Of(_) => {
                 // It was decoded before.
-                return Event::of(ServerMessage::decode(format, bytes).ok()?, &self);
+                return Event::of(ServerMessage::decode(FORMAT, bytes).ok()?, &self);
             }
         })
     }

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use playfield_wire::Format;
-
 use super::ClientError;
 use super::transport::{Inbound, Piece};
 
@@ -47,11 +45,10 @@ impl Inbox {
     pub(super) fn next<'a>(
         &'a mut self,
         inbound: &'a mut Inbound,
-        format: Format,
     ) -> Result<Option<(Piece<'a>, Place)>, ClientError> {
         let (begin, end) = (self.bytes.as_ptr().addr(), self.bytes.len());
         let input = &mut self.bytes[self.start..];
-        let Some((bytes, piece)) = inbound.next(format, input)? else { return Ok(None) };
+        let Some((bytes, piece)) = inbound.next(input)? else { return Ok(None) };
         self.start += bytes;
         let place = match &piece {
             Piece::Message(body) => {

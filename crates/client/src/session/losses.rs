@@ -11,7 +11,7 @@ use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use super::protocol::Protocol;
 use super::requests::Asked;
-use super::{Event, Failure};
+use super::{Event, FORMAT, Failure};
 
 /// The most abandoned rooms, and the most requests to enter one, that are remembered. Past it the
 /// oldest is forgotten; a later message about it ends the connection.
@@ -147,9 +147,8 @@ impl Protocol {
         }
         add(&mut self.abandoned.rooms, room);
         let request = self.requests.reserve_unanswered();
-        let (format, leave) =
-            (self.format(), ClientMessage::Leave(client::Leave { request, room }));
+        let leave = ClientMessage::Leave(client::Leave { request, room });
         // A client that is saying goodbye leaves all rooms.
-        let _ = self.write_counted(Some(room), &[], |out| leave.encode(format, out));
+        let _ = self.write_counted(Some(room), &[], |out| leave.encode(FORMAT, out));
     }
 }

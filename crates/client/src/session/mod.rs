@@ -8,7 +8,7 @@
 //! use playfield_client::session::{ClientConfig, Event, Session, Transport};
 //! use playfield_wire::{Format, framing, server};
 //!
-//! let mut session = Session::new(ClientConfig::new(Format::Packed, Transport::Native))?;
+//! let mut session = Session::new(ClientConfig::new(Transport::Native))?;
 //! let mut out = Vec::new();
 //! session.take_output(&mut out); // the preamble and the hello: send them
 //!
@@ -90,6 +90,9 @@ use reconnect::Reconnect;
 use resumption::{Greeting, Resumption};
 use transport::{Inbound, Piece};
 
+/// The format of all messages: the binary one, which needs schemas.
+const FORMAT: Format = Format::Packed;
+
 /// The client's end of a session, over one connection after the other.
 ///
 /// Commands may be given at once; their messages follow the hello. A command that fails sends
@@ -119,7 +122,6 @@ impl Session {
     /// If the host or the target is invalid in a WebSocket request.
     pub fn new(config: ClientConfig) -> Result<Self, HandshakeError> {
         let ClientConfig {
-            format,
             name,
             token,
             transport,
@@ -134,13 +136,13 @@ impl Session {
             renews_token,
             seed,
         } = config;
-        let (inbound, outbound) = transport::open(transport, format, deflate, message_bytes_max)?;
+        let (inbound, outbound) = transport::open(transport, deflate, message_bytes_max)?;
         let named = schemas.iter().map(|(room_type, _)| room_type.clone()).collect();
         let entering = Entering::new(named, schema_timeout);
         let reconnect = Reconnect::new(patience, renews_token, &token, seed);
         let greeting = Greeting { name, token, schemas };
         let resumption = Resumption::new(greeting, resumable, unconfirmed_bytes_max);
-        let protocol = Protocol::new(format, outbound, requests_max, resumption, entering);
+        let protocol = Protocol::new(outbound, requests_max, resumption, entering);
         let inbox = Inbox::default();
         Ok(Self { inbound, inbox, protocol, reconnect, deflate, message_bytes_max })
     }
@@ -156,9 +158,7 @@ impl Session {
         if matches!(self.protocol.phase, Phase::Leaving | Phase::Finished) {
             return Ok(());
         }
-        let format = self.protocol.format();
-        let (inbound, outbound) =
-            transport::open(transport, format, self.deflate, self.message_bytes_max)?;
+        let (inbound, outbound) = transport::open(transport, self.deflate, self.message_bytes_max)?;
         (self.inbound, self.inbox) = (inbound, Inbox::default());
         self.protocol.reconnect(outbound);
         self.dialed();
@@ -184,12 +184,6 @@ impl Session {
     /// more attempt with another token. Call it again once the client was welcomed.
     pub fn set_renews_token(&mut self, renews: bool) {
         self.protocol.resumption.renews_token = renews;
-    }
-
-    /// The format of all messages.
-    #[must_use]
-    pub fn format(&self) -> Format {
-        self.protocol.format()
     }
 
     /// Takes bytes from the node, which may be split anywhere, for [`poll_event`](Self::poll_event)
@@ -223,7 +217,7 @@ impl Session {
                 return None;
             }
             let piece = match self.protocol.is_open() {
-                true => self.inbox.next(&mut self.inbound, self.protocol.format()),
+                true => self.inbox.next(&mut self.inbound),
                 false => Ok(None),
             };
             let handled = match piece {
@@ -260,7 +254,7 @@ impl Session {
             }
         };
         // What is borrowed can't leave the loop, so it is borrowed again.
-        report.event(self.protocol.format(), self.inbox.body(&self.inbound, place))
+        report.event(self.inbox.body(&self.inbound, place))
     }
 
     /// Whether [`poll_event`](Self::poll_event) has something to handle or to return.
@@ -365,7 +359,7 @@ impl Session {
     /// How many messages without an answer the node has not confirmed yet.
     #[must_use]
     pub fn unconfirmed_sends(&self) -> u64 {
-        self.protocol.resumption.unconfirmed_sends(self.protocol.format())
+        self.protocol.resumption.unconfirmed_sends()
     }
 
     /// The delay to the node, and its clock, as measured on this connection. `None` until the first

@@ -63,7 +63,7 @@ pub struct Update<'a> {
     pub kind: UpdateKind,
     /// The version of the copy once this is applied.
     pub version: u64,
-    /// The body, in the connection's format.
+    /// The body.
     pub body: &'a [u8],
 }
 

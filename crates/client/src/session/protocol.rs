@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use playfield_wire::client::{self, ClientMessage, write_request, write_send};
-use playfield_wire::{Format, RequestNumber, RoomNumber};
+use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::channels::Channels;
 use super::device::Registrations;
@@ -16,7 +16,7 @@ use super::requests::{Asked, Requests};
 use super::resumption::Resumption;
 use super::rooms::Rooms;
 use super::transport::Outbound;
-use super::{ClientError, CommandError, Event, Failure};
+use super::{ClientError, CommandError, Event, FORMAT, Failure};
 
 /// The longest message that is ever sent, and the limit before the welcome states the node's.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 30;
@@ -29,7 +29,6 @@ const NORMAL_CLOSURE: u16 = 1000;
 
 #[derive(Debug)]
 pub(super) struct Protocol {
-    format: Format,
     pub(super) phase: Phase,
     /// The node answered the hello on this connection.
     pub(super) welcomed: bool,
@@ -61,14 +60,12 @@ pub(super) enum Phase {
 impl Protocol {
     /// A session whose output starts with the hello.
     pub(super) fn new(
-        format: Format,
         outbound: Outbound,
         requests_max: usize,
         resumption: Resumption,
         entering: Entering,
     ) -> Self {
         let mut session = Self {
-            format,
             phase: Phase::Talking,
             welcomed: false,
             outbound,
@@ -85,10 +82,6 @@ impl Protocol {
         };
         session.hello();
         session
-    }
-
-    pub(super) fn format(&self) -> Format {
-        self.format
     }
 
     /// A request has failed.
@@ -126,8 +119,8 @@ impl Protocol {
             | ClientMessage::JoinOrCreate(client::JoinOrCreate { options, .. }) => *options,
             _ => &[][..],
         };
-        let (format, room) = (self.format, asked.room());
-        let count = self.write_counted(room, payload, |out| message.encode(format, out))?;
+        let encode = |out: &mut Vec<u8>| message.encode(FORMAT, out);
+        let count = self.write_counted(asked.room(), payload, encode)?;
         self.requests.sent(request, asked, count);
         Ok(request)
     }
@@ -142,8 +135,8 @@ impl Protocol {
     ) -> Result<Option<RequestNumber>, CommandError> {
         self.check_open()?;
         let request = asked.map(|_| self.requests.reserve()).transpose()?;
-        let (format, message) = (self.format, message(request));
-        let count = self.write_counted(None, payload, |out| message.encode(format, out))?;
+        let message = message(request);
+        let count = self.write_counted(None, payload, |out| message.encode(FORMAT, out))?;
         if let Some((request, asked)) = request.zip(asked) {
             self.requests.sent(request, asked, count);
         }
@@ -161,14 +154,12 @@ impl Protocol {
         &mut self,
         room: RoomNumber,
         index: u32,
-        name: &str,
         payload: &[u8],
     ) -> Result<RequestNumber, CommandError> {
         let request = self.reserve()?;
         self.rooms.get(room)?;
-        let format = self.format;
         let count = self.write_counted(Some(room), payload, |out| {
-            write_request(format, out, room, request, index, name, payload);
+            write_request(FORMAT, out, room, request, index, "", payload);
         })?;
         self.requests.sent(request, Asked::Message { room }, count);
         Ok(request)
@@ -178,14 +169,12 @@ impl Protocol {
         &mut self,
         room: RoomNumber,
         index: u32,
-        name: &str,
         payload: &[u8],
     ) -> Result<(), CommandError> {
         self.check_open()?;
         self.rooms.get(room)?;
-        let format = self.format;
         self.write_counted(Some(room), payload, |out| {
-            write_send(format, out, room, index, name, payload);
+            write_send(FORMAT, out, room, index, "", payload);
         })
         .map(drop)
     }
@@ -198,8 +187,7 @@ impl Protocol {
         if !(self.can_send() || self.is_open() && is_for_connection) {
             return Ok(());
         }
-        let format = self.format;
-        self.write(|out| message.encode(format, out))
+        self.write(|out| message.encode(FORMAT, out))
     }
 
     pub(super) fn resync(&mut self, room: RoomNumber) -> Result<(), CommandError> {
@@ -357,7 +345,7 @@ impl Protocol {
         self.pulse.stop();
         self.rooms.clear();
         self.abandoned = Abandoned::default();
-        let unconfirmed = self.resumption.unconfirmed_sends(self.format);
+        let unconfirmed = self.resumption.unconfirmed_sends();
         self.resumption.clear();
         (self.channels, self.registrations) = Default::default();
         self.entering.clear();

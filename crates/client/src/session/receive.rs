@@ -10,14 +10,14 @@ use super::event::Report;
 use super::protocol::{MESSAGE_BYTES_MAX, Protocol};
 use super::requests::Asked;
 use super::rooms::Outcome;
-use super::{ClientError, Event, Failure, OutOfStep, Unusable, Update, UpdateKind};
+use super::{ClientError, Event, FORMAT, Failure, OutOfStep, Unusable, Update, UpdateKind};
 
 impl Protocol {
     /// A message from the node. Returns whether it is an event, which comes after those that wait.
     #[inline]
     pub(super) fn message(&mut self, body: &[u8]) -> Result<Report, ClientError> {
         self.pulse.heard();
-        let message = ServerMessage::decode(self.format(), body).map_err(ClientError::Message)?;
+        let message = ServerMessage::decode(FORMAT, body).map_err(ClientError::Message)?;
         if !self.welcomed {
             check_before_welcome(&message)?;
         }

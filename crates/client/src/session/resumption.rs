@@ -6,12 +6,12 @@ use std::time::Duration;
 use playfield_session::{ACK_DELAY, Log, NeverSent, NotResumed, Passage, Received};
 use playfield_wire::client::{self, ClientMessage, Hello, Resume, SchemaRef};
 use playfield_wire::server;
-use playfield_wire::{ErrorCode, Format, RoomNumber};
+use playfield_wire::{ErrorCode, RoomNumber};
 
 use super::losses::Abandoned;
 use super::protocol::{Phase, Protocol};
 use super::transport::Outbound;
-use super::{ClientError, CommandError, Event};
+use super::{ClientError, CommandError, Event, FORMAT};
 
 /// How many messages in a row may be unreadable, without a counted one between them that is read,
 /// before the client stops. A message that is counted comes again on each new connection.
@@ -208,9 +208,9 @@ impl Resumption {
     }
 
     /// How many messages without an answer the node has not confirmed.
-    pub(super) fn unconfirmed_sends(&self, format: Format) -> u64 {
+    pub(super) fn unconfirmed_sends(&self) -> u64 {
         let bodies = self.log.unacknowledged();
-        let sends = bodies.filter(|(_, body)| match ClientMessage::decode(format, body) {
+        let sends = bodies.filter(|(_, body)| match ClientMessage::decode(FORMAT, body) {
             Ok(
                 ClientMessage::Send(_)
                 | ClientMessage::Publish(client::Publish { request: None, .. })
@@ -233,7 +233,6 @@ impl Resumption {
 impl Protocol {
     /// Sends the hello, the first message of a connection.
     pub(super) fn hello(&mut self) {
-        let format = self.format();
         let Resumption { greeting, is_wanted, token, received, acknowledge_at, .. } =
             &mut self.resumption;
         let mut resume = None;
@@ -255,10 +254,10 @@ impl Protocol {
             resumable: *is_wanted,
             resume,
             schemas: schemas.collect(),
-            ..Hello::new(format)
+            ..Hello::new(FORMAT)
         });
         // The node has not stated its limit yet.
-        let _ = self.outbound.message(usize::MAX, |out| hello.encode(format, out));
+        let _ = self.outbound.message(usize::MAX, |out| hello.encode(FORMAT, out));
     }
 
     /// Goes on over another transport.
@@ -381,7 +380,7 @@ impl Protocol {
 
     /// The node has opened another session: the rooms are gone, and no answer will come.
     fn open_again(&mut self, welcome: &server::Welcome<'_>) {
-        let unconfirmed = self.resumption.unconfirmed_sends(self.format());
+        let unconfirmed = self.resumption.unconfirmed_sends();
         self.resumption.clear();
         self.resumption.received = Received::default();
         self.resumption.opened(welcome);

@@ -5,7 +5,6 @@ use playfield_websocket::{
     Decoder, Deflate, Deflater, DeflaterOptions, Item, Limits, Opcode, Role, encode, encode_close,
     encode_with,
 };
-use playfield_wire::Format;
 use playfield_wire::framing::{Framing, HEADER_BYTES, PREAMBLE, write_frame_with};
 
 use super::{ClientError, Masks, Transport};
@@ -19,7 +18,6 @@ const DEFLATE_BYTES_MIN: usize = 256;
 /// Both directions in their initial state.
 pub(super) fn open(
     transport: Transport,
-    format: Format,
     deflate: bool,
     message_bytes_max: usize,
 ) -> Result<(Inbound, Outbound), HandshakeError> {
@@ -33,8 +31,7 @@ pub(super) fn open(
             if deflate {
                 handshake = handshake.with_deflate(Deflate::default());
             }
-            let opcode = if format.is_text() { Opcode::Text } else { Opcode::Binary };
-            let frames = Frames::WebSocket { opcode, masks, deflater: None, closed: false };
+            let frames = Frames::WebSocket { masks, deflater: None, closed: false };
             // Nothing may be sent until the request is answered (RFC 6455, 4.1).
             let outbound =
                 Outbound { ready: handshake.request().to_vec(), held: Some(Vec::new()), frames };
@@ -72,7 +69,6 @@ impl Inbound {
     #[inline]
     pub(super) fn next<'a>(
         &'a mut self,
-        format: Format,
         input: &'a mut [u8],
     ) -> Result<Option<(usize, Piece<'a>)>, ClientError> {
         match self {
@@ -86,11 +82,8 @@ impl Inbound {
                     return Ok(None);
                 }
                 let piece = match decoded.item {
-                    Some(Item::Binary(body)) if !format.is_text() => Piece::Message(body),
-                    Some(Item::Text(body)) if format.is_text() => Piece::Message(body.as_bytes()),
-                    Some(Item::Binary(_) | Item::Text(_)) => {
-                        return Err(ClientError::WrongFormat { agreed: format });
-                    }
+                    Some(Item::Binary(body)) => Piece::Message(body),
+                    Some(Item::Text(_)) => return Err(ClientError::Text),
                     Some(Item::Ping(payload)) => Piece::Ping(payload),
                     Some(Item::Pong(_)) | None => Piece::Alive,
                     Some(Item::Close(close)) => Piece::Close(close.map(|close| close.code)),
@@ -137,7 +130,6 @@ pub(super) struct Outbound {
 enum Frames {
     Native,
     WebSocket {
-        opcode: Opcode,
         masks: Masks,
         /// Compresses long messages, if the node agreed.
         deflater: Option<Deflater>,
@@ -162,16 +154,16 @@ impl Outbound {
                 write_frame_with(out, write);
                 out.len() - start - HEADER_BYTES
             }
-            Frames::WebSocket { opcode, masks, deflater: Some(deflater), closed: false } => {
+            Frames::WebSocket { masks, deflater: Some(deflater), closed: false } => {
                 let mut body = Vec::new();
                 write(&mut body);
                 if body.len() <= bytes_max {
-                    deflater.encode(out, *opcode, &body, Some(masks.draw()));
+                    deflater.encode(out, Opcode::Binary, &body, Some(masks.draw()));
                 }
                 body.len()
             }
-            Frames::WebSocket { opcode, masks, deflater: None, closed: false } => {
-                encode_with(out, *opcode, Some(masks.draw()), |out| {
+            Frames::WebSocket { masks, deflater: None, closed: false } => {
+                encode_with(out, Opcode::Binary, Some(masks.draw()), |out| {
                     let body = out.len();
                     write(out);
                     out.len() - body
@@ -241,14 +233,13 @@ mod tests {
     use super::{DEFLATE_BYTES_MIN, IDLE_OUTPUT_BYTES_MAX, Outbound, open};
     use crate::session::{Masks, Transport};
     use playfield_websocket::Deflate;
-    use playfield_wire::Format;
 
     fn outbound(transport: Transport) -> Outbound {
         agreed(transport, None)
     }
 
     fn agreed(transport: Transport, deflate: Option<&Deflate>) -> Outbound {
-        let (_, mut outbound) = open(transport, Format::Packed, deflate.is_some(), 100).unwrap();
+        let (_, mut outbound) = open(transport, deflate.is_some(), 100).unwrap();
         outbound.release(deflate);
         outbound.take(&mut Vec::new());
         outbound

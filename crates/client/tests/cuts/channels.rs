@@ -120,12 +120,12 @@ async fn a_subscriber_sees_each_publication_once_and_is_told_of_gaps() {
     let ways = ways();
     let playing = Arc::new(Barrier::new(ways.len()));
     let mut players = JoinSet::new();
-    for (who, (scheme, format)) in (0..).zip(ways) {
+    for (who, (scheme, _)) in (0..).zip(ways) {
         let proxy = proxy::start(node.local_addr(), random.next(), Arc::clone(&cuts)).await;
         let (cuts, playing, root) = (Arc::clone(&cuts), Arc::clone(&playing), root.clone());
         players.spawn(async move {
             let url = format!("{scheme}://localhost:{}", proxy.port());
-            let connection = connected(&url, "Ann", format, &root).await;
+            let connection = connected(&url, "Ann", &root).await;
             play(connection, who, cuts, playing).await
         });
     }

@@ -5,7 +5,6 @@ use playfield_state::{Tracker, Tracking};
 use playfield_wire::Format;
 
 use crate::play::{ME, Play};
-use crate::support::msgpack;
 
 /// The room with another schema.
 mod other {
@@ -23,17 +22,14 @@ mod other {
 
 #[test]
 fn truncated_and_prolonged_patches() {
-    for format in Format::ALL {
-        let mut play = Play::new(format);
-        for cut in 0..play.node.patch().1.len() {
-            play = Play::new(format);
-            let (base, body) = play.node.patch();
-            play.says_patch(base, base + 1, &body[..cut]);
-            // A truncated tree makes the whole message unreadable.
-            play.assert_unusable(&format!("{format}, cut at {cut}"));
-        }
+    let mut play = Play::new();
+    for cut in 0..play.node.patch().1.len() {
+        play = Play::new();
+        let (base, body) = play.node.patch();
+        play.says_patch(base, base + 1, &body[..cut]);
+        play.assert_refused(&format!("cut at {cut}"), |why| matches!(why, OutOfStep::Patch(_)));
     }
-    let mut play = Play::new(Format::Packed);
+    play = Play::new();
     let (base, mut body) = play.node.patch();
     // One 0 more is a valid, empty mask of the owned part; two are not.
     body.extend([0, 0]);
@@ -43,73 +39,55 @@ fn truncated_and_prolonged_patches() {
 
 #[test]
 fn reordered_and_replayed_patches() {
-    for format in Format::ALL {
-        let mut play = Play::new(format);
-        let (first, second) = (play.node.patch(), play.node.patch());
-        play.says_patch(second.0, second.0 + 1, &second.1);
-        play.assert_refused("reordered", |why| matches!(why, OutOfStep::Base { .. }));
+    let mut play = Play::new();
+    let (first, second) = (play.node.patch(), play.node.patch());
+    play.says_patch(second.0, second.0 + 1, &second.1);
+    play.assert_refused("reordered", |why| matches!(why, OutOfStep::Base { .. }));
 
-        let (base, body) = play.node.patch();
-        play.says_patch(base, base + 1, &body);
-        play.says_patch(base, base + 1, &body);
-        play.assert_refused("replayed", |why| matches!(why, OutOfStep::Base { .. }));
+    let (base, body) = play.node.patch();
+    play.says_patch(base, base + 1, &body);
+    play.says_patch(base, base + 1, &body);
+    play.assert_refused("replayed", |why| matches!(why, OutOfStep::Base { .. }));
 
-        play.says_patch(first.0, first.0 + 1, &first.1);
-        play.assert_refused("replayed much later", |why| matches!(why, OutOfStep::Base { .. }));
+    play.says_patch(first.0, first.0 + 1, &first.1);
+    play.assert_refused("replayed much later", |why| matches!(why, OutOfStep::Base { .. }));
 
-        // A patch that does not advance the version could be replayed unnoticed.
-        let (base, body) = play.node.patch();
-        play.says_patch(base, base, &body);
-        play.assert_refused("of no advance", |why| matches!(why, OutOfStep::NoAdvance { .. }));
-    }
+    // A patch that does not advance the version could be replayed unnoticed.
+    let (base, body) = play.node.patch();
+    play.says_patch(base, base, &body);
+    play.assert_refused("of no advance", |why| matches!(why, OutOfStep::NoAdvance { .. }));
 }
 
 #[test]
 fn snapshots_of_another_epoch_and_of_the_past() {
-    for format in Format::ALL {
-        let mut play = Play::new(format);
-        let old = (play.node.version(), play.node.snapshot());
-        play.repair();
-        play.says_snapshot(4, old.0 + 9, &old.1);
-        play.assert_refused("of another epoch", |why| {
-            matches!(why, OutOfStep::Epoch { joined: 3, got: 4 })
-        });
-        play.says_snapshot(3, old.0, &old.1);
-        play.assert_refused("replayed", |why| matches!(why, OutOfStep::Older { .. }));
-    }
+    let mut play = Play::new();
+    let old = (play.node.version(), play.node.snapshot());
+    play.repair();
+    play.says_snapshot(4, old.0 + 9, &old.1);
+    play.assert_refused("of another epoch", |why| {
+        matches!(why, OutOfStep::Epoch { joined: 3, got: 4 })
+    });
+    play.says_snapshot(3, old.0, &old.1);
+    play.assert_refused("replayed", |why| matches!(why, OutOfStep::Older { .. }));
 }
 
 #[test]
 fn patches_by_another_schema() {
-    for format in Format::ALL {
-        let mut state = other::Table::default();
-        let mut tracker = Tracker::new(&mut state, Tracking::On);
-        state.name = "another".into();
-        state.log.extend(["a".to_owned(), "b".to_owned()]);
-        (state.best, state.marks, state.more) = (Some(1.5), [1, 2, 3], 1 << 50);
-        tracker.sync(&mut state);
-        let mut body = Vec::new();
-        assert!(tracker.patch(ME, 1, format, &mut body));
-        let mut play = Play::new(format);
-        if format == Format::Packed {
-            play.refuses("another schema", &body);
-        } else {
-            // Trees have no schema: a patch that only sets new members is accepted. One that
-            // names a missing parent is not.
-            let into = tree(format, r#"[[["best","x"],1]]"#);
-            play.refuses("into a member that isn't there", &into);
-        }
-    }
-}
-
-/// JSON in a tree format.
-fn tree(format: Format, json: &str) -> Vec<u8> {
-    if format == Format::Msgpack { msgpack(json) } else { json.into() }
+    let mut state = other::Table::default();
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    state.name = "another".into();
+    state.log.extend(["a".to_owned(), "b".to_owned()]);
+    (state.best, state.marks, state.more) = (Some(1.5), [1, 2, 3], 1 << 50);
+    tracker.sync(&mut state);
+    let mut body = Vec::new();
+    assert!(tracker.patch(ME, 1, Format::Packed, &mut body));
+    let mut play = Play::new();
+    play.refuses("another schema", &body);
 }
 
 #[test]
-fn unknown_slots_and_lengths_past_the_end_in_packed() {
-    let mut play = Play::new(Format::Packed);
+fn unknown_slots_and_lengths_past_the_end() {
+    let mut play = Play::new();
     let cases: [(&str, &[u8]); 14] = [
         ("a field that isn't there", &[0x08]),
         ("a change in an empty slot", &[2, 4, 0x7f, 1, 2, 0]),
@@ -128,54 +106,5 @@ fn unknown_slots_and_lengths_past_the_end_in_packed() {
     ];
     for (what, body) in cases {
         play.refuses(what, body);
-    }
-}
-
-#[test]
-fn unknown_paths_and_indices_in_trees() {
-    for format in [Format::Msgpack, Format::Json] {
-        let mut play = Play::new(format);
-        for ops in [
-            r#"[[["no","such"],1]]"#,
-            r#"[[["seats","77","hp"],1]]"#,
-            r#"[[["round","x"],1]]"#,
-            r#"[[["log",99],1]]"#,
-            r#"[[["log",99]]]"#,
-            r#"[[["log","0"],1]]"#,
-            r#"[[["log",99],1,"insert"]]"#,
-            r#"[[["log",0],99,"move"]]"#,
-            r#"[[["log"],[0,0,0],"order"]]"#,
-            r#"[[["log"],[0],"order"]]"#,
-            r#"[[["seats",0],1]]"#,
-            r#"[[[],1]]"#,
-            r#"[[["round"],1,"twirl"]]"#,
-            r#"[[["round"],1,"insert"]]"#,
-            r#"[7]"#,
-            r#"{}"#,
-            r#"null"#,
-        ] {
-            play.refuses(ops, &tree(format, ops));
-        }
-    }
-}
-
-/// A path with too many steps, and values nested too deep.
-#[test]
-fn deep_nesting_in_trees() {
-    for format in [Format::Msgpack, Format::Json] {
-        let mut play = Play::new(format);
-        let steps = vec![r#""a""#; 1000].join(",");
-        play.refuses("a long path", &tree(format, &format!("[[[{steps}],1]]")));
-
-        let depth = 100_000;
-        let deep = match format {
-            Format::Json => {
-                format!(r#"[[["round"],{}{}]]"#, "[".repeat(depth), "]".repeat(depth)).into_bytes()
-            }
-            _ => [&b"\x91\x92\x91\xa5round"[..], &vec![0x91; depth], b"\xc0"].concat(),
-        };
-        let version = play.node.version();
-        play.says_patch(version, version + 1, &deep);
-        play.assert_unusable("a deep value");
     }
 }

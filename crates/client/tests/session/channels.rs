@@ -6,9 +6,9 @@ use playfield_client::session::{
     CommandError, Event, Position, SUBSCRIPTIONS_MAX, Subscribed, SubscriptionNumber,
 };
 use playfield_wire::server::{self, MemberInfo, PastPublication, Resumed, ServerMessage};
-use playfield_wire::{ErrorCode, Format, RequestNumber};
+use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::support::{Said, Talk, WAYS, kept, other};
+use crate::support::{Said, Talk, kept, other};
 
 fn subscribed(request: u32, epoch: u64, offset: u64, recovered: bool) -> ServerMessage<'static> {
     ServerMessage::Subscribed(server::Subscribed {
@@ -78,14 +78,14 @@ fn some(epoch: u64, offset: u64) -> String {
 
 #[test]
 fn a_subscription_is_asked_for_again_on_each_connection_with_the_position_it_has_reached() {
-    for (format, web_socket) in WAYS {
-        let mut talk = Talk::kept(format, web_socket);
+    for web_socket in [false, true] {
+        let mut talk = Talk::kept(web_socket);
         let chat = subscribes(&mut talk);
         talk.says(&publication(6));
         talk.says(&publication(7));
         assert_eq!(talk.all_events(), [published(chat, 6), published(chat, 7)]);
 
-        talk.reconnects(format, web_socket);
+        talk.reconnects(web_socket);
         talk.says(&kept(b"t2", Some(Resumed { received: 0, lost: vec![] })));
         assert_eq!(asked(&talk.heard()), [("2".to_owned(), some(9, 7))]);
         talk.all_events();
@@ -94,7 +94,7 @@ fn a_subscription_is_asked_for_again_on_each_connection_with_the_position_it_has
         assert_eq!(talk.all_events(), [answered(chat, 9, 7, true, 0), published(chat, 8)]);
 
         // In a new session too. The history does not reach as far.
-        talk.reconnects(format, web_socket);
+        talk.reconnects(web_socket);
         talk.says(&kept(b"n1", None));
         assert_eq!(asked(&talk.heard()), [("3".to_owned(), some(9, 8))]);
         talk.all_events();
@@ -103,7 +103,7 @@ fn a_subscription_is_asked_for_again_on_each_connection_with_the_position_it_has
         assert_eq!(talk.client.position(chat), Some(Position { epoch: 9, offset: 20 }));
 
         // The channel was made again meanwhile.
-        talk.reconnects(format, web_socket);
+        talk.reconnects(web_socket);
         talk.says(&kept(b"n2", Some(Resumed { received: 0, lost: vec![] })));
         talk.all_events();
         talk.says(&subscribed(4, 10, 3, false));
@@ -114,7 +114,7 @@ fn a_subscription_is_asked_for_again_on_each_connection_with_the_position_it_has
 
 #[test]
 fn a_gap_is_reported_and_what_is_known_is_dropped() {
-    let mut talk = Talk::kept(Format::Packed, false);
+    let mut talk = Talk::kept(false);
     let chat = subscribes(&mut talk);
     for offset in [4, 5, 6, 6, 9, 8, 10] {
         talk.says(&publication(offset));
@@ -136,13 +136,13 @@ fn a_gap_is_reported_and_what_is_known_is_dropped() {
 
 #[test]
 fn a_subscription_made_while_away_waits_and_one_that_ended_is_not_asked_for_again() {
-    let mut talk = Talk::kept(Format::Packed, false);
+    let mut talk = Talk::kept(false);
     let chat = subscribes(&mut talk);
     talk.ends();
     let since = Some(Position { epoch: 4, offset: 2 });
     talk.client.subscribe("news", since, true).unwrap();
     talk.client.unsubscribe(chat);
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&kept(b"t2", Some(Resumed { received: 0, lost: vec![] })));
     assert_eq!(asked(&talk.heard()), [("2".to_owned(), some(4, 2))]);
     talk.all_events();
@@ -153,7 +153,7 @@ fn a_subscription_made_while_away_waits_and_one_that_ended_is_not_asked_for_agai
 #[test]
 fn a_subscription_that_ends_before_its_answer_is_ended_after_it_unless_another_took_its_place() {
     for again in [false, true] {
-        let mut talk = Talk::kept(Format::Packed, false);
+        let mut talk = Talk::kept(false);
         let first = talk.client.subscribe("chat", None, false).unwrap();
         assert_eq!(talk.client.subscribe("chat", None, false), Err(CommandError::Subscribed));
         talk.client.unsubscribe(first);
@@ -190,15 +190,15 @@ fn a_refusal_ends_a_subscription_but_one_that_passes_only_delays_it_once_it_has_
         Event::Unsubscribed { subscription, code, text }
     };
     for code in [ErrorCode::Forbidden, ErrorCode::Limit] {
-        let mut talk = Talk::kept(Format::Packed, false);
+        let mut talk = Talk::kept(false);
         let chat = talk.client.subscribe("chat", None, false).unwrap();
         talk.all_events();
         refuse(&mut talk, 1, code, None);
         assert_eq!(talk.all_events(), [ended(chat, code)]);
     }
-    let mut talk = Talk::kept(Format::Packed, false);
+    let mut talk = Talk::kept(false);
     let chat = subscribes(&mut talk);
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&kept(b"t2", Some(Resumed { received: 0, lost: vec![] })));
     talk.heard();
     talk.all_events();
@@ -215,7 +215,7 @@ fn a_refusal_ends_a_subscription_but_one_that_passes_only_delays_it_once_it_has_
 
 #[test]
 fn the_node_may_end_a_subscription() {
-    let mut talk = Talk::kept(Format::Packed, false);
+    let mut talk = Talk::kept(false);
     let subscription = subscribes(&mut talk);
     let (code, text) = (ErrorCode::TooSlow, "read faster");
     talk.says(&ServerMessage::Unsubscribed(server::Unsubscribed {
@@ -230,7 +230,7 @@ fn the_node_may_end_a_subscription() {
 
 #[test]
 fn subscriptions_are_bounded() {
-    let mut talk = Talk::kept(Format::Packed, false);
+    let mut talk = Talk::kept(false);
     for number in 0..SUBSCRIPTIONS_MAX {
         talk.client.subscribe(&number.to_string(), None, false).unwrap();
     }
@@ -241,8 +241,8 @@ fn subscriptions_are_bounded() {
 
 #[test]
 fn publications_are_confirmed_once_and_members_and_history_answered() {
-    for (format, web_socket) in WAYS {
-        let mut talk = Talk::kept(format, web_socket);
+    for web_socket in [false, true] {
+        let mut talk = Talk::kept(web_socket);
         talk.all_events();
         talk.heard();
         assert_eq!(talk.client.publish("chat", b"1", false), Ok(None));
@@ -251,7 +251,7 @@ fn publications_are_confirmed_once_and_members_and_history_answered() {
         let history = talk.client.history("chat", None, 10).unwrap();
         let before = talk.heard();
         assert_eq!(before.len(), 4);
-        talk.reconnects(format, web_socket);
+        talk.reconnects(web_socket);
         talk.says(&kept(b"t2", Some(Resumed { received: 1, lost: vec![] })));
         assert_eq!(talk.heard()[..3], before[1..], "each is sent again until it was handled");
         talk.all_events();

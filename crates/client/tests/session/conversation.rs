@@ -1,20 +1,19 @@
-//! A whole session, whose node is written by hand from the specification: in all formats, over both
-//! transports, and with the bytes split at every place.
+//! A whole session, whose node is written by hand from the specification: over both transports, and
+//! with the bytes split at every place.
 
 use std::time::Duration;
 
 use playfield_client::session::{Event, Failure, Session, UpdateKind};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, RoomInfo};
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
-use crate::support::{Node, Said, WAYS, config, msgpack, polled};
+use crate::support::{Node, Said, config, polled};
 
 /// What the client does, and what the node then sends.
 struct Step {
     acts: fn(&mut Session),
     packed: &'static [&'static [u8]],
-    json: &'static [&'static str],
 }
 
 const STEPS: [Step; 3] = [
@@ -25,16 +24,11 @@ const STEPS: [Step; 3] = [
             b"\x42\x01\x01\x01r\x05table\x00\x04\x03\x14\x0a\x63\x00\x90\x4e",
             b"\x47\x01\x03\x05\"s\"",
         ],
-        json: &[
-            r#"{"type":"welcome","protocol":1,"session":7,"resume":"dGs=","heartbeat_ms":1000,"max_message_bytes":1024}"#,
-            r#"{"type":"joined","request":1,"room":1,"id":"r","room_type":"table","player":4,"epoch":3,"tick_hz":20,"sync_hz":10,"fingerprint":99,"grace_ms":10000}"#,
-            r#"{"type":"snapshot","room":1,"epoch":3,"version":5,"ops":"s"}"#,
-        ],
     },
     Step {
         acts: |client| {
-            assert_eq!(client.request(RoomNumber(1), 0, "draw", b"1"), Ok(RequestNumber(2)));
-            assert_eq!(client.request(RoomNumber(1), 0, "draw", b"2"), Ok(RequestNumber(3)));
+            assert_eq!(client.request(RoomNumber(1), 0, b"1"), Ok(RequestNumber(2)));
+            assert_eq!(client.request(RoomNumber(1), 0, b"2"), Ok(RequestNumber(3)));
             assert_eq!(client.list(Some("table"), &[("map", "sea")], 9), Ok(RequestNumber(4)));
             assert_eq!(client.ping(), Ok(2));
         },
@@ -49,42 +43,19 @@ const STEPS: [Step; 3] = [
             b"\x4b\x00\x01\x01\x0e\x05never\x00",
             b"\x48\x01\x07\x01[]",
         ],
-        json: &[
-            r#"{"type":"patch","room":1,"base":5,"version":7,"ops":[]}"#,
-            r#"{"type":"event","room":1,"sequence":1,"version":7,"message":"dealt","payload":{}}"#,
-            r#"{"type":"reply","request":2,"payload":17}"#,
-            r#"{"type":"error","request":3,"code":"refused","text":"no"}"#,
-            r#"{"type":"listed","request":4,"rooms":[{"id":"r","room_type":"table","players":2,"capacity":8,"locked":true,"metadata":{"map":"sea"}}]}"#,
-            r#"{"type":"pong","nonce":2}"#,
-            r#"{"type":"ping","nonce":42}"#,
-            r#"{"type":"error","room":1,"code":"refused","text":"never"}"#,
-            r#"{"type":"patch","room":1,"base":7,"version":8,"ops":[]}"#,
-        ],
     },
     Step {
         acts: |client| {
-            client.send(RoomNumber(1), 2, "nudge", b"3").unwrap();
+            client.send(RoomNumber(1), 2, b"3").unwrap();
             assert_eq!(client.leave(RoomNumber(1)), Ok(RequestNumber(5)));
             assert_eq!(client.list(None, &[], 0), Ok(RequestNumber(6)));
         },
         packed: &[b"\x44\x01\x05\x01\x1b\x00", b"\x4c\x17\x03bye"],
-        json: &[
-            r#"{"type":"left","request":5,"room":1,"code":"left","text":""}"#,
-            r#"{"type":"goodbye","code":"shutting_down","text":"bye"}"#,
-        ],
     },
 ];
 
-fn expected_events(format: Format) -> Vec<Event<'static>> {
-    let event = match format {
-        Format::Packed => MessageRef::Index(0),
-        Format::Msgpack | Format::Json => MessageRef::Name("dealt".into()),
-    };
-    let body = |json: &str| match format {
-        Format::Packed | Format::Json => json.as_bytes().to_vec(),
-        Format::Msgpack => msgpack(json),
-    };
-    let update = |kind, version, body: Vec<u8>| Event::Update {
+fn expected_events() -> Vec<Event<'static>> {
+    let update = |kind, version, body: &'static [u8]| Event::Update {
         room: RoomNumber(1),
         kind,
         version,
@@ -119,16 +90,16 @@ fn expected_events(format: Format) -> Vec<Event<'static>> {
             silence_ms: 0,
             grace_ms: 10_000,
         }),
-        update(UpdateKind::Snapshot, 5, body("\"s\"")),
-        update(UpdateKind::Patch, 7, body("[]")),
+        update(UpdateKind::Snapshot, 5, b"\"s\""),
+        update(UpdateKind::Patch, 7, b"[]"),
         Event::Event(server::Event {
             room: RoomNumber(1),
             sequence: 1,
             version: 7,
-            message: event,
-            payload: body("{}").into(),
+            message: MessageRef::Index(0),
+            payload: b"{}".into(),
         }),
-        Event::Reply(server::Reply { request: RequestNumber(2), payload: body("17").into() }),
+        Event::Reply(server::Reply { request: RequestNumber(2), payload: b"17".into() }),
         Event::Failed { request: RequestNumber(3), failure: refused("no") },
         Event::Listed(server::Listed {
             request: RequestNumber(4),
@@ -150,7 +121,7 @@ fn expected_events(format: Format) -> Vec<Event<'static>> {
             retry_after_ms: None,
             text: "never".into(),
         }),
-        update(UpdateKind::Patch, 8, body("[]")),
+        update(UpdateKind::Patch, 8, b"[]"),
         Event::Left(server::Left {
             room: RoomNumber(1),
             request: Some(RequestNumber(5)),
@@ -163,11 +134,7 @@ fn expected_events(format: Format) -> Vec<Event<'static>> {
     ]
 }
 
-fn expected_said(format: Format) -> Vec<Said> {
-    let message = |index, name: &'static str| match format {
-        Format::Packed => MessageRef::Index(index),
-        Format::Msgpack | Format::Json => MessageRef::Name(name.into()),
-    };
+fn expected_said() -> Vec<Said> {
     use playfield_wire::client::{self, ClientMessage as Message};
     let room_type = Some("table".into());
     let filter = vec![("map".into(), "sea".into())];
@@ -177,13 +144,13 @@ fn expected_said(format: Format) -> Vec<Said> {
         Message::Request(client::Request {
             room: RoomNumber(1),
             request: RequestNumber(2),
-            message: message(0, "draw"),
+            message: MessageRef::Index(0),
             payload: b"1",
         }),
         Message::Request(client::Request {
             room: RoomNumber(1),
             request: RequestNumber(3),
-            message: message(0, "draw"),
+            message: MessageRef::Index(0),
             payload: b"2",
         }),
         Message::List(client::List { request: RequestNumber(4), room_type, filter, limit: 9 }),
@@ -191,7 +158,7 @@ fn expected_said(format: Format) -> Vec<Said> {
         Message::Pong(client::Pong { nonce: 42 }),
         Message::Send(client::Send {
             room: RoomNumber(1),
-            message: message(2, "nudge"),
+            message: MessageRef::Index(2),
             payload: b"3",
         }),
         Message::Leave(client::Leave { request: RequestNumber(5), room: RoomNumber(1) }),
@@ -210,27 +177,18 @@ fn expected_said(format: Format) -> Vec<Said> {
 /// Runs the session, with each turn of the node split by `cut`. Returns the client's events and
 /// messages.
 fn converse(
-    format: Format,
     web_socket: bool,
     cut: impl Fn(usize, &[u8]) -> Vec<Vec<u8>>,
 ) -> (Vec<Event<'static>>, Vec<Said>) {
-    let mut client = Session::new(config(format, web_socket)).unwrap();
-    let mut node = Node::new(format, web_socket);
+    let mut client = Session::new(config(web_socket)).unwrap();
+    let mut node = Node::new(web_socket);
     let (mut events, mut said) = (Vec::new(), Vec::new());
     for (turn, step) in STEPS.iter().enumerate() {
         (step.acts)(&mut client);
         let mut out = Vec::new();
         client.take_output(&mut out);
         said.extend(node.read(&out));
-        let bytes = match format {
-            Format::Packed => {
-                step.packed.iter().flat_map(|body| node.frame(body)).collect::<Vec<_>>()
-            }
-            Format::Msgpack => {
-                step.json.iter().flat_map(|body| node.frame(&msgpack(body))).collect()
-            }
-            Format::Json => step.json.iter().flat_map(|body| node.frame(body.as_bytes())).collect(),
-        };
+        let bytes: Vec<_> = step.packed.iter().flat_map(|body| node.frame(body)).collect();
         for piece in cut(turn, &bytes) {
             client.received(&piece);
             events.extend(polled(&mut client));
@@ -243,32 +201,30 @@ fn converse(
     (events, said)
 }
 
-fn check(format: Format, web_socket: bool, how: &str, cut: impl Fn(usize, &[u8]) -> Vec<Vec<u8>>) {
-    let (events, mut said) = converse(format, web_socket, cut);
-    let way = format!("{format}, {}, {how}", if web_socket { "WebSocket" } else { "native" });
-    assert_eq!(events, expected_events(format), "{way}");
+fn check(web_socket: bool, how: &str, cut: impl Fn(usize, &[u8]) -> Vec<Vec<u8>>) {
+    let (events, mut said) = converse(web_socket, cut);
+    let way = format!("{}, {how}", if web_socket { "WebSocket" } else { "native" });
+    assert_eq!(events, expected_events(), "{way}");
     assert_eq!(said.remove(0), Said::Hello { name: "Ann".to_owned() }, "{way}");
     if web_socket {
         assert_eq!(said.pop(), Some(Said::Close(Some(1000))), "{way}");
     }
-    assert_eq!(said, expected_said(format), "{way}");
+    assert_eq!(said, expected_said(), "{way}");
 }
 
 #[test]
 fn the_session_follows_the_specification() {
-    for (format, web_socket) in WAYS {
-        check(format, web_socket, "whole", |_, bytes| vec![bytes.to_vec()]);
+    for web_socket in [false, true] {
+        check(web_socket, "whole", |_, bytes| vec![bytes.to_vec()]);
     }
 }
 
 #[test]
 fn the_bytes_may_be_split_anywhere() {
-    for (format, web_socket) in WAYS {
-        check(format, web_socket, "byte by byte", |_, bytes| {
-            bytes.chunks(1).map(<[u8]>::to_vec).collect()
-        });
+    for web_socket in [false, true] {
+        check(web_socket, "byte by byte", |_, bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());
         for size in [2, 3, 5, 7, 64] {
-            check(format, web_socket, &format!("every {size} bytes"), |_, bytes| {
+            check(web_socket, &format!("every {size} bytes"), |_, bytes| {
                 bytes.chunks(size).map(<[u8]>::to_vec).collect()
             });
         }
@@ -276,7 +232,7 @@ fn the_bytes_may_be_split_anywhere() {
             // The length of a turn is not known in advance, so continue until it is reached.
             for at in 1.. {
                 let longer = std::cell::Cell::new(false);
-                check(format, web_socket, &format!("turn {turn} at byte {at}"), |this, bytes| {
+                check(web_socket, &format!("turn {turn} at byte {at}"), |this, bytes| {
                     if this != turn || at >= bytes.len() {
                         return vec![bytes.to_vec()];
                     }
@@ -293,14 +249,14 @@ fn the_bytes_may_be_split_anywhere() {
 
 #[test]
 fn nothing_follows_the_handshake_until_it_is_answered() {
-    let mut client = Session::new(config(Format::Packed, true)).unwrap();
+    let mut client = Session::new(config(true)).unwrap();
     client.join("r").unwrap();
     let mut out = Vec::new();
     client.take_output(&mut out);
     assert!(out.ends_with(b"\r\n\r\n"), "only the request");
     assert!(client.output_bytes() > 0, "the hello and the join wait");
 
-    let mut node = Node::new(Format::Packed, true);
+    let mut node = Node::new(true);
     assert!(node.read(&out).is_empty());
     client.received(&node.take_answer());
     assert_eq!(polled(&mut client), []);

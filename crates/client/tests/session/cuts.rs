@@ -1,7 +1,6 @@
 //! Connections that are cut, at every byte and at random: nothing is missing, and nothing is done
 //! twice.
 
-use playfield_wire::Format;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -31,31 +30,29 @@ fn script(world: &mut World) {
 
 #[test]
 fn a_cut_at_any_byte() {
-    for format in Format::ALL {
-        let mut whole = World::new(format, usize::MAX);
-        script(&mut whole);
-        let passed = whole.passed;
-        assert!(passed[0] > 200 && passed[1] > 200, "{passed:?}");
-        whole.check(false);
-        for (direction, bytes) in passed.into_iter().enumerate() {
-            for cut in 0..=bytes {
-                let mut world = World::new(format, usize::MAX);
-                world.cuts[direction] = Some(cut);
-                script(&mut world);
-                world.check(false);
-            }
+    let mut whole = World::new(usize::MAX);
+    script(&mut whole);
+    let passed = whole.passed;
+    assert!(passed[0] > 200 && passed[1] > 200, "{passed:?}");
+    whole.check(false);
+    for (direction, bytes) in passed.into_iter().enumerate() {
+        for cut in 0..=bytes {
+            let mut world = World::new(usize::MAX);
+            world.cuts[direction] = Some(cut);
+            script(&mut world);
+            world.check(false);
         }
     }
 }
 
 #[test]
 fn a_cut_in_each_direction() {
-    let mut whole = World::new(Format::Packed, usize::MAX);
+    let mut whole = World::new(usize::MAX);
     script(&mut whole);
     let passed = whole.passed;
     for first in (0..passed[0]).step_by(11) {
         for second in (0..passed[1]).step_by(11) {
-            let mut world = World::new(Format::Packed, usize::MAX);
+            let mut world = World::new(usize::MAX);
             world.cuts = [Some(first), Some(second)];
             script(&mut world);
             world.check(false);
@@ -82,10 +79,9 @@ proptest! {
 
     #[test]
     fn cuts_at_random(
-        format in prop::sample::select(Format::ALL.to_vec()),
         steps in vec(step(), 0..300),
     ) {
-        let mut world = World::new(format, usize::MAX);
+        let mut world = World::new(usize::MAX);
         for step in steps {
             world.step(step);
         }
@@ -95,11 +91,10 @@ proptest! {
     /// The node keeps little: what it forgets is reported, and each request still ends once.
     #[test]
     fn cuts_at_random_of_a_node_that_forgets(
-        format in prop::sample::select(Format::ALL.to_vec()),
         bytes_max in 40_usize..400,
         steps in vec(step(), 0..300),
     ) {
-        let mut world = World::new(format, bytes_max);
+        let mut world = World::new(bytes_max);
         for step in steps {
             world.step(step);
         }

@@ -1,5 +1,4 @@
-//! Every message of the node, truncated anywhere and damaged at every byte, in every format, while
-//! a room is joined: the client never panics, a message that can't be read ends the connection and
+//! Every message of the node, truncated anywhere and damaged at every byte, while a room is joined: the client never panics, a message that can't be read ends the connection and
 //! nothing else, and every request ends once.
 
 use playfield_client::session::{ClientError, Event, UNUSABLE_IN_A_ROW_MAX};
@@ -30,12 +29,7 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         locked: false,
         metadata: vec![("mode".into(), "ranked".into())],
     };
-    let payload: &[u8] =
-        if play.node.format == Format::Json { b"[1,\"two\"]" } else { b"\x93\x01\x02\xa1x" };
-    let event = match play.node.format {
-        Format::Packed => MessageRef::Index(1),
-        _ => MessageRef::Name("Dealt".into()),
-    };
+    let payload: &[u8] = b"\x93\x01\x02\xa1x";
     let code = ErrorCode::Refused;
     let message = match place {
         0 => ServerMessage::Patch(server::Patch {
@@ -54,7 +48,7 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
             room: RoomNumber(1),
             sequence: 1,
             version,
-            message: event,
+            message: MessageRef::Index(1),
             payload: payload.into(),
         }),
         3 => ServerMessage::Reply(server::Reply {
@@ -94,7 +88,7 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         10 => ServerMessage::Check(server::Check {
             room: RoomNumber(1),
             version,
-            digest: play.node.tracker.digest(crate::play::ME, play.node.format),
+            digest: play.node.tracker.digest(crate::play::ME, Format::Packed),
         }),
         11 => ServerMessage::Ping(server::Ping { nonce: 300 }),
         12 => ServerMessage::Pong(server::Pong { nonce: 1, time_us: 0 }),
@@ -104,16 +98,16 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
         _ => return None,
     };
     let mut bytes = Vec::new();
-    message.encode(play.node.format, &mut bytes);
+    message.encode(Format::Packed, &mut bytes);
     Some(bytes)
 }
 
 impl Scene {
-    fn new(format: Format) -> Self {
-        let mut play = Play::new(format);
+    fn new() -> Self {
+        let mut play = Play::new();
         let client = &mut play.talk.client;
         let requests = [
-            client.request(RoomNumber(1), 0, "draw", b"1").unwrap(),
+            client.request(RoomNumber(1), 0, b"1").unwrap(),
             client.list(None, &[], 0).unwrap(),
             client.schema("table").unwrap(),
             client.join("s").unwrap(),
@@ -128,7 +122,7 @@ impl Scene {
     /// connection has ended.
     fn follows(mut self, what: &str, bytes: &[u8]) {
         let play = &mut self.play;
-        let is_readable = ServerMessage::decode(play.node.format, bytes).is_ok();
+        let is_readable = ServerMessage::decode(Format::Packed, bytes).is_ok();
         let frame = play.talk.node.frame(bytes);
         play.receives(&frame);
         if !is_readable {
@@ -202,61 +196,55 @@ impl Scene {
     }
 }
 
-fn every_message(format: Format, mut damage: impl FnMut(&[u8], &mut dyn FnMut(&str, &[u8]))) {
+fn every_message(mut damage: impl FnMut(&[u8], &mut dyn FnMut(&str, &[u8]))) {
     for place in 0.. {
-        let Some(whole) = message(&mut Scene::new(format).play, place) else { break };
+        let Some(whole) = message(&mut Scene::new().play, place) else { break };
         damage(&whole, &mut |what, bytes| {
-            let mut scene = Scene::new(format);
+            let mut scene = Scene::new();
             // Advances the room as when the message was written.
             let same = message(&mut scene.play, place);
             assert_eq!(same.as_deref(), Some(&whole[..]), "what is said depends on nothing else");
-            scene.follows(&format!("{format}, message {place}, {what}"), bytes);
+            scene.follows(&format!("message {place}, {what}"), bytes);
         });
     }
 }
 
 #[test]
 fn truncated_messages() {
-    for format in Format::ALL {
-        every_message(format, |whole, follows| {
-            for cut in 1..whole.len() {
-                follows(&format!("cut at {cut}"), &whole[..cut]);
-            }
-        });
-    }
+    every_message(|whole, follows| {
+        for cut in 1..whole.len() {
+            follows(&format!("cut at {cut}"), &whole[..cut]);
+        }
+    });
 }
 
 #[test]
 fn messages_with_a_changed_byte() {
-    for format in Format::ALL {
-        every_message(format, |whole, follows| {
-            for at in 0..whole.len() {
-                for byte in [0, 0xff, b'"', whole[at] ^ 1, whole[at] ^ 0x80] {
-                    let mut damaged = whole.to_vec();
-                    damaged[at] = byte;
-                    follows(&format!("byte {at} is {byte:#x}"), &damaged);
-                }
+    every_message(|whole, follows| {
+        for at in 0..whole.len() {
+            for byte in [0, 0xff, b'"', whole[at] ^ 1, whole[at] ^ 0x80] {
+                let mut damaged = whole.to_vec();
+                damaged[at] = byte;
+                follows(&format!("byte {at} is {byte:#x}"), &damaged);
             }
-        });
-    }
+        }
+    });
 }
 
 #[test]
 fn messages_with_a_byte_more_or_less() {
-    for format in Format::ALL {
-        every_message(format, |whole, follows| {
-            for at in 0..whole.len() {
-                let mut damaged = whole.to_vec();
-                damaged.remove(at);
-                if !damaged.is_empty() {
-                    follows(&format!("without byte {at}"), &damaged);
-                }
-                for byte in [0, 0xff, b','] {
-                    let mut damaged = whole.to_vec();
-                    damaged.insert(at, byte);
-                    follows(&format!("{byte:#x} before byte {at}"), &damaged);
-                }
+    every_message(|whole, follows| {
+        for at in 0..whole.len() {
+            let mut damaged = whole.to_vec();
+            damaged.remove(at);
+            if !damaged.is_empty() {
+                follows(&format!("without byte {at}"), &damaged);
             }
-        });
-    }
+            for byte in [0, 0xff, b','] {
+                let mut damaged = whole.to_vec();
+                damaged.insert(at, byte);
+                follows(&format!("{byte:#x} before byte {at}"), &damaged);
+            }
+        }
+    });
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use playfield_client::session::{Event, Failure};
 use playfield_wire::server::{self, Resumed, ServerMessage};
-use playfield_wire::{ErrorCode, Format, RequestNumber};
+use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::support::{Talk, WAYS, kept};
+use crate::support::{Talk, kept};
 
 /// A session that is registered as the device `d1`.
-fn registered(format: Format, web_socket: bool) -> Talk {
-    let mut talk = Talk::kept(format, web_socket);
+fn registered(web_socket: bool) -> Talk {
+    let mut talk = Talk::kept(web_socket);
     talk.all_events();
     let request = talk.client.register("d1", &[("model", "x")], &["north"]).unwrap();
     talk.says(&ServerMessage::Registered(server::Registered {
@@ -33,7 +33,7 @@ fn error(request: u32, code: ErrorCode) -> ServerMessage<'static> {
 
 /// A new session, in which the client has registered again by request 2.
 fn new_session(talk: &mut Talk) {
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&kept(b"n1", None));
     let said = format!("{:?}", talk.heard());
     assert!(said.contains("Register { request: 2, device: \\\"d1\\\""), "{said}");
@@ -42,13 +42,13 @@ fn new_session(talk: &mut Talk) {
 
 #[test]
 fn a_device_registers_again_in_a_new_session_and_not_in_a_resumed_one() {
-    for (format, web_socket) in WAYS {
-        let mut talk = registered(format, web_socket);
-        talk.reconnects(format, web_socket);
+    for web_socket in [false, true] {
+        let mut talk = registered(web_socket);
+        talk.reconnects(web_socket);
         talk.says(&kept(b"t2", Some(Resumed { received: 1, lost: vec![] })));
         assert!(!format!("{:?}", talk.heard()).contains("Register"));
     }
-    let mut talk = registered(Format::Packed, false);
+    let mut talk = registered(false);
     new_session(&mut talk);
     talk.says(&ServerMessage::Registered(server::Registered {
         request: RequestNumber(2),
@@ -63,7 +63,7 @@ fn a_device_registers_again_in_a_new_session_and_not_in_a_resumed_one() {
 
 #[test]
 fn a_refusal_in_a_new_session_is_reported_but_one_that_passes_is_tried_again() {
-    let mut talk = registered(Format::Packed, false);
+    let mut talk = registered(false);
     new_session(&mut talk);
     talk.says(&error(2, ErrorCode::Limit));
     assert_eq!(talk.all_events(), []);
@@ -72,28 +72,28 @@ fn a_refusal_in_a_new_session_is_reported_but_one_that_passes_is_tried_again() {
     talk.says(&error(3, ErrorCode::DeviceTaken));
     let (code, text) = (ErrorCode::DeviceTaken, "no".to_owned());
     assert_eq!(talk.all_events(), [Event::Unregistered { code, text }]);
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&kept(b"n2", None));
     assert!(!format!("{:?}", talk.heard()).contains("Register"));
 }
 
 #[test]
 fn a_request_to_register_that_is_refused_leaves_the_registration_as_it_was() {
-    let mut talk = registered(Format::Packed, false);
+    let mut talk = registered(false);
     let request = talk.client.register("d2", &[], &[]).unwrap();
     talk.says(&error(request.0, ErrorCode::DeviceTaken));
     let (code, text) = (ErrorCode::DeviceTaken, "no".into());
     let failure = Failure::Refused { code, text, retry_after: None };
     assert_eq!(talk.all_events(), [Event::Failed { request, failure }]);
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&kept(b"n1", None));
     assert!(format!("{:?}", talk.heard()).contains("d1"));
 }
 
 #[test]
 fn reports_and_answers_are_sent_once_and_commands_are_reported() {
-    for (format, web_socket) in WAYS {
-        let mut talk = registered(format, web_socket);
+    for web_socket in [false, true] {
+        let mut talk = registered(web_socket);
         assert_eq!(talk.client.report(b"1", false), Ok(None));
         let request = talk.client.report(b"2", true).unwrap().unwrap();
         for command in [None, Some(5)] {
@@ -108,7 +108,7 @@ fn reports_and_answers_are_sent_once_and_commands_are_reported() {
         talk.client.answer(6, Err("it is stuck")).unwrap();
         let before = talk.heard();
         assert_eq!(before.len(), 4, "{before:?}");
-        talk.reconnects(format, web_socket);
+        talk.reconnects(web_socket);
         talk.says(&kept(b"t2", Some(Resumed { received: 2, lost: vec![] })));
         assert_eq!(talk.heard()[..3], before[1..]);
         talk.all_events();

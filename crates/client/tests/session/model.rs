@@ -12,6 +12,8 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use crate::support::{joined, kept, resumable};
 
+const FORMAT: Format = Format::Packed;
+
 /// What happened in the room: requests and sends, in the order of execution, and events.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
@@ -24,7 +26,6 @@ pub(crate) struct Room {
 /// The node's end: all of it outlives a connection.
 #[derive(Debug)]
 struct Node {
-    format: Format,
     log: Log,
     log_bytes_max: usize,
     received: Received,
@@ -44,9 +45,8 @@ struct Node {
 
 impl Node {
     fn counted(&mut self, room: Option<RoomNumber>, message: &ServerMessage<'_>) {
-        let format = self.format;
         let passage = if self.output.is_some() { Passage::Sent } else { Passage::Held };
-        let write = |out: &mut Vec<u8>| message.encode(format, out);
+        let write = |out: &mut Vec<u8>| message.encode(FORMAT, out);
         let body = self.log.push(room, self.log_bytes_max, passage, write);
         if let Some(output) = &mut self.output {
             write_frame(output, body);
@@ -54,16 +54,15 @@ impl Node {
     }
 
     fn fleeting(&mut self, message: &ServerMessage<'_>) {
-        let format = self.format;
         if let Some(output) = &mut self.output {
-            write_frame_with(output, |out| message.encode(format, out));
+            write_frame_with(output, |out| message.encode(FORMAT, out));
         }
     }
 
     /// Brings the client's copy to the present, by a patch from this version or by a snapshot.
     fn show(&mut self, from: u64) {
         let (room, version) = (RoomNumber(1), self.room.version);
-        let body: &[u8] = if self.format == Format::Msgpack { b"\x90" } else { b"[]" };
+        let body: &[u8] = b"[]";
         match from {
             0 => self.fleeting(&ServerMessage::Snapshot(server::Snapshot {
                 room,
@@ -95,7 +94,7 @@ impl Node {
             let framing = Framing { message_bytes_max: 1 << 20 };
             let Some(frame) = framing.decode(&input[used..]).unwrap() else { break };
             used += frame.consumed;
-            let message = ClientMessage::decode(self.format, frame.body).unwrap();
+            let message = ClientMessage::decode(FORMAT, frame.body).unwrap();
             let is_counted = message.is_counted();
             self.handle(message);
             if is_counted {
@@ -171,7 +170,7 @@ impl Node {
         let log: Vec<Vec<u8>> = self.log.unacknowledged().map(|(_, body)| body.to_vec()).collect();
         for body in log {
             write_frame(self.output.as_mut().unwrap(), &body);
-            let message = ServerMessage::decode(self.format, &body).unwrap();
+            let message = ServerMessage::decode(FORMAT, &body).unwrap();
             if matches!(message, ServerMessage::Joined(_)) {
                 self.show(0);
             }
@@ -180,18 +179,11 @@ impl Node {
 
     /// The reply is the request's own number.
     fn reply(&mut self, request: RequestNumber) {
-        let payload = self.value(request.0);
+        let payload = request.0.to_string().into_bytes();
         self.counted(
             Some(RoomNumber(1)),
             &ServerMessage::Reply(server::Reply { request, payload: (&payload).into() }),
         );
-    }
-
-    fn value(&self, number: u32) -> Vec<u8> {
-        match self.format {
-            Format::Msgpack => [&b"\xce"[..], &number.to_be_bytes()].concat(),
-            _ => number.to_string().into_bytes(),
-        }
     }
 
     /// The room changes, and says so by an event, which has the number that it was given.
@@ -205,13 +197,9 @@ impl Node {
         }
         self.room.events += 1;
         let (sequence, version) = (self.room.events, self.room.version);
-        let message = match self.format {
-            Format::Packed => MessageRef::Index(0),
-            _ => MessageRef::Name("changed".into()),
-        };
+        let message = MessageRef::Index(0);
         let room = RoomNumber(1);
-        let payload = self.value(u32::try_from(sequence).unwrap());
-        let payload = &payload[..];
+        let payload = sequence.to_string().into_bytes();
         let event = ServerMessage::Event(server::Event {
             room,
             sequence,
@@ -229,16 +217,12 @@ impl Node {
 }
 
 fn number(payload: &[u8]) -> u32 {
-    match payload {
-        [0xce, rest @ ..] => u32::from_be_bytes(rest.try_into().unwrap()),
-        text => std::str::from_utf8(text).unwrap().parse().unwrap(),
-    }
+    std::str::from_utf8(payload).unwrap().parse().unwrap()
 }
 
 /// A client and its node.
 pub(crate) struct World {
     pub(crate) client: Session,
-    format: Format,
     node: Node,
     to_node: Vec<u8>,
     to_client: Vec<u8>,
@@ -276,11 +260,10 @@ pub(crate) enum Step {
 }
 
 impl World {
-    pub(crate) fn new(format: Format, log_bytes_max: usize) -> Self {
-        let mut client = Session::new(resumable(format, false)).unwrap();
+    pub(crate) fn new(log_bytes_max: usize) -> Self {
+        let mut client = Session::new(resumable(false)).unwrap();
         client.join("r").unwrap();
         let node = Node {
-            format,
             log: Log::default(),
             log_bytes_max,
             received: Received::default(),
@@ -295,7 +278,6 @@ impl World {
         };
         Self {
             client,
-            format,
             node,
             to_node: Vec::new(),
             to_client: Vec::new(),
@@ -317,12 +299,12 @@ impl World {
             Step::Request | Step::Send if !self.is_joined => {}
             Step::Request => {
                 let payload = self.next_payload();
-                let request = self.client.request(RoomNumber(1), 0, "do", &payload).unwrap();
+                let request = self.client.request(RoomNumber(1), 0, &payload).unwrap();
                 self.requests.push(request);
             }
             Step::Send => {
                 let payload = self.next_payload();
-                self.client.send(RoomNumber(1), 0, "do", &payload).unwrap();
+                self.client.send(RoomNumber(1), 0, &payload).unwrap();
             }
             Step::Change => self.node.change(),
             Step::Answer => {
@@ -344,7 +326,7 @@ impl World {
 
     fn next_payload(&mut self) -> Vec<u8> {
         self.sent += 1;
-        self.node.value(self.sent)
+        self.sent.to_string().into_bytes()
     }
 
     fn pass_to_node(&mut self, bytes: usize) {
@@ -384,12 +366,12 @@ impl World {
             assert!(self.client.is_finished());
             let log_bytes_max = self.node.log_bytes_max;
             let (passed, cuts) = (self.passed, self.cuts);
-            *self = Self { passed, cuts, ..Self::new(self.format, log_bytes_max) };
+            *self = Self { passed, cuts, ..Self::new(log_bytes_max) };
             return;
         }
         self.note();
         assert!(self.client.is_away());
-        let transport = resumable(self.format, false).transport;
+        let transport = resumable(false).transport;
         self.client.reconnect(transport).unwrap();
     }
 

@@ -411,7 +411,7 @@ impl World {
         let config = ClientConfig {
             resumable: true,
             patience: Patience { reconnect_for: Duration::from_secs(3600), ..Patience::default() },
-            ..ClientConfig::new(FORMAT, Transport::Native)
+            ..ClientConfig::new(Transport::Native)
         };
         let mut world = Self {
             random: Random(seed),
@@ -449,12 +449,12 @@ impl World {
             0 if self.rooms.len() + self.entering.len() < ROOMS_MAX => self.enter(),
             1 => self.command(|world, room| {
                 let payload = world.next_payload();
-                let asked = world.client.request(room, 0, "", &payload);
+                let asked = world.client.request(room, 0, &payload);
                 world.waiting.extend(asked.ok());
             }),
             2 => self.command(|world, room| {
                 let payload = world.next_payload();
-                let _ = world.client.send(room, 0, "", &payload);
+                let _ = world.client.send(room, 0, &payload);
             }),
             3 if self.random.once_in(4) => self.command(|world, room| {
                 world.waiting.extend(world.client.leave(room).ok());
@@ -486,7 +486,7 @@ impl World {
                 options: b"null".to_vec(),
             },
         };
-        let asked = self.client.enter(target, Some(Build::Any), Box::new(Copy::default()));
+        let asked = self.client.enter(target, Build::Any, Box::new(Copy::default()));
         self.entering.insert(asked.expect("the session goes on"));
     }
 

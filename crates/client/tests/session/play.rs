@@ -1,14 +1,13 @@
 //! A client in a room with a real state, and its node.
 
 use std::collections::VecDeque;
-use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use playfield_client::Mirror as _;
 use playfield_client::session::{Event, OutOfStep, RoomCopy, Session, Update, UpdateKind};
-use playfield_state::{JsonMirror, List, Map, Mirror, PlayerId, State, Tracker, Tracking};
+use playfield_state::{List, Map, Mirror, PlayerId, State, Tracker, Tracking};
 use playfield_wire::server::{self, Resumed, ServerMessage};
-use playfield_wire::{DecodeError, Format, RoomNumber, TreeFormat};
+use playfield_wire::{DecodeError, Format, RoomNumber};
 
 use crate::support::{Said, Talk, joined, kept, polled};
 
@@ -31,11 +30,10 @@ pub(crate) const ME: PlayerId = PlayerId(4);
 pub(crate) struct Node {
     pub(crate) state: Table,
     pub(crate) tracker: Tracker<Table>,
-    pub(crate) format: Format,
 }
 
 impl Node {
-    pub(crate) fn new(format: Format) -> Self {
+    pub(crate) fn new() -> Self {
         let mut state = Table { round: 1, ..Table::default() };
         for player in 1..=3 {
             let seat = Seat { hp: 100, name: format!("player {player}") };
@@ -43,7 +41,7 @@ impl Node {
         }
         state.log.extend([10, 20, 30]);
         let tracker = Tracker::new(&mut state, Tracking::On);
-        Self { state, tracker, format }
+        Self { state, tracker }
     }
 
     pub(crate) fn version(&self) -> u64 {
@@ -59,45 +57,35 @@ impl Node {
         self.state.log.push(7);
         self.tracker.sync(&mut self.state);
         let mut body = Vec::new();
-        assert!(self.tracker.patch(ME, base, self.format, &mut body));
+        assert!(self.tracker.patch(ME, base, Format::Packed, &mut body));
         (base, body)
     }
 
     pub(crate) fn snapshot(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
-        self.tracker.snapshot(ME, self.format, &mut body);
+        self.tracker.snapshot(ME, Format::Packed, &mut body);
         body
     }
 
     /// What a copy must be now.
     pub(crate) fn expected(&mut self) -> String {
-        let copy = Copy::new(self.format);
+        let copy = Copy::new();
         let (kind, body) = (UpdateKind::Snapshot, &self.snapshot());
-        copy.kind.lock().unwrap().apply(&Update { kind, version: 1, body }).unwrap();
+        copy.mirror.lock().unwrap().apply(kind, body, None).unwrap();
         copy.shown()
     }
 }
 
-/// A copy of either kind, and the client's events.
+/// A copy, and the client's events.
 pub(crate) struct Copy {
-    pub(crate) kind: Arc<Mutex<Kind>>,
+    pub(crate) mirror: Arc<Mutex<Mirror<Table>>>,
     pub(crate) told: VecDeque<Event<'static>>,
     pub(crate) why: Vec<OutOfStep>,
 }
 
-pub(crate) enum Kind {
-    Typed(Mirror<Table>),
-    Tree(JsonMirror),
-}
-
 impl Copy {
-    pub(crate) fn new(format: Format) -> Self {
-        let kind = match format {
-            Format::Packed => Kind::Typed(Mirror::new()),
-            Format::Msgpack => Kind::Tree(JsonMirror::of(TreeFormat::Msgpack)),
-            Format::Json => Kind::Tree(JsonMirror::of(TreeFormat::Json)),
-        };
-        Self { kind: Arc::new(Mutex::new(kind)), told: VecDeque::new(), why: Vec::new() }
+    pub(crate) fn new() -> Self {
+        Self { mirror: Arc::default(), told: VecDeque::new(), why: Vec::new() }
     }
 
     /// Notes what has happened.
@@ -111,37 +99,20 @@ impl Copy {
     }
 
     pub(crate) fn shown(&self) -> String {
-        let kind = self.kind.lock().unwrap();
-        let shown: &dyn Debug = match &*kind {
-            Kind::Typed(mirror) => mirror.state(),
-            Kind::Tree(mirror) => mirror.state(),
-        };
-        format!("{shown:?}")
-    }
-}
-
-impl Kind {
-    fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
-        match self {
-            Self::Typed(mirror) => mirror.apply(update.kind, update.body, None),
-            Self::Tree(mirror) => mirror.apply(update.kind, update.body, None),
-        }
+        format!("{:?}", self.mirror.lock().unwrap().state())
     }
 }
 
 /// The copy that the session keeps up to date.
-struct Shared(Arc<Mutex<Kind>>);
+struct Shared(Arc<Mutex<Mirror<Table>>>);
 
 impl RoomCopy for Shared {
     fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
-        self.0.lock().unwrap().apply(update)
+        self.0.lock().unwrap().apply(update.kind, update.body, None)
     }
 
     fn digest_is(&mut self, digest: u64) -> bool {
-        match &*self.0.lock().unwrap() {
-            Kind::Typed(mirror) => mirror.digest() == digest,
-            Kind::Tree(_) => true,
-        }
+        self.0.lock().unwrap().digest() == digest
     }
 }
 
@@ -153,14 +124,14 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    pub(crate) fn new(format: Format) -> Self {
-        let mut talk = Talk::kept(format, false);
+    pub(crate) fn new() -> Self {
+        let mut talk = Talk::kept(false);
         let request = talk.client.join("r").unwrap();
         talk.heard();
         talk.says(&joined(request, RoomNumber(1), 3));
-        let copy = Copy::new(format);
-        assert!(talk.client.set_copy(RoomNumber(1), Box::new(Shared(Arc::clone(&copy.kind)))));
-        let mut play = Self { talk, node: Node::new(format), copy };
+        let copy = Copy::new();
+        assert!(talk.client.set_copy(RoomNumber(1), Box::new(Shared(Arc::clone(&copy.mirror)))));
+        let mut play = Self { talk, node: Node::new(), copy };
         play.repair();
         play
     }
@@ -193,15 +164,6 @@ impl Play {
         }));
     }
 
-    /// The last message was refused because of its body, or, as it is a tree, could not be read.
-    pub(crate) fn assert_unusable(&mut self, what: &str) {
-        if self.talk.client.is_away() {
-            self.resume(what, 1);
-            return self.repair();
-        }
-        self.assert_refused(what, |why| matches!(why, OutOfStep::Patch(_)));
-    }
-
     /// The node sends a snapshot, after which the copy is right again.
     pub(crate) fn repair(&mut self) {
         let (version, body) = (self.node.version(), self.node.snapshot());
@@ -217,8 +179,7 @@ impl Play {
     /// handled `received` of its messages.
     pub(crate) fn resume(&mut self, what: &str, received: u64) {
         assert!(self.talk.client.is_away(), "{what}");
-        let format = self.node.format;
-        let resume = self.talk.reconnects(format, false);
+        let resume = self.talk.reconnects(false);
         let Said::Resume(_, _, rooms) = &resume else { panic!("{what}: {resume:?}") };
         self.says(&kept(b"t2", Some(Resumed { received, lost: vec![] })));
         self.talk.heard();

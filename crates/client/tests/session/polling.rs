@@ -48,8 +48,8 @@ fn another_connection_begins_with_an_empty_inbox() {
     let bytes = patches(&mut talk, 5..7);
     talk.client.received(&bytes[..bytes.len() - 1]);
     talk.client.ended();
-    talk.client.reconnect(config(Format::Packed, false).transport).unwrap();
-    talk.node = Node::new(Format::Packed, false);
+    talk.client.reconnect(config(false).transport).unwrap();
+    talk.node = Node::new(false);
     talk.heard();
     talk.says(&crate::support::kept(b"t2", Some(server::Resumed { received: 1, lost: vec![] })));
     assert!(matches!(talk.all_events()[..], [Event::Resumed(_)]));
@@ -57,7 +57,7 @@ fn another_connection_begins_with_an_empty_inbox() {
 
 #[test]
 fn a_node_is_not_silent_while_its_messages_wait() {
-    let mut talk = Talk::new(Format::Packed, false);
+    let mut talk = Talk::new(false);
     talk.heard();
     talk.says(&welcome(1000, 1000));
     talk.all_events();
@@ -110,11 +110,11 @@ fn a_program_that_does_not_poll_wants_no_more() {
 /// Bodies that are not in the inbox, but in the buffer of the WebSocket's decoder.
 #[test]
 fn compressed_and_fragmented_messages_are_reported_whole() {
-    let config = ClientConfig { deflate: true, ..config(Format::Packed, true) };
+    let config = ClientConfig { deflate: true, ..config(true) };
     let mut client = Session::new(config).unwrap();
     let mut out = Vec::new();
     client.take_output(&mut out);
-    let mut node = Node::new(Format::Packed, true);
+    let mut node = Node::new(true);
     node.read(&out);
     let answer = String::from_utf8(node.take_answer()).unwrap();
     let header = "\r\nSec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover; \

@@ -10,10 +10,6 @@ use proptest::prelude::*;
 
 use crate::support::{Talk, config, joined, patch, polled, snapshot, welcome};
 
-fn way() -> impl Strategy<Value = (Format, bool)> {
-    prop::sample::select(crate::support::WAYS.to_vec())
-}
-
 /// Messages with small numbers, so that many of them name real rooms and requests.
 fn message() -> impl Strategy<Value = ServerMessage<'static>> {
     let (n, v) = (0..4_u32, 0..4_u64);
@@ -90,11 +86,11 @@ fn message() -> impl Strategy<Value = ServerMessage<'static>> {
 proptest! {
     #[test]
     fn no_bytes_make_a_client_panic(
-        (format, web_socket) in way(),
+        web_socket: bool,
         answered: bool,
         pieces in vec(vec(any::<u8>(), 0..64), 0..8),
     ) {
-        let mut talk = Talk::new(format, web_socket);
+        let mut talk = Talk::new(web_socket);
         talk.client.join("r").unwrap();
         talk.heard();
         if answered {
@@ -127,7 +123,7 @@ proptest! {
         size in 1..40_usize,
     ) {
         let told = |size: usize| {
-            let mut client = Session::new(config(Format::Packed, false)).unwrap();
+            let mut client = Session::new(config(false)).unwrap();
             let requests =
                 [client.join("r"), client.join("s"), client.list(None, &[], 0)].map(Result::unwrap);
             let mut bytes = Vec::new();

@@ -8,11 +8,9 @@ use playfield_client::session::{
 use playfield_session::{Log, Passage};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, Resumed, ServerMessage};
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
-use crate::support::{
-    Said, Talk, WAYS, config, joined, kept, other, patch, polled, resumable, snapshot,
-};
+use crate::support::{Said, Talk, config, joined, kept, other, patch, polled, resumable, snapshot};
 
 const ROOM: RoomNumber = RoomNumber(1);
 
@@ -32,7 +30,7 @@ fn reply(request: RequestNumber) -> ServerMessage<'static> {
 }
 
 fn ask(talk: &mut Talk) -> RequestNumber {
-    talk.client.request(ROOM, 0, "draw", b"").unwrap()
+    talk.client.request(ROOM, 0, b"").unwrap()
 }
 
 fn nonsense(talk: &mut Talk) {
@@ -64,8 +62,8 @@ fn failed(request: RequestNumber) -> Event<'static> {
 
 #[test]
 fn a_client_says_what_it_has_and_repeats_what_the_node_has_not_handled() {
-    for (format, web_socket) in WAYS {
-        let mut talk = Talk::kept(format, web_socket);
+    for web_socket in [false, true] {
+        let mut talk = Talk::kept(web_socket);
         let first = talk.client.join("r").unwrap();
         talk.says(&joined(first, ROOM, 3));
         talk.says(&ServerMessage::Snapshot(server::Snapshot {
@@ -75,12 +73,12 @@ fn a_client_says_what_it_has_and_repeats_what_the_node_has_not_handled() {
             body: b"1".into(),
         }));
         let join = talk.client.join("s").unwrap();
-        talk.client.send(ROOM, 1, "nudge", b"1").unwrap();
+        talk.client.send(ROOM, 1, b"1").unwrap();
         let (before, last) = (talk.heard(), talk.client.list(None, &[], 0).unwrap());
         assert_eq!(before.len(), 3, "{before:?}");
         talk.all_events();
 
-        let hello = talk.reconnects(format, web_socket);
+        let hello = talk.reconnects(web_socket);
         assert_eq!(hello, Said::Resume(b"t1".to_vec(), 1, vec![(1, 3, 5)]));
         assert_eq!(talk.all_events(), [ended()]);
         // The node has handled both joins; the send and the list were lost.
@@ -94,7 +92,7 @@ fn a_client_says_what_it_has_and_repeats_what_the_node_has_not_handled() {
         assert!(matches!(talk.all_events()[..], [Event::Joined(_), Event::Listed(_)]));
 
         // The new token counts; the new room has no copy yet.
-        let hello = talk.reconnects(format, web_socket);
+        let hello = talk.reconnects(web_socket);
         assert_eq!(hello, Said::Resume(b"t2".to_vec(), 3, vec![(1, 3, 5), (2, 3, 0)]));
     }
 }
@@ -106,9 +104,9 @@ fn commands_given_while_away_follow_what_is_repeated() {
     talk.heard();
     talk.ends();
     let away = ask(&mut talk);
-    talk.client.send(ROOM, 0, "draw", b"").unwrap();
+    talk.client.send(ROOM, 0, b"").unwrap();
     assert_eq!(talk.heard(), [], "there is nowhere to send them");
-    let hello = talk.reconnects(Format::Packed, false);
+    let hello = talk.reconnects(false);
     assert!(matches!(hello, Said::Resume(..)));
     // The hello is sent, and not answered.
     let waiting = ask(&mut talk);
@@ -130,7 +128,7 @@ fn what_the_node_confirms_is_forgotten() {
     let (first, second) = (ask(&mut talk), ask(&mut talk));
     talk.says(&ServerMessage::Ack(server::Ack { received: 2 }));
     talk.heard();
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     // An acknowledgement is not an answer.
     let again = resumes(&mut talk, 2, vec![]);
     assert_eq!(again.len(), 1, "{again:?}");
@@ -150,14 +148,14 @@ fn a_node_that_confirms_what_was_not_sent_ends_the_session() {
     talk.assert_closed(ClientError::NeverSent { received: 2, sent: 1 });
 
     let mut talk = Talk::kept_in_room();
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&kept(b"t2", Some(Resumed { received: 2, lost: vec![] })));
     talk.assert_closed(ClientError::NeverSent { received: 2, sent: 1 });
 
     // It can't take back what it has confirmed, for that is forgotten.
     let mut talk = Talk::kept_in_room();
     talk.says(&ServerMessage::Ack(server::Ack { received: 1 }));
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&kept(b"t2", Some(Resumed { received: 0, lost: vec![] })));
     talk.assert_closed(ClientError::OutOfTurn { message: "a welcome that takes back an ack" });
 }
@@ -165,12 +163,12 @@ fn a_node_that_confirms_what_was_not_sent_ends_the_session() {
 #[test]
 fn a_welcome_that_resumes_what_was_not_asked_for_ends_the_session() {
     let resumed = Some(Resumed { received: 0, lost: vec![] });
-    let mut talk = Talk::new(Format::Packed, false);
+    let mut talk = Talk::new(false);
     talk.says(&kept(b"t", resumed.clone()));
     talk.assert_closed(ClientError::OutOfTurn { message: "the welcome of a session" });
 
     let mut talk = Talk::kept_in_room();
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     let mut another = kept(b"t2", resumed);
     if let ServerMessage::Welcome(server::Welcome { session, .. }) = &mut another {
         *session += 1;
@@ -215,9 +213,9 @@ fn acknowledgements_come_after_32_messages_or_16_kib_or_a_second() {
 
 #[test]
 fn a_session_that_the_node_does_not_keep_confirms_nothing_and_keeps_nothing() {
-    let mut talk = Talk::kept(Format::Packed, false);
-    talk.client = Session::new(resumable(Format::Packed, false)).unwrap();
-    talk.node = crate::support::Node::new(Format::Packed, false);
+    let mut talk = Talk::kept(false);
+    talk.client = Session::new(resumable(false)).unwrap();
+    talk.node = crate::support::Node::new(false);
     let request = talk.client.join("r").unwrap();
     talk.says(&crate::support::welcome(0, 1000));
     talk.says(&joined(request, ROOM, 3));
@@ -229,8 +227,8 @@ fn a_session_that_the_node_does_not_keep_confirms_nothing_and_keeps_nothing() {
     assert_eq!(talk.client.due_at(), None);
     talk.all_events();
     talk.ends();
-    assert_eq!(talk.client.request(ROOM, 0, "draw", b""), Err(CommandError::Away));
-    assert_eq!(talk.reconnects(Format::Packed, false), Said::Hello { name: "Ann".to_owned() });
+    assert_eq!(talk.client.request(ROOM, 0, b""), Err(CommandError::Away));
+    assert_eq!(talk.reconnects(false), Said::Hello { name: "Ann".to_owned() });
     talk.says(&crate::support::welcome(0, 1000));
     assert!(matches!(
         &talk.all_events()[..],
@@ -244,7 +242,7 @@ fn in_a_new_session_the_rooms_are_gone_and_what_was_asked_is_unknown() {
     let (asked, join) = (ask(&mut talk), talk.client.join("s").unwrap());
     let leave = talk.client.leave(ROOM).unwrap();
     talk.heard();
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     let away = talk.client.list(None, &[], 0).unwrap();
     talk.says(&kept(b"n1", None));
     let (code, text) = (ErrorCode::Left, "".into());
@@ -258,14 +256,14 @@ fn in_a_new_session_the_rooms_are_gone_and_what_was_asked_is_unknown() {
     ];
     assert_eq!(events[..5], expected);
     assert!(matches!(&events[5..], [Event::NewSession(welcome)] if &*welcome.resume == b"n1"));
-    assert_eq!(talk.client.send(ROOM, 0, "draw", b""), Err(CommandError::NotJoined { room: ROOM }));
+    assert_eq!(talk.client.send(ROOM, 0, b""), Err(CommandError::NotJoined { room: ROOM }));
     // Both ends count from the beginning, and room numbers too.
     talk.heard();
     let join = talk.client.join("r").unwrap();
     assert_eq!(talk.heard().len(), 1);
     talk.says(&joined(join, ROOM, 9));
     talk.says(&snapshot(ROOM, 9, 2));
-    let hello = talk.reconnects(Format::Packed, false);
+    let hello = talk.reconnects(false);
     assert_eq!(hello, Said::Resume(b"n1".to_vec(), 1, vec![(1, 9, 2)]));
     assert_eq!(resumes(&mut talk, 0, vec![]).len(), 1);
 }
@@ -274,7 +272,7 @@ fn in_a_new_session_the_rooms_are_gone_and_what_was_asked_is_unknown() {
 fn a_copy_that_waits_for_a_snapshot_has_version_0_and_a_late_resync_is_sent_after_the_welcome() {
     let mut talk = Talk::kept_in_room();
     talk.client.resync(ROOM).unwrap();
-    let hello = talk.reconnects(Format::Packed, false);
+    let hello = talk.reconnects(false);
     assert_eq!(hello, Said::Resume(b"t1".to_vec(), 1, vec![(1, 3, 0)]));
     assert_eq!(resumes(&mut talk, 1, vec![]), []);
     talk.says(&snapshot(ROOM, 3, 7));
@@ -282,14 +280,11 @@ fn a_copy_that_waits_for_a_snapshot_has_version_0_and_a_late_resync_is_sent_afte
 
     talk.ends();
     talk.client.resync(ROOM).unwrap();
-    assert_eq!(
-        talk.reconnects(Format::Packed, false),
-        Said::Resume(b"t2".to_vec(), 1, vec![(1, 3, 0)])
-    );
+    assert_eq!(talk.reconnects(false), Said::Resume(b"t2".to_vec(), 1, vec![(1, 3, 0)]));
     resumes(&mut talk, 1, vec![]);
     talk.says(&snapshot(ROOM, 3, 9));
 
-    let hello = talk.reconnects(Format::Packed, false);
+    let hello = talk.reconnects(false);
     assert!(matches!(hello, Said::Resume(_, 1, rooms) if rooms == [(1, 3, 9)]));
     talk.client.resync(ROOM).unwrap();
     assert_eq!(talk.heard(), []);
@@ -302,8 +297,8 @@ fn a_copy_that_waits_for_a_snapshot_has_version_0_and_a_late_resync_is_sent_afte
 
 #[test]
 fn an_unreadable_message_ends_the_connection_and_comes_again() {
-    for (format, web_socket) in WAYS {
-        let mut talk = Talk::kept(format, web_socket);
+    for web_socket in [false, true] {
+        let mut talk = Talk::kept(web_socket);
         let list = talk.client.list(None, &[], 0).unwrap();
         talk.heard();
         nonsense(&mut talk);
@@ -315,7 +310,7 @@ fn an_unreadable_message_ends_the_connection_and_comes_again() {
         assert_eq!(talk.all_events(), []);
         let closes = if web_socket { 1 } else { 0 };
         assert_eq!(talk.heard().len(), closes);
-        let hello = talk.reconnects(format, web_socket);
+        let hello = talk.reconnects(web_socket);
         assert_eq!(hello, Said::Resume(b"t1".to_vec(), 0, vec![]));
         resumes(&mut talk, 1, vec![]);
         talk.says(&ServerMessage::Listed(server::Listed { request: list, rooms: vec![] }));
@@ -330,7 +325,7 @@ fn a_message_that_never_can_be_read_ends_the_session() {
     for round in 0..2 {
         for _ in 0..UNREADABLE_IN_A_ROW_MAX {
             nonsense(&mut talk);
-            talk.reconnects(Format::Packed, false);
+            talk.reconnects(false);
             resumes(&mut talk, 2, vec![]);
             // A message that is not counted shows nothing: the one that is comes after it.
             talk.says(&snapshot(ROOM, 3, 9));
@@ -357,7 +352,7 @@ fn what_the_node_forgot_is_reported_by_room() {
         (talk.client.list(None, &[], 0).unwrap(), talk.client.schema("table").unwrap());
     let unhandled = ask(&mut talk);
     talk.heard();
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.all_events();
     let lost = vec![Lost { room: None, messages: 1 }, Lost { room: Some(ROOM), messages: 3 }];
     assert_eq!(resumes(&mut talk, 4, lost.clone()).len(), 1, "what was not handled is repeated");
@@ -384,7 +379,7 @@ fn what_the_node_forgot_is_reported_by_room() {
 fn each_leave_ends_if_the_answers_were_lost() {
     let mut talk = Talk::kept_in_room();
     let (first, second) = (talk.client.leave(ROOM).unwrap(), talk.client.leave(ROOM).unwrap());
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.all_events();
     let said = resumes(&mut talk, 3, vec![Lost { room: Some(ROOM), messages: 2 }]);
     assert_eq!(said, []);
@@ -396,7 +391,7 @@ fn each_leave_ends_if_the_answers_were_lost() {
 #[test]
 fn more_events_may_not_be_missing_than_messages_were_lost() {
     let mut talk = Talk::kept_in_room();
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     resumes(&mut talk, 1, vec![Lost { room: Some(ROOM), messages: 2 }]);
     talk.says(&event(4));
     talk.assert_closed(ClientError::EventOutOfOrder { room: ROOM, due: 1, got: 4 });
@@ -409,7 +404,7 @@ fn losses_that_alternate_between_rooms_explain_the_gaps_of_each() {
     let join = talk.client.join("s").unwrap();
     talk.says(&joined(join, second, 3));
     talk.says(&snapshot(second, 3, 5));
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.all_events();
     // What a node keeps: it has lost 400 events of each room, in turn.
     let mut log = Log::default();
@@ -458,7 +453,7 @@ fn a_return_makes_progress_by_a_counted_message_a_confirmation_or_state() {
         ),
     ];
     for (happens, is_progress) in ways {
-        talk.reconnects(Format::Packed, false);
+        talk.reconnects(false);
         resumes(&mut talk, 1, vec![]);
         happens(&mut talk);
         assert_eq!(talk.client.made_progress(), is_progress);
@@ -471,7 +466,7 @@ fn a_return_makes_progress_by_a_counted_message_a_confirmation_or_state() {
 fn a_room_that_was_entered_without_this_client_knowing_is_left() {
     let mut talk = Talk::kept_in_room();
     let (join, second) = (talk.client.join("s").unwrap(), talk.client.join("t").unwrap());
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.all_events();
     let said = resumes(&mut talk, 3, vec![Lost { room: Some(RoomNumber(2)), messages: 2 }]);
     assert_eq!(said, [other("Leave { request: 4, room: 2 }")]);
@@ -505,10 +500,10 @@ fn a_goodbye_ends_the_session_and_giving_up_on_a_silent_client_does_not() {
     talk.says(&goodbye(ErrorCode::Timeout));
     assert!(talk.client.is_away());
     // A node that is full may have room later.
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&goodbye(ErrorCode::Limit));
     assert!(talk.client.is_away());
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&goodbye(ErrorCode::Unauthorized));
     assert!(talk.client.is_finished());
 }
@@ -523,7 +518,7 @@ fn a_node_that_shuts_down_leaves_the_client_away_and_keeps_nothing() {
     assert_eq!(talk.all_events(), [Event::ConnectionLost { error }]);
     assert!(talk.client.is_away() && talk.client.grace().is_zero());
     // The next node knows no session.
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&kept(b"n1", None));
     assert!(talk.all_events().iter().any(|event| matches!(event, Event::NewSession { .. })));
     // A client that does not resume has ended.
@@ -551,10 +546,10 @@ fn a_program_that_renews_its_token_gets_one_more_attempt() {
     let code = ErrorCode::Unauthorized;
     let mut talk = Talk::kept_in_room();
     talk.client.set_renews_token(true);
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&ServerMessage::Goodbye(server::Goodbye { code, text: "expired".into() }));
     assert!(talk.client.is_away());
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.says(&ServerMessage::Goodbye(server::Goodbye { code, text: "expired".into() }));
     assert!(talk.client.is_finished());
 }
@@ -564,7 +559,7 @@ fn an_attempt_that_fails_is_not_reported_and_the_client_may_give_up() {
     let mut talk = Talk::kept_in_room();
     let asked = ask(&mut talk);
     for _ in 0..3 {
-        talk.reconnects(Format::Packed, false);
+        talk.reconnects(false);
     }
     talk.ends();
     assert_eq!(talk.all_events(), [ended()]);
@@ -573,7 +568,7 @@ fn an_attempt_that_fails_is_not_reported_and_the_client_may_give_up() {
     let closed = Event::Failed { request: asked, failure: Failure::Closed };
     assert_eq!(talk.all_events(), [closed, Event::Closed { error }]);
     assert_eq!(talk.client.join("r"), Err(CommandError::Closed));
-    talk.client.reconnect(config(Format::Packed, false).transport).unwrap();
+    talk.client.reconnect(config(false).transport).unwrap();
     assert!(talk.client.is_finished());
 }
 
@@ -586,14 +581,14 @@ fn goodbye_while_away_ends_the_session_here() {
     assert_eq!(talk.all_events(), [ended(), Event::Closed { error: None }]);
     // On the way back it is said to the node.
     let mut talk = Talk::kept_in_room();
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.client.goodbye();
     assert_eq!(talk.heard(), [other("Goodbye")]);
 }
 
 #[test]
 fn the_bytes_that_wait_to_be_confirmed_are_limited() {
-    let mut config = resumable(Format::Packed, false);
+    let mut config = resumable(false);
     config.unconfirmed_bytes_max = 100;
     let mut client = Session::new(config).unwrap();
     let mut sent = 0;
@@ -605,7 +600,7 @@ fn the_bytes_that_wait_to_be_confirmed_are_limited() {
     };
     assert!(matches!(error, CommandError::Unconfirmed { bytes: 100.. }), "{error}");
     assert!(client.is_full());
-    let mut node = crate::support::Node::new(Format::Packed, false);
+    let mut node = crate::support::Node::new(false);
     client.received(&node.write(&kept(b"t", None)));
     client.received(&node.write(&ServerMessage::Ack(server::Ack { received: sent })));
     assert_eq!(polled(&mut client).len(), 1);
@@ -616,7 +611,7 @@ fn the_bytes_that_wait_to_be_confirmed_are_limited() {
 fn pings_are_sent_again_and_their_round_trip_starts_over() {
     let mut talk = Talk::kept_in_room();
     let nonce = talk.client.ping().unwrap();
-    talk.reconnects(Format::Packed, false);
+    talk.reconnects(false);
     talk.advances(Duration::from_secs(3));
     let again = resumes(&mut talk, 1, vec![]);
     assert_eq!(again, [other(&format!("Ping {{ nonce: {nonce} }}"))]);
@@ -677,7 +672,7 @@ fn a_suspected_connection_has_five_seconds_to_answer() {
 /// Three sends and a request; the node has confirmed one send.
 fn sends(talk: &mut Talk) -> RequestNumber {
     for _ in 0..3 {
-        talk.client.send(ROOM, 0, "nudge", b"1").unwrap();
+        talk.client.send(ROOM, 0, b"1").unwrap();
     }
     // The join and a send.
     talk.says(&ServerMessage::Ack(server::Ack { received: 2 }));
@@ -686,29 +681,27 @@ fn sends(talk: &mut Talk) -> RequestNumber {
 
 #[test]
 fn sends_that_the_node_has_not_confirmed_are_counted_in_a_new_session_and_at_the_end() {
-    for format in Format::ALL {
-        let mut talk = Talk::kept(format, false);
-        let join = talk.client.join("r").unwrap();
-        talk.says(&joined(join, ROOM, 3));
-        talk.says(&ServerMessage::Snapshot(server::Snapshot {
-            room: ROOM,
-            epoch: 3,
-            version: 5,
-            body: b"1".into(),
-        }));
-        let request = sends(&mut talk);
-        talk.reconnects(format, false);
-        talk.all_events();
-        talk.says(&kept(b"n1", None));
-        let events = talk.all_events();
-        assert_eq!(events[..2], [failed(request), Event::Unconfirmed { sends: 2 }], "{format}");
-        assert!(matches!(events[2], Event::NewSession(_)), "{events:?}");
-    }
+    let mut talk = Talk::kept(false);
+    let join = talk.client.join("r").unwrap();
+    talk.says(&joined(join, ROOM, 3));
+    talk.says(&ServerMessage::Snapshot(server::Snapshot {
+        room: ROOM,
+        epoch: 3,
+        version: 5,
+        body: b"1".into(),
+    }));
+    let request = sends(&mut talk);
+    talk.reconnects(false);
+    talk.all_events();
+    talk.says(&kept(b"n1", None));
+    let events = talk.all_events();
+    assert_eq!(events[..2], [failed(request), Event::Unconfirmed { sends: 2 }]);
+    assert!(matches!(events[2], Event::NewSession(_)), "{events:?}");
     for gives_up in [true, false] {
         let mut talk = Talk::kept_in_room();
         sends(&mut talk);
         talk.ends();
-        talk.client.send(ROOM, 0, "nudge", b"1").unwrap();
+        talk.client.send(ROOM, 0, b"1").unwrap();
         // Requests are not among them.
         assert_eq!(talk.client.unconfirmed_sends(), 3);
         if gives_up {

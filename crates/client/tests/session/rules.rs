@@ -6,7 +6,7 @@ use playfield_client::session::{ClientConfig, ClientError, CommandError, Event, 
 use playfield_websocket::handshake::HandshakeError;
 use playfield_wire::framing::FrameError;
 use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::support::{Node, Said, Talk, config, joined, other, patch, polled, snapshot, welcome};
 
@@ -114,7 +114,7 @@ fn an_answer_of_the_wrong_kind_ends_the_connection() {
     for (which, (make, answer)) in cases.into_iter().enumerate() {
         let mut talk = Talk::in_room();
         let list = talk.client.list(None, &[], 0).unwrap();
-        let message = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
+        let message = talk.client.request(RoomNumber(1), 0, b"").unwrap();
         let request = if which == 2 { message } else { list };
         talk.says(&make(request));
         talk.assert_closed(ClientError::WrongAnswer { request, answer });
@@ -143,7 +143,7 @@ fn schemas_come_as_answers_and_unasked() {
 #[test]
 fn the_end_of_a_room_fails_only_its_own_requests() {
     let mut talk = Talk::in_room();
-    let asked = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
+    let asked = talk.client.request(RoomNumber(1), 0, b"").unwrap();
     let list = talk.client.list(None, &[], 0).unwrap();
     let (code, text) = (ErrorCode::Kicked, "out");
     talk.says(&ServerMessage::Left(server::Left {
@@ -172,7 +172,7 @@ fn the_end_of_a_room_fails_only_its_own_requests() {
     talk.says(&ServerMessage::Listed(server::Listed { request: list, rooms: vec![] }));
     assert!(matches!(talk.event(), Event::Listed(_)));
     assert_eq!(
-        talk.client.send(RoomNumber(1), 0, "draw", b""),
+        talk.client.send(RoomNumber(1), 0, b""),
         Err(CommandError::NotJoined { room: RoomNumber(1) })
     );
 }
@@ -181,8 +181,8 @@ fn the_end_of_a_room_fails_only_its_own_requests() {
 fn commands_for_an_unknown_room_fail() {
     let mut talk = Talk::in_room();
     let refused = CommandError::NotJoined { room: RoomNumber(2) };
-    assert_eq!(talk.client.request(RoomNumber(2), 0, "draw", b""), Err(refused));
-    assert_eq!(talk.client.send(RoomNumber(2), 0, "draw", b""), Err(refused));
+    assert_eq!(talk.client.request(RoomNumber(2), 0, b""), Err(refused));
+    assert_eq!(talk.client.send(RoomNumber(2), 0, b""), Err(refused));
     assert_eq!(talk.client.leave(RoomNumber(2)), Err(refused));
     assert_eq!(talk.client.resync(RoomNumber(2)), Err(refused));
     assert_eq!(talk.heard(), []);
@@ -193,15 +193,15 @@ fn a_message_longer_than_the_node_accepts_is_not_sent() {
     let mut talk = Talk::in_room();
     let bytes_max = 1000;
     // Four bytes precede the payload: kind, room, request and message.
-    assert_eq!(talk.client.request(RoomNumber(1), 0, "draw", &[7; 996]), Ok(RequestNumber(2)));
+    assert_eq!(talk.client.request(RoomNumber(1), 0, &[7; 996]), Ok(RequestNumber(2)));
     let refused = CommandError::TooLarge { bytes: 1001, bytes_max };
-    assert_eq!(talk.client.request(RoomNumber(1), 0, "draw", &[7; 997]), Err(refused));
-    assert_eq!(talk.client.send(RoomNumber(1), 0, "draw", &[7; 998]), Err(refused));
+    assert_eq!(talk.client.request(RoomNumber(1), 0, &[7; 997]), Err(refused));
+    assert_eq!(talk.client.send(RoomNumber(1), 0, &[7; 998]), Err(refused));
     let refused = CommandError::TooLarge { bytes: 2000, bytes_max };
     assert_eq!(talk.client.join_or_create("table", &[7; 2000]), Err(refused));
     assert_eq!(talk.heard().len(), 1);
     assert_eq!(
-        talk.client.request(RoomNumber(1), 0, "draw", b""),
+        talk.client.request(RoomNumber(1), 0, b""),
         Ok(RequestNumber(3)),
         "the number was not used up"
     );
@@ -209,7 +209,7 @@ fn a_message_longer_than_the_node_accepts_is_not_sent() {
 
 #[test]
 fn the_number_of_waiting_requests_is_limited() {
-    let mut config = config(Format::Packed, false);
+    let mut config = config(false);
     config.requests_max = 1;
     let mut client = Session::new(config).unwrap();
     client.join("r").unwrap();
@@ -225,7 +225,7 @@ fn only_the_welcome_or_a_refusal_comes_first() {
         patch(RoomNumber(1), 1, 2),
         snapshot(RoomNumber(1), 1, 1),
     ] {
-        let mut talk = Talk::new(Format::Packed, false);
+        let mut talk = Talk::new(false);
         talk.client.join("r").unwrap();
         talk.says(&early);
         let closed = talk.all_events().pop();
@@ -234,7 +234,7 @@ fn only_the_welcome_or_a_refusal_comes_first() {
             Some(Event::Closed { error: Some(ClientError::OutOfTurn { .. }) })
         ));
     }
-    let mut talk = Talk::new(Format::Packed, false);
+    let mut talk = Talk::new(false);
     talk.says(&ServerMessage::Goodbye(server::Goodbye {
         code: ErrorCode::Unauthorized,
         text: "who?".into(),
@@ -255,7 +255,7 @@ fn a_second_welcome_ends_the_connection() {
 
 #[test]
 fn another_protocol_version_ends_the_connection() {
-    let mut talk = Talk::new(Format::Packed, false);
+    let mut talk = Talk::new(false);
     talk.says(&ServerMessage::Welcome(server::Welcome {
         protocol: 2,
         session: 1,
@@ -301,19 +301,19 @@ fn frames_of_no_bytes_or_too_many_end_the_connection() {
 }
 
 #[test]
-fn the_other_kind_of_websocket_message_ends_the_connection() {
-    let mut talk = Talk::new(Format::Json, true);
+fn a_text_message_ends_the_connection() {
+    let mut talk = Talk::new(true);
     talk.heard();
     let mut bytes = talk.node.take_answer();
-    playfield_websocket::encode(&mut bytes, playfield_websocket::Opcode::Binary, b"{}", None);
+    playfield_websocket::encode(&mut bytes, playfield_websocket::Opcode::Text, b"{}", None);
     talk.receives(&bytes);
-    talk.assert_closed(ClientError::WrongFormat { agreed: Format::Json });
+    talk.assert_closed(ClientError::Text);
     assert_eq!(talk.heard().pop(), Some(Said::Close(Some(1003))));
 }
 
 #[test]
 fn a_websocket_ping_is_answered_and_a_close_reported() {
-    let mut talk = Talk::new(Format::Packed, true);
+    let mut talk = Talk::new(true);
     talk.heard();
     let mut bytes = talk.node.take_answer();
     playfield_websocket::encode(&mut bytes, playfield_websocket::Opcode::Ping, b"you?", None);
@@ -342,18 +342,17 @@ fn a_websocket_is_closed_with_a_code_that_says_why() {
         (vec![0x81, 2, b'{', b'}'], Some(1003)),
         (vec![0x82, 1, 0xEE], Some(1002)),
     ] {
-        let mut talk = Talk::new(Format::Packed, true);
+        let mut talk = Talk::new(true);
         talk.heard();
         let bytes = [talk.node.take_answer(), bytes].concat();
         talk.receives(&bytes);
         assert_eq!(talk.heard().pop(), Some(Said::Close(code)), "{bytes:x?}");
     }
     // With compression agreed on, invalid compressed data has a code of its own.
-    let mut client =
-        Session::new(ClientConfig { deflate: true, ..config(Format::Packed, true) }).unwrap();
+    let mut client = Session::new(ClientConfig { deflate: true, ..config(true) }).unwrap();
     let mut out = Vec::new();
     client.take_output(&mut out);
-    let mut node = Node::new(Format::Packed, true);
+    let mut node = Node::new(true);
     node.read(&out);
     let answer = String::from_utf8(node.take_answer()).unwrap();
     let header = "\r\nSec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\n";
@@ -367,7 +366,7 @@ fn a_websocket_is_closed_with_a_code_that_says_why() {
 
 #[test]
 fn a_node_that_refuses_the_handshake_ends_the_connection() {
-    let mut talk = Talk::new(Format::Packed, true);
+    let mut talk = Talk::new(true);
     talk.receives(b"HTTP/1.1 404 Not Found\r\n\r\n");
     let closed = talk.all_events().pop();
     assert!(matches!(closed, Some(Event::Closed { error: Some(ClientError::Handshake(_)) })));
@@ -385,13 +384,13 @@ fn a_node_may_only_accept_the_compression_that_was_offered() {
         (false, Some("permessage-deflate; server_no_context_takeover"), false),
         (false, None, true),
     ] {
-        let config = ClientConfig { deflate: offers, ..config(Format::Packed, true) };
+        let config = ClientConfig { deflate: offers, ..config(true) };
         let mut client = Session::new(config).unwrap();
         let mut out = Vec::new();
         client.take_output(&mut out);
         let request = String::from_utf8(out).unwrap();
         assert_eq!(request.contains("Sec-WebSocket-Extensions: permessage-deflate;"), offers);
-        let mut node = Node::new(Format::Packed, true);
+        let mut node = Node::new(true);
         assert!(node.read(request.as_bytes()).is_empty());
         let answer = String::from_utf8(node.take_answer()).unwrap();
         let header = extensions
@@ -410,7 +409,7 @@ fn a_node_may_only_accept_the_compression_that_was_offered() {
 #[test]
 fn requests_without_an_answer_fail_with_the_connection() {
     let mut talk = Talk::in_room();
-    let first = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
+    let first = talk.client.request(RoomNumber(1), 0, b"").unwrap();
     let second = talk.client.join("s").unwrap();
     talk.ends();
     let expected = [
@@ -426,10 +425,10 @@ fn requests_without_an_answer_fail_with_the_connection() {
 #[test]
 fn after_goodbye_a_client_receives_but_sends_nothing() {
     let mut talk = Talk::in_room();
-    let request = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
+    let request = talk.client.request(RoomNumber(1), 0, b"").unwrap();
     talk.client.goodbye();
     talk.client.goodbye();
-    assert_eq!(talk.client.request(RoomNumber(1), 0, "draw", b""), Err(CommandError::Closed));
+    assert_eq!(talk.client.request(RoomNumber(1), 0, b""), Err(CommandError::Closed));
     talk.says(&ServerMessage::Ping(server::Ping { nonce: 1 }));
     assert_eq!(talk.heard().last(), Some(&other("Goodbye")));
     talk.says(&ServerMessage::Reply(server::Reply { request, payload: b"".into() }));

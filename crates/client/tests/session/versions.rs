@@ -40,7 +40,7 @@ fn a_repeated_patch_is_applied_once() {
 #[test]
 fn events_and_replies_arrive_while_a_snapshot_is_awaited() {
     let mut talk = Talk::in_room();
-    let request = talk.client.request(RoomNumber(1), 0, "draw", b"").unwrap();
+    let request = talk.client.request(RoomNumber(1), 0, b"").unwrap();
     talk.client.resync(RoomNumber(1)).unwrap();
     talk.says(&patch(RoomNumber(1), 5, 6));
     let message = playfield_wire::message::MessageRef::Index(0);

@@ -13,42 +13,25 @@ use playfield_websocket::{Decoder, Item, Limits, Opcode, Role, encode};
 use playfield_wire::client::{ClientMessage, Hello, ResumeRoom};
 use playfield_wire::framing::{Framing, PREAMBLE, write_frame};
 use playfield_wire::server::{self, Resumed, ServerMessage};
-use playfield_wire::tree::TreeWriter;
-use playfield_wire::{Format, RequestNumber, RoomNumber, TreeFormat};
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 
-/// Every format, without and with WebSocket.
-pub(crate) const WAYS: [(Format, bool); 6] = [
-    (Format::Packed, false),
-    (Format::Msgpack, false),
-    (Format::Json, false),
-    (Format::Packed, true),
-    (Format::Msgpack, true),
-    (Format::Json, true),
-];
-
-/// Converts JSON to MessagePack.
-pub(crate) fn msgpack(json: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let value = serde_json::from_str(json).unwrap();
-    TreeWriter::new(TreeFormat::Msgpack, &mut out).value(&value);
-    out
-}
+const FORMAT: Format = Format::Packed;
 
 /// The settings of a client whose session ends with its connection.
-pub(crate) fn config(format: Format, web_socket: bool) -> ClientConfig {
+pub(crate) fn config(web_socket: bool) -> ClientConfig {
     let transport = if web_socket {
         let (host, target) = ("node".to_owned(), "/play".to_owned());
         Transport::WebSocket { host, target, key: [9; 16], masks: Masks::seeded([3; 16]) }
     } else {
         Transport::Native
     };
-    let config = ClientConfig::new(format, transport);
+    let config = ClientConfig::new(transport);
     ClientConfig { name: "Ann".to_owned(), resumable: false, ..config }
 }
 
 /// The settings of a client whose session outlives its connection.
-pub(crate) fn resumable(format: Format, web_socket: bool) -> ClientConfig {
-    ClientConfig { resumable: true, ..config(format, web_socket) }
+pub(crate) fn resumable(web_socket: bool) -> ClientConfig {
+    ClientConfig { resumable: true, ..config(web_socket) }
 }
 
 /// All that has happened to a client.
@@ -73,15 +56,15 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    pub(crate) fn new(format: Format, web_socket: bool) -> Self {
-        let client = Session::new(config(format, web_socket)).unwrap();
-        Self { client, node: Node::new(format, web_socket), events: VecDeque::new() }
+    pub(crate) fn new(web_socket: bool) -> Self {
+        let client = Session::new(config(web_socket)).unwrap();
+        Self { client, node: Node::new(web_socket), events: VecDeque::new() }
     }
 
     /// A welcomed session that both ends keep.
-    pub(crate) fn kept(format: Format, web_socket: bool) -> Self {
-        let client = Session::new(resumable(format, web_socket)).unwrap();
-        let node = Node::new(format, web_socket);
+    pub(crate) fn kept(web_socket: bool) -> Self {
+        let client = Session::new(resumable(web_socket)).unwrap();
+        let node = Node::new(web_socket);
         let mut talk = Self { client, node, events: VecDeque::new() };
         talk.heard();
         let answer = talk.node.take_answer();
@@ -95,7 +78,7 @@ impl Talk {
 
     /// A session that both ends keep, whose client is in room 1, at version 5 of epoch 3.
     pub(crate) fn kept_in_room() -> Self {
-        let mut talk = Self::kept(Format::Packed, false);
+        let mut talk = Self::kept(false);
         talk.enter();
         talk
     }
@@ -110,10 +93,10 @@ impl Talk {
     }
 
     /// The transport ends, and the client connects again over another. Returns its hello.
-    pub(crate) fn reconnects(&mut self, format: Format, web_socket: bool) -> Said {
+    pub(crate) fn reconnects(&mut self, web_socket: bool) -> Said {
         self.ends();
-        self.client.reconnect(config(format, web_socket).transport).unwrap();
-        self.node = Node::new(format, web_socket);
+        self.client.reconnect(config(web_socket).transport).unwrap();
+        self.node = Node::new(web_socket);
         let mut heard = self.heard();
         if web_socket {
             let answer = self.node.take_answer();
@@ -124,9 +107,9 @@ impl Talk {
         heard.remove(0)
     }
 
-    /// A session in `packed` over native framing, after hello and welcome.
+    /// A session over native framing, after hello and welcome.
     pub(crate) fn welcomed() -> Self {
-        let mut talk = Self::new(Format::Packed, false);
+        let mut talk = Self::new(false);
         assert!(matches!(&talk.heard()[..], [Said::Hello { .. }]));
         talk.says(&welcome(1000, 1000));
         assert!(matches!(talk.event(), Event::Welcome(_)));
@@ -238,7 +221,6 @@ pub(crate) fn said(message: &ClientMessage<'_>) -> Said {
 
 /// The node's end of the transport.
 pub(crate) struct Node {
-    format: Format,
     web_socket: bool,
     unread: Vec<u8>,
     decoder: Option<Decoder>,
@@ -250,9 +232,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(format: Format, web_socket: bool) -> Self {
+    pub(crate) fn new(web_socket: bool) -> Self {
         Self {
-            format,
             web_socket,
             unread: Vec::new(),
             decoder: None,
@@ -264,19 +245,16 @@ impl Node {
 
     pub(crate) fn write(&mut self, message: &ServerMessage<'_>) -> Vec<u8> {
         let mut body = Vec::new();
-        message.encode(self.format, &mut body);
+        message.encode(FORMAT, &mut body);
         self.frame(&body)
     }
 
     /// The bytes that carry a message.
     pub(crate) fn frame(&mut self, body: &[u8]) -> Vec<u8> {
         let mut out = std::mem::take(&mut self.answer);
-        match (self.web_socket, self.format) {
-            (false, _) => write_frame(&mut out, body),
-            (true, Format::Packed | Format::Msgpack) => {
-                encode(&mut out, Opcode::Binary, body, None);
-            }
-            (true, Format::Json) => encode(&mut out, Opcode::Text, body, None),
+        match self.web_socket {
+            false => write_frame(&mut out, body),
+            true => encode(&mut out, Opcode::Binary, body, None),
         }
         out
     }
@@ -298,7 +276,7 @@ impl Node {
                     let frame =
                         Framing { message_bytes_max: 1 << 20 }.decode(&self.unread).unwrap();
                     frame.map_or(0, |frame| {
-                        let message = ClientMessage::decode(self.format, frame.body).unwrap();
+                        let message = ClientMessage::decode(FORMAT, frame.body).unwrap();
                         if let ClientMessage::Hello(hello) = &message {
                             self.token = hello.token.to_vec();
                         }
@@ -308,16 +286,11 @@ impl Node {
                 }
                 Some(decoder) => {
                     let decoded = decoder.decode(&mut self.unread).unwrap();
-                    heard.extend(decoded.item.map(|item| match (item, self.format) {
-                        (Item::Binary(body), format @ (Format::Packed | Format::Msgpack)) => {
-                            said(&ClientMessage::decode(format, body).unwrap())
-                        }
-                        (Item::Text(body), Format::Json) => {
-                            said(&ClientMessage::decode(Format::Json, body.as_bytes()).unwrap())
-                        }
-                        (Item::Pong(payload), _) => Said::Pong(payload.to_vec()),
-                        (Item::Close(close), _) => Said::Close(close.map(|close| close.code)),
-                        (other, format) => panic!("{other:?} in {format}"),
+                    heard.extend(decoded.item.map(|item| match item {
+                        Item::Binary(body) => said(&ClientMessage::decode(FORMAT, body).unwrap()),
+                        Item::Pong(payload) => Said::Pong(payload.to_vec()),
+                        Item::Close(close) => Said::Close(close.map(|close| close.code)),
+                        other => panic!("{other:?}"),
                     }));
                     decoded.consumed
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use playfield_channel::{Access, ChannelRule};
 use playfield_client::{
     Channel, ChannelEvent, Connect, Connection, ConnectionEvent, Device, DeviceEvent, ErrorCode,
-    Format, Payload, Publication, connect,
+    Payload, Publication, connect,
 };
 use playfield_server::{Config, Running, Server};
 use playfield_wire::RequestNumber;
@@ -15,15 +15,6 @@ use serde_json::json;
 
 use crate::server::Server as Script;
 use crate::support::Said;
-
-const ALL: [(&str, Format); 6] = [
-    ("tcp", Format::Packed),
-    ("tcp", Format::Msgpack),
-    ("tcp", Format::Json),
-    ("ws", Format::Packed),
-    ("ws", Format::Msgpack),
-    ("ws", Format::Json),
-];
 
 fn node() -> Running {
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -41,9 +32,9 @@ fn node() -> Running {
         .unwrap()
 }
 
-async fn enter(node: &Running, scheme: &str, format: Format, name: &str) -> Connection {
+async fn enter(node: &Running, scheme: &str, name: &str) -> Connection {
     let url = format!("{scheme}://{}", node.local_addr());
-    connect(&url).name(name).format(format).await.unwrap()
+    connect(&url).name(name).await.unwrap()
 }
 
 async fn published(channel: &Channel) -> Publication {
@@ -57,12 +48,12 @@ async fn published(channel: &Channel) -> Publication {
 }
 
 #[tokio::test]
-async fn a_publication_reaches_subscribers_in_every_format() {
+async fn a_publication_reaches_all_subscribers() {
     let node = node();
     let mut connections = Vec::new();
     let mut channels = Vec::new();
-    for (scheme, format) in ALL {
-        let connection = enter(&node, scheme, format, "Ann").await;
+    for scheme in ["tcp", "ws", "tcp", "ws"] {
+        let connection = enter(&node, scheme, "Ann").await;
         channels.push((
             connection.subscribe("chat:lobby").await.unwrap(),
             connection.subscribe("raw").await.unwrap(),
@@ -95,8 +86,8 @@ async fn a_publication_reaches_subscribers_in_every_format() {
 #[tokio::test]
 async fn members_come_and_go_and_a_dropped_handle_unsubscribes() {
     let node = node();
-    let ann = enter(&node, "tcp", Format::Packed, "Ann").await;
-    let bob = enter(&node, "ws", Format::Json, "Bob").await;
+    let ann = enter(&node, "tcp", "Ann").await;
+    let bob = enter(&node, "ws", "Bob").await;
     let chat = ann.subscribe("chat:lobby").presence().await.unwrap();
     assert!(matches!(chat.next().await, Some(ChannelEvent::Subscribed { members: 1, .. })));
     let other = bob.subscribe("chat:lobby").await.unwrap();
@@ -118,7 +109,7 @@ async fn members_come_and_go_and_a_dropped_handle_unsubscribes() {
 #[tokio::test]
 async fn a_subscription_since_a_position_has_what_followed_and_says_what_it_has_not() {
     let node = node();
-    let ann = enter(&node, "tcp", Format::Packed, "Ann").await;
+    let ann = enter(&node, "tcp", "Ann").await;
     let chat = ann.subscribe("chat:lobby").await.unwrap();
     chat.publish(json!(1)).await.unwrap();
     published(&chat).await;
@@ -151,7 +142,7 @@ async fn a_subscription_since_a_position_has_what_followed_and_says_what_it_has_
 #[tokio::test]
 async fn refusals_are_errors() {
     let node = node();
-    let ann = enter(&node, "tcp", Format::Packed, "Ann").await;
+    let ann = enter(&node, "tcp", "Ann").await;
     let code = |error: playfield_client::Error| error.code();
     assert_eq!(code(ann.subscribe("staff").await.unwrap_err()), Some(ErrorCode::Forbidden));
     let unknown = Some(ErrorCode::UnknownChannel);
@@ -198,7 +189,7 @@ async fn registered(connection: &Connection, mut script: Script) -> (Device, Scr
 #[tokio::test]
 async fn commands_that_nobody_takes_out_are_dropped_and_counted() {
     let set = |connect: Connect| connect.events_max(2);
-    let (connection, script) = Script::welcomed_as(Format::Json, false, set).await;
+    let (connection, script) = Script::welcomed_as(false, set).await;
     let (device, mut script) = registered(&connection, script).await;
     for command in [None, Some(5), None, None] {
         script
@@ -221,7 +212,7 @@ async fn few_publications_and_commands_are_dropped_if_they_are_long() {
     // Each counts for its payload of 100 bytes, and for 24.
     for (bytes_max, missed) in [(3 * 124, 0), (3 * 124 - 1, 1), (0, 2)] {
         let set = |connect: Connect| connect.event_bytes_max(0).queue_bytes_max(bytes_max);
-        let (connection, script) = Script::welcomed_as(Format::Json, false, set).await;
+        let (connection, script) = Script::welcomed_as(false, set).await;
         let (device, mut script) = registered(&connection, script).await;
         let node = async {
             let said = hear(&mut script).await;

@@ -4,26 +4,20 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use playfield_client::{Connection, Dynamic, Error, ErrorCode, Format, Room, connect};
+use playfield_client::{Connection, Dynamic, Error, ErrorCode, Room, connect};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, RoomInfo, ServerMessage};
-use playfield_wire::tree::digest_of;
 use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::server::Server;
-use crate::support::{Said, WAYS, joined, other, patch};
+use crate::server::{BAD_PATCH, BAD_SNAPSHOT, Server, counted, counts, joined};
+use crate::support::{Said, other, patch};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
-    let message = MessageRef::Name("dealt".into());
-    ServerMessage::Event(server::Event {
-        room: RoomNumber(1),
-        sequence,
-        version: 5,
-        message,
-        payload: b"7".into(),
-    })
+    let (room, message) = (RoomNumber(1), MessageRef::Index(0));
+    let payload = (&[7]).into();
+    ServerMessage::Event(server::Event { room, sequence, version: 5, message, payload })
 }
 
 fn left(code: ErrorCode) -> ServerMessage<'static> {
@@ -35,21 +29,7 @@ fn left(code: ErrorCode) -> ServerMessage<'static> {
     })
 }
 
-/// The state at version 5: `{"n": 1}`.
-fn counted() -> ServerMessage<'static> {
-    ServerMessage::Snapshot(server::Snapshot {
-        room: RoomNumber(1),
-        epoch: 3,
-        version: 5,
-        body: br#"[[[],{"n":1}]]"#.into(),
-    })
-}
-
-fn counts(base: u64, version: u64, body: &[u8]) -> ServerMessage<'_> {
-    ServerMessage::Patch(server::Patch { room: RoomNumber(1), base, version, body: body.into() })
-}
-
-/// A client in room 1, with the state of [`counted`].
+/// A client in room 1, with the state `{"n": 1}` at version 5.
 async fn in_room() -> (Connection, Room<Dynamic>, Server) {
     let (connection, mut server) = Server::welcomed().await;
     let room = enter(&connection, &mut server).await;
@@ -60,8 +40,8 @@ async fn enter(connection: &Connection, server: &mut Server) -> Room<Dynamic> {
     let node = async {
         let heard = server.hear().await;
         assert_eq!(heard, other(r#"Join { request: 1, room: "r" }"#));
-        server.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
-        server.say(&counted()).await;
+        server.say(&joined(RequestNumber(1))).await;
+        server.snapshot(5, &counted(1)).await;
     };
     tokio::join!(connection.join_dynamic("r"), node).0.unwrap()
 }
@@ -79,11 +59,9 @@ fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
 // Connecting.
 
 #[tokio::test]
-async fn every_format_and_transport_connects_and_closes() {
-    for (format, web_socket) in WAYS {
-        let (connection, mut server) =
-            Server::welcomed_as(format, web_socket, |connect| connect).await;
-        assert_eq!(connection.format(), format);
+async fn every_transport_connects_and_closes() {
+    for web_socket in [false, true] {
+        let (connection, mut server) = Server::welcomed_as(web_socket, |connect| connect).await;
         let node = async {
             assert_eq!(server.hear().await, other("Goodbye"));
             server
@@ -102,8 +80,7 @@ async fn every_format_and_transport_connects_and_closes() {
 
 #[tokio::test]
 async fn both_ends_close_a_web_socket_and_the_node_the_transport() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(true, |connect| connect).await;
     let node = async {
         assert_eq!(server.hear().await, other("Goodbye"));
         assert_eq!(server.hear().await, Said::Close(Some(1000)));
@@ -118,8 +95,7 @@ async fn both_ends_close_a_web_socket_and_the_node_the_transport() {
 
 #[tokio::test]
 async fn a_web_socket_close_frame_is_answered() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(true, |connect| connect).await;
     server.close(1011).await;
     assert_eq!(server.hear().await, Said::Close(Some(1011)));
     assert!(connection.ping().await.unwrap_err().is_closed());
@@ -131,7 +107,6 @@ async fn a_web_socket_close_frame_is_answered() {
 #[tokio::test]
 async fn a_refused_hello_is_a_refusal() {
     let (connection, _) = Server::met(
-        Format::Packed,
         false,
         |connect| connect,
         async |server| {
@@ -161,13 +136,8 @@ async fn an_unreachable_node_is_named() {
 async fn connecting_has_a_time_limit() {
     let limit = Duration::from_millis(20);
     let mut nothing_said = false;
-    let (connection, _server) = Server::met(
-        Format::Packed,
-        false,
-        |connect| connect.timeout(limit),
-        async |_| nothing_said = true,
-    )
-    .await;
+    let (connection, _server) =
+        Server::met(false, |connect| connect.timeout(limit), async |_| nothing_said = true).await;
     assert!(nothing_said);
     assert!(connection.unwrap_err().to_string().contains("can't be reached"));
 }
@@ -181,7 +151,7 @@ async fn a_room_is_entered_with_its_state_and_kept_up_to_date() {
     assert_eq!(*room.state(), json!({"n": 1}));
     assert!(poll_once(room.changed()).is_pending(), "the first snapshot is no change");
 
-    server.say(&counts(5, 6, br#"[[["n"],2]]"#)).await;
+    server.patch(5, 6, &counts(2)).await;
     room.changed().await.unwrap();
     assert_eq!((&room.state()["n"], room.version()), (&json!(2), 6));
     assert!(poll_once(room.changed()).is_pending());
@@ -191,7 +161,7 @@ async fn a_room_is_entered_with_its_state_and_kept_up_to_date() {
 async fn each_request_gets_its_own_answer() {
     let (_connection, room, mut server) = in_room().await;
     let node = async {
-        let expected = r#"Request { room: 1, request: 2, message: Name("add"), payload: [50] }"#;
+        let expected = r#"Request { room: 1, request: 2, message: Index(0), payload: [2] }"#;
         assert_eq!(server.hear().await, other(expected));
         server.hear().await;
         let (code, text) = (ErrorCode::Room(1001), "not so much".into());
@@ -207,14 +177,14 @@ async fn each_request_gets_its_own_answer() {
         server
             .say(&ServerMessage::Reply(server::Reply {
                 request: RequestNumber(2),
-                payload: b"[7]".into(),
+                payload: (&[7]).into(),
             }))
             .await;
     };
     let (value, million) = (json!(2), json!(1_000_000));
     let (reply, refused, ()) =
-        tokio::join!(room.request("add", &value), room.request("add", &million), node);
-    assert_eq!(reply.unwrap(), json!([7]));
+        tokio::join!(room.request("Add", &value), room.request("Add", &million), node);
+    assert_eq!(reply.unwrap(), json!(7));
     let error = refused.unwrap_err();
     assert!(error.is_refused());
     assert_eq!((error.code(), error.text()), (Some(ErrorCode::Room(1001)), "not so much"));
@@ -223,7 +193,7 @@ async fn each_request_gets_its_own_answer() {
 #[tokio::test]
 async fn events_and_refused_sends_come_in_order() {
     let (_connection, room, mut server) = in_room().await;
-    room.send("nudge", &json!({})).await.unwrap();
+    room.send("Nudge", &json!("")).await.unwrap();
     server.hear().await;
     server.say(&event(1)).await;
     let (code, text) = (ErrorCode::Refused, "no nudging".into());
@@ -239,7 +209,7 @@ async fn events_and_refused_sends_come_in_order() {
     server.say(&event(2)).await;
 
     let first = room.next_event().await.unwrap();
-    assert_eq!((first.name(), first.sequence(), first.version()), ("dealt", 1, 5));
+    assert_eq!((first.name(), first.sequence(), first.version()), ("Dealt", 1, 5));
     assert_eq!(first.value().unwrap(), json!(7));
     assert_eq!(room.next_event().await.unwrap_err().text(), "no nudging");
     assert_eq!(room.next_event().await.unwrap().sequence(), 2);
@@ -247,10 +217,8 @@ async fn events_and_refused_sends_come_in_order() {
 
 #[tokio::test]
 async fn events_past_the_limit_are_dropped_and_counted() {
-    let (connection, mut server) = Server::welcomed_as(Format::Json, false, |connect| {
-        connect.events_max(2).event_bytes_max(0)
-    })
-    .await;
+    let (connection, mut server) =
+        Server::counting(|connect| connect.events_max(2).event_bytes_max(0)).await;
     let room = enter(&connection, &mut server).await;
     for sequence in 1..=5 {
         server.say(&event(sequence)).await;
@@ -265,12 +233,10 @@ async fn events_past_the_limit_are_dropped_and_counted() {
 
 #[tokio::test]
 async fn more_events_are_kept_while_they_are_short() {
-    // Each counts for its payload of 1 byte, its name of 5, and for 24.
-    for (bytes_max, missed) in [(5 * 30, 0), (5 * 30 - 1, 1)] {
-        let (connection, mut server) = Server::welcomed_as(Format::Json, false, |connect| {
-            connect.events_max(2).event_bytes_max(bytes_max)
-        })
-        .await;
+    // Each counts for its payload of 1 byte, and for 24.
+    for (bytes_max, missed) in [(5 * 25, 0), (5 * 25 - 1, 1)] {
+        let (connection, mut server) =
+            Server::counting(|connect| connect.events_max(2).event_bytes_max(bytes_max)).await;
         let room = enter(&connection, &mut server).await;
         for sequence in 1..=5 {
             server.say(&event(sequence)).await;
@@ -291,13 +257,11 @@ async fn more_events_are_kept_while_they_are_short() {
 #[tokio::test]
 async fn few_events_and_refusals_are_dropped_if_they_are_long() {
     let text = "x".repeat(100);
-    let payload = format!("\"{}\"", "y".repeat(98)).into_bytes();
-    // A refusal counts for its text of 100 bytes and 24, an event for its name of 5 bytes too.
-    for (bytes_max, missed) in [(2 * 124 + 3 * 129, 0), (2 * 124 + 3 * 129 - 1, 1), (0, 4)] {
-        let (connection, mut server) = Server::welcomed_as(Format::Json, false, |connect| {
-            connect.event_bytes_max(0).queue_bytes_max(bytes_max)
-        })
-        .await;
+    let payload = [&[99][..], &[b'y'; 99]].concat();
+    // Each counts for its text or payload of 100 bytes, and for 24.
+    for (bytes_max, missed) in [(5 * 124, 0), (5 * 124 - 1, 1), (0, 4)] {
+        let (connection, mut server) =
+            Server::counting(|connect| connect.event_bytes_max(0).queue_bytes_max(bytes_max)).await;
         let room = enter(&connection, &mut server).await;
         for _ in 0..2 {
             let (room, code, text) = (Some(RoomNumber(1)), ErrorCode::Forbidden, (&*text).into());
@@ -307,7 +271,7 @@ async fn few_events_and_refusals_are_dropped_if_they_are_long() {
             server.say(&error).await;
         }
         for sequence in 1..=3 {
-            let (room, message) = (RoomNumber(1), MessageRef::Name("dealt".into()));
+            let (room, message) = (RoomNumber(1), MessageRef::Index(1));
             let payload = &payload;
             server
                 .say(&ServerMessage::Event(server::Event {
@@ -339,7 +303,7 @@ async fn few_events_and_refusals_are_dropped_if_they_are_long() {
 async fn a_room_that_is_dropped_is_left_before_the_program_enters_another() {
     for _ in 0..32 {
         let (connection, room, mut server) = in_room().await;
-        room.send("nudge", &json!(1)).await.unwrap();
+        room.send("Nudge", &json!("1")).await.unwrap();
         drop(room);
         let node = async {
             let mut heard = Vec::new();
@@ -371,8 +335,8 @@ async fn a_node_that_closes_a_connection_on_arrival_may_have_refused_it() {
 async fn the_state_is_frozen_while_it_is_read_and_catches_up_after() {
     let (connection, room, mut server) = in_room().await;
     let look = room.state();
-    server.say(&counts(5, 6, br#"[[["n"],2]]"#)).await;
-    server.say(&counts(6, 7, br#"[[["n"],3]]"#)).await;
+    server.patch(5, 6, &counts(2)).await;
+    server.patch(6, 7, &counts(3)).await;
     settle(&connection, &mut server).await;
     let second_look = room.state();
     assert_eq!((&look["n"], &second_look["n"], room.version()), (&json!(1), &json!(1), 5));
@@ -387,44 +351,18 @@ async fn the_state_is_frozen_while_it_is_read_and_catches_up_after() {
 async fn a_patch_that_does_not_fit_leads_to_a_snapshot() {
     let (connection, room, mut server) = in_room().await;
     // Once when it comes, and once after a reader held the copy.
-    server.say(&counts(5, 6, br#"[[["no","such"],2]]"#)).await;
+    server.patch(5, 6, BAD_PATCH).await;
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-    server.say(&counted()).await;
+    server.snapshot(5, &counted(1)).await;
     room.changed().await.unwrap();
     let look = room.state();
-    server.say(&counts(5, 6, br#"[[["no","such"],2]]"#)).await;
+    server.patch(5, 6, BAD_PATCH).await;
     settle(&connection, &mut server).await;
     drop(look);
     assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-    let body = br#"[[[],{"n":9}]]"#;
-    server.snapshot(6, body).await;
+    server.snapshot(6, &counted(9)).await;
     room.changed().await.unwrap();
     assert_eq!(room.state()["n"], json!(9));
-}
-
-/// A patch is damaged but readable. The next digest shows it, and a snapshot replaces the copy.
-#[tokio::test]
-async fn a_wrong_copy_is_detected_and_replaced() {
-    let (connection, room, mut server) = in_room().await;
-    let check = |version, state| {
-        ServerMessage::Check(server::Check {
-            room: RoomNumber(1),
-            version,
-            digest: digest_of(&state).into(),
-        })
-    };
-    server.say(&check(5, json!({"n": 1}))).await;
-    server.say(&counts(5, 6, br#"[[["n"],6]]"#)).await;
-    room.changed().await.unwrap();
-    // A digest of another version is ignored.
-    server.say(&check(5, json!({"n": 1}))).await;
-    server.say(&check(6, json!({"n": 7}))).await;
-    assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-    server.snapshot(6, br#"[[[],{"n":7}]]"#).await;
-    room.changed().await.unwrap();
-    assert_eq!((room.version(), &room.state()["n"]), (6, &json!(7)));
-    server.say(&check(6, json!({"n": 7}))).await;
-    settle(&connection, &mut server).await;
 }
 
 #[tokio::test]
@@ -432,17 +370,10 @@ async fn a_room_whose_state_can_not_be_read_is_not_entered() {
     let (connection, mut server) = Server::welcomed().await;
     let node = async {
         server.hear().await;
-        server.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
-        let body = b"[[[],{\"n\":\"\\ud800\"}]]";
-        let snapshot = ServerMessage::Snapshot(server::Snapshot {
-            room: RoomNumber(1),
-            epoch: 3,
-            version: 5,
-            body: body.into(),
-        });
-        server.say(&snapshot).await;
+        server.say(&joined(RequestNumber(1))).await;
+        server.snapshot(5, BAD_SNAPSHOT).await;
         assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-        server.say(&snapshot).await;
+        server.snapshot(5, BAD_SNAPSHOT).await;
         assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
     };
     let (room, ()) = tokio::join!(connection.join_dynamic("r"), node);
@@ -485,8 +416,8 @@ async fn a_room_is_left_if_its_join_was_dropped() {
         _ = connection.join_dynamic("r") => panic!("it is not answered"),
         heard = server.hear() => assert_eq!(heard, other(r#"Join { request: 1, room: "r" }"#)),
     }
-    server.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
-    server.say(&counted()).await;
+    server.say(&joined(RequestNumber(1))).await;
+    server.snapshot(5, &counted(1)).await;
     assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
 }
 
@@ -500,11 +431,11 @@ async fn all_methods_report_why_the_client_was_removed() {
     };
     let is_kicked = |error: Error| error.is_left() && error.code() == Some(ErrorCode::Kicked);
     let value = json!(1);
-    let (changed, reply, ()) = tokio::join!(room.changed(), room.request("add", &value), node);
+    let (changed, reply, ()) = tokio::join!(room.changed(), room.request("Add", &value), node);
     assert!(is_kicked(changed.unwrap_err()));
     assert!(is_kicked(reply.unwrap_err()));
-    assert!(is_kicked(room.request("add", &value).await.unwrap_err()));
-    assert!(is_kicked(room.send("add", &value).await.unwrap_err()));
+    assert!(is_kicked(room.request("Add", &value).await.unwrap_err()));
+    assert!(is_kicked(room.send("Add", &value).await.unwrap_err()));
     assert_eq!(room.next_event().await.unwrap().sequence(), 1, "what came before is not lost");
     assert!(is_kicked(room.next_event().await.unwrap_err()));
     assert_eq!(room.state()["n"], json!(1), "the copy stays as it was");
@@ -538,7 +469,7 @@ async fn a_lost_connection_fails_everything_that_waits() {
         drop(server);
     };
     let (reply, pong, changed, next, ()) = tokio::join!(
-        room.request("add", &value),
+        room.request("Add", &value),
         connection.ping(),
         room.changed(),
         room.next_event(),
@@ -548,7 +479,7 @@ async fn a_lost_connection_fails_everything_that_waits() {
         assert!(error.is_closed(), "{error}");
     }
     assert!(connection.list(None, &[], 0).await.unwrap_err().is_closed());
-    assert!(room.send("add", &value).await.unwrap_err().is_closed());
+    assert!(room.send("Add", &value).await.unwrap_err().is_closed());
 }
 
 #[tokio::test]
@@ -608,16 +539,14 @@ async fn rooms_are_listed() {
 
 #[tokio::test]
 async fn a_full_queue_of_commands_makes_callers_wait() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Json, false, |connect| connect.commands_max(1)).await;
+    let (connection, mut server) = Server::counting(|connect| connect.commands_max(1)).await;
     let room = enter(&connection, &mut server).await;
     // The connection's task does not run in between.
-    assert!(poll_once(room.send("nudge", &json!(1))).is_ready());
-    assert!(poll_once(room.send("nudge", &json!(2))).is_pending(), "there is one place");
-    room.send("nudge", &json!(3)).await.unwrap();
+    assert!(poll_once(room.send("Nudge", &json!("1"))).is_ready());
+    assert!(poll_once(room.send("Nudge", &json!("2"))).is_pending(), "there is one place");
+    room.send("Nudge", &json!("3")).await.unwrap();
     for payload in ["49", "51"] {
-        let expected =
-            format!(r#"Send {{ room: 1, message: Name("nudge"), payload: [{payload}] }}"#);
+        let expected = format!("Send {{ room: 1, message: Index(1), payload: [1, {payload}] }}");
         assert_eq!(server.hear().await, other(&expected));
     }
 }
@@ -631,11 +560,11 @@ async fn a_client_leaves_a_room_whose_state_it_cant_read() {
         let node = async {
             if !is_entered {
                 server.hear().await;
-                server.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
+                server.say(&joined(RequestNumber(1))).await;
             }
-            server.snapshot(6, b"[[7]]").await;
+            server.snapshot(6, BAD_SNAPSHOT).await;
             assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-            server.snapshot(6, b"[[7]]").await;
+            server.snapshot(6, BAD_SNAPSHOT).await;
             assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
         };
         let client = async {
@@ -659,7 +588,7 @@ async fn what_waits_for_a_reader_is_reported_as_changed_after_the_room_s_end() {
     let (connection, room, mut server) = in_room().await;
     let mut changes = room.changes().await.unwrap();
     let reader = room.state();
-    server.say(&counts(5, 6, br#"[[["n"],2]]"#)).await;
+    server.patch(5, 6, &counts(2)).await;
     server.say(&left(ErrorCode::Kicked)).await;
     settle(&connection, &mut server).await;
     assert!(poll_once(changes.next()).is_pending(), "the state is still the old one");
@@ -672,9 +601,9 @@ async fn what_waits_for_a_reader_is_reported_as_changed_after_the_room_s_end() {
 async fn a_message_too_long_for_the_node_is_not_sent() {
     let (_connection, room, mut server) = in_room().await;
     let long = json!("x".repeat(1000));
-    let error = room.request("add", &long).await.unwrap_err();
+    let error = room.request("Nudge", &long).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::TooLarge));
-    room.send("add", &long).await.unwrap();
+    room.send("Nudge", &long).await.unwrap();
     assert_eq!(room.next_event().await.unwrap_err().code(), Some(ErrorCode::TooLarge));
     server.say(&event(1)).await;
     room.next_event().await.unwrap();

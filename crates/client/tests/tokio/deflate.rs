@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use playfield_client::{Connection, Dynamic, Format, Room as Entered, connect};
+use playfield_client::{Connection, Dynamic, Room as Entered, connect};
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
 use playfield_state::{List, State};
@@ -100,14 +100,9 @@ async fn carry(
     let _ = to.shutdown().await;
 }
 
-async fn entered(
-    way: &Way,
-    scheme: &str,
-    format: Format,
-    deflate: bool,
-) -> (Connection, Entered<Dynamic>) {
+async fn entered(way: &Way, scheme: &str, deflate: bool) -> (Connection, Entered<Dynamic>) {
     let url = format!("{scheme}://{}", way.address);
-    let connection = connect(&url).format(format).deflate(deflate).await.unwrap();
+    let connection = connect(&url).deflate(deflate).await.unwrap();
     let room = connection.create_dynamic("log", true, None).await.unwrap();
     (connection, room)
 }
@@ -122,33 +117,27 @@ async fn long_messages_are_compressed_if_both_ends_agree() {
         (&off, "ws", false, false),
         (&on, "tcp", true, false),
     ] {
-        for format in [Format::Json, Format::Msgpack] {
-            let what = format!("{scheme} in {format}, offered: {deflate}");
-            let way = Way::to(server).await;
-            let (connection, room) = entered(&way, scheme, format, deflate).await;
-            let lines: Vec<_> =
-                (0..500).map(|number| format!("nothing happened in minute {number}")).collect();
-            assert_eq!(*room.state(), json!({ "lines": lines }), "{what}");
-            let (up, down) = way.bytes();
-            assert_eq!(down < 8_000, is_compressed, "{what}: {down} bytes came");
-            assert!(up < 1_000, "{what}: {up} bytes went");
+        let what = format!("{scheme}, offered: {deflate}");
+        let way = Way::to(server).await;
+        let (connection, room) = entered(&way, scheme, deflate).await;
+        let lines: Vec<_> =
+            (0..500).map(|number| format!("nothing happened in minute {number}")).collect();
+        assert_eq!(*room.state(), json!({ "lines": lines }), "{what}");
+        let (up, down) = way.bytes();
+        assert_eq!(down < 8_000, is_compressed, "{what}: {down} bytes came");
+        assert!(up < 1_000, "{what}: {up} bytes went");
 
-            let line = "again and ".repeat(1_000);
-            assert_eq!(
-                room.request("Write", &json!({ "line": line })).await.unwrap(),
-                501,
-                "{what}"
-            );
-            while room.state().pointer("/lines/500") != Some(&json!(line)) {
-                room.changed().await.unwrap();
-            }
-            let (up_after, down_after) = way.bytes();
-            for (bytes, direction) in [(up_after - up, "went"), (down_after - down, "came")] {
-                assert_eq!(bytes < 1_000, is_compressed, "{what}: {bytes} bytes {direction}");
-            }
-            connection.close().await;
-            way.closed().await;
+        let line = "again and ".repeat(1_000);
+        assert_eq!(room.request("Write", &json!({ "line": line })).await.unwrap(), 501, "{what}");
+        while room.state().pointer("/lines/500") != Some(&json!(line)) {
+            room.changed().await.unwrap();
         }
+        let (up_after, down_after) = way.bytes();
+        for (bytes, direction) in [(up_after - up, "went"), (down_after - down, "came")] {
+            assert_eq!(bytes < 1_000, is_compressed, "{what}: {bytes} bytes {direction}");
+        }
+        connection.close().await;
+        way.closed().await;
     }
 }
 

@@ -1,13 +1,13 @@
-//! Dynamic rooms in `packed` and `json`, against a node over real sockets.
+//! Dynamic rooms, against a node over real sockets.
 
 use crate::support::{Said, joined, joined_as};
-use playfield_client::{Connection, Dynamic, ErrorCode, Format, Room as RoomHandle, connect};
+use playfield_client::{Connection, Dynamic, ErrorCode, Room as RoomHandle, connect};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
 use playfield_state::{Bytes, Data, List, Map, State, Tracker, Tracking};
 use playfield_wire::schema::{RoomSchema, Type, fingerprint};
 use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{RequestNumber, RoomNumber};
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 use serde_json::{Value, json};
 
 #[derive(State, Default)]
@@ -107,8 +107,8 @@ fn node() -> Running {
     Server::new(config).room_type(RoomType::of::<Table>("table")).start().unwrap()
 }
 
-async fn connected(node: &Running, format: Format) -> Connection {
-    connect(&format!("tcp://{}", node.local_addr())).name("Ann").format(format).await.unwrap()
+async fn connected(node: &Running) -> Connection {
+    connect(&format!("tcp://{}", node.local_addr())).name("Ann").await.unwrap()
 }
 
 /// Waits until the copy equals this state.
@@ -119,12 +119,12 @@ async fn becomes(table: &RoomHandle<Dynamic>, expected: &Value) {
 }
 
 #[tokio::test]
-async fn a_room_is_the_same_in_packed_and_in_json() {
+async fn a_room_is_the_same_for_all_its_players() {
     let node = node();
-    let packed = connected(&node, Format::Packed).await;
-    let json = connected(&node, Format::Json).await;
-    let one = packed.create_dynamic("table", false, Some(&json!({"rounds": 3}))).await.unwrap();
-    let two = json.join_dynamic(one.id()).await.unwrap();
+    let ann = connected(&node).await;
+    let bob = connected(&node).await;
+    let one = ann.create_dynamic("table", false, Some(&json!({"rounds": 3}))).await.unwrap();
+    let two = bob.join_dynamic(one.id()).await.unwrap();
     assert_eq!((one.player(), two.player()), (PlayerId(1), PlayerId(2)));
     let mut hand = vec![json!({"Number": 7})];
     for card in [
@@ -169,11 +169,11 @@ async fn a_room_is_the_same_in_packed_and_in_json() {
 #[tokio::test]
 async fn changes_are_reported_by_the_node_s_schema() {
     let node = node();
-    let packed = connected(&node, Format::Packed).await;
-    let first = packed.join_or_create_dynamic("table", None).await.unwrap();
+    let ann = connected(&node).await;
+    let first = ann.join_or_create_dynamic("table", None).await.unwrap();
     assert_eq!(first.state()["round"], 0);
     first.leave().await.unwrap();
-    let table = packed.create_dynamic("table", true, Some(&json!({"rounds": 8}))).await.unwrap();
+    let table = ann.create_dynamic("table", true, Some(&json!({"rounds": 8}))).await.unwrap();
     let mut changes = table.changes().await.unwrap();
     table.request("Play", &json!({"card": "Blank", "seal": ""})).await.unwrap();
     let mut told = Vec::new();
@@ -195,11 +195,11 @@ async fn changes_are_reported_by_the_node_s_schema() {
 #[tokio::test]
 async fn messages_that_do_not_fit_the_schema_are_not_sent() {
     let node = node();
-    let packed = connected(&node, Format::Packed).await;
+    let ann = connected(&node).await;
     let bad =
-        packed.create_dynamic("table", true, Some(&json!({"rounds": "many"}))).await.unwrap_err();
+        ann.create_dynamic("table", true, Some(&json!({"rounds": "many"}))).await.unwrap_err();
     assert!(bad.to_string().starts_with("the options"), "{bad}");
-    let table = packed.create_dynamic("table", true, None).await.unwrap();
+    let table = ann.create_dynamic("table", true, None).await.unwrap();
     for (name, message) in
         [("Deal", json!(null)), ("Play", json!({"card": {"Number": 300}, "seal": ""}))]
     {
@@ -207,9 +207,9 @@ async fn messages_that_do_not_fit_the_schema_are_not_sent() {
         assert!(error.to_string().starts_with("the message"), "{error}");
         assert!(table.send(name, &message).await.is_err());
     }
-    let error = packed.create_dynamic("chair", true, None).await.unwrap_err();
+    let error = ann.create_dynamic("chair", true, None).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::UnknownRoomType));
-    packed.ping().await.unwrap();
+    ann.ping().await.unwrap();
 }
 
 /// If the node's schema is invalid, or it sends none, the client leaves the room.
@@ -217,7 +217,7 @@ async fn messages_that_do_not_fit_the_schema_are_not_sent() {
 async fn a_room_without_a_valid_schema_is_not_entered() {
     for answer in [&b"{"[..], b""] {
         let (connection, mut node) =
-            crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+            crate::server::Server::welcomed_as(false, |connect| connect).await;
         let meet = async {
             node.hear().await;
             node.say(&joined(RequestNumber(1), RoomNumber(1), 3)).await;
@@ -269,8 +269,7 @@ impl Default for Lamp {
 /// A patch is damaged but readable. The next digest shows it, and a snapshot replaces the copy.
 #[tokio::test]
 async fn a_wrong_copy_is_detected_and_replaced() {
-    let (connection, mut node) =
-        crate::server::Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut node) = crate::server::Server::welcomed_as(false, |connect| connect).await;
     let schema =
         RoomSchema { state: Hall::schema(), options: Type::Unit, messages: vec![], events: vec![] };
     let me = PlayerId(4);

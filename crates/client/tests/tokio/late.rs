@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_client::{Connection, ConnectionEvent, Dynamic, ErrorCode, Format, Room as Entered};
+use playfield_client::{Connection, ConnectionEvent, Dynamic, ErrorCode, Room as Entered};
 use playfield_room::{
     Context, Handle, LeaveReason, Message, Player, PlayerId, Result, Room, RoomType, room,
 };
@@ -99,7 +99,6 @@ async fn enter(connection: &Connection, room_type: &str, key: &str) -> Entered<D
 async fn connect(scheme: &str, address: SocketAddr, name: &str) -> Connection {
     playfield_client::connect(&format!("{scheme}://{address}"))
         .name(name)
-        .format(Format::Json)
         .backoff(Duration::from_millis(1), Duration::from_millis(20))
         .await
         .unwrap()

@@ -7,13 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use playfield_channel::{Access, ChannelRule};
-use playfield_client::{Channel, ChannelEvent, Connection, Format, connect};
+use playfield_client::{Channel, ChannelEvent, Connection, connect};
 use playfield_device::Device;
 use playfield_room::Target;
 use playfield_server::{Config, Fleet, FleetSettings, NodeHandle, Running, Server};
 use serde_json::json;
 
-const FORMATS: [Format; 3] = [Format::Packed, Format::Msgpack, Format::Json];
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Answers reports with themselves.
@@ -87,8 +86,8 @@ impl Line {
     }
 }
 
-async fn connected(address: SocketAddr, format: Format, name: &str) -> Connection {
-    connect(&format!("ws://{address}")).format(format).name(name).await.unwrap()
+async fn connected(address: SocketAddr, name: &str) -> Connection {
+    connect(&format!("ws://{address}")).name(name).await.unwrap()
 }
 
 /// The next publication, as text.
@@ -113,48 +112,45 @@ async fn resubscribed(channel: &Channel) -> (bool, u64) {
 async fn a_subscriber_sees_members_and_history_and_recovers_after_a_cut() {
     let (running, _) = node(FleetSettings::new());
     let address = running.local_addr();
-    for format in FORMATS {
-        let line = Line::to(address);
-        let (ann, bob) =
-            (connected(line.address, format, "ann").await, connected(address, format, "bob").await);
-        let name = format!("talk:{format}");
-        let talk = ann.subscribe(&name).presence().await.unwrap();
-        let brief = ann.subscribe("brief").await.unwrap();
-        resubscribed(&talk).await;
-        resubscribed(&brief).await;
-        let bobs = bob.subscribe(&name).await.unwrap();
-        let joined = loop {
-            if let ChannelEvent::Joined { member, .. } = talk.next().await.unwrap() {
-                break member;
-            }
-        };
-        assert_eq!((joined.name, talk.members().await.unwrap().count), ("bob".into(), 2));
-        bob.publish(&name, json!("one")).await.unwrap();
-        assert_eq!(said(&talk).await, "one");
-
-        line.cut();
-        for text in ["two", "three", "four"] {
-            bob.publish(&name, json!(text)).await.unwrap();
-            bob.publish("brief", json!(text)).await.unwrap();
+    let line = Line::to(address);
+    let (ann, bob) = (connected(line.address, "ann").await, connected(address, "bob").await);
+    let name = "talk:lobby";
+    let talk = ann.subscribe(name).presence().await.unwrap();
+    let brief = ann.subscribe("brief").await.unwrap();
+    resubscribed(&talk).await;
+    resubscribed(&brief).await;
+    let bobs = bob.subscribe(name).await.unwrap();
+    let joined = loop {
+        if let ChannelEvent::Joined { member, .. } = talk.next().await.unwrap() {
+            break member;
         }
-        line.mend();
-        assert_eq!(resubscribed(&talk).await, (true, 0));
-        for text in ["two", "three", "four"] {
-            assert_eq!(said(&talk).await, text);
-        }
-        // This history keeps two.
-        assert_eq!(resubscribed(&brief).await, (false, 1));
-        assert_eq!((said(&brief).await, said(&brief).await), ("three".into(), "four".into()));
+    };
+    assert_eq!((joined.name, talk.members().await.unwrap().count), ("bob".into(), 2));
+    bob.publish(name, json!("one")).await.unwrap();
+    assert_eq!(said(&talk).await, "one");
 
-        let history = bob.history(&name, None, 2).await.unwrap();
-        assert_eq!(history.publications.len(), 2);
-        assert_eq!(history.publications[0].payload.value().unwrap(), "one");
-        bobs.unsubscribe();
-        loop {
-            if let ChannelEvent::Left { member, .. } = talk.next().await.unwrap() {
-                assert_eq!(member.name, "bob");
-                break;
-            }
+    line.cut();
+    for text in ["two", "three", "four"] {
+        bob.publish(name, json!(text)).await.unwrap();
+        bob.publish("brief", json!(text)).await.unwrap();
+    }
+    line.mend();
+    assert_eq!(resubscribed(&talk).await, (true, 0));
+    for text in ["two", "three", "four"] {
+        assert_eq!(said(&talk).await, text);
+    }
+    // This history keeps two.
+    assert_eq!(resubscribed(&brief).await, (false, 1));
+    assert_eq!((said(&brief).await, said(&brief).await), ("three".into(), "four".into()));
+
+    let history = bob.history(name, None, 2).await.unwrap();
+    assert_eq!(history.publications.len(), 2);
+    assert_eq!(history.publications[0].payload.value().unwrap(), "one");
+    bobs.unsubscribe();
+    loop {
+        if let ChannelEvent::Left { member, .. } = talk.next().await.unwrap() {
+            assert_eq!(member.name, "bob");
+            break;
         }
     }
     running.shutdown();
@@ -163,51 +159,41 @@ async fn a_subscriber_sees_members_and_history_and_recovers_after_a_cut() {
 #[tokio::test]
 async fn devices_are_commanded_one_and_by_tag_also_after_a_cut() {
     let (running, handle) = node(FleetSettings::new());
-    for format in FORMATS {
-        let line = Line::to(running.local_addr());
-        let (one, two) = (
-            connected(line.address, format, "").await,
-            connected(running.local_addr(), format, "").await,
-        );
-        let first = one.register("d1", &[("model", "x2")], &["east"]).await.unwrap();
-        let second = two.register("d2", &[], &["east"]).await.unwrap();
-        assert!(!first.bytes() && !second.bytes());
-        assert_eq!(first.report(json!({ "c": 1 })).await.unwrap().value().unwrap()["c"], 1);
+    let line = Line::to(running.local_addr());
+    let (one, two) = (connected(line.address, "").await, connected(running.local_addr(), "").await);
+    let first = one.register("d1", &[("model", "x2")], &["east"]).await.unwrap();
+    let second = two.register("d2", &[], &["east"]).await.unwrap();
+    assert!(!first.bytes() && !second.bytes());
+    assert_eq!(first.report(json!({ "c": 1 })).await.unwrap().value().unwrap()["c"], 1);
 
-        line.cut();
-        assert_eq!(handle.devices().push(Target::tag("east"), &7_u32), Ok(2));
-        line.mend();
-        for device in [&first, &second] {
-            let command = device.next_command().await.unwrap();
-            assert_eq!(
-                (command.payload().value().unwrap(), command.wants_answer()),
-                (json!(7), false)
-            );
-        }
-        let asked = handle.devices().request::<u32>("d1", &8_u32, PATIENCE);
-        let command = first.next_command().await.unwrap();
-        assert!(command.wants_answer());
-        command.answer(json!(9)).await.unwrap();
-        assert_eq!(asked.await, Ok(9));
+    line.cut();
+    assert_eq!(handle.devices().push(Target::tag("east"), &7_u32), Ok(2));
+    line.mend();
+    for device in [&first, &second] {
+        let command = device.next_command().await.unwrap();
+        assert_eq!((command.payload().value().unwrap(), command.wants_answer()), (json!(7), false));
     }
+    let asked = handle.devices().request::<u32>("d1", &8_u32, PATIENCE);
+    let command = first.next_command().await.unwrap();
+    assert!(command.wants_answer());
+    command.answer(json!(9)).await.unwrap();
+    assert_eq!(asked.await, Ok(9));
     running.shutdown();
 }
 
 #[tokio::test]
-async fn the_payloads_of_a_fleet_of_bytes_are_bytes_in_each_format() {
+async fn the_payloads_of_a_fleet_of_bytes_are_bytes() {
     let (running, handle) = node(FleetSettings::new().bytes());
     let raw = vec![0, 255, b'"', 7];
-    for format in FORMATS {
-        let connection = connected(running.local_addr(), format, "").await;
-        let device = connection.register("d1", &[], &[]).await.unwrap();
-        assert!(device.bytes());
-        let reply = device.report(raw.clone()).await.unwrap();
-        assert_eq!((reply.bytes(), reply == raw.clone().into()), (&raw[..], true), "{format}");
-        let asked = handle.devices().request_bytes("d1", &raw, PATIENCE);
-        let command = device.next_command().await.unwrap();
-        assert_eq!(command.payload().bytes(), raw, "{format}");
-        command.answer(vec![1, 2]).await.unwrap();
-        assert_eq!(asked.await, Ok(vec![1, 2]));
-    }
+    let connection = connected(running.local_addr(), "").await;
+    let device = connection.register("d1", &[], &[]).await.unwrap();
+    assert!(device.bytes());
+    let reply = device.report(raw.clone()).await.unwrap();
+    assert_eq!((reply.bytes(), reply == raw.clone().into()), (&raw[..], true));
+    let asked = handle.devices().request_bytes("d1", &raw, PATIENCE);
+    let command = device.next_command().await.unwrap();
+    assert_eq!(command.payload().bytes(), raw);
+    command.answer(vec![1, 2]).await.unwrap();
+    assert_eq!(asked.await, Ok(vec![1, 2]));
     running.shutdown();
 }

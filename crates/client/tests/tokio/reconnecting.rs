@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use playfield_client::{
-    Connect, Connection, ConnectionEvent, ConnectionEvents, Dynamic, ErrorCode, Format, Room,
-    connect,
+    Connect, Connection, ConnectionEvent, ConnectionEvents, Dynamic, ErrorCode, Room, connect,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, Resumed, ServerMessage};
@@ -14,14 +13,15 @@ use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::server::Server;
-use crate::support::{Said, joined, kept, other};
+use crate::server::{Counted, Server, counted, counts, joined};
+use crate::support::{Said, kept, other};
 
 /// A client that tries again at once.
 fn dial(listener: &TcpListener) -> Connect {
     let address = listener.local_addr().unwrap();
     let (first, most) = (Duration::from_millis(1), Duration::from_millis(5));
-    connect(&format!("tcp://{address}")).name("Ann").format(Format::Json).backoff(first, most)
+    let connect = connect(&format!("tcp://{address}")).built_with::<Counted>("table");
+    connect.name("Ann").backoff(first, most)
 }
 
 /// A client in room 1, whose session the node keeps.
@@ -30,7 +30,7 @@ async fn in_room(
 ) -> (Connection, Room<Dynamic>, Server, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let node = async {
-        let (mut server, hello) = Server::accept(&listener, Format::Json).await;
+        let (mut server, hello) = Server::accept(&listener).await;
         assert_eq!(hello, Said::Hello { name: "Ann".to_owned() });
         server.say(&kept(b"t1", None)).await;
         server
@@ -44,15 +44,16 @@ async fn in_room(
 async fn enter(connection: &Connection, server: &mut Server, request: u32) -> Room<Dynamic> {
     let node = async {
         while !matches!(server.hear().await, Said::Other(said) if said.starts_with("Join")) {}
-        server.say(&joined(RequestNumber(request), RoomNumber(1), 3)).await;
-        server.snapshot(5, br#"[[[],{"n":1}]]"#).await;
+        server.tell_schema().await;
+        server.say(&joined(RequestNumber(request))).await;
+        server.snapshot(5, &counted(1)).await;
     };
     tokio::join!(connection.join_dynamic("r"), node).0.unwrap()
 }
 
 /// The client's next connection, which resumes.
 async fn comes_back(listener: &TcpListener, received: u64) -> Server {
-    let (mut server, hello) = Server::accept(listener, Format::Json).await;
+    let (mut server, hello) = Server::accept(listener).await;
     assert!(matches!(hello, Said::Resume(..)), "{hello:?}");
     server.say(&kept(b"t2", Some(Resumed { received, lost: vec![] }))).await;
     server
@@ -84,16 +85,16 @@ async fn rooms_and_requests_survive() {
         let mut server = comes_back(&listener, 1).await;
         // It was not handled, so it comes again; the copy gets one patch.
         assert!(matches!(server.hear().await, Said::Other(said) if said.starts_with("Request")));
-        server.patch(5, 9, br#"[[["n"],9]]"#).await;
+        server.patch(5, 9, &counts(9)).await;
         server
             .say(&ServerMessage::Reply(server::Reply {
                 request: RequestNumber(2),
-                payload: b"7".into(),
+                payload: (&[7]).into(),
             }))
             .await;
         server
     };
-    let (reply, _server) = tokio::join!(room.request("add", &value), node);
+    let (reply, _server) = tokio::join!(room.request("Add", &value), node);
     assert_eq!(reply.unwrap(), 7);
     assert_eq!((room.state()["n"].clone(), room.version()), (json!(9), 9));
     is_lost(&mut events).await;
@@ -113,9 +114,9 @@ async fn commands_wait_while_the_connection_is_lost() {
     is_lost(&mut events).await;
     assert!(!connection.is_connected());
     for number in 1..=2 {
-        room.send("nudge", &json!(number)).await.unwrap();
+        room.send("Nudge", &json!(number.to_string())).await.unwrap();
     }
-    let third = json!(3);
+    let third = json!("3");
     let node = async {
         let mut server = comes_back(&listener, 1).await;
         let mut sends = Vec::new();
@@ -127,7 +128,7 @@ async fn commands_wait_while_the_connection_is_lost() {
             assert!(said.contains(payload), "in order: {sends:?}");
         }
     };
-    tokio::join!(room.send("nudge", &third), node).0.unwrap();
+    tokio::join!(room.send("Nudge", &third), node).0.unwrap();
 }
 
 #[tokio::test]
@@ -138,12 +139,12 @@ async fn in_a_new_session_old_rooms_have_ended_and_touch_no_new_one() {
     let node = async {
         server.hear().await;
         drop(server);
-        let (mut server, hello) = Server::accept(&listener, Format::Json).await;
+        let (mut server, hello) = Server::accept(&listener).await;
         assert!(matches!(hello, Said::Resume(..)));
         server.say(&kept(b"n1", None)).await;
         server
     };
-    let (reply, mut server) = tokio::join!(room.request("add", &value), node);
+    let (reply, mut server) = tokio::join!(room.request("Add", &value), node);
     let error = reply.unwrap_err();
     assert!(error.is_lost() && !error.is_closed(), "{error}");
     let error = room.changed().await.unwrap_err();
@@ -156,10 +157,10 @@ async fn in_a_new_session_old_rooms_have_ended_and_touch_no_new_one() {
 
     // The new room has the number of the old one.
     let again = enter(&connection, &mut server, 3).await;
-    assert!(room.send("add", &value).await.unwrap_err().is_left());
-    assert!(room.request("add", &value).await.unwrap_err().is_left());
+    assert!(room.send("Add", &value).await.unwrap_err().is_left());
+    assert!(room.request("Add", &value).await.unwrap_err().is_left());
     drop(room);
-    again.send("add", &value).await.unwrap();
+    again.send("Add", &value).await.unwrap();
     let said = loop {
         let Said::Other(said) = server.hear().await else { continue };
         if !said.starts_with("Ping") {
@@ -218,8 +219,8 @@ async fn all_events_of_a_resumption_are_kept_until_they_are_taken_out() {
     drop(server);
     let mut server = comes_back(&listener, 1).await;
     for sequence in 1..=3000 {
-        let (room, message) = (RoomNumber(1), MessageRef::Name("dealt".into()));
-        let (version, payload) = (5, &b"7"[..]);
+        let (room, message) = (RoomNumber(1), MessageRef::Index(0));
+        let (version, payload) = (5, &[7][..]);
         server
             .say(&ServerMessage::Event(server::Event {
                 room,
@@ -245,7 +246,7 @@ async fn a_refusal_says_why_and_when_to_come_again() {
     drop(server);
     let wait = Duration::from_millis(60);
     for code in [ErrorCode::Busy, ErrorCode::Limit, ErrorCode::Internal] {
-        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let (mut server, _) = Server::accept(&listener).await;
         let (text, retry_after_ms) = ("try again".into(), Some(60));
         let error = ServerMessage::Error(server::Error {
             request: None,
@@ -257,7 +258,7 @@ async fn a_refusal_says_why_and_when_to_come_again() {
         server.say(&error).await;
         server.say(&ServerMessage::Goodbye(server::Goodbye { code, text: "full".into() })).await;
         let refused = Instant::now();
-        let (_, hello) = Server::accept(&listener, Format::Json).await;
+        let (_, hello) = Server::accept(&listener).await;
         assert!(refused.elapsed() >= wait, "it came again too soon: {hello:?}");
     }
     is_lost(&mut events).await;
@@ -300,13 +301,13 @@ async fn a_refused_token_is_renewed_once_where_a_function_gives_it() {
         let code = ErrorCode::Unauthorized;
         let goodbye =
             ServerMessage::Goodbye(server::Goodbye { code, text: "it has expired".into() });
-        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let (mut server, _) = Server::accept(&listener).await;
         let kept_token: &[u8] = if renews { b"token 1" } else { b"token" };
         assert_eq!(server.token(), kept_token, "the function is not called for each connection");
         server.say(&goodbye).await;
         is_lost(&mut events).await;
         if renews {
-            let (mut server, _) = Server::accept(&listener, Format::Json).await;
+            let (mut server, _) = Server::accept(&listener).await;
             assert_eq!(server.token(), b"token 2");
             let event = events.next().await;
             let Some(ConnectionEvent::AttemptFailed { error }) = event else { panic!("{event:?}") };
@@ -330,7 +331,7 @@ async fn a_node_that_refuses_the_client_ends_it_and_one_that_is_full_does_not() 
     let (connection, room, server, listener) = in_room(|connect| connect).await;
     drop(server);
     for code in [ErrorCode::Limit, ErrorCode::Limit, ErrorCode::Unauthorized] {
-        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let (mut server, _) = Server::accept(&listener).await;
         server.error(None, code, "not you").await;
         server.say(&ServerMessage::Goodbye(server::Goodbye { code, text: "not you".into() })).await;
     }
@@ -370,7 +371,7 @@ async fn a_function_gives_another_token_when_one_is_refused_and_may_fail() {
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let node = async {
-        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let (mut server, _) = Server::accept(&listener).await;
         assert_eq!(server.token(), b"token 1");
         server.say(&kept(b"t1", None)).await;
         server
@@ -382,13 +383,13 @@ async fn a_function_gives_another_token_when_one_is_refused_and_may_fail() {
     drop(server);
     // An attempt that fails is no reason to call it.
     drop(listener.accept().await.unwrap());
-    let (mut server, _) = Server::accept(&listener, Format::Json).await;
+    let (mut server, _) = Server::accept(&listener).await;
     assert_eq!((server.token(), calls.load(Ordering::SeqCst)), (&b"token 1"[..], 1));
     let code = ErrorCode::Unauthorized;
     server
         .say(&ServerMessage::Goodbye(server::Goodbye { code, text: "it has expired".into() }))
         .await;
-    let (mut server, _) = Server::accept(&listener, Format::Json).await;
+    let (mut server, _) = Server::accept(&listener).await;
     assert_eq!((server.token(), calls.load(Ordering::SeqCst)), (&b"token 6"[..], 6));
     server.say(&kept(b"t2", None)).await;
     is_lost(&mut events).await;
@@ -425,7 +426,7 @@ async fn a_client_whose_token_function_always_fails_gives_up_and_says_why() {
     let set = |connect: Connect| connect.token_by(once).reconnect_for(Duration::from_millis(20));
     let (connection, room, server, listener) = in_room(set).await;
     drop(server);
-    let (mut server, _) = Server::accept(&listener, Format::Json).await;
+    let (mut server, _) = Server::accept(&listener).await;
     let code = ErrorCode::Unauthorized;
     server
         .say(&ServerMessage::Goodbye(server::Goodbye { code, text: "it has expired".into() }))
@@ -446,7 +447,7 @@ async fn a_client_whose_token_function_always_fails_gives_up_and_says_why() {
 async fn a_client_tries_while_the_node_keeps_the_session_whatever_its_settings() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let node = async {
-        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let (mut server, _) = Server::accept(&listener).await;
         let mut kept = kept(b"t1", None);
         let ServerMessage::Welcome(server::Welcome { grace_ms, .. }) = &mut kept else {
             unreachable!()
@@ -457,7 +458,7 @@ async fn a_client_tries_while_the_node_keeps_the_session_whatever_its_settings()
     let hour = Duration::from_secs(3600);
     let connection = tokio::join!(dial(&listener).backoff(hour, hour), node).0.unwrap();
     // Its wait is a random part of the session's 200 milliseconds, and not of an hour.
-    let back = Server::accept(&listener, Format::Json);
+    let back = Server::accept(&listener);
     let back = tokio::time::timeout(Duration::from_secs(30), back).await;
     assert!(matches!(back, Ok((_, Said::Resume(..)))), "the client has not come back");
     drop(connection);
@@ -473,13 +474,13 @@ async fn the_waits_start_over_after_each_return_that_made_progress() {
         for sequence in 1..=40 {
             drop(last.take());
             let mut server = comes_back(&listener, 1).await;
-            let (room_number, message) = (RoomNumber(1), MessageRef::Name("said".into()));
+            let (room_number, message) = (RoomNumber(1), MessageRef::Index(0));
             let event = ServerMessage::Event(server::Event {
                 room: room_number,
                 sequence,
                 version: 5,
                 message,
-                payload: b"1".into(),
+                payload: (&[1]).into(),
             });
             server.say(&event).await;
             room.next_event().await.unwrap();
@@ -511,16 +512,16 @@ async fn the_first_ping_follows_the_welcome() {
 async fn sends_without_a_confirmation_are_counted_in_a_new_session_also_those_that_waited() {
     let (connection, room, mut server, listener) = in_room(|connect| connect).await;
     let mut events = connection.events();
-    room.send("nudge", &json!(1)).await.unwrap();
+    room.send("Nudge", &json!("1")).await.unwrap();
     while !matches!(server.hear().await, Said::Other(said) if said.starts_with("Send")) {}
     drop(server);
     is_lost(&mut events).await;
     for number in 2..=4 {
-        room.send("nudge", &json!(number)).await.unwrap();
+        room.send("Nudge", &json!(number.to_string())).await.unwrap();
     }
     let list = connection.list(None, &[], 0);
     let node = async {
-        let (mut server, _) = Server::accept(&listener, Format::Json).await;
+        let (mut server, _) = Server::accept(&listener).await;
         server.say(&kept(b"n1", None)).await;
         while !matches!(server.hear().await, Said::Other(said) if said.starts_with("List")) {}
         server
@@ -536,7 +537,7 @@ async fn sends_without_a_confirmation_are_counted_in_a_new_session_also_those_th
     let event = after_attempts(&mut events).await;
     let Some(ConnectionEvent::NewSession { unconfirmed, .. }) = event else { panic!("{event:?}") };
     assert_eq!(unconfirmed, 4);
-    assert!(room.send("nudge", &json!(5)).await.unwrap_err().is_left());
+    assert!(room.send("Nudge", &json!("5")).await.unwrap_err().is_left());
 }
 
 #[tokio::test]
@@ -549,11 +550,11 @@ async fn sends_without_a_confirmation_are_counted_at_the_end() {
         })
         .await;
         let mut events = connection.events();
-        room.send("nudge", &json!(1)).await.unwrap();
+        room.send("Nudge", &json!("1")).await.unwrap();
         while !matches!(server.hear().await, Said::Other(said) if said.starts_with("Send")) {}
         drop((listener, server));
         is_lost(&mut events).await;
-        room.send("nudge", &json!(2)).await.unwrap();
+        room.send("Nudge", &json!("2")).await.unwrap();
         let handles = match (drops, gives_up) {
             (true, _) => {
                 drop((connection, room));

@@ -6,12 +6,80 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use playfield_client::{Connect, Connection, Error, connect};
+use playfield_room::{
+    Context, Handle, Message, Player, PlayerId, Result as RoomResult, Room, room,
+};
+use playfield_state::{State, Tracker, Tracking};
+use playfield_wire::schema::fingerprint;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Node, Said, other, welcome};
+use crate::support::{Node, Said, joined_as, other, welcome};
+
+/// The room that a scripted node has, as its type `table`.
+#[derive(State, Default)]
+pub(crate) struct Counted {
+    n: u32,
+}
+
+#[derive(Message)]
+#[reply(u32)]
+struct Add(u32);
+
+#[derive(Message)]
+struct Nudge(String);
+
+#[derive(Message)]
+struct Dealt(u32);
+
+#[derive(Message)]
+struct Told(String);
+
+#[room(messages(Add, Nudge), events(Dealt, Told))]
+impl Room for Counted {}
+
+impl Handle<Add> for Counted {
+    fn handle(&mut self, add: Add, _: &Player, _: &mut Context<Self>) -> RoomResult<u32> {
+        self.n += add.0;
+        Ok(self.n)
+    }
+}
+
+impl Handle<Nudge> for Counted {
+    fn handle(&mut self, _: Nudge, _: &Player, _: &mut Context<Self>) -> RoomResult<()> {
+        Ok(())
+    }
+}
+
+/// A snapshot of the state `{"n": n}`.
+pub(crate) fn counted(n: u32) -> Vec<u8> {
+    let mut body = Vec::new();
+    Tracker::new(&mut Counted { n }, Tracking::On).snapshot(PlayerId(4), Format::Packed, &mut body);
+    body
+}
+
+/// A patch after which the state is `{"n": n}`.
+pub(crate) fn counts(n: u32) -> Vec<u8> {
+    let (mut state, mut body) = (Counted { n: !n }, Vec::new());
+    let mut tracker = Tracker::new(&mut state, Tracking::On);
+    state.n = n;
+    tracker.sync(&mut state);
+    assert!(tracker.patch(PlayerId(4), 1, Format::Packed, &mut body));
+    body
+}
+
+/// A patch that no copy can apply.
+pub(crate) const BAD_PATCH: &[u8] = &[0x08];
+
+/// A snapshot that no copy can read.
+pub(crate) const BAD_SNAPSHOT: &[u8] = &[0xff];
+
+/// The answer to a request to enter room 1, in epoch 3.
+pub(crate) fn joined(request: RequestNumber) -> ServerMessage<'static> {
+    joined_as(request, fingerprint(&playfield_room::schema::<Counted>()))
+}
 
 pub(crate) struct Server {
     stream: TcpStream,
@@ -20,17 +88,30 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A welcomed connection in `json` over native framing, and the node's end of it.
+    /// A welcomed connection over native framing, and the node's end of it.
     pub(crate) async fn welcomed() -> (Connection, Self) {
-        Self::welcomed_as(Format::Json, false, |connect| connect).await
+        Self::counting(|connect| connect).await
+    }
+
+    /// The same with these settings. The client knows the schema of the node's rooms.
+    pub(crate) async fn counting(set: impl FnOnce(Connect) -> Connect) -> (Connection, Self) {
+        let set = |connect: Connect| set(connect.built_with::<Counted>("table"));
+        let (connection, mut server) = Self::welcomed_as(false, set).await;
+        server.tell_schema().await;
+        (connection, server)
+    }
+
+    /// Sends the schema of [`Counted`], which the client has named in its hello.
+    pub(crate) async fn tell_schema(&mut self) {
+        let schema = playfield_room::schema::<Counted>().to_json();
+        self.schema(None, schema.as_bytes()).await;
     }
 
     pub(crate) async fn welcomed_as(
-        format: Format,
         web_socket: bool,
         set: impl FnOnce(Connect) -> Connect,
     ) -> (Connection, Self) {
-        let (connection, server) = Self::met(format, web_socket, set, async |server| {
+        let (connection, server) = Self::met(web_socket, set, async |server| {
             server.say(&welcome(0, 1000)).await;
         })
         .await;
@@ -39,7 +120,6 @@ impl Server {
 
     /// Connects to a node of one connection, which reads the hello and then does this.
     pub(crate) async fn met(
-        format: Format,
         web_socket: bool,
         set: impl FnOnce(Connect) -> Connect,
         greet: impl AsyncFnOnce(&mut Self),
@@ -47,13 +127,12 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let scheme = if web_socket { "ws" } else { "tcp" };
-        let connecting = connect(&format!("{scheme}://{address}")).name("Ann").format(format);
+        let connecting = connect(&format!("{scheme}://{address}")).name("Ann");
         let connecting = set(connecting.reconnect_for(Duration::ZERO));
         let meet = async {
             let (stream, _) = listener.accept().await.unwrap();
             stream.set_nodelay(true).unwrap();
-            let mut server =
-                Self { stream, node: Node::new(format, web_socket), heard: VecDeque::new() };
+            let mut server = Self { stream, node: Node::new(web_socket), heard: VecDeque::new() };
             assert_eq!(server.hear().await, Said::Hello { name: "Ann".to_owned() });
             greet(&mut server).await;
             server
@@ -62,10 +141,10 @@ impl Server {
     }
 
     /// The next connection to a node, and its hello.
-    pub(crate) async fn accept(listener: &TcpListener, format: Format) -> (Self, Said) {
+    pub(crate) async fn accept(listener: &TcpListener) -> (Self, Said) {
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let mut server = Self { stream, node: Node::new(format, false), heard: VecDeque::new() };
+        let mut server = Self { stream, node: Node::new(false), heard: VecDeque::new() };
         let hello = server.hear().await;
         (server, hello)
     }

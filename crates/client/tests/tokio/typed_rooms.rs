@@ -2,13 +2,13 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use playfield_client::{Connect, Connection, Error, ErrorCode, Format, Room as RoomHandle};
+use playfield_client::{Connect, Connection, Error, ErrorCode, Room as RoomHandle};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, room, schema};
 use playfield_state::{Data, Map, State, Tracker, Tracking};
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::{Field, Policy, RoomSchema, Type, fingerprint};
 use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{RequestNumber, RoomNumber};
+use playfield_wire::{Format, RequestNumber, RoomNumber};
 
 use crate::server::Server;
 use crate::support::{joined_as, other};
@@ -91,8 +91,7 @@ async fn enter(
 
 #[tokio::test]
 async fn states_replies_and_events_are_typed() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(true, |connect| connect).await;
     let mut state = Table { round: 1, ..Table::default() };
     let mut tracker = Tracker::new(&mut state, Tracking::On);
     let table = enter(&connection, &mut server, &mut tracker).await;
@@ -137,8 +136,7 @@ async fn states_replies_and_events_are_typed() {
 /// A patch is damaged but readable. The next digest shows it, and a snapshot replaces the copy.
 #[tokio::test]
 async fn a_wrong_copy_is_detected_and_replaced() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, true, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(true, |connect| connect).await;
     let mut state = Table { round: 1, ..Table::default() };
     let mut tracker = Tracker::new(&mut state, Tracking::On);
     let me = PlayerId(4);
@@ -178,8 +176,7 @@ async fn a_wrong_copy_is_detected_and_replaced() {
 
 #[tokio::test]
 async fn a_reply_of_another_type_is_an_error() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
     let mut tracker = Tracker::new(&mut Table::default(), Tracking::On);
     let table = enter(&connection, &mut server, &mut tracker).await;
     let node = async {
@@ -199,8 +196,7 @@ async fn a_reply_of_another_type_is_an_error() {
 
 #[tokio::test]
 async fn a_room_of_another_build_is_not_entered() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
     let mut other_build = schema::<Table>();
     let Type::Struct(state) = &mut other_build.state else { unreachable!("the state is a struct") };
     state.fields[0].of = Type::I64;
@@ -246,8 +242,7 @@ fn grown_schema() -> RoomSchema {
 
 #[tokio::test]
 async fn updates_and_events_wait_for_the_schema() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
     let text = grown_schema().to_json();
     let mut state = grown::Table { round: 1, ..Default::default() };
     let mut tracker = Tracker::new(&mut state, Tracking::On);
@@ -304,7 +299,7 @@ async fn updates_and_events_wait_for_the_schema() {
 #[tokio::test]
 async fn a_schema_that_came_unasked_is_used() {
     let named = |connect: Connect| connect.built_with::<Table>("table");
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, named).await;
+    let (connection, mut server) = Server::welcomed_as(false, named).await;
     let mut grown = grown_schema();
     let Type::Struct(options) = &mut grown.options else { unreachable!("options are a struct") };
     let of = Type::List(Box::new(Type::U8));
@@ -337,8 +332,7 @@ async fn a_schema_that_came_unasked_is_used() {
 /// Also if the schema comes before the snapshot.
 #[tokio::test]
 async fn a_room_is_entered_with_its_snapshot() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
     let text = grown_schema().to_json();
     let mut state = grown::Table { round: 5, ..Default::default() };
     let mut tracker = Tracker::new(&mut state, Tracking::On);
@@ -360,8 +354,7 @@ async fn a_room_is_entered_with_its_snapshot() {
 #[tokio::test]
 async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
     for (is_readable, is_typed) in [(true, true), (false, true), (true, false), (false, false)] {
-        let (connection, mut server) =
-            Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+        let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
         let text = grown_schema().to_json();
         let mut state = grown::Table { round: 5, ..Default::default() };
         let mut tracker = Tracker::new(&mut state, Tracking::On);
@@ -410,8 +403,7 @@ async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
 /// Past the limit, the client drops the patches and asks for a snapshot.
 #[tokio::test]
 async fn the_updates_that_wait_for_the_schema_are_bounded() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
     let text = grown_schema().to_json();
     let mut tracker = Tracker::new(&mut grown::Table::default(), Tracking::On);
     let mut snapshot = Vec::new();
@@ -434,8 +426,7 @@ async fn the_updates_that_wait_for_the_schema_are_bounded() {
 
 #[tokio::test]
 async fn without_the_schema_entering_fails() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
     let node = async {
         server.hear().await;
         server.say(&joined_as(RequestNumber(1), 1)).await;
@@ -466,7 +457,7 @@ async fn without_the_schema_entering_fails() {
 #[tokio::test]
 async fn a_join_does_not_wait_forever_for_a_schema() {
     let soon = |connect: Connect| connect.schema_timeout(Duration::from_millis(30));
-    let (connection, mut server) = Server::welcomed_as(Format::Packed, false, soon).await;
+    let (connection, mut server) = Server::welcomed_as(false, soon).await;
     let text = "the node did not send the schema of the room type \"table\" \
                 within 30ms; try again, or set a longer schema_timeout";
     let node = async {
@@ -493,8 +484,7 @@ async fn a_join_does_not_wait_forever_for_a_schema() {
 /// The node says when to try again, and the client does.
 #[tokio::test]
 async fn a_schema_request_that_was_too_frequent_is_repeated() {
-    let (connection, mut server) =
-        Server::welcomed_as(Format::Packed, false, |connect| connect).await;
+    let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
     let node = async {
         assert_eq!(server.hear().await, other(r#"Schema { request: 2, room_type: "table" }"#));
         server.refuse_for(RequestNumber(2), 0).await;
@@ -506,13 +496,6 @@ async fn a_schema_request_that_was_too_frequent_is_repeated() {
     let (table, ()) = tokio::join!(connection.create::<Table>("table", true, &setup), node);
     let error = table.unwrap_err();
     assert_eq!((error.code(), error.text()), (Some(ErrorCode::Limit), "too many"));
-}
-
-#[tokio::test]
-async fn a_typed_room_needs_packed() {
-    let (connection, _server) = Server::welcomed().await;
-    let error = connection.create::<Table>("table", true, &Setup::default()).await.unwrap_err();
-    assert!(error.to_string().contains("packed"));
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Ear<'_> {
         let mut copy = None;
         if (self.actor.number as usize) < self.shared.copies {
             let schema = &self.shared.programs.rooms[room as usize].schema;
-            copy = SeatCopy::new(schema, joined.player, self.shared.programs.format);
+            copy = SeatCopy::new(schema, joined.player);
         }
         self.actor.rooms.push(Seat::new(room, joined));
         self.actor.go_on(self.now);

@@ -166,10 +166,10 @@ impl Actor {
                 }
                 let sent = match kind {
                     MessageKind::Send => {
-                        client.send(number, message.index, &message.name, &payload).map(|()| None)
+                        client.send(number, message.index, &payload).map(|()| None)
                     }
                     MessageKind::Request | MessageKind::RequestAhead => {
-                        client.request(number, message.index, &message.name, &payload).map(Some)
+                        client.request(number, message.index, &payload).map(Some)
                     }
                 };
                 shared.payload = payload;

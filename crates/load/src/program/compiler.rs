@@ -1,6 +1,5 @@
 //! Compiles the steps of a script, and checks them with the schemas.
 
-use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
 use super::{Message, Op, Program, Programs, Reaction, RoomType};
@@ -92,7 +91,7 @@ impl<'a> Compiler<'a> {
                 Op::Unsubscribe { channel: channel.clone() }
             }
             Action::Publish { channel, content, kind } => {
-                let payload = Payload::new(content, self.all.format, true)?;
+                let payload = Payload::new(content, true)?;
                 let (channel, timing) = (channel.clone(), self.all.timing("publish"));
                 Op::Publish { channel, payload, kind: *kind, timing }
             }
@@ -102,7 +101,7 @@ impl<'a> Compiler<'a> {
                     Answer::Never => Reaction::Never,
                     Answer::Value(value) => {
                         let content = Content::Json(value.clone());
-                        let payload = Payload::new(&content, self.all.format, false)?;
+                        let payload = Payload::new(&content, false)?;
                         let shown = format!("{}: answer = {value}", step.place).into();
                         Reaction::Answer { payload, shown }
                     }
@@ -124,7 +123,7 @@ impl<'a> Compiler<'a> {
                     let why = format!("it reports bytes, but answers by a value ({shown})");
                     return Err(format!("{why}; a fleet has one kind of payloads").into());
                 }
-                let payload = Payload::new(content, self.all.format, false)?;
+                let payload = Payload::new(content, false)?;
                 Op::Report { payload, kind: *kind, timing: self.all.timing("report") }
             }
             Action::Ping => Op::Ping,
@@ -162,16 +161,7 @@ impl<'a> Compiler<'a> {
     fn options(&self, room: u32, options: &Value) -> Result<Vec<u8>, String> {
         let room = &self.all.rooms[room as usize];
         let checked = room.exchange.options(options);
-        let payload = checked
-            .map_err(|error| format!("{options} are no options of {:?}: {error}", room.name))?;
-        Ok(match self.all.format.tree() {
-            None => payload,
-            Some(format) => {
-                let mut out = Vec::new();
-                TreeWriter::new(format, &mut out).value(options);
-                out
-            }
-        })
+        checked.map_err(|error| format!("{options} are no options of {:?}: {error}", room.name))
     }
 
     fn choices(

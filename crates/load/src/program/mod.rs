@@ -4,10 +4,8 @@ mod compiler;
 
 use std::collections::BTreeMap;
 
-use playfield_client::Format;
 use playfield_state::JsonExchange;
 use playfield_wire::schema::{RoomSchema, Type};
-use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
 use self::compiler::Compiler;
@@ -27,7 +25,6 @@ pub(crate) struct Programs {
     pub(crate) rooms: Vec<RoomType>,
     /// The names of messages, for their timings.
     pub(crate) messages: Vec<String>,
-    pub(crate) format: Format,
     weights: u64,
 }
 
@@ -144,7 +141,6 @@ impl Programs {
     /// Compiles scripts. `schemas` has all room types that they name.
     pub(crate) fn new(
         scripts: &[Script],
-        format: Format,
         schemas: BTreeMap<String, RoomSchema>,
     ) -> Result<Self, LoadError> {
         let rooms = schemas
@@ -156,8 +152,7 @@ impl Programs {
                 Ok(RoomType { name, schema, exchange })
             })
             .collect::<Result<_, LoadError>>()?;
-        let mut programs =
-            Self { programs: Vec::new(), rooms, messages: Vec::new(), format, weights: 0 };
+        let mut programs = Self { programs: Vec::new(), rooms, messages: Vec::new(), weights: 0 };
         for script in scripts {
             let program = Compiler::compile(&mut programs, script)?;
             programs.weights += u64::from(script.weight);
@@ -183,7 +178,7 @@ impl Programs {
         self.programs.get(self.program_of(number) as usize)?.token.as_deref()
     }
 
-    /// Writes a message's payload in the connection's format.
+    /// Writes a message's payload.
     pub(crate) fn payload(
         &self,
         room: u32,
@@ -200,16 +195,10 @@ impl Programs {
             MessagePayload::Generated { of, given } => (of, given.as_ref()),
         };
         let value = Generator { random, player }.value(of, given)?;
-        match self.format.tree() {
-            Some(format) => TreeWriter::new(format, out).value(&value),
-            None => {
-                let exchange = &self.rooms[room as usize].exchange;
-                let (_, payload) = exchange
-                    .message(&message.name, &value)
-                    .map_err(|error| format!("{value}: {error}"))?;
-                out.extend_from_slice(&payload);
-            }
-        }
+        let exchange = &self.rooms[room as usize].exchange;
+        let written = exchange.message(&message.name, &value);
+        let (_, payload) = written.map_err(|error| format!("{value}: {error}"))?;
+        out.extend_from_slice(&payload);
         Ok(())
     }
 
@@ -244,14 +233,8 @@ impl Programs {
         let is_own_player = given.is_some_and(|given| given.to_string().contains("\"me\""));
         let payload = match same {
             Some((value, true)) if !is_own_player => {
-                MessagePayload::Fixed(match self.format.tree() {
-                    Some(format) => {
-                        let mut out = Vec::new();
-                        TreeWriter::new(format, &mut out).value(&value);
-                        out
-                    }
-                    None => exchange.message(&name, &value).map_err(|error| error.to_string())?.1,
-                })
+                let written = exchange.message(&name, &value);
+                MessagePayload::Fixed(written.map_err(|error| error.to_string())?.1)
             }
             _ => MessagePayload::Generated { of, given: given.cloned() },
         };

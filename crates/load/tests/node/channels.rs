@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use playfield_channel::ChannelRule;
-use playfield_client::Format;
 use playfield_client::session::SUBSCRIPTIONS_MAX;
 use playfield_load::{Report, script};
 
@@ -31,22 +30,16 @@ fn delivered(report: &Report) -> u64 {
 #[test]
 fn what_is_published_is_delivered_to_each_subscription_and_timed_there() {
     let node = node();
-    for (scheme, format, channel, payload) in [
-        ("tcp", Format::Packed, "open:a", "value = { at = { from = 1, to = 9 } }"),
-        ("ws", Format::Json, "open:b", "confirm = true"),
-        (
-            "tcp",
-            Format::Msgpack,
-            "open:c",
-            "value = { text = \"hi\" }, confirm = true, ahead = true",
-        ),
-        ("tcp", Format::Packed, "bytes:a", "bytes = 100"),
-        ("ws", Format::Json, "bytes:b", "bytes = 53"),
-        ("tcp", Format::Msgpack, "bytes:c", "bytes = 1000, confirm = true"),
+    for (scheme, channel, payload) in [
+        ("tcp", "open:a", "value = { at = { from = 1, to = 9 } }"),
+        ("ws", "open:b", "confirm = true"),
+        ("tcp", "open:c", "value = { text = \"hi\" }, confirm = true, ahead = true"),
+        ("tcp", "bytes:a", "bytes = 100"),
+        ("ws", "bytes:b", "bytes = 53"),
+        ("tcp", "bytes:c", "bytes = 1000, confirm = true"),
     ] {
         let text = NEWS.replace("CHANNEL", channel).replace("PAYLOAD", payload);
         let mut settings = settings(scheme, node.local_addr(), 10);
-        settings.format = format;
         settings.duration = Some(Duration::from_millis(400));
         let report = load(settings, &text).unwrap_or_else(|error| panic!("{channel}: {error}"));
         let counts = report.counts();

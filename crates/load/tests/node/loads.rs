@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use playfield_client::Format;
 use playfield_load::{Progress, run, script};
 use playfield_server::SelfSigned;
 use serde_json::json;
@@ -19,7 +18,7 @@ const ADDS: &str = r#"steps = [
 ]"#;
 
 #[test]
-fn every_message_is_counted_at_both_ends_over_each_transport_in_each_format() {
+fn every_message_is_counted_at_both_ends_over_each_transport() {
     let signed = SelfSigned::new(&["127.0.0.1"]).unwrap();
     let file = |end: &str| -> PathBuf {
         std::env::temp_dir().join(format!("playfield-load-{}.{end}", std::process::id()))
@@ -32,21 +31,18 @@ fn every_message_is_counted_at_both_ends_over_each_transport_in_each_format() {
     config.set("tls_key", &tls_key.display().to_string()).unwrap();
     let node = start(config);
     for scheme in ["tcp", "ws", "tls", "wss"] {
-        for format in Format::ALL {
-            let before = HANDLED.load(Ordering::Relaxed);
-            let mut settings = settings(scheme, node.local_addr(), 25);
-            settings.format = format;
-            settings.root = ["tls", "wss"].contains(&scheme).then(|| tls_cert.clone());
-            let report = load(settings, ADDS).unwrap_or_else(|error| panic!("{scheme}: {error}"));
-            let counts = report.counts();
-            assert_eq!(report.trouble(), None, "{scheme} {format}: {:?}", report.problems());
-            assert_eq!((counts.connected, counts.joined, counts.finished), (25, 25, 25));
-            assert_eq!((counts.requests, counts.replies, counts.unsent), (250, 250, 0));
-            assert_eq!(HANDLED.load(Ordering::Relaxed) - before, 250, "{scheme} {format}");
-            assert!(counts.snapshots >= 25 && counts.wrong == 0);
-            assert_eq!((counts.open, counts.in_rooms), (0, 0));
-            assert_eq!(report.timings("reply").map(|timings| timings.count()), Some(250));
-        }
+        let before = HANDLED.load(Ordering::Relaxed);
+        let mut settings = settings(scheme, node.local_addr(), 25);
+        settings.root = ["tls", "wss"].contains(&scheme).then(|| tls_cert.clone());
+        let report = load(settings, ADDS).unwrap_or_else(|error| panic!("{scheme}: {error}"));
+        let counts = report.counts();
+        assert_eq!(report.trouble(), None, "{scheme}: {:?}", report.problems());
+        assert_eq!((counts.connected, counts.joined, counts.finished), (25, 25, 25));
+        assert_eq!((counts.requests, counts.replies, counts.unsent), (250, 250, 0));
+        assert_eq!(HANDLED.load(Ordering::Relaxed) - before, 250, "{scheme}");
+        assert!(counts.snapshots >= 25 && counts.wrong == 0);
+        assert_eq!((counts.open, counts.in_rooms), (0, 0));
+        assert_eq!(report.timings("reply").map(|timings| timings.count()), Some(250));
     }
     [tls_cert, tls_key].iter().for_each(|path| drop(std::fs::remove_file(path)));
     node.shutdown();

@@ -12,7 +12,7 @@ use playfield_client::session::{
     Build, ClientConfig, CommandError, Creation, Masks, Patience, Position, Session, Step,
     SubscriptionNumber, Target, Transport, Url,
 };
-use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -146,7 +146,7 @@ impl Core {
             patience,
             renews_token,
             seed,
-            ..ClientConfig::new(Format::Packed, transport(&url)?)
+            ..ClientConfig::new(transport(&url)?)
         };
         let client =
             Session::new(config).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -348,7 +348,7 @@ impl Core {
         payload: &[u8],
     ) -> PyResult<u32> {
         let (index, payload) = copy.message(py, RoomNumber(room), name, payload)?;
-        self.ask(py, |client| client.request(RoomNumber(room), index, "", &payload))
+        self.ask(py, |client| client.request(RoomNumber(room), index, &payload))
     }
 
     fn send(
@@ -360,7 +360,7 @@ impl Core {
         payload: &[u8],
     ) -> PyResult<()> {
         let (index, payload) = copy.message(py, RoomNumber(room), name, payload)?;
-        self.inner(py).client.send(RoomNumber(room), index, "", &payload).map_err(refused)
+        self.inner(py).client.send(RoomNumber(room), index, &payload).map_err(refused)
     }
 
     // Channels.
@@ -450,7 +450,7 @@ impl Core {
     fn enter(&self, py: Python<'_>, target: Target) -> PyResult<u32> {
         let Inner { client, copies } = &mut *self.inner(py);
         let copy = RoomCopy::default();
-        let asked = client.enter(target, Some(Build::Any), Box::new(copy.clone()));
+        let asked = client.enter(target, Build::Any, Box::new(copy.clone()));
         let request = asked.map_err(refused)?;
         copies.insert(request, copy);
         Ok(request.0)

@@ -28,9 +28,7 @@ fn main() -> io::Result<()> {
     of_state::<Swarm>(2)?;
     of_state::<Kinds>(3)?;
     of_state::<Field>(4)?;
-    for (place, format) in Format::ALL.into_iter().enumerate() {
-        of_messages(place as u8, format)?;
-    }
+    of_messages()?;
     wire::all()
 }
 
@@ -72,7 +70,8 @@ fn bodies<T: Root>(seed: u64, format: Format) -> Vec<Vec<u8>> {
     bodies
 }
 
-fn of_messages(place: u8, format: Format) -> io::Result<()> {
+fn of_messages() -> io::Result<()> {
+    let format = Format::Packed;
     let [snapshot, patch, ..] = &bodies::<World>(1, format)[..] else { return Ok(()) };
     let mut messages = Vec::new();
     let mut say = |write: &dyn Fn(&mut Vec<u8>)| {
@@ -109,7 +108,7 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
     say(&|out| write_snapshot(format, out, room, 1, 1, |out| out.extend_from_slice(snapshot)));
     let versions = Versions { base: 1, version: 2 };
     say(&|out| write_patch(format, out, room, versions, |out| out.extend_from_slice(patch)));
-    let mut talk = vec![place, 0];
+    let mut talk = vec![0];
     for message in &messages {
         let mut frame = Vec::new();
         framing::write_frame(&mut frame, message);
@@ -117,7 +116,7 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         // No command follows.
         talk.extend([15, 0]);
     }
-    put("client", &format!("talk-{format}"), &talk)?;
+    put("client", "talk", &talk)?;
     let mut hello = Vec::new();
     ClientMessage::Hello(Hello::new(format)).encode(format, &mut hello);
     messages.push(hello);

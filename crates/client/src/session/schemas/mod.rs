@@ -44,7 +44,7 @@ impl Build {
 /// How a client reads and writes the messages, events and updates of a node of some build.
 #[derive(Clone, Debug)]
 pub enum Translation {
-    /// Both have the same schema, or the format needs none.
+    /// Both have the same schema.
     None,
     /// The node's schema is a compatible later one.
     Transcoded(Arc<Transcoder>),
