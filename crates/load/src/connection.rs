@@ -6,7 +6,7 @@ use std::time::Duration;
 use playfield_client::poll::Stream;
 use playfield_client::session::Session;
 
-use crate::actor::{Actor, Ear};
+use crate::actor::Actor;
 use crate::engine::Shared;
 use crate::timers::NEVER;
 
@@ -140,7 +140,7 @@ impl Connection {
     /// Takes what has happened.
     fn hear(&mut self, shared: &mut Shared, now: u64) {
         while let Some(event) = self.client.poll_event() {
-            let entered = Ear { actor: &mut self.actor, shared, now }.hear(event);
+            let entered = self.actor.hear(event, shared, now);
             if let Some((room, copy)) = entered {
                 self.client.set_copy(room, Box::new(copy));
             }

@@ -5,7 +5,7 @@ use playfield_client::session::{Session, Subscribed, SubscriptionNumber};
 use playfield_wire::server;
 
 use super::steps::Stop;
-use super::{Actor, Ear, Numbers, What};
+use super::{Actor, Numbers, What};
 use crate::deliveries::Subscription;
 use crate::engine::Shared;
 use crate::name::Name;
@@ -92,22 +92,26 @@ impl Actor {
     fn subscription(&mut self, number: SubscriptionNumber) -> Option<&mut Subscription> {
         self.subscriptions.iter_mut().find(|of| of.number == number)
     }
-}
 
-impl Ear<'_> {
-    pub(super) fn is_subscribed(&mut self, number: SubscriptionNumber, with: &Subscribed) {
-        let Some(of) = self.actor.subscription(number) else { return };
-        self.shared.counts.subscribed += 1;
-        self.shared.counts.in_channels += 1;
-        self.shared.deliveries.subscribed(of, with);
-        let Some(asked) = self.actor.answered(number.0.into(), Numbers::Subscription) else {
+    pub(super) fn is_subscribed(
+        &mut self,
+        number: SubscriptionNumber,
+        with: &Subscribed,
+        shared: &mut Shared,
+        now: u64,
+    ) {
+        let Some(of) = self.subscription(number) else { return };
+        shared.counts.subscribed += 1;
+        shared.counts.in_channels += 1;
+        shared.deliveries.subscribed(of, with);
+        let Some(asked) = self.answered(number.0.into(), Numbers::Subscription) else {
             return;
         };
         if let What::Subscribe { timing } = asked.what {
-            self.shared.replied(timing, self.now - asked.due);
+            shared.replied(timing, now - asked.due);
         }
-        self.actor.go_on(self.now);
-        self.actor.advance();
+        self.go_on(now);
+        self.advance();
     }
 
     pub(super) fn is_unsubscribed(
@@ -115,19 +119,20 @@ impl Ear<'_> {
         number: SubscriptionNumber,
         code: ErrorCode,
         text: &str,
+        shared: &mut Shared,
     ) {
-        let Some(index) = self.actor.subscriptions.iter().position(|of| of.number == number) else {
+        let Some(index) = self.subscriptions.iter().position(|of| of.number == number) else {
             return;
         };
-        let of = self.actor.subscriptions.remove(index);
-        self.shared.counts.in_channels -= u64::from(of.is_open);
-        if self.actor.answered(number.0.into(), Numbers::Subscription).is_some() {
-            self.shared.counts.subscriptions_refused += 1;
-            self.shared.problem(format!("a subscription was refused: {} {text}", code.name()));
-            self.actor.end(self.shared);
-        } else if !self.shared.is_over {
-            self.shared.counts.unsubscribed += 1;
-            self.shared.problem(format!("a subscription was ended: {} {text}", code.name()));
+        let of = self.subscriptions.remove(index);
+        shared.counts.in_channels -= u64::from(of.is_open);
+        if self.answered(number.0.into(), Numbers::Subscription).is_some() {
+            shared.counts.subscriptions_refused += 1;
+            shared.problem(format!("a subscription was refused: {} {text}", code.name()));
+            self.end(shared);
+        } else if !shared.is_over {
+            shared.counts.unsubscribed += 1;
+            shared.problem(format!("a subscription was ended: {} {text}", code.name()));
         }
     }
 
@@ -135,17 +140,24 @@ impl Ear<'_> {
         &mut self,
         number: SubscriptionNumber,
         publication: &server::Publication<'_>,
+        shared: &mut Shared,
+        now: u64,
     ) {
-        let Some(of) = self.actor.subscription(number) else { return };
-        let Shared { deliveries, counts, timings, .. } = &mut *self.shared;
-        if let Some(ns) = deliveries.received(of, publication, counts, self.now) {
+        let Some(of) = self.subscription(number) else { return };
+        let Shared { deliveries, counts, timings, .. } = shared;
+        if let Some(ns) = deliveries.received(of, publication, counts, now) {
             timings.delivery.record(ns);
         }
     }
 
-    pub(super) fn delivered_again(&mut self, number: SubscriptionNumber, offset: u64) {
-        if let Some(of) = self.actor.subscription(number) {
-            of.ignored(offset, &mut self.shared.counts);
+    pub(super) fn delivered_again(
+        &mut self,
+        number: SubscriptionNumber,
+        offset: u64,
+        shared: &mut Shared,
+    ) {
+        if let Some(of) = self.subscription(number) {
+            of.ignored(offset, &mut shared.counts);
         }
     }
 }

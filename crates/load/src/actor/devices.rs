@@ -3,7 +3,7 @@
 use playfield_client::session::Session;
 
 use super::steps::Stop;
-use super::{Actor, Ear, What};
+use super::{Actor, What};
 use crate::engine::Shared;
 use crate::name::Name;
 use crate::payload::Payload;
@@ -67,28 +67,25 @@ impl Actor {
             self.answers.pop_front();
         }
     }
-}
 
-impl Ear<'_> {
     /// Generated answers are JSON: they do not fit a fleet of bytes, which only `registered` tells.
-    pub(super) fn check_answers(&mut self, has_bytes: bool) {
-        let ops = &self.shared.programs.programs[self.actor.program as usize].ops;
-        let op = ops.get(self.actor.registered_at as usize);
+    pub(super) fn check_answers(&self, has_bytes: bool, shared: &mut Shared) {
+        let ops = &shared.programs.programs[self.program as usize].ops;
+        let op = ops.get(self.registered_at as usize);
         if let (true, Some(Op::Register { answer: Reaction::Answer { shown, .. }, .. })) =
             (has_bytes, op)
         {
             let why = "the payloads of this fleet are bytes; leave answer out, which sends the \
                        command back, or write answer = false";
-            self.shared.misfit = Some(format!("{shown}: {why}"));
+            shared.misfit = Some(format!("{shown}: {why}"));
         }
     }
 
-    pub(super) fn commanded(&mut self, command: Option<u64>, payload: &[u8]) {
-        self.shared.counts.commands += 1;
+    pub(super) fn commanded(&mut self, command: Option<u64>, payload: &[u8], shared: &mut Shared) {
+        shared.counts.commands += 1;
         let Some(command) = command else { return };
-        let actor = &mut *self.actor;
-        let ops = &self.shared.programs.programs[actor.program as usize].ops;
-        let Some(Op::Register { answer, .. }) = ops.get(actor.registered_at as usize) else {
+        let ops = &shared.programs.programs[self.program as usize].ops;
+        let Some(Op::Register { answer, .. }) = ops.get(self.registered_at as usize) else {
             return;
         };
         let mut written = Vec::new();
@@ -96,13 +93,13 @@ impl Ear<'_> {
             Reaction::Never => return,
             Reaction::Echo => written.extend_from_slice(payload),
             Reaction::Answer { payload, .. } => {
-                payload.write(&mut actor.random, None, &mut written);
+                payload.write(&mut self.random, None, &mut written);
             }
         }
-        if actor.answers.len() >= ANSWERS_WAITING_MAX {
+        if self.answers.len() >= ANSWERS_WAITING_MAX {
             let text = format!("{ANSWERS_WAITING_MAX} answers wait: a command is not answered");
-            return self.shared.undone(text);
+            return shared.undone(text);
         }
-        actor.answers.push_back((command, written));
+        self.answers.push_back((command, written));
     }
 }

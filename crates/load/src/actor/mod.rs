@@ -2,7 +2,7 @@
 
 mod channels;
 mod devices;
-mod ear;
+mod events;
 mod steps;
 
 use std::collections::VecDeque;
@@ -16,8 +16,6 @@ use crate::program::{Op, Programs};
 use crate::random::Random;
 use crate::settings::MessageKind;
 use crate::timers::NEVER;
-
-pub(crate) use ear::Ear;
 
 /// What was due for so long at the end of the load was held up. What is due later may only have
 /// been about to be sent.
