@@ -27,8 +27,9 @@ pub(crate) fn expand_message(input: &DeriveInput) -> syn::Result<TokenStream> {
     };
     let rate = rate(input)?.map(|Rate { interval_ns, burst }| {
         quote! {
-            const RATE: ::std::option::Option<#rt::Rate> =
-                ::std::option::Option::Some(#rt::Rate::every(#interval_ns, #burst));
+            const RATE: ::std::option::Option<#rt::MessageRate> = ::std::option::Option::Some(
+                #rt::MessageRate { interval_ns: #interval_ns, burst: #burst }
+            );
         }
     });
     Ok(quote! {

@@ -531,6 +531,15 @@ fn markers(rt: &TokenStream, room: &syn::Type, arguments: &Arguments) -> TokenSt
     let message_numbers = 0..messages.len() as u32;
     let event_numbers = 0..events.len() as u32;
     quote! {
+        #[automatically_derived]
+        impl #rt::RoomInterface for #room {
+            type CreateOptions = <#room as #rt::Room>::Options;
+
+            fn room_schema() -> #rt::RoomSchema {
+                #rt::room_schema::<#room>()
+            }
+        }
+
         #(impl #rt::Accepts<#messages> for #room { const INDEX: u32 = #message_numbers; })*
         #(impl #rt::Emits<#events> for #room { const INDEX: u32 = #event_numbers; })*
         #(impl #rt::Internal<#internal> for #room {})*

@@ -9,7 +9,6 @@
 mod jwt;
 mod server;
 
-pub use playfield_room::rate::Rate;
 pub use playfield_room::{
     Accepts, Answer, AskId, AskOf, Asks, Claims, Context, CreatedBy, Creator, DEFERRED_MAX,
     Deferred, ERROR_TEXT_BYTES_MAX, Emits, EndReason, Error, EventOf, Founder, HELD_MAIL_MAX,
@@ -26,7 +25,7 @@ pub use playfield_server::{
     TicketPass, TicketRoom, http, service,
 };
 pub use playfield_state::{
-    Bytes, Data, Dropped, ElementId, Format, Kept, Key, List, LoadError, Map, Mirror,
+    Bytes, Data, Dropped, ElementId, Format, Kept, Key, List, LoadError, Map, MessageRate, Mirror,
     NEAREST_DEFAULT, Restored, SaveDifference, SaveFate, Set, State, Tracker, Tracking, TreeFormat,
     load, restore, save, save_differences, save_kept, save_to, saved_type, view, view_after,
 };

@@ -44,8 +44,8 @@ pub use error::{ERROR_TEXT_BYTES_MAX, Error, Result, room_full};
 pub use key::{KEY_BYTES_MAX, check_key, invisible, visible};
 pub use life::{EndReason, LeaveReason, Stage, Undone};
 pub use message::{
-    Accepts, Answer, AskId, AskOf, Asks, CreatedBy, Emits, EventOf, Handle, Internal, InternalOf,
-    Message, MessageOf, On, OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Settings,
+    Answer, AskId, AskOf, Asks, CreatedBy, EventOf, Handle, Internal, InternalOf, MessageOf, On,
+    OnePerUser, RATE_MULTIPLE, REFUSALS_MIN, Settings,
 };
 pub use new_room::{Founder, InRoom, NewRoom, RoomBuilder};
 pub use operation::Operation;
@@ -54,7 +54,7 @@ pub use player::{Creator, Player, Sender};
 pub use playfield_derive::Message;
 /// [`Room`] lists the options of this attribute.
 pub use playfield_derive::room;
-pub use playfield_state::PlayerId;
+pub use playfield_state::{Accepts, Emits, Message, PlayerId, RoomInterface};
 pub use random::{Random, Shuffle, id_from_random};
 pub use reservation::{
     RESERVATION_MAX, Reservation, ReservedSeat, SeatFor, split as split_reservation,
@@ -68,12 +68,12 @@ pub use timers::{TIMER_PERIOD_MIN, TimerId};
 #[doc(hidden)]
 pub mod __rt {
     pub use crate::message::{Call, Declared, answered, call, new_name, take, unknown};
-    pub use crate::rate::Rate;
     pub use crate::{
         Accepts, AskId, Asks, Context, CreatedBy, Emits, Internal, Message, OnePerUser, Result,
-        Room, Settings,
+        Room, RoomInterface, Settings, schema as room_schema,
     };
     pub use playfield_state::__rt::*;
+    pub use playfield_state::MessageRate;
     pub use playfield_wire::message::MessageRef;
     pub use playfield_wire::schema::{EventSchema, MessageSchema, RoomSchema};
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use playfield_state::{Data, Format};
+use playfield_state::{Accepts, Data, Emits, Format, Message, RoomInterface};
 use playfield_wire::ErrorCode;
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::RoomSchema;
@@ -11,10 +11,16 @@ use playfield_wire::schema::RoomSchema;
 use crate::rate::Rate;
 use crate::{Context, Error, Player, Result, Room};
 
-/// A message: from a player, from a timer, from background work, from another room, or, as an
-/// event, to players.
+/// The multiple of a message's rate past which a player is removed, but for [`REFUSALS_MIN`].
+pub const RATE_MULTIPLE: u64 = 4;
+
+/// However low a message's rate is, so many of a player's are refused before the player is removed:
+/// a loop that sends too much at once is a fault of a program, and no attack.
+pub const REFUSALS_MIN: Rate = Rate::new(100, Duration::from_secs(1), 1000);
+
+/// Handles a message from a player, declared in `#[room(messages(…))]`.
 ///
-/// Derive it, with `#[reply(Type)]` if the reply is not `()`:
+/// Derive [`Message`], with `#[reply(Type)]` if the reply is not `()`:
 ///
 /// ```
 /// # mod playfield { pub use playfield_room::*; pub mod prelude { pub use playfield_room::*; pub use playfield_state::*; } }
@@ -63,29 +69,6 @@ use crate::{Context, Error, Player, Result, Room};
 /// # Ok::<(), Error>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a message",
-    note = "derive it: `#[derive(Message)]`"
-)]
-pub trait Message: Data {
-    /// The name under which clients send it: that of the type.
-    const NAME: &'static str;
-
-    /// The reply to it, where it is a request.
-    type Reply: Data;
-
-    /// How often each player may send it to a room; `None` = as often as the connection may send.
-    const RATE: Option<Rate> = None;
-}
-
-/// The multiple of a message's rate past which a player is removed, but for [`REFUSALS_MIN`].
-pub const RATE_MULTIPLE: u64 = 4;
-
-/// However low a message's rate is, so many of a player's are refused before the player is removed:
-/// a loop that sends too much at once is a fault of a program, and no attack.
-pub const REFUSALS_MIN: Rate = Rate::new(100, Duration::from_secs(1), 1000);
-
-/// Handles a message from a player, declared in `#[room(messages(…))]`.
-#[diagnostic::on_unimplemented(
     message = "`{Self}` declares the message `{M}` but does not handle it",
     note = "write `impl Handle<{M}> for {Self}`"
 )]
@@ -128,26 +111,6 @@ pub trait Answer<M: Message>: Room + Asks<M> {
 /// A request to another room, from [`Context::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AskId(pub u64);
-
-/// A room that takes this message from players.
-#[diagnostic::on_unimplemented(
-    message = "the room `{Self}` declares no message `{M}`",
-    note = "declare it: `#[room(messages({M}))]`"
-)]
-pub trait Accepts<M: Message> {
-    /// Its position in the declaration.
-    const INDEX: u32;
-}
-
-/// A room that sends this event to players.
-#[diagnostic::on_unimplemented(
-    message = "the room `{Self}` declares no event `{E}`",
-    note = "declare it: `#[room(events({E}))]`"
-)]
-pub trait Emits<E: Message> {
-    /// Its position in the declaration.
-    const INDEX: u32;
-}
 
 /// A room that takes this message from timers, background work and other rooms.
 #[diagnostic::on_unimplemented(
@@ -308,7 +271,7 @@ impl Default for Settings {
     message = "the room `{Self}` declares nothing",
     note = "write `#[room()]` before `impl Room for {Self}`"
 )]
-pub trait Declared: Sized {
+pub trait Declared: RoomInterface + Sized {
     /// The settings in the attribute.
     const SETTINGS: Settings;
 
@@ -381,7 +344,7 @@ pub fn call<R: Handle<M>, M: Message>(
     cx: &mut Context<R>,
 ) -> Result<()> {
     if let Some(rate) = M::RATE {
-        cx.limit(call.player, <R as Accepts<M>>::INDEX, M::NAME, rate)?;
+        cx.limit(call.player, <R as Accepts<M>>::INDEX, M::NAME, rate.into())?;
     }
     let message = read::<M>(call.format, call.payload)?;
     let reply = room.handle(message, call.player, cx).map_err(|error| cx.checked::<M>(error))?;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use playfield_state::MessageRate;
+
 /// Buckets count time in this part of a nanosecond, so that rates of many bytes a second are exact
 /// enough. A `u64` then holds 36 years.
 const UNITS_PER_NS: u64 = 16;
@@ -41,6 +43,12 @@ impl Rate {
         let count = if count == 0 { 1 } else { count };
         let interval = self.interval.div_ceil(count);
         Self::from_interval(interval, self.burst().saturating_mul(count))
+    }
+}
+
+impl From<MessageRate> for Rate {
+    fn from(MessageRate { interval_ns, burst }: MessageRate) -> Self {
+        Self::every(interval_ns, burst)
     }
 }
 

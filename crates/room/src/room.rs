@@ -139,7 +139,9 @@ use crate::{Context, EndReason, LeaveReason, Player, Result};
     message = "`{Self}` is not a room",
     note = "write `#[room()] impl Room for {Self} {{}}`"
 )]
-pub trait Room: State<Shadow: Send> + Declared + Send + 'static {
+pub trait Room:
+    State<Shadow: Send> + Declared<CreateOptions = <Self as Room>::Options> + Send + 'static
+{
     /// What a client can specify when it creates a room.
     type Options: Data + Default;
 

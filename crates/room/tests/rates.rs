@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use playfield_room::rate::Rate;
 use playfield_room::sim::Sim;
 use playfield_room::{
     Context, Handle, LeaveReason, Link, Message, Player, PlayerId, Result, Room, room, schema,
 };
-use playfield_state::{Map, State};
+use playfield_state::{Map, MessageRate, State};
 use playfield_wire::schema::fingerprint;
 use playfield_wire::{ErrorCode, RequestNumber};
 
@@ -69,8 +68,8 @@ fn ms(count: u64) -> Duration {
 
 #[test]
 fn a_rate_is_a_burst_of_a_second_unless_it_says_otherwise() {
-    assert_eq!(Say::RATE, Some(Rate::new(10, ms(1000), 10)));
-    assert_eq!(Draw::RATE, Some(Rate::new(1, ms(2000), 2)));
+    assert_eq!(Say::RATE, Some(MessageRate { interval_ns: 100_000_000, burst: 10 }));
+    assert_eq!(Draw::RATE, Some(MessageRate { interval_ns: 2_000_000_000, burst: 2 }));
     assert_eq!(Free::RATE, None);
 }
 

@@ -1,12 +1,11 @@
 //! Typed rooms: the compiler checks which messages a room accepts.
 
-use playfield_room::{Accepts, Emits, Message, Room as RoomType, schema};
-use playfield_state::{Data, Transcoder};
+use playfield_state::{Accepts, Data, Emits, Message, RoomInterface, Transcoder};
 use playfield_wire::Format;
 use playfield_wire::message::MessageRef;
 use playfield_wire::schema::{Type, fingerprint};
 
-use super::{Payload, Room, RoomEvent};
+use super::{Kind, Payload, Room, RoomEvent};
 use crate::Error;
 use crate::connection::{Connect, Connection};
 use crate::session::{Build, Creation, Target, Translation};
@@ -24,7 +23,7 @@ impl Connection {
     ///
     /// # Cancel safety
     /// If the room is entered after all, the client leaves it.
-    pub async fn join<R: RoomType + Default + Sync>(&self, id: &str) -> Result<Room<R>, Error> {
+    pub async fn join<R: RoomInterface + Kind>(&self, id: &str) -> Result<Room<R>, Error> {
         self.enter_typed(Target::Join { id: id.to_owned() }).await
     }
 
@@ -35,7 +34,7 @@ impl Connection {
     ///
     /// # Cancel safety
     /// As [`join`](Self::join).
-    pub async fn join_by_key<R: RoomType + Default + Sync>(
+    pub async fn join_by_key<R: RoomInterface + Kind>(
         &self,
         room_type: &str,
         key: &str,
@@ -55,14 +54,14 @@ impl Connection {
     ///
     /// # Cancel safety
     /// As [`join`](Self::join).
-    pub async fn create<R: RoomType + Default + Sync>(
+    pub async fn create<R: RoomInterface + Kind>(
         &self,
         room_type: &str,
         creation: impl Into<Creation>,
-        options: &R::Options,
+        options: &R::CreateOptions,
     ) -> Result<Room<R>, Error> {
         let (room_type, creation) = (room_type.to_owned(), creation.into());
-        let options = self.options::<R>(options);
+        let options = encode_options::<R>(options);
         self.enter_typed(Target::Create { room_type, creation, options }).await
     }
 
@@ -73,12 +72,12 @@ impl Connection {
     ///
     /// # Cancel safety
     /// As [`join`](Self::join).
-    pub async fn join_or_create<R: RoomType + Default + Sync>(
+    pub async fn join_or_create<R: RoomInterface + Kind>(
         &self,
         room_type: &str,
-        options: &R::Options,
+        options: &R::CreateOptions,
     ) -> Result<Room<R>, Error> {
-        let (room_type, options) = (room_type.to_owned(), self.options::<R>(options));
+        let (room_type, options) = (room_type.to_owned(), encode_options::<R>(options));
         self.enter_typed(Target::JoinOrCreate { room_type, key: None, options }).await
     }
 
@@ -89,31 +88,19 @@ impl Connection {
     ///
     /// # Cancel safety
     /// As [`join`](Self::join).
-    pub async fn join_or_create_by_key<R: RoomType + Default + Sync>(
+    pub async fn join_or_create_by_key<R: RoomInterface + Kind>(
         &self,
         room_type: &str,
         key: &str,
-        options: &R::Options,
+        options: &R::CreateOptions,
     ) -> Result<Room<R>, Error> {
-        let (room_type, options) = (room_type.to_owned(), self.options::<R>(options));
+        let (room_type, options) = (room_type.to_owned(), encode_options::<R>(options));
         self.enter_typed(Target::JoinOrCreate { room_type, key: Some(key.to_owned()), options })
             .await
     }
 
-    async fn enter_typed<R: RoomType + Default + Sync>(
-        &self,
-        target: Target,
-    ) -> Result<Room<R>, Error> {
-        self.enter(target, Build::new(schema::<R>())).await
-    }
-
-    /// Unit options are sent as none, which means the default in any build.
-    fn options<R: RoomType>(&self, options: &R::Options) -> Vec<u8> {
-        let mut out = Vec::new();
-        if <R::Options as Data>::schema() != Type::Unit {
-            options.encode(&mut out);
-        }
-        out
+    async fn enter_typed<R: RoomInterface + Kind>(&self, target: Target) -> Result<Room<R>, Error> {
+        self.enter(target, Build::new(R::room_schema())).await
     }
 }
 
@@ -121,13 +108,13 @@ impl Connect {
     /// Sends the fingerprint of `R` in the hello, as the type of the rooms called `room_type`. If
     /// the node's schema differs, the node sends it at once, and entering such a room need not wait
     /// for it.
-    pub fn built_with<R: RoomType>(mut self, room_type: &str) -> Self {
-        self.schemas.push((room_type.to_owned(), fingerprint(&schema::<R>())));
+    pub fn built_with<R: RoomInterface>(mut self, room_type: &str) -> Self {
+        self.schemas.push((room_type.to_owned(), fingerprint(&R::room_schema())));
         self
     }
 }
 
-impl<R: RoomType + Default + Sync> Room<R> {
+impl<R: RoomInterface + Kind> Room<R> {
     /// Sends a message, and waits for the reply.
     ///
     /// # Errors
@@ -185,7 +172,7 @@ impl<R: RoomType + Default + Sync> Room<R> {
     }
 }
 
-impl<R: RoomType + Default + Sync> RoomEvent<R> {
+impl<R: RoomInterface + Kind> RoomEvent<R> {
     /// The event, if it is an `E`.
     ///
     /// # Errors
@@ -203,4 +190,13 @@ impl<R: RoomType + Default + Sync> RoomEvent<R> {
             .map(Some)
             .map_err(|error| Error::payload("the event", error))
     }
+}
+
+/// Unit options are sent as none, which means the default in any build.
+fn encode_options<R: RoomInterface>(options: &R::CreateOptions) -> Vec<u8> {
+    let mut out = Vec::new();
+    if <R::CreateOptions as Data>::schema() != Type::Unit {
+        options.encode(&mut out);
+    }
+    out
 }

@@ -6,8 +6,8 @@ use playfield_state::Data;
 use playfield_wire::ErrorCode;
 
 use super::Context;
+use crate::Message;
 use crate::deferred::{Asker, Deferred, pack};
-use crate::message::Message;
 use crate::{Error, InternalMessage, Mail, Result, RoomOutput};
 
 impl<'a, R> Context<'a, R> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Context;
-use crate::message::{AskId, AskOf, Message};
+use crate::Message;
+use crate::message::{AskId, AskOf};
 use crate::{
     Creator, InRoom, InternalMessage, Mail, Reservation, Result, Room, RoomBuilder, SeatFor, Sender,
 };

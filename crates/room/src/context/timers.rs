@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::Context;
 use crate::InternalMessage;
+use crate::Message;
 use crate::context_state::TIMERS_MAX;
-use crate::message::{InternalOf, Message};
+use crate::message::InternalOf;
 use crate::timers::{TIMER_PERIOD_MIN, TimerId};
 
 impl<'a, R> Context<'a, R> {
