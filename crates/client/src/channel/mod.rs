@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, MemberInfo};
 
-use crate::connection::{Command, Connection, Line, Subscribe, Subscriber, Subscription};
+use crate::connection::{Command, Connection, Line, Subscribe, Subscription};
 use crate::queue::{Next, Queue};
 use crate::session::{Position, Subscribed};
 use crate::{Error, Payload};
@@ -208,8 +208,7 @@ impl Subscribing {
         let Self { connection, channel, since, presence } = self;
         let shared =
             Arc::new(Shared { queue: Queue::new(connection.kept), position: Mutex::new(since) });
-        let subscriber: Arc<dyn Subscriber> = Arc::<Shared>::clone(&shared);
-        let name = channel.clone();
+        let (name, subscriber) = (channel.clone(), Arc::clone(&shared));
         let subscription = connection
             .line
             .ask(|answer| {
@@ -304,7 +303,7 @@ impl fmt::Debug for Channel {
 
 /// What the connection's task and the handle share.
 #[derive(Debug)]
-struct Shared {
+pub(crate) struct Shared {
     /// Events, with the position after them.
     queue: Queue<(ChannelEvent, Option<Position>)>,
     position: Mutex<Option<Position>>,
@@ -329,26 +328,31 @@ impl Shared {
             _ => 0,
         });
     }
-}
 
-impl Subscriber for Shared {
-    fn subscribed(&self, subscribed: &Subscribed) {
+    /// The node has answered, on the present connection.
+    pub(crate) fn subscribed(&self, subscribed: &Subscribed) {
         let Subscribed { position, recovered, missed, members, .. } = *subscribed;
         self.put(ChannelEvent::Subscribed { recovered, missed, members }, Some(position));
     }
 
-    fn publication(&self, publication: &server::Publication<'_>, epoch: u64, is_bytes: bool) {
+    pub(crate) fn publication(
+        &self,
+        publication: &server::Publication<'_>,
+        epoch: u64,
+        is_bytes: bool,
+    ) {
         let server::Publication { offset, user, payload, .. } = publication;
         let publication = received(*offset, user.as_deref(), payload, is_bytes);
         let position = Position { epoch, offset: publication.offset };
         self.put(ChannelEvent::Publication(publication), Some(position));
     }
 
-    fn missed(&self, publications: u64) {
+    /// The node has dropped publications.
+    pub(crate) fn missed(&self, publications: u64) {
         self.put(ChannelEvent::Missed { publications }, None);
     }
 
-    fn presence(&self, presence: &server::Presence<'_>) {
+    pub(crate) fn presence(&self, presence: &server::Presence<'_>) {
         let server::Presence { sequence, joined, session, user, name, .. } = presence.to_static();
         let member = MemberInfo { session, user, name };
         let event = match joined {
@@ -358,12 +362,14 @@ impl Subscriber for Shared {
         self.put(event, None);
     }
 
-    fn unsubscribed(&self, code: ErrorCode, text: &str) {
+    /// The node has ended the subscription: nothing more will come.
+    pub(crate) fn unsubscribed(&self, code: ErrorCode, text: &str) {
         self.put(ChannelEvent::Unsubscribed { code, text: text.to_owned() }, None);
         self.queue.end();
     }
 
-    fn end(&self) {
+    /// The connection has ended: nothing more will come.
+    pub(crate) fn end(&self) {
         self.queue.end();
     }
 }

@@ -1,12 +1,9 @@
 //! How the task carries out the commands of the handles.
 
-use std::sync::Arc;
-
 use playfield_wire::RequestNumber;
 
 use super::command::{Command, Enter, Query, Register, Subscribe};
 use super::dispatch::{Subscribed, Waiting};
-use super::sink::SinkCopy;
 use super::task::{OUTPUT_BYTES_MAX, Task};
 use crate::Error;
 use crate::session::CommandError;
@@ -17,10 +14,9 @@ const COMMANDS_MAX: usize = 256;
 impl Task {
     /// Asks to enter a room.
     fn enter(&mut self, enter: Enter) {
-        let Enter { target, build, sink, answer } = enter;
-        let copy = Box::new(SinkCopy(Arc::clone(&sink)));
+        let Enter { target, build, copy, room, answer } = enter;
         let asked = self.client.enter(target, build, copy);
-        self.wait(asked, Waiting::Enter { sink, answer });
+        self.wait(asked, Waiting::Enter { room, answer });
     }
 
     fn subscribe(&mut self, subscribe: Subscribe) {
@@ -87,7 +83,7 @@ impl Task {
                 if let Err(error) = client.send(place.room, index, &payload)
                     && let Some(room) = self.dispatch.rooms.get(&place.room)
                 {
-                    room.sink.failed(Error::from(error));
+                    room.room.failed(Error::from(error));
                 }
                 return;
             }

@@ -13,14 +13,16 @@ use playfield_wire::schema::RoomSchema;
 use playfield_wire::server::RoomInfo;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::sink::{Sink, Subscriber};
 use super::status::Status;
 use crate::Error;
-use crate::channel::{History, Members};
+use crate::channel::{self, History, Members};
 use crate::device::Incoming;
 use crate::error::Ending;
 use crate::queue::Queue;
-use crate::session::{Build, Joined, Position, SubscriptionNumber, Target, Translation};
+use crate::room::Deliver;
+use crate::session::{
+    Build, Joined, Position, RoomCopy, SubscriptionNumber, Target, Translation,
+};
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -142,7 +144,8 @@ pub(crate) struct Enter {
     pub(crate) target: Target,
     /// What this client was built with.
     pub(crate) build: Build,
-    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) copy: Box<dyn RoomCopy + Send>,
+    pub(crate) room: Arc<dyn Deliver>,
     pub(crate) answer: Answer<Entered>,
 }
 
@@ -159,7 +162,7 @@ pub(crate) struct Subscribe {
     pub(crate) channel: String,
     pub(crate) since: Option<Position>,
     pub(crate) presence: bool,
-    pub(crate) subscriber: Arc<dyn Subscriber>,
+    pub(crate) subscriber: Arc<channel::Shared>,
     pub(crate) answer: Answer<Subscription>,
 }
 

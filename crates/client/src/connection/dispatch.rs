@@ -11,14 +11,14 @@ use tokio::sync::mpsc;
 
 use super::command::{Answer, Command, Entered, Place, Seat, Signals, Subscription};
 use super::commands::Commands;
-use super::sink::{Sink, Subscriber};
 use super::status::Status;
 use crate::Error;
-use crate::channel::{History, Members};
+use crate::channel::{self, History, Members};
 use crate::device::Incoming;
 use crate::ending::Fate;
 use crate::error::Ending;
 use crate::queue::Queue;
+use crate::room::Deliver;
 use crate::session::{Joined, NumberMap, SubscriptionNumber, Translation};
 
 /// Who waits for what.
@@ -55,7 +55,7 @@ pub(super) struct Dispatch {
 /// Who waits for the answer to a request.
 pub(super) enum Waiting {
     Enter {
-        sink: Arc<dyn Sink>,
+        room: Arc<dyn Deliver>,
         answer: Answer<Entered>,
     },
     /// A handle that asked for a schema.
@@ -91,7 +91,7 @@ impl Waiting {
 
 /// A subscription to a channel.
 pub(super) struct Subscribed {
-    pub(super) subscriber: Arc<dyn Subscriber>,
+    pub(super) subscriber: Arc<channel::Shared>,
     /// Who waits for the node's first answer.
     pub(super) beginning: Option<Answer<Subscription>>,
     /// As of the last answer.
@@ -101,7 +101,7 @@ pub(super) struct Subscribed {
 
 /// A room that this session is in.
 pub(super) struct JoinedRoom {
-    pub(super) sink: Arc<dyn Sink>,
+    pub(super) room: Arc<dyn Deliver>,
     /// Who waits for the first snapshot.
     pub(super) entering: Option<(Joined<'static>, Answer<Entered>)>,
 }
@@ -171,8 +171,8 @@ impl Dispatch {
     }
 
     pub(super) fn end(&mut self, room: RoomNumber, error: Error) {
-        if let Some(JoinedRoom { sink, entering, .. }) = self.rooms.remove(&room) {
-            sink.end(error.clone());
+        if let Some(JoinedRoom { room, entering }) = self.rooms.remove(&room) {
+            room.end(error.clone());
             if let Some((_, answer)) = entering {
                 let _ = answer.send(Err(error));
             }

@@ -28,7 +28,7 @@ impl Dispatch {
             }
             Event::Event(event) => {
                 if let Some(room) = self.rooms.get(&event.room) {
-                    room.sink.event(&event);
+                    room.room.event(&event);
                 }
             }
             Event::Publication(subscription, publication) => {
@@ -50,7 +50,7 @@ impl Dispatch {
             Event::Schema(schema) => self.schema(&schema),
             Event::Missed { room, events } => {
                 if let Some(room) = self.rooms.get(&room) {
-                    room.sink.failed(Error::lost_events(events));
+                    room.room.failed(Error::lost_events(events));
                 }
             }
             Event::Subscribed(subscription, subscribed) => {
@@ -141,9 +141,9 @@ impl Dispatch {
     }
 
     fn joined(&mut self, joined: &server::Joined<'_>) {
-        if let Some(Waiting::Enter { sink, answer }) = self.waiting.remove(&joined.request) {
+        if let Some(Waiting::Enter { room, answer }) = self.waiting.remove(&joined.request) {
             let entering = Some((joined.to_static(), answer));
-            self.rooms.insert(joined.room, JoinedRoom { sink, entering });
+            self.rooms.insert(joined.room, JoinedRoom { room, entering });
         }
     }
 
@@ -179,7 +179,7 @@ impl Dispatch {
         match room {
             Some(room) => {
                 if let Some(room) = self.rooms.get(&room) {
-                    room.sink.failed(Error::refused(code, &**text));
+                    room.room.failed(Error::refused(code, &**text));
                 }
             }
             None if code.closes() || was_lost => {}
@@ -247,7 +247,7 @@ impl Dispatch {
         let ending = why.and_then(Error::into_ending).unwrap_or(Ending::Here);
         let ending = self.ending.get_or_init(|| ending);
         for room in self.rooms.values() {
-            room.sink.end(Error::closed(ending.clone()));
+            room.room.end(Error::closed(ending.clone()));
         }
         for subscription in self.subscriptions.values() {
             subscription.subscriber.end();

@@ -1,5 +1,5 @@
 //! A connection on tokio: one task per connection owns its socket and drives the session; handles
-//! send it commands, and it delivers to each room's sink.
+//! send it commands.
 
 mod carrying_out;
 mod command;
@@ -9,7 +9,6 @@ mod dial;
 mod dispatch;
 mod handling;
 mod reconnect;
-mod sink;
 mod status;
 mod stream;
 mod task;
@@ -28,11 +27,7 @@ use crate::queue::Kept;
 pub(crate) use command::{
     Command, Enter, Entered, Line, Obligation, Register, Subscribe, Subscription,
 };
-#[cfg(feature = "tls")]
 use command::{Query, Signal};
-#[cfg(feature = "poll")]
-pub(crate) use sink::SinkCopy;
-pub(crate) use sink::{Sink, Subscriber};
 
 /// A connection to a node, made by [`connect`].
 ///

@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use super::Kept;
 use crate::Error;
-use crate::connection::{Sink, SinkCopy};
-use crate::room::{Changes, Dynamic, DynamicCopy, Kind, RawEvent, Shared};
+use crate::room::{Changes, Deliver, Dynamic, DynamicCopy, Kind, RawEvent, Shared};
 use crate::session::{Joined, Learned, RoomCopy, Translation, Unusable};
 
 /// A room without types: values are JSON. Clones are the same room.
@@ -54,7 +53,7 @@ impl Room {
     /// The copy, for the session.
     #[must_use]
     pub fn copy(&self) -> Box<dyn RoomCopy + Send> {
-        Box::new(SinkCopy(Arc::<Shared<DynamicCopy>>::clone(&self.shared)))
+        Box::new(Arc::clone(&self.shared))
     }
 
     /// The room was entered: how to read and write its messages and events.

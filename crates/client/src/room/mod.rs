@@ -19,10 +19,10 @@ use serde_json::Value;
 pub use changes::{Changes, Subscription};
 pub use dynamic::{Dynamic, DynamicCopy};
 
-use crate::connection::{Command, Connection, Enter, Entered, Line, Sink};
+use crate::connection::{Command, Connection, Enter, Entered, Line};
 use crate::session::{Build, Joined, Target, Translation};
 use crate::{Error, Mirror};
-pub(crate) use shared::{RawEvent, Shared};
+pub(crate) use shared::{Deliver, RawEvent, Shared};
 
 /// The kind of a [`Room`]: a type of state, or [`Dynamic`].
 pub trait Kind {
@@ -46,9 +46,10 @@ impl Connection {
     /// the build.
     async fn enter<R: Kind>(&self, target: Target, build: Build) -> Result<Room<R>, Error> {
         let shared = Arc::new(Shared::new(R::mirror(), self.kept));
-        let sink: Arc<dyn Sink> = Arc::<Shared<R::Mirror>>::clone(&shared);
-        let entered =
-            self.line.ask(|answer| Command::Enter(Enter { target, build, sink, answer })).await?;
+        let room: Arc<dyn Deliver> = Arc::<Shared<R::Mirror>>::clone(&shared);
+        let copy = Box::new(Arc::clone(&shared));
+        let enter = |answer| Command::Enter(Enter { target, build, copy, room, answer });
+        let entered = self.line.ask(enter).await?;
         Ok(Room { shared, entered, line: self.line.clone() })
     }
 }

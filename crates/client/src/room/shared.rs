@@ -10,9 +10,8 @@ use tokio::sync::Notify;
 
 use super::changes::{Changes, Listened, Listeners};
 use super::copy::Copy;
-use crate::connection::Sink;
 use crate::queue::{EVENT_BYTES, Kept};
-use crate::session::{Translation, Update};
+use crate::session::{RoomCopy, Translation, Update};
 use crate::{Error, Mirror};
 
 /// The copy and the events of one room. The lock is held while one update is applied or one event
@@ -208,19 +207,24 @@ impl<M: Mirror + Send + Sync> Listened for Shared<M> {
     }
 }
 
-impl<M: Mirror + Send + Sync> Sink for Shared<M> {
-    fn update(&self, update: &Update<'_>) -> Result<(), DecodeError> {
+/// The copy, as the session keeps it up to date. After the end of the room it does nothing.
+impl<M: Mirror + Send + Sync> RoomCopy for Arc<Shared<M>> {
+    fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
         if self.ended().is_some() {
             return Ok(());
         }
         self.with_copy(|copy| copy.update(update))
     }
 
-    fn hold(&self) {
+    fn hold(&mut self) {
         self.with_copy(Copy::hold);
     }
 
-    fn translate(&self, translation: &Translation, player: PlayerId) -> Result<bool, ShapeError> {
+    fn translate(
+        &mut self,
+        translation: &Translation,
+        player: PlayerId,
+    ) -> Result<bool, ShapeError> {
         let (transcoder, learned) = match translation {
             Translation::None => (None, None),
             Translation::Transcoded(transcoder) => (Some(transcoder.state(player)), None),
@@ -235,14 +239,27 @@ impl<M: Mirror + Send + Sync> Sink for Shared<M> {
         })
     }
 
-    fn has_copy(&self) -> bool {
+    fn is_filled(&self) -> bool {
         self.lock().copy.changes() > 0
     }
 
-    fn check(&self, digest: u64) -> bool {
+    fn digest_is(&mut self, digest: u64) -> bool {
         self.ended().is_some() || self.with_copy(|copy| copy.check(digest))
     }
+}
 
+/// Where events of a room go, whatever the type of its state.
+pub(crate) trait Deliver: Send + Sync {
+    fn event(&self, event: &server::Event<'_>);
+
+    /// A `send` failed, or events were lost.
+    fn failed(&self, error: Error);
+
+    /// Nothing more will come.
+    fn end(&self, error: Error);
+}
+
+impl<M: Mirror + Send + Sync> Deliver for Shared<M> {
     fn event(&self, event: &server::Event<'_>) {
         let server::Event { message, sequence, version, payload, .. } = event.to_static();
         let payload = payload.into_owned();
