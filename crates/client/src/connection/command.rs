@@ -20,9 +20,7 @@ use crate::device::Incoming;
 use crate::error::Ending;
 use crate::queue::Queue;
 use crate::room::Deliver;
-use crate::session::{
-    Build, Joined, Position, RoomCopy, SubscriptionNumber, Target, Translation,
-};
+use crate::session::{Build, Joined, Position, RoomCopy, SubscriptionNumber, Target, Translation};
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 

@@ -57,22 +57,6 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// One level down, by the step of a path in JSON.
-    pub(crate) fn go_to(&mut self, step: &Value) {
-        match step {
-            Value::String(name) => self.enter(name),
-            Value::Number(index) => {
-                self.enter_at(
-                    index
-                        .as_u64()
-                        .and_then(|index| usize::try_from(index).ok())
-                        .unwrap_or(usize::MAX),
-                );
-            }
-            _ => {}
-        }
-    }
-
     /// One level up.
     #[inline]
     pub(crate) fn leave(&mut self) {

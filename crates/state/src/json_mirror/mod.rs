@@ -8,8 +8,6 @@ use playfield_wire::tree::{digest_of, read_value};
 use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
-use crate::Change;
-use crate::change::{Watch, compare, moved};
 use crate::data::unexpected;
 use elements::Elements;
 
@@ -35,9 +33,6 @@ const RESHAPED_FACTOR: usize = 5;
 pub struct JsonMirror {
     format: TreeFormat,
     state: Value,
-    /// Changes of the copy can be reported: a snapshot has been applied, and every patch since
-    /// then.
-    in_sync: bool,
 }
 
 impl JsonMirror {
@@ -48,7 +43,7 @@ impl JsonMirror {
 
     /// Creates an empty copy, `null`, for bodies in this format.
     pub fn of(format: TreeFormat) -> Self {
-        Self { format, state: Value::Null, in_sync: false }
+        Self { format, state: Value::Null }
     }
 
     /// The format of the bodies that it accepts.
@@ -72,25 +67,6 @@ impl JsonMirror {
     /// If the body isn't such a list in the copy's format. The copy is unchanged.
     pub fn snapshot(&mut self, body: &[u8]) -> Result<(), DecodeError> {
         self.state = self.read_snapshot(body)?;
-        self.in_sync = true;
-        Ok(())
-    }
-
-    /// As [`snapshot`](Self::snapshot), and reports how it differs from the copy that it replaces.
-    /// The first snapshot reports nothing, nor does the first after a rejected patch.
-    ///
-    /// # Errors
-    /// As [`snapshot`](Self::snapshot).
-    pub fn snapshot_with(
-        &mut self,
-        body: &[u8],
-        mut tell: impl FnMut(Change),
-    ) -> Result<(), DecodeError> {
-        let state = self.read_snapshot(body)?;
-        let before = std::mem::replace(&mut self.state, state);
-        if std::mem::replace(&mut self.in_sync, true) {
-            compare(None, &before, &self.state, &mut Vec::new(), &mut tell);
-        }
         Ok(())
     }
 
@@ -100,30 +76,10 @@ impl JsonMirror {
     /// If the body isn't a list of operations, or doesn't fit this copy. Its changes so far can't
     /// be undone, so the copy is `null` until the next snapshot.
     pub fn patch(&mut self, body: &[u8]) -> Result<(), DecodeError> {
-        self.apply_all(body, &mut Watch::new(None))
-    }
-
-    /// As [`patch`](Self::patch), and reports what changed, place by place. A value that is sent as
-    /// a whole is compared with the one it replaces.
-    ///
-    /// The copy does not know its type. If an object with one member replaces an object with
-    /// another member, it is reported as changed: it may be an enum, but it may also be a map.
-    ///
-    /// # Errors
-    /// As [`patch`](Self::patch). More may have changed than was reported before the error.
-    pub fn patch_with(
-        &mut self,
-        body: &[u8],
-        mut tell: impl FnMut(Change),
-    ) -> Result<(), DecodeError> {
-        self.apply_all(body, &mut Watch::new(Some(&mut tell)))
-    }
-
-    fn apply_all(&mut self, body: &[u8], watch: &mut Watch<'_>) -> Result<(), DecodeError> {
-        let applied =
-            self.read_ops(body).and_then(|ops| apply_all(&mut self.state, ops, body.len(), watch));
+        let ops = self.read_ops(body);
+        let applied = ops.and_then(|ops| apply_all(&mut self.state, ops, body.len()));
         if applied.is_err() {
-            (self.state, self.in_sync) = (Value::Null, false);
+            self.state = Value::Null;
         }
         applied
     }
@@ -144,7 +100,7 @@ impl JsonMirror {
         if !state.is_object() {
             return Err(unexpected("a snapshot of an object", &state));
         }
-        apply_all(&mut state, ops, body.len(), &mut Watch::new(None))?;
+        apply_all(&mut state, ops, body.len())?;
         Ok(state)
     }
 
@@ -160,12 +116,11 @@ fn apply_all(
     state: &mut Value,
     ops: impl Iterator<Item = Value>,
     body_bytes: usize,
-    watch: &mut Watch<'_>,
 ) -> Result<(), DecodeError> {
     let mut ops = ops.map(Op::read).peekable();
     let mut allowance = Allowance::new(body_bytes);
     while let Some(op) = ops.next() {
-        apply(state, op?, &mut ops, &mut allowance, watch)?;
+        apply(state, op?, &mut ops, &mut allowance)?;
     }
     Ok(())
 }
@@ -177,7 +132,6 @@ fn apply(
     op: Op,
     rest: &mut Peekable<impl Iterator<Item = Result<Op, DecodeError>>>,
     allowance: &mut Allowance,
-    watch: &mut Watch<'_>,
 ) -> Result<(), DecodeError> {
     let mut at = op.walk(state)?;
     if op.reshapes()
@@ -190,13 +144,10 @@ fn apply(
         }
         allowance.take(length)?;
     }
-    op.above.iter().for_each(|step| watch.go_to(step));
-    let done = match at {
-        Value::Array(array) if op.reshapes() => reshape(array, op, rest, watch),
-        at => change(at, op, watch),
-    };
-    watch.back_to(0);
-    done
+    match at {
+        Value::Array(array) if op.reshapes() => reshape(array, op, rest),
+        at => change(at, op),
+    }
 }
 
 /// A parsed operation.
@@ -299,12 +250,11 @@ fn reshape(
     array: &mut Vec<Value>,
     first: Op,
     rest: &mut Peekable<impl Iterator<Item = Result<Op, DecodeError>>>,
-    watch: &mut Watch<'_>,
 ) -> Result<(), DecodeError> {
     let mut elements = Elements::new(std::mem::take(array));
     let mut op = first;
     loop {
-        reshape_once(&mut elements, &mut op, watch)?;
+        reshape_once(&mut elements, &mut op)?;
         let goes_on = |next: &Result<Op, DecodeError>| {
             next.as_ref().is_ok_and(|next| next.reshapes() && next.above == op.above)
         };
@@ -317,28 +267,18 @@ fn reshape(
     Ok(())
 }
 
-fn reshape_once(
-    elements: &mut Elements,
-    op: &mut Op,
-    watch: &mut Watch<'_>,
-) -> Result<(), DecodeError> {
+fn reshape_once(elements: &mut Elements, op: &mut Op) -> Result<(), DecodeError> {
     let index = op.last.as_number().map_or(usize::MAX, place);
     match (op.value.take(), op.word.as_ref().and_then(Value::as_str)) {
         (None, _) if index < elements.len() => {
-            watch.enter_at(index);
-            watch.left(elements.remove(index));
-            watch.leave();
+            elements.remove(index);
         }
         (Some(value), Some("insert")) if index <= elements.len() => {
-            watch.enter_at(index);
-            watch.entered(&value);
-            watch.leave();
             elements.insert(index, value);
         }
         (Some(Value::Number(to)), Some("move")) if index.max(place(&to)) < elements.len() => {
             let element = elements.remove(index);
             elements.insert(place(&to), element);
-            watch.moved(place(&to), index);
         }
         _ => return Err(op.refused()),
     }
@@ -346,26 +286,18 @@ fn reshape_once(
 }
 
 /// Applies any other operation.
-fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), DecodeError> {
-    watch.go_to(&op.last);
+fn change(at: &mut Value, mut op: Op) -> Result<(), DecodeError> {
     match (at, &op.last, op.value.take(), op.word.as_ref().map(Value::as_str)) {
         (Value::Object(members), Value::String(name), Some(value), None) => {
-            match members.get(name) {
-                Some(old) => watch.replaced(None, old, &value),
-                None => watch.entered(&value),
-            }
             members.insert(name.clone(), value);
         }
         // The patch may name an entry that was added and removed since this copy's version; it is
         // absent here.
         (Value::Object(members), Value::String(name), None, _) => {
-            if let Some(old) = members.remove(name) {
-                watch.left(old);
-            }
+            members.remove(name);
         }
         (Value::Array(elements), Value::Number(index), Some(value), None) => {
             let element = elements.get_mut(place(index)).ok_or_else(|| op.refused())?;
-            watch.replaced(None, element, &value);
             *element = value;
         }
         (at, last, Some(Value::Array(order)), Some(Some("order"))) => {
@@ -375,11 +307,6 @@ fn change(at: &mut Value, mut op: Op, watch: &mut Watch<'_>) -> Result<(), Decod
             };
             if !done {
                 return Err(op.refused());
-            }
-            if watch.listens() {
-                let old_indices: Vec<usize> =
-                    order.iter().filter_map(Value::as_number).map(place).collect();
-                moved(&old_indices).into_iter().for_each(|(to, from)| watch.moved(to, from));
             }
         }
         _ => return Err(op.refused()),
@@ -458,12 +385,8 @@ mod tests {
             log[..100_000].iter().all(|one| *one == 1)
                 && log[100_000..].iter().all(|one| *one == 2)
         );
-        let mut gone = 0;
-        mirror
-            .patch_with(format!("[{}]", ones(r#"[["log", 0]]"#)).as_bytes(), |_| gone += 1)
-            .unwrap();
+        mirror.patch(format!("[{}]", ones(r#"[["log", 0]]"#)).as_bytes()).unwrap();
         assert_eq!(mirror.state()["log"].as_array().unwrap().len(), 100_000);
-        assert_eq!(gone, 100_000);
     }
 
     #[test]
