@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::connection::{Command, Connection, Line, Obligation, Register};
+use crate::connection::{Command, Connection, Line, Obligation, Task, asked, reply_of};
 use crate::queue::{Next, Queue};
+use crate::session::Session;
 use crate::{Error, Payload};
 
 impl Connection {
@@ -37,19 +38,14 @@ impl Connection {
     ) -> Result<Device, Error> {
         let commands = Arc::new(Queue::new(self.kept));
         let id = device.to_owned();
-        let register = |answer| {
-            Command::Register(Register {
-                device: id.clone(),
-                metadata: metadata
-                    .iter()
-                    .map(|&(name, value)| (name.into(), value.into()))
-                    .collect(),
-                tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
-                commands: Arc::clone(&commands),
-                answer,
-            })
-        };
-        let (is_new, bytes) = self.line.ask(register).await?;
+        let (device, queue) = (id.clone(), Arc::clone(&commands));
+        let own = |text: &str| text.to_owned();
+        let metadata: Vec<_> =
+            metadata.iter().map(|&(name, value)| (own(name), own(value))).collect();
+        let tags: Vec<_> = tags.iter().copied().map(own).collect();
+        let register =
+            move |task: &mut Task, answer| task.register(&device, &metadata, &tags, queue, answer);
+        let (is_new, bytes) = self.line.ask(None, register).await?;
         Ok(Device { id, is_new, bytes, commands, line: self.line.clone() })
     }
 }
@@ -122,7 +118,8 @@ impl Device {
     /// Once queued, the report is sent.
     pub async fn report(&self, report: impl Into<Payload>) -> Result<Payload, Error> {
         let payload = report.into().into_bytes();
-        let reply = self.line.ask(|answer| Command::ReportAnswered { payload, answer }).await?;
+        let report = move |client: &mut Session| asked(client.report(&payload, true));
+        let reply = self.line.request(None, report, reply_of).await?;
         Ok(Payload::received(self.bytes, &reply))
     }
 
@@ -134,7 +131,8 @@ impl Device {
     /// If the connection has ended.
     pub async fn report_unconfirmed(&self, report: impl Into<Payload>) -> Result<(), Error> {
         let payload = report.into().into_bytes();
-        self.line.tell(Command::Report { payload }).await
+        let report = move |task: &mut Task| task.tell(|client| client.report(&payload, false));
+        self.line.tell(Command::send(None, report)).await
     }
 }
 
@@ -209,7 +207,11 @@ impl DeviceCommand {
         let Some(mut obligation) = self.obligation.take() else { return Ok(()) };
         let (session, command) = (obligation.session, obligation.command);
         // If this future is dropped while the queue is full, the obligation answers.
-        self.line.tell(Command::Answer { session, command, answer }).await?;
+        let act = move |task: &mut Task| {
+            let answer = answer.as_ref().map(|bytes| &**bytes).map_err(|why| &**why);
+            task.answer(session, command, answer);
+        };
+        self.line.tell(Command::send(None, act)).await?;
         obligation.fulfill();
         Ok(())
     }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, MemberInfo};
 
-use crate::connection::{Command, Connection, Line, Subscribe, Subscription};
+use crate::connection::{Command, Connection, Line, Subscription, Task, asked};
 use crate::queue::{Next, Queue};
-use crate::session::{Position, Subscribed};
+use crate::session::{Event, Position, Session, Subscribed};
 use crate::{Error, Payload};
 
 /// What happens in a channel. Returned by [`Channel::next`].
@@ -134,9 +134,7 @@ impl Connection {
     /// # Cancel safety
     /// Once queued, it is published.
     pub async fn publish(&self, channel: &str, payload: impl Into<Payload>) -> Result<u64, Error> {
-        let payload = payload.into().into_bytes();
-        let channel = channel.to_owned();
-        self.line.ask(|answer| Command::Publish { channel, payload, answer }).await
+        publish(&self.line, channel, payload.into()).await
     }
 
     /// Publishes to a channel, without an answer. If the node refuses, such as because publications
@@ -150,9 +148,10 @@ impl Connection {
         channel: &str,
         payload: impl Into<Payload>,
     ) -> Result<(), Error> {
-        let payload = payload.into().into_bytes();
-        let channel = channel.to_owned();
-        self.line.tell(Command::PublishUnconfirmed { channel, payload }).await
+        let (channel, payload) = (channel.to_owned(), payload.into().into_bytes());
+        let publish =
+            move |task: &mut Task| task.tell(|client| client.publish(&channel, &payload, false));
+        self.line.tell(Command::send(None, publish)).await
     }
 
     /// Who subscribes to a channel.
@@ -160,8 +159,7 @@ impl Connection {
     /// # Errors
     /// If the node refuses, or the connection has ended.
     pub async fn members(&self, channel: &str) -> Result<Members, Error> {
-        let channel = channel.to_owned();
-        self.line.ask(|answer| Command::Members { channel, answer }).await
+        members(&self.line, channel).await
     }
 
     /// At most `limit` publications of a channel after `since`, the oldest first; 0 means the node's
@@ -176,7 +174,12 @@ impl Connection {
         limit: u32,
     ) -> Result<History, Error> {
         let channel = channel.to_owned();
-        self.line.ask(|answer| Command::History { channel, since, limit, answer }).await
+        let ask = move |client: &mut Session| client.history(&channel, since, limit);
+        let read = |event: Event<'_>| match event {
+            Event::History(history) => Some(History::of(&history)),
+            _ => None,
+        };
+        self.line.request(None, ask, read).await
     }
 }
 
@@ -209,13 +212,10 @@ impl Subscribing {
         let shared =
             Arc::new(Shared { queue: Queue::new(connection.kept), position: Mutex::new(since) });
         let (name, subscriber) = (channel.clone(), Arc::clone(&shared));
-        let subscription = connection
-            .line
-            .ask(|answer| {
-                let subscribe = Subscribe { channel, since, presence, subscriber, answer };
-                Command::Subscribe(subscribe)
-            })
-            .await?;
+        let subscribe = move |task: &mut Task, answer| {
+            task.subscribe(&channel, since, presence, subscriber, answer);
+        };
+        let subscription = connection.line.ask(None, subscribe).await?;
         Ok(Channel { name, shared, line: connection.line.clone(), _subscription: subscription })
     }
 }
@@ -277,9 +277,7 @@ impl Channel {
     /// # Errors
     /// As [`Connection::publish`].
     pub async fn publish(&self, payload: impl Into<Payload>) -> Result<u64, Error> {
-        let payload = payload.into().into_bytes();
-        let channel = self.name.clone();
-        self.line.ask(|answer| Command::Publish { channel, payload, answer }).await
+        publish(&self.line, &self.name, payload.into()).await
     }
 
     /// Who subscribes to this channel.
@@ -287,8 +285,7 @@ impl Channel {
     /// # Errors
     /// If the node refuses, or the connection has ended.
     pub async fn members(&self) -> Result<Members, Error> {
-        let channel = self.name.clone();
-        self.line.ask(|answer| Command::Members { channel, answer }).await
+        members(&self.line, &self.name).await
     }
 
     /// Ends the subscription, as dropping it does.
@@ -374,13 +371,41 @@ impl Shared {
     }
 }
 
+async fn publish(line: &Line, channel: &str, payload: Payload) -> Result<u64, Error> {
+    let (channel, payload) = (channel.to_owned(), payload.into_bytes());
+    let publish = move |client: &mut Session| asked(client.publish(&channel, &payload, true));
+    let read = |event: Event<'_>| match event {
+        Event::Published(published) => Some(published.offset),
+        _ => None,
+    };
+    line.request(None, publish, read).await
+}
+
+async fn members(line: &Line, channel: &str) -> Result<Members, Error> {
+    let channel = channel.to_owned();
+    let read = |event: Event<'_>| match event {
+        Event::Members(members) => {
+            let server::Members { sequence, count, members, .. } = members.into_owned();
+            Some(Members { sequence, count, members })
+        }
+        _ => None,
+    };
+    line.request(None, move |client| client.members(&channel), read).await
+}
+
+impl History {
+    fn of(history: &server::History<'_>) -> Self {
+        let &server::History { epoch, offset, bytes, ref publications, .. } = history;
+        let publications = publications
+            .iter()
+            .map(|past| received(past.offset, past.user.as_deref(), &past.payload, bytes))
+            .collect();
+        Self { last: Position { epoch, offset }, bytes, publications }
+    }
+}
+
 /// A publication in the caller's form.
-pub(crate) fn received(
-    offset: u64,
-    user: Option<&str>,
-    payload: &[u8],
-    is_bytes: bool,
-) -> Publication {
+fn received(offset: u64, user: Option<&str>, payload: &[u8], is_bytes: bool) -> Publication {
     let user = user.map(ToOwned::to_owned);
     Publication { offset, user, payload: Payload::received(is_bytes, payload) }
 }

@@ -6,125 +6,49 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, ready};
-use std::time::Duration;
 
-use playfield_wire::RoomNumber;
-use playfield_wire::schema::RoomSchema;
-use playfield_wire::server::RoomInfo;
+use playfield_wire::{RequestNumber, RoomNumber};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::status::Status;
+use super::task::Task;
 use crate::Error;
-use crate::channel::{self, History, Members};
-use crate::device::Incoming;
 use crate::error::Ending;
-use crate::queue::Queue;
-use crate::room::Deliver;
-use crate::session::{Build, Joined, Position, RoomCopy, SubscriptionNumber, Target, Translation};
+use crate::session::{CommandError, Event, Joined, Session, SubscriptionNumber, Translation};
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
+/// What the task does for a handle, or the reason why it does not.
+type Act = Box<dyn FnOnce(Result<&mut Task, Error>) + Send>;
+
 /// Something to do for a handle.
-pub(crate) enum Command {
-    Enter(Enter),
-    Leave {
-        place: Place,
-        answer: Answer<()>,
-    },
-    /// The room's handle was dropped, after the commands that it queued.
-    Forsake {
-        place: Place,
-    },
-    Schema {
-        room_type: String,
-        answer: Answer<RoomSchema>,
-    },
-    List {
-        query: Query,
-        answer: Answer<Vec<RoomInfo<'static>>>,
-    },
-    Request {
-        place: Place,
-        index: u32,
-        payload: Vec<u8>,
-        answer: Answer<Vec<u8>>,
-    },
-    Send {
-        place: Place,
-        index: u32,
-        payload: Vec<u8>,
-    },
-    Ping {
-        answer: Answer<Duration>,
-    },
-    Subscribe(Subscribe),
-    Publish {
-        channel: String,
-        payload: Vec<u8>,
-        answer: Answer<u64>,
-    },
-    PublishUnconfirmed {
-        channel: String,
-        payload: Vec<u8>,
-    },
-    Members {
-        channel: String,
-        answer: Answer<Members>,
-    },
-    History {
-        channel: String,
-        since: Option<Position>,
-        limit: u32,
-        answer: Answer<History>,
-    },
-    Register(Register),
-    ReportAnswered {
-        payload: Vec<u8>,
-        answer: Answer<Vec<u8>>,
-    },
-    Report {
-        payload: Vec<u8>,
-    },
-    /// The answer to a command of this session, or why there is none.
-    Answer {
-        session: u32,
-        command: u64,
-        answer: Result<Vec<u8>, String>,
-    },
-    Close,
+pub(crate) struct Command {
+    /// The room that it is for.
+    pub(super) place: Option<Place>,
+    /// Whether nobody waits for an answer.
+    pub(super) is_send: bool,
+    act: Act,
 }
 
 impl Command {
-    /// The room that it is for.
-    pub(super) fn place(&self) -> Option<Place> {
-        match self {
-            Self::Leave { place, .. }
-            | Self::Forsake { place }
-            | Self::Request { place, .. }
-            | Self::Send { place, .. } => Some(*place),
-            _ => None,
-        }
+    /// Something that sends nothing.
+    pub(crate) fn new(act: impl FnOnce(&mut Task) + Send + 'static) -> Self {
+        Self { is_send: false, ..Self::send(None, act) }
     }
 
-    /// Whether nobody waits for an answer.
-    pub(super) fn is_send(&self) -> bool {
-        matches!(
-            self,
-            Self::Send { .. }
-                | Self::PublishUnconfirmed { .. }
-                | Self::Report { .. }
-                | Self::Answer { .. }
-        )
+    /// A message without an answer. If the room has ended, its handle knows that.
+    pub(crate) fn send(place: Option<Place>, act: impl FnOnce(&mut Task) + Send + 'static) -> Self {
+        let act = move |task: Result<&mut Task, Error>| task.map_or((), act);
+        Self { place, is_send: true, act: Box::new(act) }
     }
 
-    /// Answers a command to a room with an error.
-    pub(super) fn fail(self, error: &Error) {
-        match self {
-            Self::Leave { answer, .. } => drop(answer.send(Err(error.clone()))),
-            Self::Request { answer, .. } => drop(answer.send(Err(error.clone()))),
-            // The handle knows that the room has ended.
-            _ => {}
-        }
+    pub(super) fn carry_out(self, task: &mut Task) {
+        (self.act)(Ok(task));
+    }
+
+    /// It is for a room of an earlier session.
+    pub(super) fn fail(self) {
+        (self.act)(Err(Error::new_session()));
     }
 }
 
@@ -134,44 +58,7 @@ impl Command {
 pub(crate) struct Place {
     /// Counts the connection's sessions.
     pub(super) session: u32,
-    pub(super) room: RoomNumber,
-}
-
-/// A request to enter a room.
-pub(crate) struct Enter {
-    pub(crate) target: Target,
-    /// What this client was built with.
-    pub(crate) build: Build,
-    pub(crate) copy: Box<dyn RoomCopy + Send>,
-    pub(crate) room: Arc<dyn Deliver>,
-    pub(crate) answer: Answer<Entered>,
-}
-
-/// Which rooms to list.
-#[derive(Debug)]
-pub(crate) struct Query {
-    pub(super) room_type: Option<String>,
-    pub(super) filter: Vec<(String, String)>,
-    pub(super) limit: u32,
-}
-
-/// A subscription to make.
-pub(crate) struct Subscribe {
-    pub(crate) channel: String,
-    pub(crate) since: Option<Position>,
-    pub(crate) presence: bool,
-    pub(crate) subscriber: Arc<channel::Shared>,
-    pub(crate) answer: Answer<Subscription>,
-}
-
-/// A device to register.
-pub(crate) struct Register {
-    pub(crate) device: String,
-    pub(crate) metadata: Vec<(String, String)>,
-    pub(crate) tags: Vec<String>,
-    pub(crate) commands: Arc<Queue<Incoming>>,
-    /// Whether the device is new, and whether the payloads of the fleet are bytes.
-    pub(crate) answer: Answer<(bool, bool)>,
+    pub(crate) room: RoomNumber,
 }
 
 /// A room that was entered, whose first snapshot was applied.
@@ -251,14 +138,21 @@ impl Seat {
     }
 }
 
+impl Command {
+    /// The room's handle was dropped, after the commands that it queued.
+    fn forsake(place: Place) -> Self {
+        let act = move |task: &mut Task| task.registry.forsaken.push((place.room, 0));
+        Self { is_send: false, ..Self::send(Some(place), act) }
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         let place = self.place;
         // In the queue the leave keeps its place: after the handle's last sends, and before a
         // command by which the program enters the room again.
         let queue = self.commands.upgrade();
-        let is_queued =
-            queue.is_some_and(|queue| queue.try_send(Command::Forsake { place }).is_ok());
+        let is_queued = queue.is_some_and(|queue| queue.try_send(Command::forsake(place)).is_ok());
         if !is_queued {
             self.signals.put(Signal::Dropped { place });
         }
@@ -349,13 +243,19 @@ impl Line {
         if self.ending.get().is_some() { Err(self.closed()) } else { Ok(()) }
     }
 
-    /// Queues a command, and waits for the answer.
-    pub(crate) async fn ask<T>(
+    /// Has the task do something, and waits for the answer that it gives.
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
-        command: impl FnOnce(Answer<T>) -> Command,
+        place: Option<Place>,
+        act: impl FnOnce(&mut Task, Answer<T>) + Send + 'static,
     ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
-        let (mut answered, mut put) = (pin!(answered), pin!(self.put(command(answer))));
+        let act: Act = Box::new(move |task| match task {
+            Ok(task) => act(task, answer),
+            Err(error) => drop(answer.send(Err(error))),
+        });
+        let command = Command { place, is_send: false, act };
+        let (mut answered, mut put) = (pin!(answered), pin!(self.put(command)));
         let mut is_put = false;
         poll_fn(|cx| {
             // Also before it is put: an answer that comes at once wakes, and this is polled again after
@@ -367,6 +267,23 @@ impl Line {
             ready!(put.as_mut().poll(cx))?;
             is_put = true;
             Poll::Pending
+        })
+        .await
+    }
+
+    /// Makes a request, and waits for what `read` takes from the event that answers it.
+    pub(crate) async fn request<T: Send + 'static>(
+        &self,
+        place: Option<Place>,
+        make: impl FnOnce(&mut Session) -> Result<RequestNumber, CommandError> + Send + 'static,
+        read: impl FnOnce(Event<'_>) -> Option<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.ask(place, move |task, answer| {
+            let asked = make(&mut task.client);
+            task.wait(asked, answer, move |_, event, answer| {
+                // The session lets no other answer through.
+                read(event).map(|value| answer.send(Ok(value)).ok());
+            });
         })
         .await
     }

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 
 use super::command::Command;
-use crate::Error;
 
 /// The commands that were not carried out yet. At most twice as many as the handles may queue.
 pub(super) struct Commands {
@@ -56,11 +55,11 @@ impl Commands {
         let mut sends = 0;
         let mut kept = VecDeque::new();
         while let Some(command) = self.try_recv() {
-            if command.place().is_none_or(|place| place.session == session) {
+            if command.place.is_none_or(|place| place.session == session) {
                 kept.push_back(command);
             } else {
-                sends += u64::from(command.is_send());
-                command.fail(&Error::new_session());
+                sends += u64::from(command.is_send);
+                command.fail();
             }
         }
         self.kept = kept;
@@ -70,6 +69,6 @@ impl Commands {
     /// The connection has ended: commands fail. Returns how many of them were sends.
     pub(super) fn end(&mut self) -> u64 {
         let commands = std::iter::from_fn(|| self.try_recv());
-        commands.map(|command| u64::from(command.is_send())).sum()
+        commands.map(|command| u64::from(command.is_send)).sum()
     }
 }

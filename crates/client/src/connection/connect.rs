@@ -11,8 +11,8 @@ use tokio::time::{Instant, timeout};
 use super::Connection;
 use super::command::{Handles, Line, Signals};
 use super::commands::Commands;
-use super::dispatch::Dispatch;
 use super::reconnect::Reconnect;
+use super::registry::Registry;
 use super::status::Status;
 use super::task::Task;
 use super::token::Token;
@@ -245,7 +245,7 @@ impl Connect {
         let ending = Arc::new(OnceLock::new());
         let started = Instant::now();
         let status = Status::new(started);
-        let dispatch = Dispatch::new(
+        let registry = Registry::new(
             welcomed,
             Commands::new(taken),
             Arc::clone(&signals),
@@ -257,7 +257,7 @@ impl Connect {
         let reconnect = Reconnect { dialer: Arc::new(dialer), token: self.token };
         let task = Task {
             client,
-            dispatch,
+            registry,
             signals: Arc::clone(&signals),
             status: Arc::clone(&status),
             started,

@@ -1,14 +1,13 @@
 //! A connection on tokio: one task per connection owns its socket and drives the session; handles
 //! send it commands.
 
-mod carrying_out;
 mod command;
 mod commands;
 mod connect;
 mod dial;
-mod dispatch;
-mod handling;
 mod reconnect;
+mod registry;
+mod requests;
 mod status;
 mod stream;
 mod task;
@@ -24,10 +23,11 @@ pub use status::{ConnectionEvent, ConnectionEvents};
 
 use crate::Error;
 use crate::queue::Kept;
-pub(crate) use command::{
-    Command, Enter, Entered, Line, Obligation, Register, Subscribe, Subscription,
-};
-use command::{Query, Signal};
+use crate::session::{Event, Session};
+use command::{Answer, Signal};
+pub(crate) use command::{Command, Entered, Line, Obligation, Subscription};
+pub(crate) use requests::{asked, reply_of};
+pub(crate) use task::Task;
 
 /// A connection to a node, made by [`connect`].
 ///
@@ -70,10 +70,18 @@ impl Connection {
         filter: &[(&str, &str)],
         limit: u32,
     ) -> Result<Vec<RoomInfo<'static>>, Error> {
-        let filter =
-            filter.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let query = Query { room_type: room_type.map(str::to_owned), filter, limit };
-        self.line.ask(|answer| Command::List { query, answer }).await
+        let own = |text: &str| text.to_owned();
+        let room_type = room_type.map(own);
+        let filter: Vec<_> = filter.iter().map(|&(name, value)| (own(name), own(value))).collect();
+        let list = move |client: &mut Session| {
+            let filter: Vec<_> = filter.iter().map(|(name, value)| (&**name, &**value)).collect();
+            client.list(room_type.as_deref(), &filter, limit)
+        };
+        let read = |event: Event<'_>| match event {
+            Event::Listed(listed) => Some(listed.into_owned().rooms),
+            _ => None,
+        };
+        self.line.request(None, list, read).await
     }
 
     /// The node's schema of a room type: the types of its state, options, messages and events.
@@ -82,7 +90,12 @@ impl Connection {
     /// If the node refuses, the schema can't be read, or the connection has ended.
     pub async fn schema(&self, room_type: &str) -> Result<RoomSchema, Error> {
         let room_type = room_type.to_owned();
-        self.line.ask(|answer| Command::Schema { room_type, answer }).await
+        let read = |event: Event<'_>| match event {
+            Event::Schema(schema) => Some(RoomSchema::from_json(&schema.schema)),
+            _ => None,
+        };
+        let schema = self.line.request(None, move |client| client.schema(&room_type), read).await?;
+        schema.map_err(Error::schema)
     }
 
     /// Reports what happens to the connection from now on: when it is lost, and how it is restored.
@@ -124,7 +137,11 @@ impl Connection {
     /// # Errors
     /// If 64 pings wait for an answer, or the connection has ended.
     pub async fn ping(&self) -> Result<Duration, Error> {
-        self.line.ask(|answer| Command::Ping { answer }).await
+        let ping = |task: &mut Task, answer: Answer<Duration>| match task.client.ping() {
+            Ok(nonce) => drop(task.registry.pings.insert(nonce, answer)),
+            Err(error) => drop(answer.send(Err(error.into()))),
+        };
+        self.line.ask(None, ping).await
     }
 
     /// Says goodbye, and waits until the node has answered, and on WebSocket has closed the
@@ -133,7 +150,7 @@ impl Connection {
     pub async fn close(self) {
         self.line.handles.put(Signal::Close);
         // An error means that the connection is closed already.
-        let _ = self.line.put(Command::Close).await;
+        let _ = self.line.put(Command::new(Task::begin_farewell)).await;
         self.line.until_closed().await;
     }
 }

@@ -66,7 +66,7 @@ impl Task {
     /// Reports why an attempt came to no connection.
     fn attempt_failed(&mut self, error: Error) {
         let is_last = self.client.attempt_failed();
-        self.dispatch.fate.attempt_failed(error.clone());
+        self.registry.fate.attempt_failed(error.clone());
         if !is_last {
             self.status.report(ConnectionEvent::AttemptFailed { error });
         }
@@ -75,7 +75,7 @@ impl Task {
 
     /// Connects once, and sends the hello. `None` if this client ends the connection.
     async fn dial(&mut self, limit: Duration) -> Option<Result<Stream, Error>> {
-        self.dispatch.fate.begin_attempt();
+        self.registry.fate.begin_attempt();
         let dialer = Arc::clone(&self.reconnect.dialer);
         let dialed = self.meanwhile(async move { timeout(limit, dialer.dial()).await }).await?;
         let dialer = &self.reconnect.dialer;

@@ -9,8 +9,8 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::command::{Command, Signal, Signals};
-use super::dispatch::Dispatch;
 use super::reconnect::Reconnect;
+use super::registry::Registry;
 use super::status::Status;
 use super::stream::Stream;
 use crate::asleep::Asleep;
@@ -30,9 +30,9 @@ const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
 /// the end of the transport.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-pub(super) struct Task {
+pub(crate) struct Task {
     pub(super) client: Session,
-    pub(super) dispatch: Dispatch,
+    pub(super) registry: Registry,
     pub(super) signals: Arc<Signals>,
     pub(super) status: Arc<Status>,
     pub(super) started: Instant,
@@ -129,7 +129,7 @@ impl Task {
                 written = writer.write(&output[written..]), if to_write > 0 => {
                     Next::Written(written)
                 }
-                command = self.dispatch.commands.recv(), if takes_commands => Next::Command(command),
+                command = self.registry.commands.recv(), if takes_commands => Next::Command(command),
                 signals = self.signals.take() => Next::Signals(signals),
                 () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {
                     Next::Time
@@ -174,9 +174,9 @@ impl Task {
 
     /// Delivers what has happened.
     pub(super) fn hear(&mut self) {
-        self.dispatch.fate.tried = self.client.tried();
+        self.registry.fate.tried = self.client.tried();
         while let Some(event) = self.client.poll_event() {
-            self.dispatch.handle(event);
+            self.registry.handle(event);
         }
     }
 
@@ -195,8 +195,8 @@ impl Task {
 
     /// Sets the present time.
     pub(super) fn tell_time(&mut self) {
-        self.dispatch.now = self.started.elapsed();
-        self.client.advance(self.dispatch.now);
+        self.registry.now = self.started.elapsed();
+        self.client.advance(self.registry.now);
     }
 
     pub(super) fn due_at(&self) -> Option<Instant> {
@@ -206,13 +206,13 @@ impl Task {
     }
 
     fn socket_failed(&mut self, error: std::io::Error) {
-        self.dispatch.fate.socket_error = Some(error);
+        self.registry.fate.socket_error = Some(error);
         self.client.ended();
         self.hear();
     }
 
     /// Says goodbye, unless that was done, and sets the deadline for the end.
-    pub(super) fn begin_farewell(&mut self) {
+    pub(crate) fn begin_farewell(&mut self) {
         self.is_leaving |= !self.client.is_finished();
         self.client.goodbye();
         self.farewell_ends.get_or_insert_with(|| Instant::now() + FAREWELL);
@@ -220,20 +220,20 @@ impl Task {
 
     pub(super) fn heed(&mut self, signal: Signal) {
         match signal {
-            Signal::Dropped { place } if self.dispatch.is_now(place) => {
-                let after = self.dispatch.commands.end_of_queue();
-                self.dispatch.forsaken.push((place.room, after));
+            Signal::Dropped { place } if self.registry.is_now(place) => {
+                let after = self.registry.commands.end_of_queue();
+                self.registry.forsaken.push((place.room, after));
             }
             // An error means that the room was left meanwhile.
-            Signal::Resync { place } if self.dispatch.is_now(place) => {
+            Signal::Resync { place } if self.registry.is_now(place) => {
                 let _ = self.client.resync(place.room);
             }
             Signal::Unsubscribe { subscription } => {
                 self.client.unsubscribe(subscription);
-                self.dispatch.subscriptions.remove(&subscription);
+                self.registry.subscriptions.remove(&subscription);
             }
             // If it can't be sent, the node notices that nobody answers.
-            Signal::Unanswered { session, command } if self.dispatch.is_session(session) => {
+            Signal::Unanswered { session, command } if self.registry.is_session(session) => {
                 let _ = self.client.answer(command, Err("the device has not answered"));
             }
             Signal::Dropped { .. } | Signal::Resync { .. } | Signal::Unanswered { .. } => {}
@@ -249,8 +249,8 @@ impl Task {
 
     /// Leaves the rooms without a handle, after the commands that were queued when it was dropped.
     pub(super) fn leave_forsaken(&mut self) {
-        let (client, taken) = (&mut self.client, self.dispatch.commands.taken());
-        self.dispatch.forsaken.retain(|&(room, after)| {
+        let (client, taken) = (&mut self.client, self.registry.commands.taken());
+        self.registry.forsaken.retain(|&(room, after)| {
             if after <= taken {
                 client.forsake(room);
             }

@@ -19,8 +19,8 @@ use serde_json::Value;
 pub use changes::{Changes, Subscription};
 pub use dynamic::{Dynamic, DynamicCopy};
 
-use crate::connection::{Command, Connection, Enter, Entered, Line};
-use crate::session::{Build, Joined, Target, Translation};
+use crate::connection::{Command, Connection, Entered, Line, Task, reply_of};
+use crate::session::{Build, Event, Joined, Session, Target, Translation};
 use crate::{Error, Mirror};
 pub(crate) use shared::{Deliver, RawEvent, Shared};
 
@@ -48,8 +48,8 @@ impl Connection {
         let shared = Arc::new(Shared::new(R::mirror(), self.kept));
         let room: Arc<dyn Deliver> = Arc::<Shared<R::Mirror>>::clone(&shared);
         let copy = Box::new(Arc::clone(&shared));
-        let enter = |answer| Command::Enter(Enter { target, build, copy, room, answer });
-        let entered = self.line.ask(enter).await?;
+        let enter = move |task: &mut Task, answer| task.enter(target, build, copy, room, answer);
+        let entered = self.line.ask(None, enter).await?;
         Ok(Room { shared, entered, line: self.line.clone() })
     }
 }
@@ -238,19 +238,17 @@ impl<R: Kind> Room<R> {
     /// The room is left in any case.
     pub async fn leave(self) -> Result<(), Error> {
         let place = self.entered.seat.place();
-        self.line
-            .ask(|answer| Command::Leave { place, answer })
-            .await
-            .map_err(|error| self.explain(error))
+        let read = |event: Event<'_>| matches!(event, Event::Left(_)).then_some(());
+        let left = self.line.request(Some(place), move |client| client.leave(place.room), read);
+        left.await.map_err(|error| self.explain(error))
     }
 
     /// Sends an encoded message, and waits for the encoded reply.
     async fn request_raw(&self, index: u32, payload: Vec<u8>) -> Result<Vec<u8>, Error> {
         let place = self.entered.seat.place();
-        self.line
-            .ask(|answer| Command::Request { place, index, payload, answer })
-            .await
-            .map_err(|error| self.explain(error))
+        let request = move |client: &mut Session| client.request(place.room, index, &payload);
+        let replied = self.line.request(Some(place), request, reply_of);
+        replied.await.map_err(|error| self.explain(error))
     }
 
     /// Sends an encoded message without a reply.
@@ -259,7 +257,8 @@ impl<R: Kind> Room<R> {
             return Err(error);
         }
         let place = self.entered.seat.place();
-        self.line.put(Command::Send { place, index, payload }).await?;
+        let send = move |task: &mut Task| task.send(place, index, &payload);
+        self.line.put(Command::send(Some(place), send)).await?;
         // If the room ended meanwhile, the task may not have found the message in its queue.
         self.shared.ended().map_or(Ok(()), Err)
     }
