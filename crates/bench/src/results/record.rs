@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::file::{Results, Row, without_machine};
 use super::library::Library;
 use super::{FOLDER, at, error, tree, update};
-use crate::{Machine, Record};
+use crate::harness::machine::Machine;
+use crate::harness::report::Record;
 
 /// Where the rows come from.
 #[derive(Clone, Debug)]
@@ -144,7 +145,7 @@ fn rows(lines: &str) -> io::Result<Vec<Row>> {
 
 /// Describes the machine that records, for scripts that do not.
 fn own_machine() -> io::Result<Row> {
-    let line = Machine::describe().add_to(Record::new()).line();
+    let line = Machine::describe().add_to(Record::default()).line();
     let mut machine: Row = serde_json::from_str(&line)?;
     // That of this program is not theirs.
     machine.remove("profile");

@@ -62,9 +62,10 @@ players with and without TLS. The server runs on one core, the clients on anothe
 
 pub(crate) const ROLE: Role = Role { name: "tls", log: "error", serve: host };
 
+type Measure = fn(&Options) -> io::Result<Record>;
+
 /// The rows. Rooms come first, before this process is pinned: its children choose their cores.
-const ROWS: [(&str, fn(&Options) -> io::Result<Record>); 3] =
-    [("rooms", rooms), ("handshakes", handshakes), ("held", held)];
+const ROWS: [(&str, Measure); 3] = [("rooms", rooms), ("handshakes", handshakes), ("held", held)];
 
 /// What clients ask for, of the node and of the baseline.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
