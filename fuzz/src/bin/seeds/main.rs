@@ -28,7 +28,9 @@ fn main() -> io::Result<()> {
     of_state::<Swarm>(2)?;
     of_state::<Kinds>(3)?;
     of_state::<Field>(4)?;
-    of_messages()?;
+    for (place, format) in Format::ALL.into_iter().enumerate() {
+        of_messages(place as u8, format)?;
+    }
     wire::all()
 }
 
@@ -70,8 +72,7 @@ fn bodies<T: Root>(seed: u64, format: Format) -> Vec<Vec<u8>> {
     bodies
 }
 
-fn of_messages() -> io::Result<()> {
-    let format = Format::Packed;
+fn of_messages(place: u8, format: Format) -> io::Result<()> {
     let [snapshot, patch, ..] = &bodies::<World>(1, format)[..] else { return Ok(()) };
     let mut messages = Vec::new();
     let mut say = |write: &dyn Fn(&mut Vec<u8>)| {
@@ -108,15 +109,17 @@ fn of_messages() -> io::Result<()> {
     say(&|out| write_snapshot(format, out, room, 1, 1, |out| out.extend_from_slice(snapshot)));
     let versions = Versions { base: 1, version: 2 };
     say(&|out| write_patch(format, out, room, versions, |out| out.extend_from_slice(patch)));
-    let mut talk = vec![0];
-    for message in &messages {
-        let mut frame = Vec::new();
-        framing::write_frame(&mut frame, message);
-        put_piece(&mut talk, &frame);
-        // No command follows.
-        talk.extend([15, 0]);
+    if format == Format::Packed {
+        let mut talk = vec![0];
+        for message in &messages {
+            let mut frame = Vec::new();
+            framing::write_frame(&mut frame, message);
+            put_piece(&mut talk, &frame);
+            // No command follows.
+            talk.extend([15, 0]);
+        }
+        put("client", "talk", &talk)?;
     }
-    put("client", "talk", &talk)?;
     let mut hello = Vec::new();
     ClientMessage::Hello(Hello::new(format)).encode(format, &mut hello);
     messages.push(hello);
