@@ -472,6 +472,34 @@ fn the_end_says_why_also_if_it_comes_with_the_welcome() {
     node.join().expect("a node that heard what it expects");
 }
 
+/// An end that came with a message was not noticed: the edge that told of both was used up by the
+/// message.
+#[test]
+fn an_end_that_comes_with_a_message_is_noticed() {
+    let (is_there, there) = sync_channel(1);
+    let (url, node) = Node::start(move |node| {
+        node.welcome();
+        let asked = node.hear();
+        assert!(asked.starts_with("Join"), "{asked}");
+        node.say(&joined(request_of(&asked), 1));
+        node.stream.shutdown(std::net::Shutdown::Write).expect("a connection");
+        is_there.send(()).expect("the test waits");
+    });
+    let client = connecting(&url, &[]);
+    next(client, PfEventKind::Connected);
+    rest(client);
+    join(client);
+    there.recv().expect("the node runs");
+    let mut event = PfEvent::default();
+    while event.kind != PfEventKind::Ended {
+        // SAFETY: it is a place.
+        assert_eq!(unsafe { pf_client_next(client, 10_000, &raw mut event) }, PfCode::Ok);
+        assert_ne!(event.kind, PfEventKind::None, "the end is not noticed");
+    }
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard what it expects");
+}
+
 /// A client that can't read a room's state leaves it, and says so once.
 #[test]
 fn a_room_whose_state_cant_be_read_is_not_entered_or_left() {

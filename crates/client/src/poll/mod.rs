@@ -128,6 +128,8 @@ pub struct Connection {
     output: Vec<u8>,
     /// More may be there than was read.
     is_readable: bool,
+    /// The node has ended its half. No other edge tells of it, so reading goes on until its end.
+    is_ended: bool,
     wants_token: bool,
     /// What happened without the session.
     happened: VecDeque<(Event<'static>, Error)>,
@@ -168,6 +170,7 @@ impl Connection {
             input: Vec::new(),
             output: Vec::new(),
             is_readable: false,
+            is_ended: false,
             wants_token: false,
             happened: VecDeque::new(),
             farewell_ends: None,
@@ -257,6 +260,7 @@ impl Connection {
         let now = Instant::now();
         let is_news = readiness.socket == self.socket;
         self.is_readable |= is_news && readiness.is_readable;
+        self.is_ended |= is_news && readiness.is_ended;
         if let Some(session) = &mut self.session {
             session.advance(now - self.started);
             if self.asleep.has_been() {
@@ -423,7 +427,7 @@ impl Connection {
                 Ok(count) => {
                     bytes += count;
                     session.received(&self.input[..count]);
-                    self.is_readable = !stream.is_drained(count, self.input.len());
+                    self.is_readable = self.is_ended || !stream.is_drained(count, self.input.len());
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -445,6 +449,7 @@ impl Connection {
 
     fn dial(&mut self, limit: Duration) {
         self.socket += 1;
+        self.is_ended = false;
         let (token, now) = (Token(self.socket), Instant::now());
         let dialing = Dialing::begin(&self.dialer, token, limit, now, &self.waker);
         self.link = Link::Dialing(Box::new(dialing));

@@ -46,6 +46,8 @@ pub struct Readiness {
     /// Which of the connection's sockets they are about.
     pub(super) socket: usize,
     pub(super) is_readable: bool,
+    /// The node has ended its half: the end follows what is there to read.
+    pub(super) is_ended: bool,
     pub(super) is_writable: bool,
 }
 
@@ -82,6 +84,7 @@ impl Waiter {
             }
             readiness.is_readable |=
                 event.is_readable() || event.is_read_closed() || event.is_error();
+            readiness.is_ended |= event.is_read_closed() || event.is_error();
             readiness.is_writable |= event.is_writable() || event.is_error();
         }
         Ok(readiness)
