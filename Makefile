@@ -153,8 +153,11 @@ CUTS ?= 10000
 
 cuts: ## cut 10,000 connections of each client, and check that nothing is lost (CUTS=10000)
 	$(CHECK)
-	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield-client --test cuts -- --nocapture
-	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield --test browser_cuts --test browser_channels -- --nocapture
+	PLAYFIELD_CUTS=$(CUTS) PLAYFIELD_SCENARIOS=play cargo test -p playfield-conformance -- --nocapture
+	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield --test browser_channels -- --nocapture
+	scripts/python $(PYTHON) test && PLAYFIELD_CUTS=$(CUTS) scripts/python-tests -k random_plays
+	cd sdk/cpp && cmake --preset $(SANITIZER) && cmake --build --preset $(SANITIZER) && \
+	    PLAYFIELD_CUTS=$(CUTS) ctest --preset $(SANITIZER) --tests-regex conformance
 
 lint: ## check format, clippy, documentation, dependencies and spelling; a warning is an error
 	$(CHECK) fmt clippy

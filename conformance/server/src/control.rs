@@ -7,63 +7,101 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use playfield::http::{Request, Response};
 use playfield::prelude::{Bytes, Data as _};
-use playfield::{Error, Format, NodeHandle, Result, Server, Subscriber};
+use playfield::{Error, Format, NodeHandle, Result, Running, Server, Subscriber};
 
 use crate::link::Link;
+use crate::plays::plays;
+use crate::scripted::Scripted;
 use crate::{devices, tickets};
 
 /// The links, by port.
 pub(crate) struct Links {
-    node: OnceLock<(SocketAddr, Vec<u8>)>,
-    other: SocketAddr,
-    open: Mutex<HashMap<u16, Arc<Link>>>,
+    node: OnceLock<Place>,
+    other: Place,
+    open: Mutex<HashMap<u16, Way>>,
+}
+
+/// What a client connects to.
+#[derive(Clone)]
+enum Way {
+    Link(Arc<Link>),
+    Scripted(Arc<Scripted>),
+}
+
+/// Where a node is, and its certificate in DER.
+pub(crate) struct Place {
+    address: SocketAddr,
+    certificate: Vec<u8>,
+}
+
+impl Place {
+    pub(crate) fn of(node: &Running) -> Self {
+        let certificate = node.tls_certificate().unwrap_or_default();
+        Self { address: node.local_addr(), certificate }
+    }
 }
 
 impl Links {
-    pub(crate) fn new(other: SocketAddr) -> Self {
+    pub(crate) fn new(other: Place) -> Self {
         Self { node: OnceLock::new(), other, open: Mutex::default() }
     }
 
-    /// The node has this address, and this certificate in DER.
-    pub(crate) fn set_node(&self, node: SocketAddr, certificate: Vec<u8>) {
+    pub(crate) fn set_node(&self, node: Place) {
         // It is called once.
-        let _ = self.node.set((node, certificate));
+        let _ = self.node.set(node);
     }
 
-    fn node(&self) -> Result<SocketAddr> {
-        Ok(self.node.get().ok_or("the node has not started")?.0)
+    fn node(&self) -> Result<&Place> {
+        Ok(self.node.get().ok_or("the node has not started")?)
     }
 
-    /// The node's certificate, in base64.
-    fn certificate(&self) -> Result<String> {
-        let (_, certificate) = self.node.get().ok_or("the node has not started")?;
+    /// The node that a request names.
+    fn named(&self, request: &Request) -> Result<&Place> {
+        match request.param("node") {
+            Some("other") => Ok(&self.other),
+            _ => self.node(),
+        }
+    }
+
+    /// A node's certificate, in base64.
+    fn certificate(&self, request: &Request) -> Result<String> {
         let mut json = Vec::new();
-        Bytes(certificate.clone()).write(Format::Json, &mut json);
+        Bytes(self.named(request)?.certificate.clone()).write(Format::Json, &mut json);
         Ok(String::from_utf8_lossy(&json).trim_matches('"').to_owned())
     }
 
-    fn open(&self) -> Result<u16> {
-        let link =
-            Link::open(self.node()?).map_err(|error: io::Error| Error::from(error.to_string()))?;
-        let port = link.port();
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(port, link);
-        Ok(port)
+    /// Opens a link to a node, or starts one that plays the script of a scenario. Returns its
+    /// address.
+    fn open(&self, request: &Request) -> Result<String> {
+        let (port, way) = match request.param("node") {
+            None | Some("other") => {
+                let link = Link::open(self.named(request)?.address);
+                let link = link.map_err(|error: io::Error| Error::from(error.to_string()))?;
+                (link.port(), Way::Link(link))
+            }
+            Some(scenario) => {
+                let scripted = Scripted::start(scenario)?;
+                (scripted.port(), Way::Scripted(scripted))
+            }
+        };
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(port, way);
+        Ok(format!("127.0.0.1:{port}"))
     }
 
-    fn link(&self, request: &Request) -> Result<Arc<Link>> {
+    fn way(&self, request: &Request) -> Result<Way> {
         let port = request.param("port").unwrap_or_default();
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let link = port.parse().ok().and_then(|port: u16| open.get(&port).cloned());
-        link.ok_or_else(|| format!("no link has the port {port:?}; GET /link opens one").into())
+        let way = port.parse().ok().and_then(|port: u16| open.get(&port).cloned());
+        way.ok_or_else(|| format!("no link has the port {port:?}; GET /link opens one").into())
     }
 }
 
 /// Adds the controls.
 pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
     let opening = Arc::clone(links);
-    let open = move |_: Request, _: NodeHandle| {
-        let opened = opening.open();
-        async move { answer(opened.map(|port| format!("127.0.0.1:{port}"))) }
+    let open = move |request: Request, _: NodeHandle| {
+        let opened = opening.open(&request);
+        async move { answer(opened) }
     };
     let acting = Arc::clone(links);
     let act = move |request: Request, _: NodeHandle| {
@@ -71,8 +109,8 @@ pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
         async move { answer(act(&links, &request).await) }
     };
     let known = Arc::clone(links);
-    let certificate = move |_: Request, _: NodeHandle| {
-        let certificate = known.certificate();
+    let certificate = move |request: Request, _: NodeHandle| {
+        let certificate = known.certificate(&request);
         async move { answer(certificate) }
     };
     let command = |request: Request, node: NodeHandle| async move {
@@ -81,28 +119,45 @@ pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
     let user =
         |request: Request, node: NodeHandle| async move { answer(moderate(&node, &request)) };
     let ticket = |request: Request, _: NodeHandle| async move { answer(tickets::sign(&request)) };
+    let generate = |request: Request, _: NodeHandle| async move { answer(generated(&request)) };
     server
-        .route("GET", "/link", open)
+        .route("GET", "/link", open.clone())
+        .route("GET", "/link/{node}", open)
+        .route("GET", "/generated/{cuts}/{tls}", generate)
         .route("GET", "/ticket/{type}/{key}/{name}", ticket)
-        .route("GET", "/links/{port}/{action}", act)
-        .route("GET", "/certificate", certificate)
+        .route("GET", "/links/{port}/{action}", act.clone())
+        .route("GET", "/links/{port}/{action}/{how}", act)
+        .route("GET", "/certificate", certificate.clone())
+        .route("GET", "/certificate/{node}", certificate)
         .route("GET", "/devices/{id}/{action}/{number}", command)
         .route("GET", "/users/{user}/{action}/{what}", user)
 }
 
 async fn act(links: &Links, request: &Request) -> Result<String> {
-    let link = links.link(request)?;
+    let link = match links.way(request)? {
+        Way::Link(link) => link,
+        Way::Scripted(scripted) => {
+            scripted.until_played().await?;
+            return Ok("done".to_owned());
+        }
+    };
     match request.param("action").unwrap_or_default() {
         "cut" => link.cut(),
+        "cut_after" => {
+            let bytes = request.param("how").unwrap_or_default().split(',').map(str::parse);
+            let bytes = bytes.collect::<Result<_, _>>();
+            link.cut_after(bytes.map_err(|_| "cut_after takes numbers with commas between")?);
+        }
+        "all_cut" => link.until(|done| done.all_cut).await,
         "mend" => link.mend(),
         "hold" => link.hold(),
-        "move" => link.lead_to(links.other),
+        "move" => link.lead_to(links.other.address),
         "alone" => {
             let node = crate::rooms().start(crate::config());
             link.lead_to_own(node.map_err(|error| Error::from(error.to_string()))?);
         }
         "stop" => {
-            let node = link.take_own(links.node()?).ok_or("it has no node of its own")?;
+            let node = link.take_own(links.node()?.address).ok_or("it has no node of its own")?;
             // It waits for the node's threads.
             let stopped = tokio::task::spawn_blocking(|| node.shutdown()).await;
             stopped.map_err(|error| Error::from(error.to_string()))?;
@@ -113,12 +168,19 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
         "spoiled_check" => link.until(|done| done.spoiled_check).await,
         "snapshot" => link.until(|done| done.snapshot).await,
         other => {
-            let actions = "cut, mend, hold, move, alone, stop, lose_patch, lost_patch, \
+            let actions = "cut, cut_after, all_cut, mend, hold, move, alone, stop, lose_patch, lost_patch, \
                            spoil_check, spoiled_check, snapshot";
             return Err(format!("unknown action {other:?}; the actions are {actions}").into());
         }
     }
     Ok("done".to_owned())
+}
+
+/// `/generated/CUTS/TLS`: scenarios with as many cuts; with TLS, if the last is `tls`.
+fn generated(request: &Request) -> Result<String> {
+    let cuts = request.param("cuts").and_then(|cuts| cuts.parse().ok());
+    let cuts = cuts.ok_or("how many cuts? /generated/CUTS/tls, or /generated/CUTS/plain")?;
+    Ok(plays(cuts, request.param("tls") == Some("tls")).to_string())
 }
 
 /// `/users/USER/end/TEXT` ends all sessions of a user, `/users/USER/take_out/CHANNEL` their

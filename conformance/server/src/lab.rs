@@ -1,6 +1,6 @@
 //! A room with a value of every kind, which does what messages say.
 
-mod change;
+pub(crate) mod change;
 
 use playfield::prelude::*;
 
@@ -297,6 +297,16 @@ impl Room for Lab {
 
     fn closing(&mut self, _: EndReason, cx: &mut Context<Self>) {
         cx.emit(&Ending);
+    }
+}
+
+impl Lab {
+    /// A room with one player.
+    pub(crate) fn with_player(player: PlayerId, name: &str) -> Self {
+        let mut lab = Self::default();
+        let seat = Seat { name: name.to_owned(), connected: true, sight: 0, purse: 0 };
+        lab.players.insert(player, seat);
+        lab
     }
 }
 

@@ -4,8 +4,11 @@
 mod control;
 mod devices;
 mod lab;
+mod ledger;
 mod link;
+mod plays;
 mod rooms;
+mod scripted;
 mod tickets;
 
 use std::collections::BTreeSet;
@@ -17,7 +20,8 @@ use std::time::Duration;
 use playfield::channel::{Access, ChannelRule, Slow};
 use playfield::{Config, Error, ErrorCode, Guests, Identity, LevelFilter, Running, Server};
 
-use control::Links;
+use control::{Links, Place};
+pub use plays::plays;
 
 /// A scenario server that runs.
 pub struct ScenarioServer {
@@ -46,14 +50,14 @@ impl ScenarioServer {
 /// # Errors
 /// If it can't listen, or the folder does not exist.
 pub fn start(folder: Option<&Path>) -> io::Result<ScenarioServer> {
-    let other = rooms().start(config())?;
-    let links = Arc::new(Links::new(other.local_addr()));
+    let other = rooms().start(patient())?;
+    let links = Arc::new(Links::new(Place::of(&other)));
     let mut server = control::routes(rooms(), &links);
     if let Some(folder) = folder {
         server = server.folder("/files", folder);
     }
     let node = server.start(config())?;
-    links.set_node(node.local_addr(), node.tls_certificate().unwrap_or_default());
+    links.set_node(Place::of(&node));
     Ok(ScenarioServer { node, other })
 }
 
@@ -74,10 +78,30 @@ fn config() -> Config {
     }
 }
 
+/// The settings of the other node: none of its limits is met by random plays, and WebSockets are
+/// compressed.
+fn patient() -> Config {
+    Config {
+        resume_bytes_max: 64 << 20,
+        outbox_bytes_max: 64 << 20,
+        session_grace_ms: 600_000,
+        messages_per_second_max: 0,
+        bytes_per_second_max: 0,
+        publishes_per_second_max: 1_000_000,
+        subscribes_per_second_max: 1_000_000,
+        resyncs_per_second_max: 1_000_000,
+        // Connections are cut much faster than anyone loses them.
+        resumes_per_minute_max: 1_000_000,
+        websocket_deflate: true,
+        ..config()
+    }
+}
+
 fn rooms() -> Server {
     let server = Server::new()
         .authenticate(|hello| async move { identity(&hello.name, &hello.token) })
         .room::<lab::Lab>("lab")
+        .room::<ledger::Ledger>("ledger")
         .room::<rooms::Duo>("duo")
         .room::<rooms::Brief>("brief")
         .room::<rooms::Still>("still")
@@ -94,6 +118,8 @@ fn rooms() -> Server {
                 .history(5, kept)
                 .slow(Slow::DropOldest, 64),
         )
+        .channel(ChannelRule::new("deep:*").publish(Access::Anyone).history(1 << 16, kept))
+        .channel(ChannelRule::new("shallow:*").publish(Access::Anyone).history(1, kept))
         .channel(ChannelRule::new("read:*"))
         .channel(ChannelRule::new("bytes:*").publish(Access::Anyone).history(5, kept).bytes())
         .channel(

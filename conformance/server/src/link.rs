@@ -1,11 +1,15 @@
-//! One client's way to a node, which can be cut, and can lose a message.
+//! One client's way to a node, which can be cut, at any byte too, and can lose a message.
 
+use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use std::{io, thread};
 
 use playfield::Running;
+use socket2::SockRef;
 use tokio::sync::watch;
 
 /// A port of 127.0.0.1 whose connections lead to a node.
@@ -26,6 +30,8 @@ pub(crate) struct Done {
     pub(crate) spoiled_check: bool,
     /// A snapshot has passed since then.
     pub(crate) snapshot: bool,
+    /// All cuts that were set have happened.
+    pub(crate) all_cut: bool,
 }
 
 struct Inner {
@@ -39,7 +45,19 @@ struct Inner {
     loses_patch: bool,
     /// Whether the digests of checks are to be changed, until a snapshot passes.
     spoils_check: bool,
-    sockets: Vec<TcpStream>,
+    /// After how many bytes the next connections are cut, one each.
+    cuts: VecDeque<usize>,
+    /// Those of the connections that are open.
+    sockets: Vec<Weak<TcpStream>>,
+}
+
+impl Inner {
+    fn end_all(&mut self) {
+        for socket in self.sockets.drain(..).filter_map(|socket| socket.upgrade()) {
+            // An error means that it has ended.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 impl Link {
@@ -53,6 +71,7 @@ impl Link {
             is_held: false,
             loses_patch: false,
             spoils_check: false,
+            cuts: VecDeque::new(),
             sockets: Vec::new(),
         };
         let done = watch::Sender::new(Done::default());
@@ -76,16 +95,22 @@ impl Link {
     pub(crate) fn cut(&self) {
         let mut inner = self.inner();
         inner.is_cut = true;
-        for socket in inner.sockets.drain(..) {
-            // An error means that it has ended.
-            let _ = socket.shutdown(Shutdown::Both);
-        }
+        inner.end_all();
     }
 
     pub(crate) fn mend(&self) {
         let mut inner = self.inner();
         (inner.is_cut, inner.is_held) = (false, false);
         self.released.notify_all();
+    }
+
+    /// Cuts the connection, and lets each of the next ones pass so many bytes, both directions taken
+    /// together, before it is cut.
+    pub(crate) fn cut_after(&self, bytes: Vec<usize>) {
+        let mut inner = self.inner();
+        inner.end_all();
+        self.done.send_modify(|done| done.all_cut = bytes.is_empty());
+        inner.cuts = bytes.into();
     }
 
     /// Holds what the node sends, while connections stay, until it is [mended](Self::mend).
@@ -138,28 +163,45 @@ impl Link {
         if inner.is_cut {
             return Ok(());
         }
-        let node = TcpStream::connect(inner.node)?;
+        let (client, node) = (Arc::new(client), Arc::new(TcpStream::connect(inner.node)?));
         client.set_nodelay(true)?;
         node.set_nodelay(true)?;
-        let (mut from_client, mut to_node) = (client.try_clone()?, node.try_clone()?);
-        let (from_node, to_client) = (node.try_clone()?, client.try_clone()?);
-        inner.sockets.extend([client, node]);
+        inner.sockets.retain(|socket| socket.strong_count() > 0);
+        inner.sockets.extend([Arc::downgrade(&client), Arc::downgrade(&node)]);
+        let limit = inner.cuts.pop_front().map(|bytes| Arc::new(Limit::new(bytes)));
         drop(inner);
+        let (from_client, to_node) = (Arc::clone(&client), Arc::clone(&node));
+        let (link, upward) = (Arc::clone(self), limit.clone());
         thread::spawn(move || {
             // An error ends it, as the end does.
-            let _ = io::copy(&mut from_client, &mut to_node);
-            let _ = to_node.shutdown(Shutdown::Write);
+            if let Some(limit) = upward {
+                let _ = limit.pass(&from_client, &to_node);
+                link.cut_has_happened();
+            } else {
+                let _ = io::copy(&mut &*from_client, &mut &*to_node);
+                let _ = to_node.shutdown(Shutdown::Write);
+            }
         });
         let link = Arc::clone(self);
         thread::spawn(move || {
-            let _ = link.forward(from_node, &to_client);
-            let _ = to_client.shutdown(Shutdown::Write);
+            if let Some(limit) = limit {
+                let _ = limit.pass(&node, &client);
+                link.cut_has_happened();
+            } else {
+                let _ = link.forward(&node, &client);
+                let _ = client.shutdown(Shutdown::Write);
+            }
         });
         Ok(())
     }
 
+    fn cut_has_happened(&self) {
+        let is_last = self.inner().cuts.is_empty();
+        self.done.send_modify(|done| done.all_cut = is_last);
+    }
+
     /// Forwards what the node sends, message by message.
-    fn forward(&self, mut node: TcpStream, mut client: &TcpStream) -> io::Result<()> {
+    fn forward(&self, mut node: &TcpStream, mut client: &TcpStream) -> io::Result<()> {
         let (mut framing, mut bytes, mut chunk) = (None, Vec::new(), vec![0; 16 << 10]);
         loop {
             let read = node.read(&mut chunk)?;
@@ -196,6 +238,44 @@ impl Link {
             self.done.send_modify(|done| done.lost_patch = true);
         }
         !is_lost
+    }
+}
+
+/// How much a connection passes, in both directions together.
+struct Limit {
+    left: AtomicUsize,
+    /// Whether the ends get an error in place of an end.
+    resets: bool,
+}
+
+impl Limit {
+    fn new(bytes: usize) -> Self {
+        Self { left: bytes.into(), resets: bytes.is_multiple_of(2) }
+    }
+
+    /// Passes bytes in one direction, until the limit is reached or an end has gone: then both go.
+    fn pass(&self, mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
+        let mut chunk = vec![0; 16 << 10];
+        loop {
+            // An error is an end.
+            let read = from.read(&mut chunk).unwrap_or_default();
+            let take = |left: usize| Some(left.saturating_sub(read));
+            let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
+            let passes = left.unwrap_or_default().min(read);
+            if read == 0 || to.write_all(&chunk[..passes]).is_err() || passes < read {
+                break;
+            }
+        }
+        for end in [from, to] {
+            if self.resets {
+                // It takes effect when both directions have ended.
+                SockRef::from(end).set_linger(Some(Duration::ZERO))?;
+                end.shutdown(Shutdown::Read)?;
+            } else {
+                end.shutdown(Shutdown::Both)?;
+            }
+        }
+        Ok(())
     }
 }
 

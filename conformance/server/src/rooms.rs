@@ -41,12 +41,20 @@ impl Handle<Lock> for Duo {
 #[derive(State, Default)]
 pub(crate) struct Brief {
     gone: u32,
+    total: u32,
 }
 
-#[room(grace_ms = 50)]
+#[room(messages(Add), grace_ms = 50)]
 impl Room for Brief {
     fn leave(&mut self, _: &Player, _: LeaveReason, _: &mut Context<Self>) {
         self.gone += 1;
+    }
+}
+
+impl Handle<Add> for Brief {
+    fn handle(&mut self, add: Add, _: &Player, _: &mut Context<Self>) -> Result<u32> {
+        self.total = self.total.saturating_add(add.number);
+        Ok(self.total)
     }
 }
 

@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 
 /// The members of each action beside `do` and `client`; those with a question mark may be absent.
 const ACTIONS: &[(&str, &[&str])] = &[
-    ("connect", &["name?", "token?", "tokens?", "tls?", "trusts?", "refused?"]),
+    (
+        "connect",
+        &["link?", "reconnects?", "name?", "token?", "tokens?", "tls?", "trusts?", "refused?"],
+    ),
     ("join", &["room?", "id?", "ticket?", "refused?"]),
     ("join_by_key", &["room?", "type", "key", "refused?"]),
     ("create", &["room?", "type", "key?", "private?", "code?", "options?", "refused?"]),
@@ -19,6 +22,7 @@ const ACTIONS: &[(&str, &[&str])] = &[
     ("watch", &["room?"]),
     ("close", &[]),
     ("cut", &[]),
+    ("cut_after", &["bytes"]),
     ("mend", &[]),
     ("hold", &[]),
     ("move", &[]),
@@ -49,12 +53,15 @@ const EXPECTATIONS: &[(&str, &[&str])] = &[
     ("error", &["room?", "code"]),
     ("answer", &["as", "reply?", "refused?", "lost?"]),
     ("changes", &["room?", "are", "in_any_order?"]),
-    ("left", &["room?", "code", "text?"]),
+    ("left", &["room?", "code?", "text?"]),
     ("status", &["status", "code?"]),
     ("lost_patch", &[]),
     ("spoiled_check", &[]),
     ("snapshot", &[]),
+    ("all_cut", &[]),
+    ("played", &[]),
     ("publication", &["channel", "payload"]),
+    ("publications", &["channel", "payloads", "some_missed?"]),
     ("presence", &["channel", "name", "joined"]),
     ("subscribed", &["channel", "recovered"]),
     ("unsubscribed", &["channel", "code"]),
@@ -70,17 +77,21 @@ pub(crate) struct Scenario {
 
 /// All scenarios, in the order of the files' names.
 pub(crate) fn scenarios() -> Vec<Scenario> {
-    let mut all = Vec::new();
-    for (file, group) in json_files("scenarios") {
-        for scenario in group["scenarios"].as_array().expect("a list of scenarios") {
-            let name = scenario["name"].as_str().expect("a name").to_owned();
-            let steps = scenario["steps"].as_array().expect("a list of steps").iter();
-            let steps = steps.map(|step| step.as_object().expect("a step").clone()).collect();
-            assert!(scenario["about"].is_string() && group["about"].is_string(), "{file}: {name}");
-            all.push(Scenario { name, steps });
-        }
-    }
-    all
+    json_files("scenarios").values().flat_map(scenarios_of).collect()
+}
+
+/// The scenarios of a group.
+pub(crate) fn scenarios_of(group: &Value) -> Vec<Scenario> {
+    assert!(group["about"].is_string(), "{group}");
+    let scenarios = group["scenarios"].as_array().expect("a list of scenarios").iter();
+    let scenario = |scenario: &Value| {
+        let name = scenario["name"].as_str().expect("a name").to_owned();
+        let steps = scenario["steps"].as_array().expect("a list of steps").iter();
+        let steps = steps.map(|step| step.as_object().expect("a step").clone()).collect();
+        assert!(scenario["about"].is_string(), "{name}");
+        Scenario { name, steps }
+    };
+    scenarios.map(scenario).collect()
 }
 
 /// What a client does not do, and why.
@@ -141,9 +152,12 @@ fn json_files(folder: &str) -> BTreeMap<String, Value> {
 #[test]
 fn scenarios_have_only_steps_that_the_contract_knows() {
     let mut names = BTreeSet::new();
-    for Scenario { name, steps } in scenarios() {
+    let generated = playfield_conformance::plays(200, true);
+    for Scenario { name, steps } in scenarios().into_iter().chain(scenarios_of(&generated)) {
         assert!(names.insert(name.clone()), "two scenarios have the name {name}");
-        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{name}");
+        let is_plain =
+            |byte: u8| byte == b'-' || byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        assert!(name.bytes().all(is_plain), "{name}");
         let mut connected = BTreeSet::new();
         for step in &steps {
             if let Err(why) = check(step, &mut connected) {

@@ -279,13 +279,14 @@ private:
 
     void connect(Value step, const std::string &name) {
         auto actor = std::make_shared<Actor>();
-        actor->link = control(controls_, "/link");
+        std::string node = step["link"] ? '/' + step["link"].text() : "";
+        actor->link = control(controls_, "/link" + node);
         Options options;
         bool is_secure = step["tls"].as<bool>();
         std::string secure = transport_ == "ws" ? "wss" : "tls";
         options.url = (is_secure ? secure : transport_) + "://" + actor->link;
         if (is_secure && (!step["trusts"] || step["trusts"].as<bool>())) {
-            options.root_certificates.push_back(certificate());
+            options.root_certificates.push_back(certificate(node));
         }
         options.name = name_of(step, "name", name.c_str());
         options.token = name_of(step, "token", "");
@@ -295,6 +296,9 @@ private:
             options.token_by = [tokens, asked = std::size_t(0)]() mutable {
                 return std::optional(tokens.at(std::min(asked++, tokens.size() - 1)));
             };
+        }
+        if (step["reconnects"] && !step["reconnects"].as<bool>()) {
+            options.reconnect_for = std::chrono::milliseconds(0);
         }
         options.backoff_first = std::chrono::milliseconds(5);
         options.backoff_most = std::chrono::milliseconds(20);
@@ -316,9 +320,9 @@ private:
         else client->free();
     }
 
-    /// The node's certificate, in DER.
-    std::string certificate() {
-        auto text = VALUE(Document::parse('"' + control(controls_, "/certificate") + '"'));
+    /// A node's certificate, in DER.
+    std::string certificate(const std::string &node) {
+        auto text = VALUE(Document::parse('"' + control(controls_, "/certificate" + node) + '"'));
         auto bytes = VALUE(text.bytes());
         return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
     }
@@ -411,6 +415,8 @@ private:
         } else if (action == "cut" || action == "mend" || action == "hold" || action == "move" ||
                    action == "alone" || action == "stop" || action == "lose_patch" || action == "spoil_check") {
             (void)control(controls_, actor.action(action));
+        } else if (action == "cut_after") {
+            (void)control(controls_, actor.action(action + '/' + name_of(step, "bytes")));
         } else if (action == "list") {
             auto rooms = result(client.list(name_of(step, "type", ""), json("filter"),
                                             step["limit"].as<std::uint32_t>()));
@@ -502,6 +508,9 @@ private:
                     if (std::exchange(into->is_first, false)) return;
                     into->events.push_back({"subscribed", {}, {}, {}, 0, recovered});
                 });
+                made->on_missed([into](std::uint64_t missed) {
+                    into->events.push_back({"missed", {}, {}, {}, missed});
+                });
                 made->on_publication([into](const Publication &publication) {
                     into->events.push_back({"publication", {}, VALUE(publication.value.keep())});
                 });
@@ -569,8 +578,9 @@ private:
 
     void expect(const std::string &kind, Value step) {
         Actor &actor = this->actor(name_of(step, "client"));
-        if (kind == "lost_patch" || kind == "spoiled_check" || kind == "snapshot") {
-            (void)control(controls_, actor.action(kind));
+        if (kind == "lost_patch" || kind == "spoiled_check" || kind == "snapshot" ||
+            kind == "all_cut" || kind == "played") {
+            (void)run_control(actor.action(kind));
         } else if (kind == "status") {
             auto found = next(actor.statuses, name_of(step, "status"));
             if (step["code"]) is_code(step, found.error);
@@ -587,6 +597,22 @@ private:
                 if (!unknown) throw Failed(reply.error().message);
             } else if (taken(step, reply) && step["reply"]) {
                 must_equal(step["reply"], *reply);
+            }
+        } else if (kind == "publications") {
+            auto &events = actor.channel(name_of(step, "channel")).events;
+            auto payloads = step["payloads"].entries();
+            for (std::size_t place = 0; place < payloads.size();) {
+                until([&] { return !events.empty(); });
+                Happened one = std::move(events.front());
+                events.pop_front();
+                if (one.kind == "publication") {
+                    must_equal(payloads[place++].value, one.value);
+                    continue;
+                }
+                bool may_miss = step["some_missed"].as<bool>();
+                bool is_gap = one.kind == "subscribed" || one.kind == "missed";
+                if (!is_gap || (one.number > 0 && !may_miss)) throw Failed(one.kind + " came");
+                place += one.number;
             }
         } else if (kind == "publication" || kind == "presence" || kind == "subscribed" ||
                    kind == "unsubscribed") {
@@ -686,10 +712,14 @@ int main(int count, char **arguments) {
         files.push_back(file.path());
     }
     std::sort(files.begin(), files.end());
+    std::vector<Document> groups;
+    for (const auto &file : files) groups.push_back(VALUE(Document::parse(test::file(file))));
+    const char *cuts = std::getenv("PLAYFIELD_CUTS");
+    auto generated = control(controls, std::string("/generated/") + (cuts ? cuts : "200") + "/tls");
+    groups.push_back(VALUE(Document::parse(generated)));
     int runs = 0, failed = 0;
     std::set<std::string> names;
-    for (const auto &file : files) {
-        auto group = VALUE(Document::parse(test::file(file)));
+    for (const auto &group : groups) {
         for (const auto &[index, scenario] : group["scenarios"].entries()) {
             std::string name = scenario["name"].text();
             names.insert(name);

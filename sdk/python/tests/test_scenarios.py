@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import collections
 import itertools
 import json
 import math
+import os
 import re
 import ssl
 import urllib.request
@@ -38,6 +40,30 @@ def test_scenario(run, controls, scenario, transport):
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
 def test_scenario_of_blocking_code(controls, scenario, transport):
     asyncio.run(play(controls, scenario, transport, connect_blocking))
+
+
+@pytest.mark.parametrize("transport", LEFT_OUT["transports"])
+def test_random_plays(run, controls, transport):
+    for plays in random_plays(controls):
+        run(play_at_once(controls, plays, transport, playfield.connect))
+
+
+@pytest.mark.parametrize("transport", LEFT_OUT["transports"])
+def test_random_plays_of_blocking_code(controls, transport):
+    for plays in random_plays(controls):
+        asyncio.run(play_at_once(controls, plays, transport, connect_blocking))
+
+
+def random_plays(controls):
+    """Some plays at a time."""
+    cuts = os.environ.get("PLAYFIELD_CUTS", "200")
+    with urllib.request.urlopen(f"{controls}/generated/{cuts}/tls", timeout=STEP_MAX) as answer:
+        plays = json.load(answer)["scenarios"]
+    return (plays[first : first + 4] for first in range(0, len(plays), 4))
+
+
+async def play_at_once(controls, plays, transport, connect_by):
+    await asyncio.gather(*(play(controls, one, transport, connect_by) for one in plays))
 
 
 def skip_what_is_left_out(scenario):
@@ -100,8 +126,11 @@ async def control(controls, path):
 
 
 async def connect(controls, step, transport, clients, connect_by):
-    link = await control(controls, "/link")
+    node = "/" + step["link"] if "link" in step else ""
+    link = await control(controls, f"/link{node}")
     how = {"name": step.get("name", step["client"]), "token": step.get("token", "")}
+    if not step.get("reconnects", True):
+        how["reconnect_for"] = 0
     if "tokens" in step:
         tokens = itertools.chain(step["tokens"], itertools.repeat(step["tokens"][-1]))
         how["token"] = lambda: next(tokens)
@@ -109,7 +138,7 @@ async def connect(controls, step, transport, clients, connect_by):
         transport = {"tcp": "tls", "ws": "wss"}[transport]
         how["ssl"] = ssl.create_default_context()
         if step.get("trusts", True):
-            certificate = base64.b64decode(await control(controls, "/certificate"))
+            certificate = base64.b64decode(await control(controls, f"/certificate{node}"))
             how["ssl"].load_verify_locations(cadata=certificate)
     connecting = connect_by(f"{transport}://{link}", backoff=(0.005, 0.02), **how)
     client = await taken(step, connecting)
@@ -121,7 +150,12 @@ async def taken(step, doing):
     """What was done, or ``None`` if it was refused as the step says."""
     if "refused" not in step:
         return await doing
-    kinds = (playfield.Refused, playfield.SchemaError, ssl.SSLError)
+    kinds = (
+        playfield.Refused,
+        playfield.SchemaError,
+        playfield.ConnectionFailed,
+        ssl.SSLError,
+    )
     with pytest.raises(kinds[:1] if step["refused"] else kinds) as refused:
         await doing
     if step["refused"]:
@@ -129,7 +163,7 @@ async def taken(step, doing):
 
 
 def is_refused(expected, error):
-    assert error.code == expected["code"], error
+    assert expected.get("code", error.code) == error.code, error
     assert expected.get("text", error.text) == error.text
 
 
@@ -195,6 +229,9 @@ class InThreads:
 
 async def connect_blocking(url, **settings):
     return InThreads(await asyncio.to_thread(playfield.sync.connect, url, **settings))
+
+
+Missed = collections.namedtuple("Missed", "missed")
 
 
 class Player:
@@ -273,6 +310,15 @@ class Player:
     async def cut(self, step):
         await self._action("cut")
 
+    async def cut_after(self, step):
+        await self._action("cut_after/" + step["bytes"])
+
+    async def all_cut(self, step):
+        await self._action("all_cut")
+
+    async def played(self, step):
+        await self._action("played")
+
     async def mend(self, step):
         await self._action("mend")
 
@@ -328,11 +374,13 @@ class Player:
                 lambda presence: happened.put_nowait((presence.member.name, presence.joined))
             )
             self.channels[step["channel"]] = (subscription, happened)
-            subscription.on_subscribed(lambda news: happened.put_nowait(news.recovered))
+            subscription.on_subscribed(happened.put_nowait)
+            subscription.on_missed(lambda missed: happened.put_nowait(Missed(missed)))
             subscription.on_unsubscribed(lambda why: happened.put_nowait(why.code))
 
     async def subscribed(self, step):
-        assert await self.channels[step["channel"]][1].get() is step["recovered"]
+        news = await self.channels[step["channel"]][1].get()
+        assert news.recovered is step["recovered"]
 
     async def unsubscribed(self, step):
         assert await self.channels[step["channel"]][1].get() == step["code"]
@@ -468,6 +516,18 @@ class Player:
 
     async def publication(self, step):
         equal(step["payload"], await self.channels[step["channel"]][1].get())
+
+    async def publications(self, step):
+        happened, place = self.channels[step["channel"]][1], 0
+        while place < len(step["payloads"]):
+            one = await happened.get()
+            if isinstance(one, (playfield.Subscribed, Missed)):
+                # It has subscribed again, or could not follow.
+                assert one.missed == 0 or step["some_missed"], one
+                place += one.missed
+            else:
+                equal(step["payloads"][place], one)
+                place += 1
 
     async def presence(self, step):
         assert await self.channels[step["channel"]][1].get() == (step["name"], step["joined"])

@@ -92,7 +92,7 @@ pub(crate) enum Change {
 }
 
 impl Lab {
-    pub(super) fn change(&mut self, change: Change, player: PlayerId) -> Result<()> {
+    pub(crate) fn change(&mut self, change: Change, player: PlayerId) -> Result<()> {
         let at = |at: u32| at as usize;
         let seat = self.players.get_mut(&player).ok_or("you have no seat")?;
         match change {

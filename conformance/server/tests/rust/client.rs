@@ -103,6 +103,10 @@ impl Client {
             }
             action @ ("cut" | "mend" | "hold" | "move" | "alone" | "stop" | "lose_patch"
             | "spoil_check") => control(controls, &self.action(action)).await.map(drop),
+            "cut_after" => {
+                let action = self.action(&format!("cut_after/{}", text(step, "bytes")?));
+                control(controls, &action).await.map(drop)
+            }
             "list" => self.list(step).await,
             "schema" => {
                 let schema = self.connection.schema(text(step, "type")?).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use playfield::client::{
-    Change, ChangeKind, ChannelEvent, ConnectionEvent, Dynamic, PathStep, Room,
+    Change, ChangeKind, Channel, ChannelEvent, ConnectionEvent, Dynamic, PathStep, Room,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -93,6 +93,9 @@ impl Client {
 
     pub(super) async fn expect_in_channel(&mut self, kind: &str, step: &Step) -> Outcome<()> {
         let channel = self.channels.get(text(step, "channel")?).ok_or("it does not subscribe")?;
+        if kind == "publications" {
+            return expect_publications(channel, step).await;
+        }
         let event = channel.next().await.ok_or("the subscription has ended")?;
         let named = |name: &str, joined: bool| step["name"] == name && step["joined"] == joined;
         let is_so = match (kind, &event) {
@@ -111,6 +114,29 @@ impl Client {
         };
         if is_so { Ok(()) } else { Err(format!("{event:?} came")) }
     }
+}
+
+async fn expect_publications(channel: &Channel, step: &Step) -> Outcome<()> {
+    let expected = step["payloads"].as_array().ok_or("payloads is not a list")?;
+    let mut place = 0;
+    while place < expected.len() {
+        let missed = match channel.next().await.ok_or("the subscription has ended")? {
+            ChannelEvent::Publication(publication) => {
+                equal(&expected[place], &publication.payload.value().map_err(said)?)?;
+                place += 1;
+                0
+            }
+            ChannelEvent::Subscribed { recovered: true, .. } => 0,
+            ChannelEvent::Subscribed { missed, .. } => missed,
+            ChannelEvent::Missed { publications } => publications,
+            other => return Err(format!("{other:?} came")),
+        };
+        if missed > 0 && step.get("some_missed") != Some(&Value::Bool(true)) {
+            return Err(format!("{missed} were missed after {place}"));
+        }
+        place += missed as usize;
+    }
+    Ok(())
 }
 
 async fn expect_state(room: &Room<Dynamic>, step: &Step) -> Outcome<()> {

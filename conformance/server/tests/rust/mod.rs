@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::files::{LeftOut, Scenario, scenarios};
+use crate::files::{LeftOut, Scenario, scenarios, scenarios_of};
 use client::Client;
 use values::{equal, is_connection_lost, said, taken, text};
 
@@ -31,7 +31,13 @@ type Outcome<T> = Result<T, String>;
 fn the_rust_client_plays_all_scenarios() {
     let server = playfield_conformance::start(None).expect("a free port");
     let (url, left_out) = (server.url(), LeftOut::of("rust"));
-    let (all, runs) = (scenarios(), AtomicUsize::new(1));
+    let runs = AtomicUsize::new(1);
+    let cuts = std::env::var("PLAYFIELD_CUTS").map_or(200, |cuts| cuts.parse().expect("a number"));
+    let mut all = scenarios();
+    all.extend(scenarios_of(&playfield_conformance::plays(cuts, true)));
+    // With the beginning of a name, only those that begin so.
+    let begins = std::env::var("PLAYFIELD_SCENARIOS").unwrap_or_default();
+    all.retain(|scenario| scenario.name.starts_with(&begins));
     for scenario in &all {
         if let Some(why) = left_out.why_not(scenario) {
             println!("left out: {}: {why}", scenario.name);
@@ -148,7 +154,9 @@ impl<'a> Play<'a> {
         }
         let name = text(step, "client")?;
         if text(step, "do")? == "connect" {
-            let link = control(self.controls, "/link").await?;
+            let way = step.get("link").and_then(Value::as_str).map(|node| format!("/{node}"));
+            let way = way.unwrap_or_default();
+            let link = control(self.controls, &format!("/link{way}")).await?;
             let tls = step.get("tls") == Some(&Value::Bool(true));
             let scheme = match self.transport {
                 "ws" if tls => "wss",
@@ -159,9 +167,14 @@ impl<'a> Play<'a> {
             let mut connecting = connect(&format!("{scheme}://{link}"))
                 .name(step.get("name").and_then(Value::as_str).unwrap_or(name))
                 .token(token.as_bytes())
+                .deflate(true)
                 .backoff(Duration::from_millis(5), Duration::from_millis(20));
+            if step.get("reconnects") == Some(&Value::Bool(false)) {
+                connecting = connecting.reconnect_for(Duration::ZERO);
+            }
             if tls && step.get("trusts") != Some(&Value::Bool(false)) {
-                let certificate = Value::from(control(self.controls, "/certificate").await?);
+                let certificate = control(self.controls, &format!("/certificate{way}")).await?;
+                let certificate = Value::from(certificate);
                 let Bytes(certificate) = Bytes::from_json(&certificate).map_err(said)?;
                 connecting = connecting.root_certificate(&certificate);
             }
@@ -204,7 +217,7 @@ impl<'a> Play<'a> {
         let controls = self.controls;
         let client = self.clients.get_mut(text(step, "client")?).ok_or("it is not connected")?;
         match kind {
-            "lost_patch" | "spoiled_check" | "snapshot" => {
+            "lost_patch" | "spoiled_check" | "snapshot" | "all_cut" | "played" => {
                 control(controls, &client.action(kind)).await.map(drop)
             }
             "answer" => {
@@ -225,7 +238,7 @@ impl<'a> Play<'a> {
                 let payload = commands.recv().await.ok_or("the device is no longer registered")?;
                 equal(&step["payload"], &payload)
             }
-            "publication" | "presence" | "subscribed" | "unsubscribed" => {
+            "publication" | "publications" | "presence" | "subscribed" | "unsubscribed" => {
                 client.expect_in_channel(kind, step).await
             }
             _ => client.expect_in_room(kind, step).await,

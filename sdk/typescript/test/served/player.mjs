@@ -2,6 +2,8 @@
 // browsers.
 
 const STEP_MAX_MS = 20_000;
+/** How many scenarios are played at the same time. */
+const AT_ONCE_MAX = 8;
 
 /** What comes, in order, until it is taken. */
 class Queue {
@@ -66,7 +68,7 @@ class Client {
   answers = new Map();
   channels = new Map();
 
-  constructor({ playfield, control }, link, format, { name, token, tokens }) {
+  constructor({ playfield, control }, link, format, { name, token, tokens, reconnects }) {
     this.link = link;
     this.control = control;
     this.opened = new Promise((opens, fails) => {
@@ -83,6 +85,7 @@ class Client {
       const next = () => tokens[Math.min(asked++, tokens.length - 1)];
       this.promises = new playfield.Client(`ws://${link}/`, {
         name, on, format, token: tokens ? next : token, backoffMs: 5, backoffMsMax: 20,
+        reconnectForMs: reconnects === false ? 0 : undefined,
       });
       this.connection = this.promises.connection;
       this.promises.onStatus((status) => status === "connected" && opens());
@@ -145,6 +148,7 @@ const untilState = async ({ room, changes }, { at = [], is, absent }) => {
 const inChannel = (event) => async (client, step) => {
   const { kind, ...found } = await client.channels.get(step.channel).events.next();
   if (kind !== event) throw new Error(`${kind} came: ${show(found)}`);
+  delete found.missed;
   for (const name of Object.keys(found)) equal(step[name], found[name]);
 };
 
@@ -184,6 +188,7 @@ const actions = {
   },
   close: (client) => client.connection.close(),
   cut: (client) => client.action("cut"),
+  cut_after: (client, { bytes }) => client.action(`cut_after/${bytes}`),
   mend: (client) => client.action("mend"),
   hold: (client) => client.action("hold"),
   move: (client) => client.action("move"),
@@ -198,8 +203,8 @@ const actions = {
       const on = {
         publication: (payload) => events.put({ kind: "publication", payload }),
         missed: (missed) => events.put({ kind: "missed", missed }),
-        subscribed: ({ recovered }) => {
-          if (isBegun) events.put({ kind: "subscribed", recovered });
+        subscribed: ({ recovered, missed }) => {
+          if (isBegun) events.put({ kind: "subscribed", recovered, missed });
           isBegun = true;
           client.channels.set(step.channel, { subscription, events });
           begins();
@@ -278,6 +283,8 @@ const expectations = {
   lost_patch: (client) => client.action("lost_patch"),
   spoiled_check: (client) => client.action("spoiled_check"),
   snapshot: (client) => client.action("snapshot"),
+  all_cut: (client) => client.action("all_cut"),
+  played: (client) => client.action("played"),
   state: (client, step) => untilState(client.room(step), step),
   event: async (client, step) => {
     const { event, payload = null, missed } = await client.room(step).events.next();
@@ -312,6 +319,15 @@ const expectations = {
   },
   commanded: async (client, { payload }) => equal(payload, await client.commands.next()),
   publication: inChannel("publication"),
+  publications: async (client, { channel, payloads, some_missed: someMissed }) => {
+    const { events } = client.channels.get(channel);
+    for (let place = 0; place < payloads.length; ) {
+      const { kind, payload, missed } = await events.next();
+      if (kind === "publication") equal(payloads[place++], payload);
+      else if (missed > 0 && someMissed) place += missed;
+      else if (missed !== 0) throw new Error(`${kind} came after ${place}: ${missed} missed`);
+    }
+  },
   presence: inChannel("presence"),
   subscribed: inChannel("subscribed"),
   unsubscribed: inChannel("unsubscribed"),
@@ -351,7 +367,8 @@ async function play({ steps }, { playfield, controls, leftOut }, run, format) {
       const step = filled(raw, run, clients), kind = step.do ?? step.expect;
       if (leftOut.steps[kind] !== undefined) return;
       if (kind === "connect") {
-        const client = new Client({ playfield, control }, await control("/link"), format, {
+        const link = await control(step.link ? `/link/${step.link}` : "/link");
+        const client = new Client({ playfield, control }, link, format, {
           name: step.client,
           ...step,
         });
@@ -385,7 +402,7 @@ async function play({ steps }, { playfield, controls, leftOut }, run, format) {
  *   that were left out.
  */
 export async function playAll({ playfield, controls, leftOut, scenarios, run }) {
-  const failed = [], passed = [];
+  const failed = [], passed = [], waiting = [];
   let runs = 0;
   for (const scenario of scenarios) {
     const isWatch = (step) => step.do === "watch";
@@ -393,17 +410,19 @@ export async function playAll({ playfield, controls, leftOut, scenarios, run }) 
       (step) => !isWatch(step) && leftOut.steps[step.do] !== undefined,
     );
     const why = leftOut.scenarios[scenario.name] ?? leftOut.steps[action?.do];
-    if (why !== undefined) {
-      passed.push(`${scenario.name}: ${why}`);
-      continue;
-    }
-    for (const format of leftOut.formats) {
+    if (why !== undefined) passed.push(`${scenario.name}: ${why}`);
+    else waiting.push(...leftOut.formats.map((format) => [scenario, format]));
+  }
+  const playSome = async () => {
+    for (let next; (next = waiting.shift());) {
+      const [scenario, format] = next;
       try {
         await play(scenario, { playfield, controls, leftOut }, `${run}${++runs}`, format);
       } catch (error) {
         failed.push(`${scenario.name}, ${format}: ${error.message}`);
       }
     }
-  }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE_MAX }, playSome));
   return { runs, failed, passed };
 }

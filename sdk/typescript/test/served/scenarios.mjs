@@ -13,9 +13,16 @@ const playfield = await import("../../../../crates/playfield/web/playfield.js");
 const root = new URL("../../../../conformance/", import.meta.url);
 const read = (path) => JSON.parse(readFileSync(new URL(path, root), "utf8"));
 const files = readdirSync(new URL("scenarios/", root)).sort();
+const [controls, cuts = 200] = [process.argv[2], process.env.PLAYFIELD_CUTS];
+const generated = await (await fetch(`${controls}/generated/${cuts}/plain`)).json();
+// With a name, or the beginning of one, only those.
+const isPlayed = ({ name }) => name.startsWith(process.env.PLAYFIELD_SCENARIOS ?? "");
 const { runs, failed, passed } = await playAll({
-  playfield, controls: process.argv[2], leftOut: read("clients/playfield.js.json"), run: "j",
-  scenarios: files.flatMap((file) => read(`scenarios/${file}`).scenarios),
+  playfield, controls, leftOut: read("clients/playfield.js.json"), run: "j",
+  scenarios: [
+    ...files.flatMap((file) => read(`scenarios/${file}`).scenarios),
+    ...generated.scenarios,
+  ].filter(isPlayed),
 });
 for (const why of passed) console.log(`left out: ${why}`);
 for (const failure of failed) console.log(failure);
