@@ -80,25 +80,6 @@ def test_a_subscription_begins_where_another_ended(run, node):
     run(main())
 
 
-def test_a_subscription_goes_on_over_a_lost_connection(run, node):
-    async def main():
-        async with ann(node) as one, bob(node) as two:
-            name = f"talk:lost-{id(run)}"
-            statuses = asyncio.Queue()
-            one.on_status = statuses.put_nowait
-            here = await one.subscribe(name)
-            got = asyncio.Queue()
-            here.on(got.put_nowait)
-            one._writer.transport.abort()
-            assert await statuses.get() == "lost"
-            await two.publish(name, "meanwhile")
-            assert await statuses.get() == "resumed"
-            assert (await got.get()).payload == "meanwhile"
-            assert here.recovered and here.missed == 0
-
-    run(main())
-
-
 def test_what_the_node_refuses(run, node):
     async def main():
         async with playfield.connect(node) as guest, ann(node) as one:

@@ -51,24 +51,6 @@ def test_a_bot_plays(run, node, scheme):
     run(main(f"{scheme}://{node}"))
 
 
-def test_a_lost_connection_is_restored(run, node):
-    async def main(url):
-        statuses = asyncio.Queue()
-        async with playfield.connect(url) as client:
-            client.on_status(statuses.put_nowait)
-            table = await client.create("table")
-            own = str(table.player)
-            client._writer.transport.abort()
-            first = table.state.hands[own][0]
-            assert await table.request("Play", {"place": 0}) == first
-            assert [await statuses.get(), await statuses.get()] == ["lost", "resumed"]
-            while len(table.state.played) == 0:
-                await table.changed()
-            assert table.state.played == [first]
-
-    run(main(f"tcp://{node}"))
-
-
 def test_mistakes(run, node):
     async def main():
         for url in ["http://x", "x"]:

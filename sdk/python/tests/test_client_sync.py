@@ -45,26 +45,6 @@ def test_a_bot_plays(node, scheme):
         table.leave()
 
 
-def test_a_lost_connection_is_restored(node):
-    statuses = []
-    with connect(f"tcp://{node}") as client:
-        resumed = threading.Event()
-
-        def on_status(status):
-            statuses.append(status)
-            if status == "resumed":
-                resumed.set()
-
-        client.on_status(on_status)
-        table = client.create("table")
-        first = table.state.hands[table.player][0]
-        client._thread.run(lambda: client._writer.transport.abort())
-        assert table.request("Play", {"place": 0}) == first
-        assert resumed.wait(10) and statuses == ["lost", "resumed"]
-        assert client.status == "connected"
-    assert statuses[-1] == "ended" and client.status == "ended"
-
-
 def test_a_wait_is_limited(node):
     with connect(f"tcp://{node}") as client:
         table = client.create("table")

@@ -105,24 +105,6 @@ async fn a_web_socket_close_frame_is_answered() {
 }
 
 #[tokio::test]
-async fn a_refused_hello_is_a_refusal() {
-    let (connection, _) = Server::met(
-        false,
-        |connect| connect,
-        async |server| {
-            server.error(None, ErrorCode::Unauthorized, "the token is stale").await;
-            // Even without a goodbye, the error counts as the reason.
-            server.hang_up().await;
-        },
-    )
-    .await;
-    let error = connection.unwrap_err();
-    assert!(error.is_refused());
-    assert_eq!(error.code(), Some(ErrorCode::Unauthorized));
-    assert_eq!(error.to_string(), "refused: unauthorized: the token is stale");
-}
-
-#[tokio::test]
 async fn an_unreachable_node_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -188,31 +170,6 @@ async fn each_request_gets_its_own_answer() {
     let error = refused.unwrap_err();
     assert!(error.is_refused());
     assert_eq!((error.code(), error.text()), (Some(ErrorCode::Room(1001)), "not so much"));
-}
-
-#[tokio::test]
-async fn events_and_refused_sends_come_in_order() {
-    let (_connection, room, mut server) = in_room().await;
-    room.send("Nudge", &json!("")).await.unwrap();
-    server.hear().await;
-    server.say(&event(1)).await;
-    let (code, text) = (ErrorCode::Refused, "no nudging".into());
-    server
-        .say(&ServerMessage::Error(server::Error {
-            request: None,
-            room: Some(RoomNumber(1)),
-            code,
-            text,
-            retry_after_ms: None,
-        }))
-        .await;
-    server.say(&event(2)).await;
-
-    let first = room.next_event().await.unwrap();
-    assert_eq!((first.name(), first.sequence(), first.version()), ("Dealt", 1, 5));
-    assert_eq!(first.value().unwrap(), json!(7));
-    assert_eq!(room.next_event().await.unwrap_err().text(), "no nudging");
-    assert_eq!(room.next_event().await.unwrap().sequence(), 2);
 }
 
 #[tokio::test]
@@ -365,42 +322,7 @@ async fn a_patch_that_does_not_fit_leads_to_a_snapshot() {
     assert_eq!(room.state()["n"], json!(9));
 }
 
-#[tokio::test]
-async fn a_room_whose_state_can_not_be_read_is_not_entered() {
-    let (connection, mut server) = Server::welcomed().await;
-    let node = async {
-        server.hear().await;
-        server.say(&joined(RequestNumber(1))).await;
-        server.snapshot(5, BAD_SNAPSHOT).await;
-        assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-        server.snapshot(5, BAD_SNAPSHOT).await;
-        assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
-    };
-    let (room, ()) = tokio::join!(connection.join_dynamic("r"), node);
-    assert!(
-        room.unwrap_err().to_string().starts_with("the room's state can't be read as its type")
-    );
-}
-
 // The end of a room.
-
-#[tokio::test]
-async fn leaving_waits_for_the_node() {
-    let (_connection, room, mut server) = in_room().await;
-    let node = async {
-        assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
-        let (code, text) = (ErrorCode::Left, "".into());
-        server
-            .say(&ServerMessage::Left(server::Left {
-                request: Some(RequestNumber(2)),
-                room: RoomNumber(1),
-                code,
-                text,
-            }))
-            .await;
-    };
-    tokio::join!(room.leave(), node).0.unwrap();
-}
 
 #[tokio::test]
 async fn dropping_a_room_leaves_it() {

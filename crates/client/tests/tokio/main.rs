@@ -9,7 +9,6 @@ mod channels;
 mod connection;
 mod deflate;
 mod dynamic_rooms;
-mod late;
 mod real_channels;
 mod real_server;
 mod reconnecting;

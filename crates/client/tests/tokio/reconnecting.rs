@@ -75,38 +75,6 @@ async fn after_attempts(events: &mut ConnectionEvents) -> Option<ConnectionEvent
 }
 
 #[tokio::test]
-async fn rooms_and_requests_survive() {
-    let (connection, room, mut server, listener) = in_room(|connect| connect).await;
-    let mut events = connection.events();
-    let value = json!(2);
-    let node = async {
-        assert!(matches!(server.hear().await, Said::Other(said) if said.starts_with("Request")));
-        drop(server);
-        let mut server = comes_back(&listener, 1).await;
-        // It was not handled, so it comes again; the copy gets one patch.
-        assert!(matches!(server.hear().await, Said::Other(said) if said.starts_with("Request")));
-        server.patch(5, 9, &counts(9)).await;
-        server
-            .say(&ServerMessage::Reply(server::Reply {
-                request: RequestNumber(2),
-                payload: (&[7]).into(),
-            }))
-            .await;
-        server
-    };
-    let (reply, _server) = tokio::join!(room.request("Add", &value), node);
-    assert_eq!(reply.unwrap(), 7);
-    assert_eq!((room.state()["n"].clone(), room.version()), (json!(9), 9));
-    is_lost(&mut events).await;
-    let event = events.next().await;
-    assert!(
-        matches!(&event, Some(ConnectionEvent::Resumed { lost, .. }) if lost.is_empty()),
-        "{event:?}"
-    );
-    assert!(connection.is_connected());
-}
-
-#[tokio::test]
 async fn commands_wait_while_the_connection_is_lost() {
     let (connection, room, server, listener) = in_room(|connect| connect.commands_max(2)).await;
     let mut events = connection.events();
@@ -280,64 +248,6 @@ async fn a_refusal_says_why_and_when_to_come_again() {
         assert!(error.to_string().contains("full"), "{error}");
     }
     drop((connection, room));
-}
-
-#[tokio::test]
-async fn a_refused_token_is_renewed_once_where_a_function_gives_it() {
-    for (renews, accepted) in [(true, true), (true, false), (false, false)] {
-        let (connection, room, server, listener) = in_room(|connect| match renews {
-            true => connect.token_by({
-                let calls = AtomicUsize::new(0);
-                move || {
-                    let call = calls.fetch_add(1, Ordering::SeqCst) + 1;
-                    async move { Ok::<_, std::io::Error>(format!("token {call}")) }
-                }
-            }),
-            false => connect.token(b"token"),
-        })
-        .await;
-        let mut events = connection.events();
-        drop(server);
-        let code = ErrorCode::Unauthorized;
-        let goodbye =
-            ServerMessage::Goodbye(server::Goodbye { code, text: "it has expired".into() });
-        let (mut server, _) = Server::accept(&listener).await;
-        let kept_token: &[u8] = if renews { b"token 1" } else { b"token" };
-        assert_eq!(server.token(), kept_token, "the function is not called for each connection");
-        server.say(&goodbye).await;
-        is_lost(&mut events).await;
-        if renews {
-            let (mut server, _) = Server::accept(&listener).await;
-            assert_eq!(server.token(), b"token 2");
-            let event = events.next().await;
-            let Some(ConnectionEvent::AttemptFailed { error }) = event else { panic!("{event:?}") };
-            assert_eq!((error.code(), error.text()), (Some(code), "it has expired"));
-            if accepted {
-                server.say(&kept(b"t2", Some(Resumed { received: 1, lost: vec![] }))).await;
-                let event = events.next().await;
-                assert!(matches!(event, Some(ConnectionEvent::Resumed { .. })), "{event:?}");
-                continue;
-            }
-            server.say(&goodbye).await;
-        }
-        let error = room.changed().await.unwrap_err();
-        assert_eq!((error.is_closed(), error.code()), (true, Some(code)));
-        drop(connection);
-    }
-}
-
-#[tokio::test]
-async fn a_node_that_refuses_the_client_ends_it_and_one_that_is_full_does_not() {
-    let (connection, room, server, listener) = in_room(|connect| connect).await;
-    drop(server);
-    for code in [ErrorCode::Limit, ErrorCode::Limit, ErrorCode::Unauthorized] {
-        let (mut server, _) = Server::accept(&listener).await;
-        server.error(None, code, "not you").await;
-        server.say(&ServerMessage::Goodbye(server::Goodbye { code, text: "not you".into() })).await;
-    }
-    let error = room.changed().await.unwrap_err();
-    assert_eq!((error.is_closed(), error.code()), (true, Some(ErrorCode::Unauthorized)));
-    drop(connection);
 }
 
 #[tokio::test]
