@@ -1,6 +1,9 @@
 # The showcase (`make run`) in an image: `docker compose up`, then http://127.0.0.1:7350/.
 
 FROM rust:1-slim-bookworm AS build
+# Node.js, which bundles what browsers load. In CI, and here, it is an error if that fails.
+COPY --from=node:22-bookworm-slim /usr/local /usr/local
+ENV CI=true
 WORKDIR /playfield
 COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/playfield/target \

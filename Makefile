@@ -8,7 +8,7 @@ TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
 .PHONY: help run test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections \
-    fuzz-cpp typescript test-typescript test-browser console test-console test-new first-game laws kills rollbacks cuts \
+    fuzz-cpp typescript test-typescript test-browser test-console test-new first-game laws kills rollbacks cuts \
     lint tools \
     package bench bench-record bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
@@ -59,7 +59,7 @@ python-programs: ## run programs written for `websockets` with the Python packag
 	scripts/python $(PYTHON)
 	target/python/bin/python sdk/python/compat/programs.py
 
-typescript: ## build the TypeScript package, sdk/typescript
+typescript: ## build the TypeScript package, sdk/typescript, and print the sizes of the client
 	scripts/typescript build
 
 test-typescript: ## run the tests of the TypeScript package
@@ -69,9 +69,6 @@ test-typescript: ## run the tests of the TypeScript package
 test-browser: ## run the tests and the conformance scenarios of the TypeScript package in Chromium
 	$(CHECK)
 	scripts/typescript test-browser
-
-console: ## build the console's page, console/
-	scripts/console build
 
 test-console: ## drive the console's page in Chromium, and make its screenshots
 	$(CHECK)
@@ -88,10 +85,12 @@ first-game: ## follow the README from an empty folder to two tabs in Chromium, t
 	$(CHECK)
 	scripts/first-game $(SAVES)
 
+# Without Node.js it is an error here, as in CI: the packages have what it bundles.
 package: ## make the packages of all crates and of the TypeScript client, and compile the crates from them
 	$(CHECK)
+	CI=1 cargo build --package playfield-web
 	cargo publish --workspace --dry-run
-	scripts/typescript check
+	scripts/typescript build
 	cd sdk/typescript && npm pack --dry-run
 
 cpp: ## build the library and the examples for C and C++ into target/cpp/release

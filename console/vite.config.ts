@@ -1,10 +1,10 @@
 import { defineConfig } from "vite";
 
-// The node serves three files under fixed names: see crates/console/src/pages.rs.
+// The node serves three files under fixed names: see crates/web/src/lib.rs.
 export default defineConfig({
   base: "/",
   build: {
-    outDir: "../crates/console/web",
+    outDir: "../crates/web/dist/console",
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,

@@ -1,7 +1,7 @@
-// Makes what nodes serve: crates/playfield/web/playfield.js, and playfield-packed.js, which it
-// loads when it needs the format `packed`. With `--check` it only says whether they are current.
+// Makes what nodes serve, in crates/web/dist/client: playfield.js, and playfield-packed.js, which
+// it loads when it needs the format `packed`. With `--check` it only says whether they are current.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
@@ -11,6 +11,7 @@ import { minify } from "terser";
 const GZIPPED_MAX = 15_700, GZIPPED_BOTH_MAX = 25_100;
 
 const here = new URL(".", import.meta.url);
+const served = new URL("../../crates/web/dist/client/", here);
 const path = (file) => fileURLToPath(new URL(file, here));
 
 /** In `playfield.js` the module that loads the other file takes the place of `codec.ts`. */
@@ -50,16 +51,9 @@ const made = async (name, options, changed = (text) => text) => {
     ecma: 2022,
     compress: { passes: 3, pure_getters: true },
   });
-  const banner =
-    "// The Playfield client: a bundle of sdk/typescript, which `make typescript` writes.\n";
-  const place = `../../crates/playfield/web/${name}`,
-    all = `${banner}${code}\n`;
-  return {
-    name,
-    place: new URL(place, here),
-    text: all,
-    gzipped: gzipSync(all, { level: 9 }).length,
-  };
+  const banner = "// The Playfield client: a bundle of sdk/typescript.\n";
+  const all = `${banner}${code}\n`;
+  return { name, text: all, gzipped: gzipSync(all, { level: 9 }).length };
 };
 const files = [
   await made("playfield.js", {
@@ -86,24 +80,29 @@ const limit = (what, bytes, most) => {
 const [main, packed] = files;
 limit(main.name, main.gzipped, GZIPPED_MAX);
 limit("the client in packed", main.gzipped + packed.gzipped, GZIPPED_BOTH_MAX);
+if (process.argv.includes("--check")) {
+  for (const { name, text } of files)
+    if (readFileSync(new URL(name, served), "utf8") !== text)
+      say(`crates/web/dist/client/${name} is not what sdk/typescript makes`);
+  process.exit();
+}
+// Whole files only: a compiler may read them meanwhile.
+const write = (name, text) => {
+  const place = new URL(name, served), part = new URL(`${name}.${process.pid}`, served);
+  writeFileSync(part, text);
+  renameSync(part, place);
+};
+mkdirSync(served, { recursive: true });
+write("package.json", '{ "type": "module" }\n');
+for (const { name, text, gzipped } of files) {
+  write(name, text);
+  console.log(`${name}: ${text.length} bytes, ${gzipped} gzipped`);
+}
 // What the package takes in a page, by the minifier that most use.
-const bundled = async (entry) => {
-  const entryPoints = [path(`dist/${entry}.js`)];
+for (const [name, entry] of [["playfield/rooms", "rooms"], ["playfield", "index"]]) {
+  const entryPoints = [path(`src/${entry}.ts`)];
   const options = { ...common, minify: true, entryPoints, format: "esm" };
   const { outputFiles: [{ contents }] } = await build(options);
-  return `${contents.length} bytes, ${gzipSync(contents, { level: 9 }).length} gzipped`;
-};
-for (const { name, place, text, gzipped } of files) {
-  if (!process.argv.includes("--check")) {
-    writeFileSync(place, text);
-    console.log(`${fileURLToPath(place)}: ${text.length} bytes, ${gzipped} gzipped`);
-  } else if (readFileSync(place, "utf8") !== text) {
-    say(
-      `crates/playfield/web/${name} is not the bundle of sdk/typescript; run \`make typescript\``,
-    );
-  }
-}
-if (!process.argv.includes("--check")) {
-  console.log(`playfield/rooms, bundled: ${await bundled("rooms")}`);
-  console.log(`playfield, bundled: ${await bundled("index")}`);
+  const gzipped = gzipSync(contents, { level: 9 }).length;
+  console.log(`${name}, bundled: ${contents.length} bytes, ${gzipped} gzipped`);
 }

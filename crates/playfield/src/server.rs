@@ -26,8 +26,8 @@ use playfield_wire::client::Hello;
 /// The browser client: a JavaScript module without dependencies, and the one that it loads for the
 /// format `packed`.
 const BROWSER_CLIENT: [(&str, &str); 2] = [
-    ("/playfield.js", include_str!("../web/playfield.js")),
-    ("/playfield-packed.js", include_str!("../web/playfield-packed.js")),
+    ("/playfield.js", playfield_web::CLIENT),
+    ("/playfield-packed.js", playfield_web::CLIENT_PACKED),
 ];
 
 /// A server: its room types, the pages it serves to browsers, and services with custom protocols.

@@ -1,4 +1,4 @@
-//! The browser client (`web/playfield.js`) applies the engine's patches: its copy equals what its
+//! The browser client (`playfield.js`) applies the engine's patches: its copy equals what its
 //! player may see.
 //!
 //! Node runs it. If Node is missing, the test reports that and is skipped. `PLAYFIELD_LAW_CASES`

@@ -1,4 +1,4 @@
-//! Channels and devices in the browser's client (`web/playfield.js`), against real nodes: presence,
+//! Channels and devices in the browser's client (`playfield.js`), against real nodes: presence,
 //! history, recovery after connections that are cut, fleets of JSON and of bytes.
 //!
 //! Node.js runs it. If it is missing, or has no WebSocket, the test reports that and is skipped.

@@ -1,7 +1,7 @@
 // For tests that record all that a client reports: its listeners as callbacks, and rooms before they
 // are joined.
 
-import { Client } from "../../../../crates/playfield/web/playfield.js";
+import { Client } from "../../../../crates/web/dist/client/playfield.js";
 
 /** Connects as `name`, by default to the host of the page, in `json`. */
 export function connect(name, { status, ...on } = {}, { url = "/", ...how } = {}) {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import * as playfield from "../../../../crates/playfield/web/playfield.js";
+import * as playfield from "../../../../crates/web/dist/client/playfield.js";
 
 const { apply, digest, whole } = playfield;
 

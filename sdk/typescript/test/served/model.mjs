@@ -3,7 +3,7 @@
 
 import { dice } from "./dice.mjs";
 
-export * as playfield from "../../../../crates/playfield/web/playfield.js";
+export * as playfield from "../../../../crates/web/dist/client/playfield.js";
 
 /** Replaces the timers, the clocks, the window and the WebSocket. */
 export class World {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { join } from "./callbacks.mjs";
-import * as playfield from "../../../../crates/playfield/web/playfield.js";
+import * as playfield from "../../../../crates/web/dist/client/playfield.js";
 
 const { apply, digest, whole, OutOfStep, UNUSABLE_IN_A_ROW_MAX } = playfield;
 

@@ -9,7 +9,7 @@ if (typeof WebSocket === "undefined") {
   console.log("no WebSocket");
   process.exit();
 }
-const playfield = await import("../../../../crates/playfield/web/playfield.js");
+const playfield = await import("../../../../crates/web/dist/client/playfield.js");
 const root = new URL("../../../../conformance/", import.meta.url);
 const read = (path) => JSON.parse(readFileSync(new URL(path, root), "utf8"));
 const files = readdirSync(new URL("scenarios/", root)).sort();
