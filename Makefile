@@ -2,6 +2,8 @@
 
 # First line of every recipe: one sentence and an end, where something to build with is missing.
 CHECK = @$(SHELL) scripts/check-toolchain
+# Where something else is missing: a line, and in CI an end.
+MISSING = scripts/missing
 
 CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
@@ -26,12 +28,9 @@ test: export RUST_TEST_THREADS ?= 6
 test: ## run all tests, those in the documentation too
 	$(CHECK)
 	cargo test --workspace
-	@if command -v node >/dev/null 2>&1; then node --test sdk/typescript/test/served/*.test.mjs; \
-	else echo "playfield: node is missing, so the tests of the client that nodes serve (sdk/typescript/test/served) are left out."; fi
 	$(MAKE) test-python
 	$(MAKE) test-typescript
 	$(MAKE) test-cpp-quick
-	@if command -v npm >/dev/null 2>&1; then scripts/console check; fi
 
 # A Python of version 3.10 or later, with the module venv.
 PYTHON ?= python3
@@ -44,7 +43,7 @@ test-python: ## run the tests of the Python package
 	$(CHECK)
 	@if $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
 	scripts/python $(PYTHON) test && scripts/python-tests; \
-	else echo "playfield: Python 3.10 with venv is missing, so the tests of the Python package are left out."; fi
+	else $(MISSING) "Python 3.10 with venv is missing, so the tests of the Python package are left out."; fi
 
 # How many messages of each kind are checked to leave nothing behind.
 LONG_MESSAGES ?= 1000000
@@ -62,9 +61,11 @@ python-programs: ## run programs written for `websockets` with the Python packag
 typescript: ## build the TypeScript package, sdk/typescript, and print the sizes of the client
 	scripts/typescript build
 
-test-typescript: ## run the tests of the TypeScript package
-	@if command -v npm >/dev/null 2>&1; then scripts/typescript test; \
-	else echo "playfield: Node.js with npm is missing, so the tests of the TypeScript package are left out."; fi
+test-typescript: ## run the tests of the TypeScript package, and of the client that nodes serve
+	$(CHECK)
+	@if command -v npm >/dev/null 2>&1; then \
+	cargo build --package playfield-web && scripts/typescript test && scripts/console check; \
+	else $(MISSING) "Node.js with npm is missing, so the tests of the TypeScript package are left out."; fi
 
 test-browser: ## run the tests and the conformance scenarios of the TypeScript package in Chromium
 	$(CHECK)
@@ -113,7 +114,7 @@ test-cpp-quick: ## run the tests of the C++ client that take seconds
 	$(CHECK)
 	@if $(HAS_CPP); then cd sdk/cpp && cmake --preset plain >/dev/null && \
 	cmake --build --preset plain && ctest --preset plain; \
-	else echo "playfield: CMake or a compiler for C++20 is missing, so the tests of the C++ client are left out."; fi
+	else $(MISSING) "CMake or a compiler for C++20 is missing, so the tests of the C++ client are left out."; fi
 
 # Without a sanitizer: those keep memory that was freed.
 cpp-connections: ## open and close 1,000 connections of the C++ client 100 times
@@ -165,14 +166,16 @@ lint: ## check format, clippy, documentation, dependencies and spelling; a warni
 	cargo clippy --package playfield-client --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
-	else echo "playfield: cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
+	else $(MISSING) "cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
 	@if command -v typos >/dev/null 2>&1; then typos; \
-	else echo "playfield: typos is missing, so spelling is not checked; 'make tools' installs it."; fi
+	else $(MISSING) "typos is missing, so spelling is not checked; 'make tools' installs it."; fi
 
-tools: ## install the optional tools of `make lint`, some minutes
+# Without optimization: they run for a second.
+tools: ## install what `make lint` needs and is missing, some minutes
 	$(CHECK)
-	cargo install --locked cargo-deny@$(CARGO_DENY_VERSION)
-	pip install typos==$(TYPOS_VERSION) 2>/dev/null || cargo install --locked typos-cli@$(TYPOS_VERSION)
+	cargo deny --version >/dev/null 2>&1 || cargo install --debug --locked cargo-deny@$(CARGO_DENY_VERSION)
+	typos --version >/dev/null 2>&1 || pip install --quiet typos==$(TYPOS_VERSION) || \
+	    cargo install --debug --locked typos-cli@$(TYPOS_VERSION)
 
 bench: ## run the benchmarks
 	$(CHECK)
