@@ -9,7 +9,7 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections \
+.PHONY: help run check test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections \
     fuzz-cpp typescript test-typescript test-browser test-console test-new first-game laws kills rollbacks cuts \
     lint tools \
     package bench bench-record bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
@@ -22,6 +22,10 @@ help: ## say what each command does (this text)
 run: ## start the showcase
 	$(CHECK)
 	cargo run --release -p playfield-showcase
+
+check: ## check the format, clippy and the unit tests of the crates that differ from main
+	$(CHECK) fmt clippy
+	scripts/check
 
 # Most tests wait for sockets and processes, not for a core.
 test: export RUST_TEST_THREADS ?= 6
