@@ -27,14 +27,24 @@ check: ## check the format, clippy and the unit tests of the crates that differ 
 	$(CHECK) fmt clippy
 	scripts/check
 
-# Most tests wait for sockets and processes, not for a core.
+# How many suites run side by side. Most tests wait for sockets and processes, not for a core.
+TOGETHER ?= 3
+
+# Integration tests begin with every letter: two halves, which take the same time.
 test: export RUST_TEST_THREADS ?= 6
-test: ## run all tests, those in the documentation too
+# What the first step builds, so that no suite builds it with the features of one package.
+test: export TEST_BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target)/debug)
+test: ## run all tests, those in the documentation too (TOGETHER=3)
 	$(CHECK)
-	cargo test --workspace
-	$(MAKE) test-python
-	$(MAKE) test-typescript
-	$(MAKE) test-cpp-quick
+	cargo test --workspace --no-run
+	@scripts/together $(TOGETHER) \
+	    "cargo test --workspace --test '[m-z]*'" \
+	    "cargo test --workspace --test '[a-l]*'" \
+	    "$(MAKE) test-python" \
+	    "cargo test --workspace --lib --bins" \
+	    "$(MAKE) test-cpp-quick" \
+	    "$(MAKE) test-typescript" \
+	    "cargo test --workspace --doc"
 
 # A Python of version 3.10 or later, with the module venv.
 PYTHON ?= python3
@@ -168,7 +178,7 @@ lint: ## check format, clippy, documentation, dependencies and spelling; a warni
 	cargo fmt --all --check
 	cargo clippy --workspace --all-features --all-targets -- -D warnings
 	cargo clippy --package playfield-client --no-default-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
 	else $(MISSING) "cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
 	@if command -v typos >/dev/null 2>&1; then typos; \

@@ -24,6 +24,14 @@ for _number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(_number, signal.default_int_handler)
 
 
+def program(package, name):
+    """The command of a program of the workspace: what ``make test`` has built, or else Cargo, which
+    builds it with the features of its package alone."""
+    if built := os.environ.get("TEST_BUILT"):
+        return [os.path.join(built, name)]
+    return ["cargo", "run", "--quiet", "--package", package, "--bin", name, "--"]
+
+
 class OfJson:
     """The copy of a room whose events have these names, and whose payloads are JSON."""
 
@@ -51,9 +59,8 @@ def example():
 
         def start(name, number=1):
             if (name, number) not in addresses:
-                command = ["cargo", "run", "--quiet", "--package", "playfield-examples"]
                 process = subprocess.Popen(
-                    [*command, "--bin", name, "--", "--listen=127.0.0.1:0"],
+                    [*program("playfield-examples", name), "--listen=127.0.0.1:0"],
                     cwd=ROOT,
                     env={**os.environ, "FLEET_LISTEN": "127.0.0.1:0"},
                     stdout=subprocess.PIPE,
@@ -78,7 +85,7 @@ def example():
 def controls():
     """The URL of a scenario server."""
     process = subprocess.Popen(
-        ["cargo", "run", "--quiet", "--package", "playfield-conformance"],
+        program("playfield-conformance", "scenario-server"),
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-from conftest import ROOT
+from conftest import ROOT, program
 
 GUIDE = (ROOT / "docs" / "guide.md").read_text()
 WALK = (ROOT / "docs" / "python.md").read_text()
@@ -18,7 +18,7 @@ def test_the_example_is_the_guides_program():
 
 
 def test_bots_play_the_guides_duel(example, tmp_path):
-    command = ["cargo", "run", "--quiet", "--package", "playfield-examples", "--bin", "duel", "--"]
+    command = program("playfield-examples", "duel")
     generate = re.search(r"^cargo run -- (generate python --out) \.\./bots$", WALK, re.MULTILINE)[1]
     subprocess.run([*command, *generate.split(), str(tmp_path)], cwd=ROOT, check=True, timeout=300)
     types = (tmp_path / "duel.py").read_text()
