@@ -13,7 +13,7 @@ use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::server::{Counted, Server, counted, counts, joined};
+use crate::server::{Counted, Server, counted, joined};
 use crate::support::{Said, kept, other};
 
 /// A client that tries again at once.
