@@ -11,7 +11,7 @@ TYPOS_VERSION = 1.52.0
 .DEFAULT_GOAL := help
 .PHONY: help run check test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections \
     fuzz-cpp typescript test-typescript test-browser test-console test-new first-game laws kills rollbacks cuts \
-    lint tools \
+    lint tools spelling \
     package bench bench-record bench-peers bench-python bench-typescript counts fuzz conformance fmt clean
 
 help: ## say what each command does (this text)
@@ -180,14 +180,16 @@ lint: ## check format, clippy, documentation, dependencies and spelling; a warni
 	cargo clippy --package playfield-client --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --all-features --no-deps
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
-	else $(MISSING) "cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
+	else echo "playfield: cargo-deny is missing, so dependencies are not checked; 'make tools' installs it."; fi
 	@if command -v typos >/dev/null 2>&1; then typos; \
-	else $(MISSING) "typos is missing, so spelling is not checked; 'make tools' installs it."; fi
+	else $(MISSING) "typos is missing, so spelling is not checked; 'make spelling' installs it."; fi
 
 # Without optimization: they run for a second.
-tools: ## install what `make lint` needs and is missing, some minutes
+tools: spelling ## install what `make lint` needs and is missing, some minutes
 	$(CHECK)
 	cargo deny --version >/dev/null 2>&1 || cargo install --debug --locked cargo-deny@$(CARGO_DENY_VERSION)
+
+spelling: ## install what `make lint` checks spelling with
 	typos --version >/dev/null 2>&1 || pip install --quiet typos==$(TYPOS_VERSION) || \
 	    cargo install --debug --locked typos-cli@$(TYPOS_VERSION)
 

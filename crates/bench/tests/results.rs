@@ -83,7 +83,7 @@ fn wrong_arguments_are_named() {
     for (arguments, why) in [
         (&["record", "--form", "x"][..], "did you mean --from?"),
         (&["record", "--from", "x"], "--from: name one suite"),
-        (&["tables", "--chek"], "did you mean --check?"),
+        (&["tables", "--checks"], "did you mean --check?"),
     ] {
         let output = repository.run(arguments, "");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
