@@ -1,7 +1,7 @@
 //! Blocks of documents that are made from recorded results.
 //!
 //! A block begins with a comment and ends with `<!-- end -->`; what lies between is rewritten. The
-//! comment has a heading, and lines with [figures](super::figure) in braces:
+//! comment has a heading, and lines with figures (`figure.rs`) in braces:
 //!
 //! ```text
 //! <!-- table worlds
