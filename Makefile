@@ -38,13 +38,13 @@ test: ## run all tests, those in the documentation too (TOGETHER=3)
 	$(CHECK)
 	cargo test --workspace --no-run
 	@scripts/together $(TOGETHER) \
-	    "cargo test --workspace --test '[m-z]*'" \
-	    "cargo test --workspace --test '[a-l]*'" \
+	    "cargo test --no-fail-fast --workspace --test '[m-z]*'" \
+	    "cargo test --no-fail-fast --workspace --test '[a-l]*'" \
 	    "$(MAKE) test-python" \
-	    "cargo test --workspace --lib --bins" \
+	    "cargo test --no-fail-fast --workspace --lib --bins" \
 	    "$(MAKE) test-cpp-quick" \
 	    "$(MAKE) test-typescript" \
-	    "cargo test --workspace --doc"
+	    "cargo test --no-fail-fast --workspace --doc"
 
 # A Python of version 3.10 or later, with the module venv.
 PYTHON ?= python3
