@@ -28,13 +28,13 @@ check: ## check the format, clippy and the unit tests of the crates that differ 
 	scripts/check
 
 # How many suites run side by side. Most tests wait for sockets and processes, not for a core.
-TOGETHER ?= 3
+TOGETHER ?= 2
 
 # Integration tests begin with every letter: two halves, which take the same time.
 test: export RUST_TEST_THREADS ?= 6
 # What the first step builds, so that no suite builds it with the features of one package.
 test: export TEST_BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target)/debug)
-test: ## run all tests, those in the documentation too (TOGETHER=3)
+test: ## run all tests, those in the documentation too (TOGETHER=2)
 	$(CHECK)
 	cargo test --workspace --no-run
 	@scripts/together $(TOGETHER) \

@@ -539,7 +539,7 @@ fn bench_attacks_verifies_what_it_counts() {
 
 #[test]
 fn bench_attacks_notices_one_damaged_patch_and_an_attack_without_effect() {
-    let row = ["bench", "attacks", "--json", "--round-ms=500", "--row=pings"];
+    let row = ["bench", "attacks", "--json", "--round-ms=2000", "--row=pings"];
     for (more, effect) in
         [(&["--connections=5", "--corrupt-one"][..], true), (&["--connections=0"], false)]
     {
