@@ -61,7 +61,8 @@ try {
   } else {
     console.log(`chromium ${chromium}, 1,000 entities, ${patches} patches at 20 Hz of 100 each`);
     console.log(
-      `components rendered a patch: ${renders.entities / patches}; their list: ${renders.all} times`,
+      `components rendered a patch: ${renders.entities / patches}; ` +
+        `their list: ${renders.all} times`,
     );
     console.log(
       `scripting ${took("ScriptDuration")} ms a patch; style ${took("RecalcStyleDuration")}, ` +

@@ -1,7 +1,7 @@
 // Decoding in V8: patches of a room with 30 players, all of whom move, where a card changes in a
 // fifth of the hands; for one player. Both clients decode the same changes and call a function for
-// each player that changed, in turns, and end with the same state. And encoding of the same changes for
-// all players, by `@colyseus/schema`; `playfield-bench bench sync` measures ours. Run by
+// each player that changed, in turns, and end with the same state. And encoding of the same changes
+// for all players, by `@colyseus/schema`; `playfield-bench bench sync` measures ours. Run by
 // `make bench-typescript`, with what `cargo run --example patches -p playfield-bench` prints.
 
 import assert from "node:assert/strict";
@@ -235,10 +235,11 @@ if (process.argv.includes("--json")) {
   }
   const { us, us_fastest, bytes } = encodes;
   console.log(
-    `@colyseus/schema encodes them for all players in ${us.toFixed(1)} [${us_fastest.toFixed(1)}] µs, ` +
-      `${bytes.toFixed(1)} bytes`,
+    `@colyseus/schema encodes them for all players in ${us.toFixed(1)} ` +
+      `[${us_fastest.toFixed(1)}] µs, ${bytes.toFixed(1)} bytes`,
   );
-  console.log(`playfield/rooms, the same for rooms alone, takes ${sizes["playfield/rooms"]} gzipped`);
+  const alone = sizes["playfield/rooms"];
+  console.log(`playfield/rooms, the same for rooms alone, takes ${alone} gzipped`);
   const ratio = decoded[1].us / decoded[0].us;
   console.log(`playfield is ${ratio.toFixed(2)} times as fast`);
 }
