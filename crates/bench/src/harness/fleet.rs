@@ -75,6 +75,7 @@ pub(crate) struct Links {
     tls: Option<Tls>,
     all: Vec<Link>,
     again: Vec<usize>,
+    unfinished: Vec<usize>,
     /// How many clients have reached what they connected for, by their script.
     pub(crate) ready: usize,
     /// The time of this turn: what is read in it had arrived by then.
@@ -101,10 +102,11 @@ impl<S: Script> Fleet<S> {
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
-        let (all, again, now) = (Vec::new(), Vec::new(), Instant::now());
+        let (all, again, unfinished) = (Vec::new(), Vec::new(), Vec::new());
+        let (ready, now) = (0, Instant::now());
         Ok(Self {
             script,
-            links: Links { registry, server, source, tls, all, again, ready: 0, now },
+            links: Links { registry, server, source, tls, all, again, unfinished, ready, now },
             fault: None,
             poll,
             events: Events::with_capacity(1024),
@@ -165,6 +167,8 @@ impl<S: Script> Fleet<S> {
 
     fn try_turn(&mut self, wait: Duration) -> io::Result<()> {
         self.links.now = Instant::now();
+        let unfinished = std::mem::take(&mut self.links.unfinished);
+        let wait = if unfinished.is_empty() { wait } else { Duration::ZERO };
         let wait = self.script.due(&mut self.links)?.min(wait);
         match self.poll.poll(&mut self.events, Some(wait)) {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
@@ -178,6 +182,10 @@ impl<S: Script> Fleet<S> {
             self.settle(client, done)?;
         }
         self.events = events;
+        for client in unfinished {
+            let done = self.act(client, false, true);
+            self.settle(client, done)?;
+        }
         for client in std::mem::take(&mut self.links.again) {
             self.open(client)?;
         }
@@ -272,6 +280,12 @@ impl Links {
     #[inline]
     pub(crate) fn is_blocked(&self, client: usize) -> bool {
         self.all[client].stream.as_ref().is_some_and(Stream::is_blocked)
+    }
+
+    /// Has [`Script::writable`] called again in the next turn: this client has more to send than it may
+    /// at once, and its socket is not full.
+    pub(crate) fn continue_later(&mut self, client: usize) {
+        self.unfinished.push(client);
     }
 
     /// Closes a connection, if there is one.

@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const NICE: i32 = 10;
 /// How much of a batch is written at once: as much as is kept of it if the socket is full.
 const WRITE_BYTES: usize = 16 << 10;
+/// The most that an attacker writes before the others, and what has come, get their turn.
+const TURN_BYTES: usize = 64 << 10;
 /// The first byte of a record of a TLS handshake (RFC 8446, 5.1).
 const TLS_HANDSHAKE: u8 = 22;
 /// The beginning of an answer of the console.
@@ -289,10 +291,20 @@ impl Script for Attackers {
             return Err(again());
         }
         let batch = &self.bytes.batch;
-        while !batch.is_empty() && links.is_open(number) {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let mut written = 0;
+        while links.is_open(number) {
+            if written >= TURN_BYTES {
+                // A node that reads as fast as this sends would keep the others waiting.
+                links.continue_later(number);
+                break;
+            }
             let part = &batch[attacker.batched..];
             let part = &part[..part.len().min(WRITE_BYTES)];
             let is_sent = links.send(number, part)?;
+            written += part.len();
             self.done.sent += part.len() as u64;
             attacker.batched = (attacker.batched + part.len()) % batch.len();
             if !is_sent {
