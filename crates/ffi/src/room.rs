@@ -404,6 +404,8 @@ pub unsafe extern "C" fn pf_room_watch(room: PfRoom, pattern: PfText, watch: *mu
         let (client, cell) = found(room)?;
         let pattern: Pattern =
             pattern.parse().map_err(|error| Failure::argument("the pattern", error))?;
+        // Whoever frees the client locks it first, then the watches of its rooms.
+        let number = client.lock().next_request();
         let mut watches = lock(&cell.watches);
         if watches.all.len() >= PF_WATCHES_MAX {
             let text = format!("the room has {PF_WATCHES_MAX} watches already; end some");
@@ -413,8 +415,8 @@ pub unsafe extern "C" fn pf_room_watch(room: PfRoom, pattern: PfText, watch: *mu
             // A room that was entered has its copy: there is nothing to wait for.
             watches.changes = Some(cell.room.changes(&cell.joined)?);
         }
-        *out = client.lock().next_request();
-        watches.all.push((*out, pattern));
+        *out = number;
+        watches.all.push((number, pattern));
         Ok(())
     })
 }
