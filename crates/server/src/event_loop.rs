@@ -20,7 +20,7 @@ use accept::Listener;
 use layer::{Tls, part};
 
 use crate::mailbox::{Backlog, Mailbox, Parcel};
-use crate::memory::shrink_table;
+use crate::memory::{PLACES_KEPT, shrink_table};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::{Part, Shard, SocketChange};
 use crate::stats::Published;
@@ -144,6 +144,9 @@ pub(crate) struct EventLoop {
     backlog: Backlog,
     /// Whether some of it may be left for the next turn.
     mail_waits: bool,
+    /// Sockets without a connection, which are closed as long as there is time: the system takes
+    /// tens of microseconds for each.
+    closing: VecDeque<Socket>,
     /// Connections whose sockets have space again.
     writable: VecDeque<ConnectionKey>,
     /// Connections that were served since answers were last written, and have any. Kept for its
@@ -209,6 +212,7 @@ impl EventLoop {
             listeners,
             deals,
             sockets: Vec::new(),
+            closing: VecDeque::new(),
             backlog: Backlog::default(),
             mail_waits: false,
             writable: VecDeque::new(),
@@ -263,6 +267,7 @@ impl EventLoop {
         self.hand_over();
         self.post();
         self.change_sockets();
+        self.close_sockets();
         shrink_table(&mut self.sockets);
         if !self.has_closed && self.shard.has_closed_rooms() {
             self.has_closed = true;
@@ -579,11 +584,8 @@ impl EventLoop {
                 SocketChange::Moved { from, to } => self.move_socket(from, to),
                 SocketChange::Dropped(key) => {
                     let place = self.sockets.get_mut(key.index());
-                    if let Some(place) = place
-                        && let Some(mut socket) = place.take_if(|socket| socket.key == key)
-                    {
-                        self.drop_socket(&mut socket);
-                    }
+                    let socket = place.and_then(|place| place.take_if(|socket| socket.key == key));
+                    self.retire(socket);
                 }
             }
         }
@@ -627,16 +629,35 @@ impl EventLoop {
         if place >= self.sockets.len() {
             self.sockets.resize_with(place + 1, || None);
         }
-        if let Some(mut before) = self.sockets[place].replace(socket) {
-            // It was dropped in this very turn.
-            self.drop_socket(&mut before);
+        // What was there was dropped in this very turn.
+        let before = self.sockets[place].replace(socket);
+        self.retire(before);
+    }
+
+    /// Lets a socket wait to be closed. Its token may be another's from now on.
+    fn retire(&mut self, socket: Option<Socket>) {
+        if let Some(mut socket) = socket {
+            // It fails if the socket was never watched.
+            let _ = self.poll.registry().deregister(&mut socket.stream);
+            self.closing.push_back(socket);
         }
     }
 
-    fn drop_socket(&mut self, socket: &mut Socket) {
-        self.tls.drops(socket);
-        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
-        self.shared.gives_back(self.index);
+    /// Closes sockets that have no connection any more, as long as there is time.
+    fn close_sockets(&mut self) {
+        self.shard.begin_part(Part::Closes);
+        while !self.closing.is_empty() && !self.shard.is_part_over() {
+            if let Some(mut socket) = self.closing.pop_front() {
+                self.tls.drops(&mut socket);
+                drop(socket);
+                self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+                self.shared.gives_back(self.index);
+            }
+        }
+        self.shard.end_part();
+        if self.closing.is_empty() && self.closing.capacity() > PLACES_KEPT {
+            self.closing = VecDeque::new();
+        }
     }
 
     fn stop_if_told(&mut self) {
@@ -655,12 +676,14 @@ impl EventLoop {
 
     fn is_over(&self) -> bool {
         self.said_goodbye
-            && self.ends_at.is_some_and(|at| self.shard.is_empty() || at <= self.now())
+            && self.ends_at.is_some_and(|at| {
+                self.shard.is_empty() && self.closing.is_empty() || at <= self.now()
+            })
     }
 
     /// How long to wait for something to happen.
     fn timeout(&mut self) -> Option<Duration> {
-        if self.shard.has_input() || self.mail_waits || self.writes_on {
+        if self.shard.has_input() || self.mail_waits || self.writes_on || !self.closing.is_empty() {
             self.shard.is_awake_until(Duration::MAX);
             return Some(Duration::ZERO);
         }

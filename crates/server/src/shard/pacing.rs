@@ -22,9 +22,11 @@ pub(crate) enum Part {
     Returns,
     /// Snapshots, which have a [budget of their own](crate::shard::snapshots).
     Snapshots,
+    /// Sockets that are closed.
+    Closes,
 }
 
-const PARTS: usize = 5;
+const PARTS: usize = 6;
 
 impl Part {
     /// When it ends, as the time since the turn began. Earlier parts leave time for later ones.
@@ -35,13 +37,15 @@ impl Part {
             Self::Input => Duration::from_millis(5),
             Self::Returns => Duration::from_millis(6),
             Self::Snapshots => Duration::MAX,
+            Self::Closes => Duration::from_millis(8),
         }
     }
 
     /// Its share of the time, even if rooms are late: one part in this many.
     const fn share(self) -> u32 {
         match self {
-            Self::Input => 10,
+            // As often as connections come, they go.
+            Self::Input | Self::Closes => 10,
             Self::Mail | Self::Accepts | Self::Returns | Self::Snapshots => 20,
         }
     }

@@ -176,7 +176,6 @@ fn host(words: &mut Words) -> io::Result<()> {
 /// The server in its process.
 pub(super) struct Hosted {
     process: Server,
-    pub(super) shards: usize,
     pub(super) node: SocketAddr,
     pub(super) places: Places,
 }
@@ -229,7 +228,7 @@ impl Hosted {
             other: word(3)?,
             watched: (4..4 + shards).map(word).collect::<io::Result<_>>()?,
         };
-        Ok(Self { node: process.address, process, shards, places })
+        Ok(Self { node: process.address, process, places })
     }
 
     pub(super) fn stats(&mut self) -> io::Result<Stats> {
