@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use playfield_room::copies::{COPIES_MAX, copies, keep_copy, load_copy, restore_copy};
 use playfield_room::sim::{ROOM_TYPE, Sim};
@@ -174,6 +175,44 @@ fn a_save_with_unknown_fields_is_copied_once_and_what_is_forgotten_is_logged() {
         let colors: Vec<&str> = houses.iter().map(|house| &*house.color).collect();
         assert_eq!(colors, ["blue", ""]);
     });
+}
+
+#[test]
+fn what_is_forgotten_is_logged_at_most_once_a_minute_and_at_the_end() {
+    let limited = Limited::default();
+    let store: Arc<dyn Store> = Arc::new(limited.clone());
+    let house = |size: u32| new::House { color: "red".into(), size };
+    let town = new::Town { houses: (0..8).map(house).collect() };
+    wait(async { store.save(ROOM_TYPE, "elm", save(&town)).await.unwrap() });
+    let mut sim = open(&limited);
+    let remove = |sim: &mut Sim<old::Town>, seconds: u64| {
+        sim.room_mut().houses.remove(0);
+        // The room is saved after its code has run.
+        sim.join("Ann").unwrap();
+        sim.advance(Duration::from_secs(seconds));
+        while sim.run_background() > 0 {}
+    };
+    let values = |log: &[String]| {
+        let counts = log.iter().map(|line| {
+            let (_, counts) =
+                line.split_once("houses.*.color (").unwrap_or_else(|| panic!("{line}"));
+            counts.strip_suffix(" values)").unwrap().parse().unwrap()
+        });
+        counts.collect::<Vec<u32>>()
+    };
+    let log = logged(|| (0..4).for_each(|_| remove(&mut sim, 10)));
+    assert_eq!(values(&log), [1], "{log:?}");
+    sim.advance(Duration::from_secs(30));
+    let log = logged(|| remove(&mut sim, 10));
+    assert_eq!(values(&log), [4], "{log:?}");
+    let log = logged(|| remove(&mut sim, 10));
+    assert!(log.is_empty(), "{log:?}");
+    let log = logged(|| {
+        sim.room_mut().houses.remove(0);
+        sim.close(EndReason::ShuttingDown);
+        while sim.run_background() > 0 {}
+    });
+    assert_eq!(values(&log), [2], "{log:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_state::save_kept;
+use playfield_state::{Kept, save_kept};
 use playfield_wire::ErrorCode;
 
 use super::guard::guard;
@@ -21,6 +21,9 @@ use crate::{
 /// How soon a save that failed is tried again, while the room is open and while it ends.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_AT_END: Duration = Duration::from_millis(100);
+
+/// How often at most a room logs which unknown fields it no longer has.
+const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
 
 /// The outcomes of a save, as the names of the messages that end it.
 const SAVED: &str = "playfield:saved";
@@ -43,6 +46,8 @@ pub(super) struct Saving {
     failed: Option<(Duration, String)>,
     /// The size of the last save.
     bytes: usize,
+    /// When the last line about forgotten fields was logged.
+    forgotten_at: Option<Duration>,
 }
 
 /// A save on its way to the disk.
@@ -95,6 +100,7 @@ impl Saving {
             in_flight: None,
             failed: None,
             bytes: 0,
+            forgotten_at: None,
         }
     }
 
@@ -132,6 +138,24 @@ impl Saving {
     /// Whether a save is in flight or missing.
     fn is_pending(&self) -> bool {
         self.in_flight.is_some() || self.is_behind()
+    }
+
+    /// Logs which unknown fields are lost since the last line, unless that was just now.
+    fn log_forgotten(&mut self, kept: &mut Kept, now: Duration) {
+        let next = self.forgotten_at.map_or(Duration::ZERO, |last| last + FORGOTTEN_EVERY);
+        if now < next {
+            return;
+        }
+        let forgotten = kept.take_forgotten();
+        if !forgotten.is_empty() {
+            self.forgotten_at = Some(now);
+            log::warn!(
+                "{} no longer has fields that this build lacks, since what they belonged to was \
+                 removed or is not recognized: {}",
+                self.name(),
+                places(&forgotten)
+            );
+        }
     }
 
     /// When the next save is due, if none is in flight.
@@ -192,14 +216,8 @@ impl<R: Room> RoomCore<R> {
         if let Err(panic) = guard(|| save_kept(state, mark, kept, &mut bytes)) {
             return self.fail(&panic, out);
         }
-        let forgotten = kept.take_forgotten();
-        if !forgotten.is_empty() {
-            log::warn!(
-                "{} no longer has fields that this build lacks, since what they belonged to was \
-                 removed or is not recognized: {}",
-                saving.name(),
-                places(&forgotten)
-            );
+        if self.ending.is_none() {
+            saving.log_forgotten(kept, context.now);
         }
         saving.bytes = bytes.len();
         let print = Print::of(&bytes);
@@ -290,6 +308,10 @@ impl<R: Room> RoomCore<R> {
     pub(super) fn is_saved(&mut self, out: &mut dyn RoomOutput) -> bool {
         if self.saving.as_ref().is_some_and(|saving| saving.failed.is_none()) {
             self.save_now(out);
+        }
+        if let (Some(saving), Some(live)) = (&mut self.saving, &mut self.live) {
+            saving.forgotten_at = None;
+            saving.log_forgotten(&mut live.kept, self.context.now);
         }
         self.saving.as_ref().is_none_or(|saving| !saving.is_pending())
     }
