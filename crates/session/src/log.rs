@@ -113,7 +113,7 @@ impl Log {
         self.kept.as_ref().map_or(0, |kept| {
             let full = kept.full.as_ref().map_or(0, |full| full.memory());
             let lost = kept.lost.as_ref().map_or(0, |lost| lost.memory());
-            kept.bytes.capacity() + full + lost
+            size_of::<Kept>() + kept.bytes.capacity() + full + lost
         })
     }
 
@@ -401,7 +401,7 @@ impl Kept {
 
 impl FullChunks {
     fn memory(&self) -> usize {
-        self.bytes + self.chunks.capacity() * size_of::<Box<[u8]>>()
+        size_of::<Self>() + self.bytes + self.chunks.capacity() * size_of::<Box<[u8]>>()
     }
 
     fn push(&mut self, chunk: Vec<u8>) {

@@ -48,7 +48,7 @@ struct Run {
 impl Losses {
     /// How many bytes of memory this takes.
     pub(crate) fn memory(&self) -> usize {
-        self.runs.capacity() * size_of::<Run>()
+        size_of::<Self>() + self.runs.capacity() * size_of::<Run>()
     }
 
     /// A message was lost that the other end may have received.
