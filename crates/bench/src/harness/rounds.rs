@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use playfield_cli::options::Failure;
+
 use super::allocations;
 use super::options::names;
-use super::report::Record;
+use super::report::{Record, Report};
 use super::stats::Samples;
 
 names! {
@@ -20,6 +22,57 @@ names! {
 impl Form {
     /// Both.
     pub(crate) const ALL: [Self; 2] = [Self::Same, Self::Verified];
+}
+
+/// Defines the options of a suite whose rows, with these names, are measured in turn; and more
+/// options of its own.
+macro_rules! row_options {
+    ($names:expr $(; $($more:tt)*)?) => {
+        $crate::harness::options::options! {
+            Options {
+                row: Option<String> = None
+                    => "row" "NAME" "run only this row; an unknown name lists all rows",
+                    |given| $crate::harness::options::row_of(given, &$names);
+                form: Option<$crate::harness::rounds::Form> = None
+                    => "form" "same|verified" "run only this form",
+                    |given| given.value().map(Some);
+                rounds: u32 = 9, quick 1
+                    => "rounds" "N" "measurements per row; the fastest counts (default 9)",
+                    |given| given.within(1..=10_000);
+                round: std::time::Duration = std::time::Duration::from_millis(10),
+                    quick std::time::Duration::from_millis(1)
+                    => "round-ms" "N" "duration of one measurement (default 10)",
+                    |given| given.milliseconds(1..=10_000);
+                $($($more)*)?
+            }
+        }
+
+        impl Options {
+            fn plan(&self) -> $crate::harness::rounds::Plan<'_> {
+                let Self { row, form, rounds, round, .. } = self;
+                let (row, form) = (row.as_deref(), *form);
+                $crate::harness::rounds::Plan { row, form, rounds: *rounds, round: *round }
+            }
+        }
+    };
+}
+
+pub(crate) use row_options;
+
+/// The rows and forms to measure, and how often.
+pub(crate) struct Plan<'a> {
+    pub(crate) row: Option<&'a str>,
+    pub(crate) form: Option<Form>,
+    pub(crate) rounds: u32,
+    /// The duration of a round of one row.
+    pub(crate) round: Duration,
+}
+
+impl Plan<'_> {
+    /// Whether this form is to be measured.
+    pub(crate) fn has(&self, form: Form) -> bool {
+        self.form.is_none_or(|only| only == form)
+    }
 }
 
 /// The operation of a row.
@@ -101,6 +154,29 @@ impl Measured {
         }
         record.with("verified", self.verified)
     }
+}
+
+/// Measures the rows of a suite that are to be measured, in their forms, and reports each with one
+/// more figure.
+pub(crate) fn report<B: Body + Copy>(
+    suite: &str,
+    rows: impl IntoIterator<Item = (&'static str, B)>,
+    plan: &Plan<'_>,
+    figure: &str,
+    value: fn(&Measured) -> f64,
+    report: &mut Report<'_>,
+) -> Result<(), Failure> {
+    let chosen = rows.into_iter().filter(|(name, _)| plan.row.is_none_or(|row| row == *name));
+    let forms = Form::ALL.into_iter().filter(|form| plan.has(*form));
+    let (names, rows): (Vec<_>, Vec<_>) =
+        chosen.flat_map(|(name, body)| forms.clone().map(move |form| (name, (body, form)))).unzip();
+    for (measured, (name, (_, form))) in
+        all(&rows, plan.rounds, plan.round).iter().zip(names.iter().zip(&rows))
+    {
+        let record = measured.record(suite, name, *form).measured(figure, value(measured));
+        report.add(measured.end(record))?;
+    }
+    Ok(())
 }
 
 /// Measures all rows, round by round, so that a slow period affects all of them. A round of a row

@@ -24,25 +24,11 @@ use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::framing::{Framing, write_frame_with};
 use playfield_wire::server::{self, ServerMessage};
 
-use crate::harness::options::{Suite, options, row_of};
+use crate::harness::options::Suite;
 use crate::harness::report::{Column, Report};
-use crate::harness::rounds::{self, Body, Form, Run, run as repeat};
+use crate::harness::rounds::{self, Body, Form, Measured, Run, row_options, run as repeat};
 
-options! {
-    Options {
-        row: Option<String> = None
-            => "row" "NAME" "run only this row; an unknown name lists all rows",
-            |given| row_of(given, &ROWS.map(|row| row.name));
-        form: Option<Form> = None
-            => "form" "same|verified" "run only this form", |given| given.value().map(Some);
-        rounds: u32 = 9, quick 1
-            => "rounds" "N" "measurements per row; the fastest counts (default 9)",
-            |given| given.within(1..=10_000);
-        round: Duration = Duration::from_millis(10), quick Duration::from_millis(1)
-            => "round-ms" "N" "duration of one measurement (default 10)",
-            |given| given.milliseconds(1..=10_000);
-    }
-}
+row_options!(ROWS.map(|row| row.name));
 
 pub(crate) const SUITE: Suite<Options> = Suite {
     name: "registry",
@@ -96,19 +82,9 @@ const ROWS: [Row; 6] = [
 
 fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     report.begin(COLUMNS)?;
-    let rows: Vec<_> = ROWS
-        .into_iter()
-        .filter(|row| options.row.as_ref().is_none_or(|name| name == row.name))
-        .flat_map(|row| Form::ALL.map(|form| (row, form)))
-        .filter(|(_, form)| options.form.is_none_or(|only| only == *form))
-        .collect();
-    let measured = rounds::all(&rows, options.rounds, options.round);
-    for (measured, (row, form)) in measured.into_iter().zip(&rows) {
-        let record = measured.record("registry", row.name, *form);
-        let record = record.measured("millions_per_s", 1e3 / measured.ns_per_op);
-        report.add(measured.end(record))?;
-    }
-    Ok(())
+    let rows = ROWS.into_iter().map(|row| (row.name, row));
+    let value = |measured: &Measured| 1e3 / measured.ns_per_op;
+    rounds::report("registry", rows, &options.plan(), "millions_per_s", value, report)
 }
 
 /// One `ping` of a client, as the node reads it.

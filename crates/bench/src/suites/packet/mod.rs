@@ -8,29 +8,13 @@
 mod bodies;
 mod rows;
 
-use std::time::Duration;
-
 use playfield_cli::options::Failure;
 
-use crate::harness::options::{Suite, options, row_of};
+use crate::harness::options::Suite;
 use crate::harness::report::{Column, Report};
-use crate::harness::rounds::{self, Form};
+use crate::harness::rounds::{self, Measured, row_options};
 
-options! {
-    Options {
-        row: Option<String> = None
-            => "row" "NAME" "run only this row; an unknown name lists all rows",
-            |given| row_of(given, &rows::names());
-        form: Option<Form> = None
-            => "form" "same|verified" "run only this form", |given| given.value().map(Some);
-        rounds: u32 = 9, quick 1
-            => "rounds" "N" "measurements per row; the fastest counts (default 9)",
-            |given| given.within(1..=10_000);
-        round: Duration = Duration::from_millis(10), quick Duration::from_millis(1)
-            => "round-ms" "N" "duration of one measurement (default 10)",
-            |given| given.milliseconds(1..=10_000);
-    }
-}
+row_options!(rows::names());
 
 pub(crate) const SUITE: Suite<Options> = Suite {
     name: "packet",
@@ -53,17 +37,7 @@ const COLUMNS: &[Column] = &[
 
 fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     report.begin(COLUMNS)?;
-    let rows: Vec<_> = rows::all()
-        .into_iter()
-        .filter(|row| options.row.as_ref().is_none_or(|name| name == row.name))
-        .flat_map(|row| Form::ALL.map(|form| (row, form)))
-        .filter(|(_, form)| options.form.is_none_or(|only| only == *form))
-        .collect();
-    let measured = rounds::all(&rows, options.rounds, options.round);
-    for (measured, (row, form)) in measured.into_iter().zip(&rows) {
-        let record = measured.record("packet", row.name, *form);
-        let record = record.measured("gb_per_s", measured.bytes_per_s() / 1e9);
-        report.add(measured.end(record))?;
-    }
-    Ok(())
+    let rows = rows::all().into_iter().map(|row| (row.name, row));
+    let value = |measured: &Measured| measured.bytes_per_s() / 1e9;
+    rounds::report("packet", rows, &options.plan(), "gb_per_s", value, report)
 }

@@ -15,31 +15,14 @@ mod frames;
 mod memory;
 mod rows;
 
-use std::time::Duration;
-
 use playfield_cli::options::Failure;
 
-use crate::harness::options::{Suite, options, row_of};
+use crate::harness::options::Suite;
 use crate::harness::report::{Column, Report};
-use crate::harness::rounds::{self, Form};
+use crate::harness::rounds::{self, Form, row_options};
 use rows::{Kind, Prepared};
 
-options! {
-    Options {
-        row: Option<String> = None
-            => "row" "NAME" "run only this row; an unknown name lists all rows",
-            |given| row_of(given, &rows::names());
-        form: Option<Form> = None
-            => "form" "same|verified" "run only this form", |given| given.value().map(Some);
-        rounds: u32 = 9, quick 1
-            => "rounds" "N" "measurements per row; the fastest counts (default 9)",
-            |given| given.within(1..=10_000);
-        round: Duration = Duration::from_millis(10), quick Duration::from_millis(1)
-            => "round-ms" "N" "duration of one measurement (default 10)",
-            |given| given.milliseconds(1..=10_000);
-        corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true);
-    }
-}
+row_options!(rows::names(); corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true););
 
 pub(crate) const SUITE: Suite<Options> = Suite {
     name: "websocket",
@@ -67,13 +50,14 @@ const COLUMNS: &[Column] = &[
 
 fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     report.begin(COLUMNS)?;
-    let rows: Vec<(Prepared, Form)> = rows::chosen(options.row.as_deref())
+    let plan = options.plan();
+    let rows: Vec<(Prepared, Form)> = rows::chosen(plan.row)
         .into_iter()
         .flat_map(|(name, kind)| kind.forms().iter().map(move |form| (name, kind, *form)))
-        .filter(|(_, _, form)| options.form.is_none_or(|only| only == *form))
+        .filter(|(_, _, form)| plan.has(*form))
         .map(|(name, kind, form)| (Prepared::new(name, kind, options.corrupt_one), form))
         .collect();
-    let measured = rounds::all(&rows, options.rounds, options.round);
+    let measured = rounds::all(&rows, plan.rounds, plan.round);
     let copied = |bytes, form| {
         let place =
             rows.iter().position(|(row, of)| row.kind == Kind::Memcpy(bytes) && *of == form)?;
