@@ -110,6 +110,6 @@ fn record(row: &Row, kind: &Kind, rounds: &[Round]) -> (Record, f64) {
     if let Some(allocations) = last.allocations {
         record = record.measured("allocations_per_sync", allocations);
     }
-    record = record.measured("memory_mb", last.memory_mb);
+    record = record.measured("room_mb", last.room_mb);
     (record, ms)
 }

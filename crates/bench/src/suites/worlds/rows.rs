@@ -39,7 +39,7 @@ pub(super) struct Round {
     pub(super) in_sight: f64,
     pub(super) allocations: Option<f64>,
     /// What the room holds, without the state before its first sync.
-    pub(super) memory_mb: f64,
+    pub(super) room_mb: f64,
     messages: u64,
     compared: u64,
     pub(super) failure: Option<String>,
@@ -113,7 +113,7 @@ fn measure<S: Plane>(world: &Entities<S>, syncs: u64, corrupt_one: bool) -> Roun
     let counted = || allocations::so_far().map_or(0, |all| all.count);
     let before = live();
     let mut room = Room::new(world, Format::Packed, Tracking::On);
-    let mut round = Round { memory_mb: (live() - before) as f64 / 1e6, ..Round::default() };
+    let mut round = Round { room_mb: (live() - before) as f64 / 1e6, ..Round::default() };
     let mut took = Duration::ZERO;
     let (mut bytes, mut allocated) = (0, 0);
     for iteration in 0..WARM_UP + syncs {
