@@ -158,6 +158,7 @@ fn documents() -> BTreeMap<PathBuf, String> {
     let mut paths = markdown(&root());
     let sdks = entries(&root().join("sdk")).into_iter().filter(|path| path.is_dir());
     paths.extend(sdks.flat_map(|sdk| markdown(&sdk)));
+    paths.extend(markdown(&root().join("conformance")));
     while let Some(folder) = folders.pop() {
         paths.extend(markdown(&folder));
         folders.extend(entries(&folder).into_iter().filter(|path| path.is_dir()));
