@@ -140,12 +140,9 @@ impl RoomCell {
         let mut view = lock(&cell.view);
         // What waited for this reader is applied now.
         view.clear();
-        if cell.room.settle() {
+        if let Some(repair) = cell.room.settle() {
             let number = cell.place.number;
-            state.tell_quietly(move |session| {
-                // An error means that the room was left meanwhile.
-                let _ = session.resync(number);
-            });
+            state.tell_quietly(move |session| session.repair(number, repair));
         }
         view.copy = Some(cell.room.read());
         drop(view);

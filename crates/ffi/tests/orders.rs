@@ -500,49 +500,6 @@ fn an_end_that_comes_with_a_message_is_noticed() {
     node.join().expect("a node that heard what it expects");
 }
 
-/// A client that can't read a room's state leaves it, and says so once.
-#[test]
-fn a_room_whose_state_cant_be_read_is_not_entered_or_left() {
-    const WRONG: &[u8] = &[0xff; 3];
-    for is_entered in [false, true] {
-        let (url, node) = Node::start(move |node| {
-            node.welcome();
-            if is_entered {
-                node.let_in(1);
-            } else {
-                node.grant(1);
-            }
-            node.say(&snapshot(1, WRONG));
-            node.tell_schema();
-            // A room that was entered keeps each until the program polls.
-            let mut heard = node.hear();
-            while heard.starts_with("Resync") {
-                node.say(&snapshot(1, WRONG));
-                heard = node.hear();
-            }
-            assert!(heard.starts_with("Leave"), "{heard}");
-            node.bye();
-        });
-        let client = connecting(&url, &[]);
-        next(client, PfEventKind::Connected);
-        join(client);
-        let joined = next(client, PfEventKind::Joined);
-        let failed = if is_entered {
-            assert_eq!(joined.code, PfCode::Ok);
-            next(client, PfEventKind::Left)
-        } else {
-            joined
-        };
-        assert_eq!(failed.code, if is_entered { PfCode::Left } else { PfCode::Failed });
-        let text = read(failed.text);
-        assert!(text.contains("the room's state can't be read"), "{text}");
-        wait_for_the_end(client);
-        assert_eq!(kinds(&rest(client)), [PfEventKind::Ended]);
-        assert_eq!(pf_client_free(client), PfCode::Ok);
-        node.join().expect("a node that heard what it expects");
-    }
-}
-
 /// A send that waited for a place in the queue was overtaken by those after it.
 #[test]
 fn sends_arrive_in_order_however_many_are_made_at_once() {

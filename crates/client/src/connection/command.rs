@@ -14,7 +14,9 @@ use super::status::Status;
 use super::task::Task;
 use crate::Error;
 use crate::error::Ending;
-use crate::session::{CommandError, Event, Joined, Session, SubscriptionNumber, Translation};
+use crate::session::{
+    CommandError, Event, Joined, Repair, Session, SubscriptionNumber, Translation,
+};
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -74,8 +76,8 @@ pub(crate) struct Entered {
 pub(super) enum Signal {
     /// The room's handle was dropped, and the queue of commands was full.
     Dropped { place: Place },
-    /// The room's copy needs a snapshot.
-    Resync { place: Place },
+    /// The room's copy can't use what it has kept.
+    Repair { place: Place, repair: Repair },
     /// The subscription's handle was dropped.
     Unsubscribe { subscription: SubscriptionNumber },
     /// Nobody will answer the command.
@@ -133,8 +135,8 @@ impl Seat {
         self.place
     }
 
-    pub(crate) fn resync(&self) {
-        self.signals.put(Signal::Resync { place: self.place });
+    pub(crate) fn repair(&self, repair: Repair) {
+        self.signals.put(Signal::Repair { place: self.place, repair });
     }
 }
 
@@ -308,17 +310,18 @@ impl fmt::Debug for Line {
 mod tests {
     use playfield_wire::RoomNumber;
 
-    use super::{Place, Signal, Signals};
+    use super::{Place, Repair, Signal, Signals};
 
     #[tokio::test]
     async fn a_signal_waits_once_however_often_it_is_put() {
         let signals = Signals::default();
         let place = Place { session: 0, room: RoomNumber(1) };
         for _ in 0..1000 {
-            signals.put(Signal::Resync { place });
+            signals.put(Signal::Repair { place, repair: Repair::Snapshot });
         }
         signals.put(Signal::Dropped { place });
         let taken: Vec<_> = signals.take().await.into_iter().collect();
-        assert_eq!(taken, [Signal::Dropped { place }, Signal::Resync { place }]);
+        let repair = Signal::Repair { place, repair: Repair::Snapshot };
+        assert_eq!(taken, [Signal::Dropped { place }, repair]);
     }
 }

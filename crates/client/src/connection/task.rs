@@ -224,9 +224,8 @@ impl Task {
                 let after = self.registry.commands.end_of_queue();
                 self.registry.forsaken.push((place.room, after));
             }
-            // An error means that the room was left meanwhile.
-            Signal::Resync { place } if self.registry.is_now(place) => {
-                let _ = self.client.resync(place.room);
+            Signal::Repair { place, repair } if self.registry.is_now(place) => {
+                self.client.repair(place.room, repair);
             }
             Signal::Unsubscribe { subscription } => {
                 self.client.unsubscribe(subscription);
@@ -236,7 +235,7 @@ impl Task {
             Signal::Unanswered { session, command } if self.registry.is_session(session) => {
                 let _ = self.client.answer(command, Err("the device has not answered"));
             }
-            Signal::Dropped { .. } | Signal::Resync { .. } | Signal::Unanswered { .. } => {}
+            Signal::Dropped { .. } | Signal::Repair { .. } | Signal::Unanswered { .. } => {}
             Signal::Suspect => self.client.suspect(),
             Signal::Close => {
                 self.is_closing = true;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Kept;
 use crate::Error;
 use crate::room::{Changes, Deliver, Dynamic, DynamicCopy, Kind, RawEvent, Shared};
-use crate::session::{Joined, Learned, RoomCopy, Translation, Unusable};
+use crate::session::{Joined, Learned, Repair, RoomCopy, Translation, Unusable};
 
 /// A room without types: values are JSON. Clones are the same room.
 #[derive(Clone, Debug)]
@@ -81,11 +81,11 @@ impl Room {
         self.shared.with_copy(|copy| copy.read())
     }
 
-    /// Applies the updates that waited for readers. Returns whether the session is to be asked for a
-    /// [snapshot](crate::session::Session::resync).
+    /// Applies the updates that waited for readers. Returns what the session is to
+    /// [repair](crate::session::Session::repair), if one could not be applied.
     #[must_use]
-    pub fn settle(&self) -> bool {
-        self.shared.with_copy(|copy| copy.settle()).is_err()
+    pub fn settle(&self) -> Option<Repair> {
+        self.shared.with_copy(|copy| copy.repair())
     }
 
     /// Reports changes of the copy from now on.

@@ -8,7 +8,7 @@ use playfield_wire::DecodeError;
 
 use super::changes::Listeners;
 use crate::Mirror;
-use crate::session::{UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind};
+use crate::session::{Repair, UNUSABLE_IN_A_ROW_MAX, Update, UpdateKind};
 
 /// The most bytes of patches that wait. Past it they are dropped, and a snapshot is needed.
 const WAITING_BYTES_MAX: usize = 1 << 20;
@@ -115,7 +115,7 @@ impl<M: Mirror> Copy<M> {
     /// Applies what waits, unless the copy is frozen.
     ///
     /// # Errors
-    /// If an update can't be applied: a snapshot is needed.
+    /// If an update can't be applied.
     pub(crate) fn settle(&mut self) -> Result<(), DecodeError> {
         if self.waiting.is_empty() || !self.can_apply() {
             return Ok(());
@@ -131,6 +131,12 @@ impl<M: Mirror> Copy<M> {
             applied?;
         }
         Ok(())
+    }
+
+    /// Settles, and returns what the session is to do if an update can't be applied.
+    pub(crate) fn repair(&mut self) -> Option<Repair> {
+        self.settle().err()?;
+        Some(if self.unreadable > 1 { Repair::Leave } else { Repair::Snapshot })
     }
 
     /// Whether the copy has this digest, as far as can be known.

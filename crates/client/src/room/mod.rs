@@ -20,7 +20,7 @@ pub use changes::{Changes, Subscription};
 pub use dynamic::{Dynamic, DynamicCopy};
 
 use crate::connection::{Command, Connection, Entered, Line, Task, reply_of};
-use crate::session::{Build, Event, Joined, Session, Target, Translation};
+use crate::session::{Build, Event, Joined, Repair, Session, Target, Translation};
 use crate::{Error, Mirror};
 pub(crate) use shared::{Deliver, RawEvent, Shared};
 
@@ -183,7 +183,9 @@ impl<R: Kind> Room<R> {
     }
 
     async fn listen(&self, pattern: Option<Pattern>) -> Result<Changes, Error> {
-        let changes = self.shared.listen(self.player(), pattern, || self.entered.seat.resync())?;
+        let changes = self
+            .shared
+            .listen(self.player(), pattern, || self.entered.seat.repair(Repair::Snapshot))?;
         changes.begun().await?;
         Ok(changes)
     }
@@ -270,8 +272,8 @@ impl<R: Kind> Room<R> {
 
     /// Applies the updates that waited for readers.
     fn settle(&self) {
-        if self.shared.with_copy(|copy| copy.settle()).is_err() {
-            self.entered.seat.resync();
+        if let Some(repair) = self.shared.with_copy(|copy| copy.repair()) {
+            self.entered.seat.repair(repair);
         }
     }
 }

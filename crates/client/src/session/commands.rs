@@ -7,7 +7,7 @@ use playfield_wire::{RequestNumber, RoomNumber};
 
 use super::device::Registration;
 use super::requests::Asked;
-use super::{CommandError, Creation, Session, SubscriptionNumber};
+use super::{CommandError, Creation, Repair, Session, SubscriptionNumber};
 
 /// Commands. Each fails with [`CommandError::Closed`] after the end or a goodbye, and with
 /// [`CommandError::TooLarge`] if the node accepts no message that long. Requests also fail with
@@ -134,6 +134,15 @@ impl Session {
     /// a copy falls out of step.
     pub fn resync(&mut self, room: RoomNumber) -> Result<(), CommandError> {
         self.protocol.resync(room)
+    }
+
+    /// Repairs a copy that has found by itself that it can't use what it had kept.
+    pub fn repair(&mut self, room: RoomNumber, repair: Repair) {
+        match repair {
+            // An error means that the room was left meanwhile.
+            Repair::Snapshot => drop(self.resync(room)),
+            Repair::Leave => self.protocol.unreadable(room),
+        }
     }
 
     /// Sends a ping. Returns its nonce, which [`Event::Pong`](super::Event::Pong) will report.

@@ -368,6 +368,14 @@ impl Protocol {
         }
     }
 
+    /// A copy has kept two snapshots in a row, and could read neither.
+    pub(super) fn unreadable(&mut self, room: RoomNumber) {
+        if self.rooms.knows(room) {
+            let why = DecodeError::other("two snapshots in a row can't be read");
+            self.unusable(room, Unusable::State(why));
+        }
+    }
+
     /// This client can't be in a room: leaves it.
     pub(super) fn unusable(&mut self, room: RoomNumber, why: Unusable) {
         self.rooms.take_granted(room);

@@ -71,7 +71,7 @@ pub use error::{ClientError, CommandError};
 pub use event::Event;
 pub use masks::Masks;
 pub use numbers::{NumberHasher, NumberMap};
-pub use outcome::{Failure, OutOfStep, RoomCopy, Update, UpdateKind};
+pub use outcome::{Failure, OutOfStep, Repair, RoomCopy, Update, UpdateKind};
 pub use playfield_wire::client::Position;
 pub use playfield_wire::server::{self, Joined, Lost, MemberInfo};
 pub use pulse::Clock;

@@ -67,6 +67,16 @@ pub struct Update<'a> {
     pub body: &'a [u8],
 }
 
+/// A fault of a copy that was found when it could apply what it had kept:
+/// [`Session::repair`](super::Session::repair).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Repair {
+    /// An update could not be applied: the copy needs a snapshot.
+    Snapshot,
+    /// Two snapshots in a row could not be read, so a third is of no use: the room is left.
+    Leave,
+}
+
 /// The kind of an [`Update`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateKind {
