@@ -94,6 +94,7 @@ export function makeConnection(
   const connection = begun as unknown as Mutable<Core>;
   const statuses = new Listeners<[Status, string]>();
   const rooms = new Map<number, Inside>(); // by number, once joined
+  const leaving = new Set<number>(); // left by this client, before the node has said so
   const resting = new Set<Inside>(); // to be joined again
   const waiting = new Map<number, Entry>(); // what waits for an answer, by the request's number
   let requests = 0;
@@ -179,6 +180,7 @@ export function makeConnection(
     // Requests fail; the others have no other way to say so.
     unconfirmed += outbox.forget();
     rooms.clear();
+    leaving.clear();
     waiting.clear();
     received = behind = behindLength = 0;
     token = "";
@@ -274,7 +276,10 @@ export function makeConnection(
   };
 
   /** Leaves a room that the node has this client in, but that it does not know, or can't use. */
-  const leave = (room: number): void => void post({ type: "leave", request: ++requests, room });
+  const leave = (room: number): void => {
+    leaving.add(room);
+    post({ type: "leave", request: ++requests, room });
+  };
 
   /** A request that concerns no room. */
   const request = (message: Message, how: Patience = {}): Promise<any> =>
@@ -386,7 +391,12 @@ export function makeConnection(
   };
   for (const part of parts) Object.assign(handlers, part.handlers);
   for (const type of ["snapshot", "patch", "check", "event", "left"]) {
-    handlers[type] = (message) => rooms.get(message.room)?.hears(message);
+    handlers[type] = (message) => {
+      const { room } = message, inside = rooms.get(room);
+      if (inside) inside.hears(message);
+      else if (!leaving.has(room)) end("bad_message", `${type}: this client is not in room ${room}`);
+      else if (type === "left") leaving.delete(room);
+    };
   }
 
   const read = ({ data }: { data: unknown }): void => {
@@ -413,6 +423,7 @@ export function makeConnection(
       else if (token) ackTimer ??= setTimeout(acknowledge, ACK_DELAY_MS);
     }
     try {
+      if (message.request > requests) throw new Error(`there is no request ${message.request}`);
       handlers[type](message);
     } catch (error) {
       // Callbacks are guarded, so the message is at fault.

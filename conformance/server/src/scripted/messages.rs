@@ -27,7 +27,8 @@ pub(super) struct Session {
     tracker: Tracker<Lab>,
     /// How many counted messages were heard.
     heard: u64,
-    /// The number of the last request, of any type and of each.
+    /// The number of the last request, of any type and of each; and of the first of each type, as
+    /// `join 1`, the second, and so on.
     last_request: Value,
     requests: HashMap<String, Value>,
     /// Events that were said, in each room.
@@ -50,6 +51,9 @@ impl Session {
         if let Some(request) = heard.json.get("request") {
             self.last_request = request.clone();
             self.requests.insert(heard.kind().to_owned(), request.clone());
+            let places = (1..).map(|place| format!("{} {place}", heard.kind()));
+            let place = places.into_iter().find(|place| !self.requests.contains_key(place));
+            self.requests.extend(place.map(|place| (place, request.clone())));
         }
         match heard.kind() {
             "ping" => Some(json!({ "type": "pong", "nonce": heard.json["nonce"], "time_us": 1 })),

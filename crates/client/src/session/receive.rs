@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::server::{self, ServerMessage, Versions};
-use playfield_wire::{PROTOCOL, RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, PROTOCOL, RequestNumber, RoomNumber};
 
 use super::event::Report;
 use super::protocol::{MESSAGE_BYTES_MAX, Protocol};
@@ -209,8 +209,12 @@ impl Protocol {
             }
             return Ok(Report::This);
         };
+        let mut asked_room = None;
         if self.refused_subscription(request, error)
-            || !self.requests.answered(request, "an error", |_| true)?
+            || !self.requests.answered(request, "an error", |asked| {
+                asked_room = asked.room();
+                true
+            })?
         {
             return Ok(Report::Nothing);
         }
@@ -218,6 +222,14 @@ impl Protocol {
         let failure = Failure::Refused { code, text, retry_after };
         if !self.registration_failed(request, &failure) {
             self.failed(request, failure.to_static());
+        }
+        let ended = asked_room.filter(|_| error.code == ErrorCode::NotJoined);
+        if let Some(room) = ended.filter(|room| self.rooms.knows(*room)) {
+            // The node had to forget its `left`.
+            let (code, text) = (error.code, Cow::Borrowed(&*error.text));
+            let left = server::Left { request: None, room, code, text };
+            self.left(&left)?;
+            self.events.push_back(Event::Left(left.to_static()));
         }
         Ok(Report::Nothing)
     }
