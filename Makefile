@@ -168,7 +168,6 @@ CUTS ?= 10000
 cuts: ## cut 10,000 connections of each client, and check that nothing is lost (CUTS=10000)
 	$(CHECK)
 	PLAYFIELD_CUTS=$(CUTS) PLAYFIELD_SCENARIOS=play cargo test -p playfield-conformance -- --nocapture
-	PLAYFIELD_CUTS=$(CUTS) cargo test -p playfield --test browser_channels -- --nocapture
 	scripts/python $(PYTHON) test && PLAYFIELD_CUTS=$(CUTS) scripts/python-tests -k random_plays
 	cd sdk/cpp && cmake --preset $(SANITIZER) && cmake --build --preset $(SANITIZER) && \
 	    PLAYFIELD_CUTS=$(CUTS) ctest --preset $(SANITIZER) --tests-regex conformance

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use playfield::http::{Request, Response};
 use playfield::prelude::{Bytes, Data as _};
-use playfield::{Error, Format, NodeHandle, Result, Running, Server, Subscriber};
+use playfield::{Error, ErrorCode, Format, NodeHandle, Result, Running, Server, Subscriber};
 
 use crate::link::Link;
 use crate::plays::plays;
@@ -18,6 +18,7 @@ use crate::{devices, tickets};
 pub(crate) struct Links {
     node: OnceLock<Place>,
     other: Place,
+    other_handle: NodeHandle,
     open: Mutex<HashMap<u16, Way>>,
 }
 
@@ -42,8 +43,8 @@ impl Place {
 }
 
 impl Links {
-    pub(crate) fn new(other: Place) -> Self {
-        Self { node: OnceLock::new(), other, open: Mutex::default() }
+    pub(crate) fn new(other: Place, other_handle: NodeHandle) -> Self {
+        Self { node: OnceLock::new(), other, other_handle, open: Mutex::default() }
     }
 
     pub(crate) fn set_node(&self, node: Place) {
@@ -113,8 +114,18 @@ pub(crate) fn routes(server: Server, links: &Arc<Links>) -> Server {
         let certificate = known.certificate(&request);
         async move { answer(certificate) }
     };
-    let command = |request: Request, node: NodeHandle| async move {
-        answer(devices::command(&node, &request).await)
+    let other = links.other_handle.clone();
+    let command = move |request: Request, node: NodeHandle| {
+        let other = other.clone();
+        async move {
+            let done = match devices::command(&node, &request).await {
+                Err(error) if error.code() == ErrorCode::UnknownDevice => {
+                    devices::command(&other, &request).await
+                }
+                done => done,
+            };
+            answer(done)
+        }
     };
     let user =
         |request: Request, node: NodeHandle| async move { answer(moderate(&node, &request)) };

@@ -36,6 +36,12 @@ pub(crate) struct Ask {
     filling: String,
 }
 
+/// Names the room in lists, as its metadata `name`.
+#[derive(Message)]
+pub(crate) struct Label {
+    name: String,
+}
+
 /// Everyone hears of each message.
 #[derive(Message)]
 pub(crate) struct Done {
@@ -44,7 +50,7 @@ pub(crate) struct Done {
     filling: String,
 }
 
-#[room(messages(Tell, Ask), events(Done), tick_hz = 20, sync_hz = 20, grace_ms = 600_000)]
+#[room(messages(Tell, Ask, Label), events(Done), tick_hz = 20, sync_hz = 20, grace_ms = 600_000)]
 impl Room for Ledger {
     fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
         self.accounts.insert(player.id(), Account::default());
@@ -71,6 +77,12 @@ impl Ledger {
 impl Handle<Tell> for Ledger {
     fn handle(&mut self, tell: Tell, player: &Player, cx: &mut Context<Self>) -> Result<()> {
         self.note(tell, player, cx).map(drop)
+    }
+}
+
+impl Handle<Label> for Ledger {
+    fn handle(&mut self, label: Label, _: &Player, cx: &mut Context<Self>) -> Result<()> {
+        cx.set_metadata("name", &label.name)
     }
 }
 

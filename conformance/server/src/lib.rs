@@ -14,7 +14,7 @@ mod tickets;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use playfield::channel::{Access, ChannelRule, Slow};
@@ -50,8 +50,10 @@ impl ScenarioServer {
 /// # Errors
 /// If it can't listen, or the folder does not exist.
 pub fn start(folder: Option<&Path>) -> io::Result<ScenarioServer> {
-    let other = rooms().start(patient())?;
-    let links = Arc::new(Links::new(Place::of(&other)));
+    let (tell, started) = mpsc::channel();
+    let other = rooms().on_start(move |node| drop(tell.send(node))).start(patient())?;
+    let handle = started.recv().map_err(io::Error::other)?;
+    let links = Arc::new(Links::new(Place::of(&other), handle));
     let mut server = control::routes(rooms(), &links);
     if let Some(folder) = folder {
         server = server.folder("/files", folder);
@@ -90,6 +92,7 @@ fn patient() -> Config {
         publishes_per_second_max: 1_000_000,
         subscribes_per_second_max: 1_000_000,
         resyncs_per_second_max: 1_000_000,
+        lists_per_second_max: 1_000_000,
         // Connections are cut much faster than anyone loses them.
         resumes_per_minute_max: 1_000_000,
         websocket_deflate: true,

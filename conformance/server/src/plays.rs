@@ -2,56 +2,65 @@
 
 use serde_json::{Value, json};
 
-/// How often each of the two connections of a play is cut.
+/// The clients of a play, each with the room and the channels in which it speaks.
+const CLIENTS: [(&str, &str); 3] = [("ann", "a"), ("bob", "b"), ("eve", "c")];
+
+/// How often each of their connections is cut.
 const CUTS: u64 = 25;
 
-/// How many commands each of its two clients makes.
-const COMMANDS: u32 = 60;
+/// How many commands each of them makes.
+const COMMANDS: usize = 50;
 
 /// The history of the first kind has all that is published; that of the second is short.
 const CHANNELS: [&str; 2] = ["deep", "shallow"];
 
 /// As many plays as it takes to cut so many connections, as a group of scenarios. With `tls`, one
-/// of the two clients uses it in every second play.
+/// of the clients uses it in every second play.
 #[must_use]
 pub fn plays(cuts: u64, tls: bool) -> Value {
-    let seeds = 1..=cuts.div_ceil(2 * CUTS);
+    let seeds = 1..=cuts.div_ceil(CLIENTS.len() as u64 * CUTS);
     let mut scenarios: Vec<Value> = seeds.map(|seed| play(seed, tls && seed % 2 == 0)).collect();
     scenarios.push(short_lives(tls));
     json!({ "about": "Random plays.", "scenarios": scenarios })
 }
 
-/// The same for the same seed. Ann sends in room `a`, and Bob in room `b`; both are in both rooms,
-/// and subscribe to both channels. So each of them sees all that is said in a known order.
+/// The same for the same seed. Each client sends in its room, is in all rooms, and subscribes to all
+/// channels. So each of them sees all that is said in a known order.
 fn play(seed: u64, tls: bool) -> Value {
     let mut play = Play { random: Random(seed), steps: Vec::new() };
-    let names = ["ann", "bob"];
-    for name in names {
+    for (name, _) in CLIENTS {
         let tls = tls && name == "bob";
         play.does(name, json!({ "do": "connect", "link": "other", "tls": tls }));
+        play.does(name, json!({ "do": "register", "device": device(name) }));
     }
-    for (owner, other, room) in [("ann", "bob", "a"), ("bob", "ann", "b")] {
-        let key = format!("${{run}}{room}");
-        let enter = json!({ "type": "ledger", "room": room, "key": key });
+    for (owner, room) in CLIENTS {
+        let enter = json!({ "type": "ledger", "room": room, "key": key(room) });
         play.does(owner, with(&enter, "do", "join_or_create"));
-        play.does(other, with(&enter, "do", "join_by_key"));
-        for (kind, name) in CHANNELS.iter().flat_map(|kind| names.map(|name| (kind, name))) {
-            play.does(name, json!({ "do": "subscribe", "channel": channel(kind, room) }));
+        let label = json!({ "do": "request", "room": room, "message": "Label" });
+        play.does(owner, with(&label, "payload", json!({ "name": key(room) })));
+        for (name, _) in CLIENTS {
+            if name != owner {
+                play.does(name, with(&enter, "do", "join_by_key"));
+            }
+            for kind in CHANNELS {
+                play.does(name, json!({ "do": "subscribe", "channel": channel(kind, room) }));
+            }
         }
     }
-    let mut said = [(); 2].map(|()| Said::default());
-    for command in 0..2 * COMMANDS {
-        let one = (command % 2) as usize;
-        if command < 2 {
-            play.cuts(names[one]);
-        }
-        play.command(names[one], ["a", "b"][one], &mut said[one]);
+    for (name, _) in CLIENTS {
+        play.cuts(name);
     }
-    for name in names {
+    let mut said = CLIENTS.map(|_| Said::default());
+    for _ in 0..COMMANDS {
+        for (said, (name, room)) in said.iter_mut().zip(CLIENTS) {
+            play.command(name, room, said);
+        }
+    }
+    for (name, _) in CLIENTS {
         play.does(name, json!({ "expect": "all_cut" }));
     }
-    for (one, name) in names.into_iter().enumerate() {
-        play.ends_well(name, &names, &said, one);
+    for (name, _) in CLIENTS {
+        play.ends_well(name, &said);
     }
     let about = "Each command is carried out once, in order, and each event comes once, in order.";
     json!({ "name": format!("play-{seed}"), "about": about, "steps": play.steps })
@@ -91,7 +100,7 @@ struct Play {
     steps: Vec<Value>,
 }
 
-/// What a client has said in its room, and in its channel.
+/// The commands of a client so far.
 #[derive(Default)]
 struct Said {
     fillings: Vec<String>,
@@ -99,6 +108,8 @@ struct Said {
     /// In the channels of each kind.
     published: [Vec<Value>; 2],
     visits: u32,
+    /// How many commands were pushed to it, as a device.
+    pushed: u32,
 }
 
 impl Play {
@@ -137,6 +148,24 @@ impl Play {
                 self.does(client, list);
                 self.does(client, json!({ "do": "leave", "room": visited }));
             }
+            3 => {
+                let list =
+                    json!({ "do": "list", "type": "ledger", "filter": { "name": key(room) } });
+                let found = json!([{ "key": key(room), "players": CLIENTS.len() }]);
+                self.does(client, with(&list, "rooms", found));
+            }
+            4 => {
+                said.pushed += 1;
+                let push = json!({ "do": "push", "device": device(client) });
+                self.does(client, with(&push, "payload", said.pushed));
+            }
+            5 => {
+                let number = self.random.below(999);
+                self.does(
+                    client,
+                    json!({ "do": "report", "payload": number, "reply": number + 1 }),
+                );
+            }
             kind => {
                 let number = said.fillings.len() as u32 + 1;
                 let filling = "x".repeat(self.random.below(160) as usize);
@@ -155,14 +184,9 @@ impl Play {
         }
     }
 
-    /// What a client must have seen of both, itself and the other, at the end.
-    fn ends_well(&mut self, client: &str, names: &[&str; 2], said: &[Said; 2], own: usize) {
-        for number in &said[own].asked {
-            let name = format!("{client}-{number}");
-            self.does(client, json!({ "expect": "answer", "as": name, "reply": number }));
-        }
-        for (who, said) in said.iter().enumerate() {
-            let room = ["a", "b"][who];
+    /// What a client must have seen of all, itself among them, at the end.
+    fn ends_well(&mut self, client: &str, said: &[Said; CLIENTS.len()]) {
+        for (said, (owner, room)) in said.iter().zip(CLIENTS) {
             // The first in each room is its owner.
             let player = 1;
             for (filling, number) in said.fillings.iter().zip(1_u32..) {
@@ -171,15 +195,17 @@ impl Play {
                 self.does(client, with(&done, "payload", payload));
             }
             let last = said.fillings.len();
-            let is = |path: Value, is: Value| json!({ "expect": "state", "room": room, "at": path, "is": is });
+            let state = json!({ "expect": "state", "room": room });
+            let is = |path: Value, is: Value| with(&with(&state, "at", path), "is", is);
             self.does(client, is(json!(["total"]), json!(last)));
             self.does(client, is(json!(["faults"]), json!(0)));
             self.does(client, is(json!(["accounts", "1", "last"]), json!(last)));
             let own_number = json!(["accounts", "1", "own"]);
-            if names[who] == client {
+            if owner == client {
                 self.does(client, is(own_number, json!(last)));
+                self.own_ends_well(client, said);
             } else {
-                let absent = json!({ "expect": "state", "room": room, "absent": true });
+                let absent = with(&state, "absent", true);
                 self.does(client, with(&absent, "at", own_number));
             }
             for (kind, published) in CHANNELS.into_iter().zip(&said.published) {
@@ -191,6 +217,29 @@ impl Play {
             }
         }
     }
+
+    /// The answers to a client's own requests, and what its device was told.
+    fn own_ends_well(&mut self, client: &str, said: &Said) {
+        for number in &said.asked {
+            let name = format!("{client}-{number}");
+            self.does(client, json!({ "expect": "answer", "as": name, "reply": number }));
+        }
+        for number in 1..=said.pushed {
+            self.does(client, json!({ "expect": "commanded", "payload": number }));
+        }
+        // No other came.
+        let last = said.pushed + 1;
+        self.does(client, json!({ "do": "push", "device": device(client), "payload": last }));
+        self.does(client, json!({ "expect": "commanded", "payload": last }));
+    }
+}
+
+fn key(room: &str) -> String {
+    format!("${{run}}{room}")
+}
+
+fn device(client: &str) -> String {
+    format!("${{run}}-{client}")
 }
 
 fn channel(kind: &str, room: &str) -> String {
