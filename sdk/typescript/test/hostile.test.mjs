@@ -80,7 +80,8 @@ for (const format of ["json", "packed"]) {
 
   test(`what is no message at all ends a client in ${format}`, async () => {
     const other = format === "json" ? bytes("ff").buffer : "{}";
-    for (const data of [other, "", "[", "7", "null", new ArrayBuffer(0), undefined, 7]) {
+    const texts = ["", "[", "7", "null", '{"type":"toString"}'];
+    for (const data of [other, ...texts, new ArrayBuffer(0), undefined, 7]) {
       await endsWell(format, (node) => node.onmessage({ data }), String(data));
     }
   });

@@ -1,6 +1,7 @@
-//! Channels of a real node, and devices of a scripted one.
+//! Channels and a fleet of a real node, and devices of a scripted one.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use playfield_channel::{Access, ChannelRule};
@@ -8,7 +9,7 @@ use playfield_client::{
     Channel, ChannelEvent, Connect, Connection, ConnectionEvent, Device, DeviceEvent, ErrorCode,
     Payload, Publication, connect,
 };
-use playfield_server::{Config, Running, Server};
+use playfield_server::{Config, Fleet, FleetSettings, NodeHandle, Running, Server};
 use playfield_wire::RequestNumber;
 use playfield_wire::server::{self, ServerMessage};
 use serde_json::json;
@@ -154,6 +155,45 @@ async fn refusals_are_errors() {
     assert!(chat.next().await.is_none());
     assert!(chat.publish(json!(1)).await.unwrap_err().is_closed());
     node.shutdown();
+}
+
+/// Answers reports with themselves.
+#[derive(Clone, Default)]
+struct Echoes(Arc<OnceLock<NodeHandle>>);
+
+impl Fleet for Echoes {
+    fn started(&self, node: &NodeHandle) {
+        self.0.get_or_init(|| node.clone());
+    }
+
+    fn report(
+        &self,
+        _: &playfield_device::Device,
+        report: &[u8],
+    ) -> playfield_room::Result<Vec<u8>> {
+        Ok(report.to_vec())
+    }
+}
+
+#[tokio::test]
+async fn the_payloads_of_a_fleet_of_bytes_are_bytes() {
+    let echoes = Echoes::default();
+    let config = Config { listen: ([127, 0, 0, 1], 0).into(), shards: 2, ..Config::default() };
+    let settings = FleetSettings::new().bytes();
+    let running = Server::new(config).fleet(echoes.clone(), settings).start().unwrap();
+    let handle = echoes.0.get().unwrap().clone();
+    let raw = vec![0, 255, b'"', 7];
+    let connection = enter(&running, "ws", "").await;
+    let device = connection.register("d1", &[], &[]).await.unwrap();
+    assert!(device.bytes());
+    let reply = device.report(raw.clone()).await.unwrap();
+    assert_eq!((reply.bytes(), reply == raw.clone().into()), (&raw[..], true));
+    let asked = handle.devices().request_bytes("d1", &raw, Duration::from_secs(30));
+    let command = device.next_command().await.unwrap();
+    assert_eq!(command.payload().bytes(), raw);
+    command.answer(vec![1, 2]).await.unwrap();
+    assert_eq!(asked.await, Ok(vec![1, 2]));
+    running.shutdown();
 }
 
 /// What a client says, but for pings.

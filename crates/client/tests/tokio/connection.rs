@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use playfield_client::{Connection, Dynamic, Error, ErrorCode, Room, connect};
 use playfield_wire::message::MessageRef;
-use playfield_wire::server::{self, RoomInfo, ServerMessage};
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{RequestNumber, RoomNumber};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::server::{BAD_PATCH, BAD_SNAPSHOT, Server, counted, counts, joined};
-use crate::support::{Said, other, patch};
+use crate::server::{BAD_PATCH, Server, counted, counts, joined};
+use crate::support::{Said, other};
 
 fn event(sequence: u64) -> ServerMessage<'static> {
     let (room, message) = (RoomNumber(1), MessageRef::Index(0));
@@ -57,26 +57,6 @@ fn poll_once<T>(future: impl Future<Output = T>) -> Poll<T> {
 }
 
 // Connecting.
-
-#[tokio::test]
-async fn every_transport_connects_and_closes() {
-    for web_socket in [false, true] {
-        let (connection, mut server) = Server::welcomed_as(web_socket, |connect| connect).await;
-        let node = async {
-            assert_eq!(server.hear().await, other("Goodbye"));
-            server
-                .say(&ServerMessage::Goodbye(server::Goodbye {
-                    code: ErrorCode::Left,
-                    text: "".into(),
-                }))
-                .await;
-            server.hang_up().await;
-        };
-        let second = connection.clone();
-        tokio::join!(connection.close(), node);
-        assert!(second.ping().await.unwrap_err().is_closed());
-    }
-}
 
 #[tokio::test]
 async fn both_ends_close_a_web_socket_and_the_node_the_transport() {
@@ -137,39 +117,6 @@ async fn a_room_is_entered_with_its_state_and_kept_up_to_date() {
     room.changed().await.unwrap();
     assert_eq!((&room.state()["n"], room.version()), (&json!(2), 6));
     assert!(poll_once(room.changed()).is_pending());
-}
-
-#[tokio::test]
-async fn each_request_gets_its_own_answer() {
-    let (_connection, room, mut server) = in_room().await;
-    let node = async {
-        let expected = r#"Request { room: 1, request: 2, message: Index(0), payload: [2] }"#;
-        assert_eq!(server.hear().await, other(expected));
-        server.hear().await;
-        let (code, text) = (ErrorCode::Room(1001), "not so much".into());
-        server
-            .say(&ServerMessage::Error(server::Error {
-                request: Some(RequestNumber(3)),
-                room: Some(RoomNumber(1)),
-                code,
-                text,
-                retry_after_ms: None,
-            }))
-            .await;
-        server
-            .say(&ServerMessage::Reply(server::Reply {
-                request: RequestNumber(2),
-                payload: (&[7]).into(),
-            }))
-            .await;
-    };
-    let (value, million) = (json!(2), json!(1_000_000));
-    let (reply, refused, ()) =
-        tokio::join!(room.request("Add", &value), room.request("Add", &million), node);
-    assert_eq!(reply.unwrap(), json!(7));
-    let error = refused.unwrap_err();
-    assert!(error.is_refused());
-    assert_eq!((error.code(), error.text()), (Some(ErrorCode::Room(1001)), "not so much"));
 }
 
 #[tokio::test]
@@ -418,46 +365,7 @@ async fn all_methods_report_the_goodbye_of_the_node() {
     assert_eq!(connection.ping().await.unwrap_err().text(), "until nine");
 }
 
-#[tokio::test]
-async fn a_protocol_violation_is_reported() {
-    let (_connection, room, mut server) = in_room().await;
-    server.say(&patch(RoomNumber(9), 1, 2)).await;
-    let error = room.changed().await.unwrap_err();
-    assert!(error.is_closed());
-    assert_eq!(
-        error.to_string(),
-        "the node sent a patch for room 9, but this client is not in that room"
-    );
-}
-
 // Lists and limits.
-
-#[tokio::test]
-async fn rooms_are_listed() {
-    let (connection, mut server) = Server::welcomed().await;
-    let info = RoomInfo {
-        id: "r".into(),
-        room_type: "table".into(),
-        key: None,
-        players: 1,
-        capacity: 4,
-        locked: false,
-        metadata: vec![("map".into(), "sea".into())],
-    };
-    let node = async {
-        let expected =
-            r#"List { request: 1, room_type: Some("table"), filter: [("map", "sea")], limit: 5 }"#;
-        assert_eq!(server.hear().await, other(expected));
-        server
-            .say(&ServerMessage::Listed(server::Listed {
-                request: RequestNumber(1),
-                rooms: vec![info.clone()],
-            }))
-            .await;
-    };
-    let (listed, ()) = tokio::join!(connection.list(Some("table"), &[("map", "sea")], 5), node);
-    assert_eq!(listed.unwrap(), [info]);
-}
 
 #[tokio::test]
 async fn a_full_queue_of_commands_makes_callers_wait() {
@@ -470,37 +378,6 @@ async fn a_full_queue_of_commands_makes_callers_wait() {
     for payload in ["49", "51"] {
         let expected = format!("Send {{ room: 1, message: Index(1), payload: [1, {payload}] }}");
         assert_eq!(server.hear().await, other(&expected));
-    }
-}
-
-/// The join fails, or the room ends. Before, the room stayed, and each call returned the error again.
-#[tokio::test]
-async fn a_client_leaves_a_room_whose_state_it_cant_read() {
-    for is_entered in [false, true] {
-        let (connection, mut server) = Server::welcomed().await;
-        let room = if is_entered { Some(enter(&connection, &mut server).await) } else { None };
-        let node = async {
-            if !is_entered {
-                server.hear().await;
-                server.say(&joined(RequestNumber(1))).await;
-            }
-            server.snapshot(6, BAD_SNAPSHOT).await;
-            assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-            server.snapshot(6, BAD_SNAPSHOT).await;
-            assert_eq!(server.hear().await, other("Leave { request: 2, room: 1 }"));
-        };
-        let client = async {
-            let Some(room) = &room else { return connection.join_dynamic("r").await.unwrap_err() };
-            for _ in 0..2 {
-                assert!(room.next_event().await.unwrap_err().is_left());
-            }
-            room.changed().await.unwrap_err()
-        };
-        let (error, ()) = tokio::join!(client, node);
-        assert_eq!(error.is_left(), is_entered);
-        let text = error.to_string();
-        assert!(text.contains("the room's state can't be read"), "{text}");
-        assert!(std::error::Error::source(&error).is_some());
     }
 }
 

@@ -1,7 +1,9 @@
 //! Dynamic rooms, against a node over real sockets.
 
 use crate::support::{Said, joined, joined_as};
-use playfield_client::{Connection, Dynamic, ErrorCode, Room as RoomHandle, connect};
+use playfield_client::{
+    Connection, ConnectionEvent, Dynamic, ErrorCode, Room as RoomHandle, connect,
+};
 use playfield_room::{Context, Handle, Message, Player, PlayerId, Result, Room, RoomType, room};
 use playfield_server::{Config, Running, Server};
 use playfield_state::{Bytes, Data, List, Map, State, Tracker, Tracking};
@@ -319,4 +321,22 @@ async fn a_wrong_copy_is_detected_and_replaced() {
     node.say(&check(&mut tracker)).await;
     drop(hall);
     assert_eq!(node.hear().await, Said::Other("Leave { request: 3, room: 1 }".to_owned()));
+}
+
+#[tokio::test]
+async fn the_node_confirms_what_came_before_a_goodbye() {
+    let node = node();
+    for scheme in ["tcp", "ws"] {
+        let connection = connect(&format!("{scheme}://{}", node.local_addr())).await.unwrap();
+        let room = connection.join_or_create_dynamic("table", None).await.unwrap();
+        let mut events = connection.events();
+        for _ in 0..5 {
+            room.send("Nudge", &Value::Null).await.unwrap();
+        }
+        connection.close().await;
+        let event = events.next().await;
+        let Some(ConnectionEvent::Ended { unconfirmed, .. }) = event else { panic!("{event:?}") };
+        assert_eq!(unconfirmed, 0);
+    }
+    node.shutdown();
 }

@@ -9,8 +9,6 @@ mod channels;
 mod connection;
 mod deflate;
 mod dynamic_rooms;
-mod real_channels;
-mod real_server;
 mod reconnecting;
 mod server;
 #[cfg(feature = "tls")]

@@ -75,31 +75,6 @@ async fn after_attempts(events: &mut ConnectionEvents) -> Option<ConnectionEvent
 }
 
 #[tokio::test]
-async fn commands_wait_while_the_connection_is_lost() {
-    let (connection, room, server, listener) = in_room(|connect| connect.commands_max(2)).await;
-    let mut events = connection.events();
-    drop(server);
-    is_lost(&mut events).await;
-    assert!(!connection.is_connected());
-    for number in 1..=2 {
-        room.send("Nudge", &json!(number.to_string())).await.unwrap();
-    }
-    let third = json!("3");
-    let node = async {
-        let mut server = comes_back(&listener, 1).await;
-        let mut sends = Vec::new();
-        while sends.len() < 3 {
-            let Said::Other(said) = server.hear().await else { continue };
-            sends.extend(said.starts_with("Send").then_some(said));
-        }
-        for (said, payload) in sends.iter().zip(["49", "50", "51"]) {
-            assert!(said.contains(payload), "in order: {sends:?}");
-        }
-    };
-    tokio::join!(room.send("Nudge", &third), node).0.unwrap();
-}
-
-#[tokio::test]
 async fn in_a_new_session_old_rooms_have_ended_and_touch_no_new_one() {
     let (connection, room, mut server, listener) = in_room(|connect| connect).await;
     let mut events = connection.events();
@@ -401,21 +376,6 @@ async fn the_waits_start_over_after_each_return_that_made_progress() {
     let cuts = tokio::time::timeout(Duration::from_secs(30), cuts).await;
     assert!(cuts.is_ok(), "the client waits ever longer");
     drop(connection);
-}
-
-#[tokio::test]
-async fn the_first_ping_follows_the_welcome() {
-    let (connection, _room, mut server, _listener) = in_room(|connect| connect).await;
-    assert_eq!(connection.round_trip(), None);
-    server.say(&ServerMessage::Pong(server::Pong { nonce: 1, time_us: 3_600_000_000 })).await;
-    // The answer to a list comes after it.
-    let node = async {
-        while !matches!(server.hear().await, Said::Other(said) if said.starts_with("List")) {}
-        server.error(Some(RequestNumber(2)), ErrorCode::Limit, "not now").await;
-    };
-    tokio::join!(connection.list(None, &[], 0), node).0.unwrap_err();
-    assert!(connection.round_trip().is_some());
-    assert!(connection.node_time().unwrap() >= Duration::from_secs(3600));
 }
 
 #[tokio::test]

@@ -73,9 +73,6 @@ pub(crate) fn counts(n: u32) -> Vec<u8> {
 /// A patch that no copy can apply.
 pub(crate) const BAD_PATCH: &[u8] = &[0x08];
 
-/// A snapshot that no copy can read.
-pub(crate) const BAD_SNAPSHOT: &[u8] = &[0xff];
-
 /// The answer to a request to enter room 1, in epoch 3.
 pub(crate) fn joined(request: RequestNumber) -> ServerMessage<'static> {
     joined_as(request, fingerprint(&playfield_room::schema::<Counted>()))

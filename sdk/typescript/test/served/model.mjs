@@ -138,7 +138,7 @@ export class ModelNode {
     world.onsocket = (socket) => {
       socket.node = this;
       world.after(world.delay(), () => {
-        if (this.isDown || this.dropsAttempt?.()) socket.ends();
+        if (this.isDown) socket.ends();
         else if (!socket.isCut) socket.open();
       });
     };
@@ -195,7 +195,7 @@ export class ModelNode {
     const welcome = { type: "welcome", protocol: 1, session: "9007199254740993", resume: token, heartbeat_ms: 30_000, grace_ms: this.grace };
     const { session } = this;
     if (!session || !resume || ![session.token, session.previous].includes(resume.token)) {
-      if (resume && session && session.isKnown !== false && !this.forgets) this.faults.push(`an old token: ${resume.token}`);
+      if (resume && session) this.faults.push(`an old token: ${resume.token}`);
       this.sessions += 1;
       this.session = { token, previous: null, log: [], lost: [], sent: 0, received: 0, rooms: new Map(), socket };
       this.rooms = [];
@@ -284,10 +284,5 @@ export class ModelNode {
     room.clientHas = room.version;
     const ops = [[[], structuredClone(room.history.get(room.version))]];
     this.says({ type: "snapshot", room: room.number, epoch: room.epoch, version: room.version, ops });
-  }
-  /** The room removes the player. */
-  kick(number) {
-    this.session.rooms.delete(number);
-    this.says({ type: "left", room: number, code: "kicked", text: "out with you" });
   }
 }

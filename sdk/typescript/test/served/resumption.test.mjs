@@ -1,11 +1,12 @@
-// The browser's client over lost connections. `make test` runs this if Node is installed.
+// What only the browser's client does over lost connections, and what depends on time. The rest are
+// scenarios (conformance/README.md). `make test` runs this if Node is installed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect, join } from "./callbacks.mjs";
 import { ModelNode, playfield, World } from "./model.mjs";
 
-const { UNCONFIRMED_LENGTH_MAX, UNREADABLE_IN_A_ROW_MAX } = playfield;
+const { UNCONFIRMED_LENGTH_MAX } = playfield;
 const CASES = Number(process.env.PLAYFIELD_CUT_CASES ?? 30);
 
 /** A client of a node that keeps sessions, in `count` rooms, and what its callbacks heard. */
@@ -58,60 +59,6 @@ async function storm({ world, node, rooms }, steps) {
   await world.advance(120_000);
 }
 
-test("however connections are cut: no event is lost, doubled or reordered, no request executed twice, and copies are equal", async () => {
-  let cuts = 0;
-  for (let seed = 1; seed <= CASES; seed++) {
-    const game = await start(3, seed);
-    await storm(game, 150);
-    const { node, rooms, heard, connection } = game;
-    cuts += heard.filter(([what]) => what === "resumed").length;
-    assert.deepEqual(node.faults, [], `seed ${seed}`);
-    assert.equal(node.sessions, 1, `seed ${seed}`);
-    assert.equal(connection.status, "connected", `seed ${seed}: ${JSON.stringify(heard.at(-1))}`);
-    rooms.forEach((log, index) => {
-      const room = node.rooms[index];
-      assert.deepEqual(room.executed, log.sent, `seed ${seed}: each is executed once, in order`);
-      assert.equal(log.events.length, room.events, `seed ${seed}`);
-      assert.deepEqual(log.events.filter((n) => n > 0), log.sent, `seed ${seed}: each event comes once, in order`);
-      assert.deepEqual([log.failed, log.faults, log.left, log.missed], [[], [], [], 0], `seed ${seed}`);
-      assert.ok(log.answers.every(([number, answer]) => number === answer));
-      assert.deepEqual(log.room.state, room.state, `seed ${seed}: copies are equal`);
-    });
-    connection.close();
-  }
-  assert.ok(cuts > CASES, `${cuts} cuts`);
-});
-
-test("a client that comes back says what it has, and gets a patch", async () => {
-  const { world, node, heard, rooms: [log], socket } = await start(1);
-  speak(log, true);
-  await world.advance(500);
-  socket().cut();
-  node.execute(node.rooms[0], { payload: 9 });
-  const { version } = log.room;
-  await world.advance(1000);
-  const { patches } = log.room;
-  // joined, an event, a reply
-  assert.deepEqual(socket().sent[0].resume, { token: "token 1", received: 3, rooms: [{ room: 1, epoch: 71, version }] });
-  assert.deepEqual([log.room.state.sum, log.events, patches], [10, [1, 9], 2]);
-  assert.deepEqual(heard.map(([what, how]) => [what, how.lost]), [["lost", undefined], ["resumed", []]]);
-  assert.ok(heard[1][1].away > 0 && heard[1][1].away < 1000);
-});
-
-test("losses that alternate between rooms explain the gaps of each", async () => {
-  const { world, node, heard, rooms, connection, socket } = await start(2);
-  node.logMax = 4;
-  socket().cut();
-  for (let n = 0; n < 400; n++) for (const room of node.rooms) node.event(room, 0);
-  for (let n = 0; n < 400; n++) node.event(node.rooms[0], 0);
-  await world.advance(5000);
-  for (const room of node.rooms) node.event(room, 0);
-  await world.advance(1000);
-  assert.deepEqual([connection.status, heard.at(-1)[0]], ["connected", "resumed"]);
-  assert.deepEqual(heard.at(-1)[1].lost.map(({ messages }) => messages).sort(), [400, 796]);
-  assert.deepEqual(rooms.map(({ events, missed }) => [events.length, missed]), [[5, 796], [1, 400]]);
-});
-
 test("what the node had to forget is reported by room: events as missed, and requests fail", async () => {
   for (let seed = 1; seed <= CASES; seed++) {
     const game = await start(2, seed);
@@ -137,89 +84,6 @@ test("what the node had to forget is reported by room: events as missed, and req
     if (seed === 1) assert.ok(lost.length > 0 && rooms.some((log) => log.missed > 0) && rooms.some((log) => log.failed.length > 0));
     connection.close();
   }
-});
-
-test("a gap that the node did not report ends the connection", async () => {
-  const { world, node, heard, connection, rooms: [log], socket } = await start(1);
-  socket().says({ type: "event", room: 1, sequence: 2, version: 1, message: "Did", payload: 0 });
-  assert.deepEqual([connection.status, log.room.left], ["ended", true]);
-  assert.deepEqual(heard, [["ended", "bad_message", "event 2 came after event 0", { unconfirmed: 0 }]]);
-  await world.advance(100_000);
-  assert.deepEqual([world.sockets.length, node.sessions, world.listeners.size, log.left.length], [1, 1, 0, 1]);
-});
-
-test("a node that no longer has the session opens a new one: rooms end, requests fail, the page joins again", async () => {
-  const { world, node, heard, connection, rooms: [log, other], socket } = await start(2);
-  const again = [];
-  // A page may join again in any of the callbacks.
-  log.room.request("Add", 1).catch(() => again.push(enter(connection)));
-  socket().cut();
-  node.session = null;
-  speak(other, true);
-  await world.advance(1000);
-  assert.deepEqual(heard.map(([what]) => what), ["lost", "newSession"]);
-  const text = "the node no longer had the session when the connection was restored; " +
-    "what it was asked is lost: join rooms again";
-  assert.deepEqual(log.left, [["connection_lost", text]]);
-  assert.deepEqual([other.failed, node.rooms[0].executed], [[[1, "connection_lost"]], []]);
-  assert.equal(other.room.send("Note", 2), false);
-  speak(again[0], true);
-  await world.advance(1000);
-  assert.deepEqual([again[0].answers, again[0].room.state.sum, node.rooms.length], [[[1, 1]], 1, 1]);
-});
-
-test("a node that keeps no sessions: rooms end with the connection, and the client connects again", async () => {
-  const { world, node, heard, connection, rooms: [log], socket } = await start(0).then(async (game) => {
-    game.node.grace = 0;
-    game.node.forgets = true;
-    game.socket().cut();
-    game.node.session = null;
-    await game.world.advance(1000);
-    return { ...game, rooms: [enter(game.connection)] };
-  });
-  await world.advance(1000);
-  speak(log, true);
-  socket().cut();
-  assert.deepEqual([log.left, log.room.state.sum], [[["connection_lost", "disconnected"]], 0]);
-  const early = enter(connection);
-  await world.advance(1000);
-  assert.deepEqual(log.failed, [[1, "connection_lost"]]);
-  assert.deepEqual(heard.map(([what]) => what), ["lost", "newSession", "lost", "newSession"]);
-  assert.ok(socket().sent[0].resume === undefined && socket().sent.every(({ type }) => type !== "ack"));
-  assert.deepEqual([early.room.number, node.sessions], [1, 3]);
-});
-
-test("a goodbye ends the connection; one for silence or a busy node does not", async () => {
-  for (const code of ["taken_over", "too_fast", "too_slow"]) {
-    const { world, heard, connection, rooms: [log], socket } = await start(1);
-    speak(log, true);
-    socket().says({ type: "goodbye", code, text: "because" });
-    await world.advance(100_000);
-    assert.deepEqual([connection.status, heard, world.sockets.length], ["ended", [["ended", code, "because", { unconfirmed: 0 }]], 1]);
-    assert.deepEqual([log.left, log.failed], [[[code, "because"]], [[1, code]]]);
-    const late = enter(connection);
-    await world.advance(1);
-    assert.deepEqual(late.left, [["connection_lost", "the connection has ended"]]);
-  }
-  const { world, heard, connection, socket } = await start(1);
-  socket().says({ type: "goodbye", code: "timeout", text: "nothing was heard for too long" });
-  await world.advance(10);
-  world.happens("online");
-  await world.advance(20);
-  const busy = world.sockets.at(-1);
-  busy.onmessage({ data: '{"type":"goodbye","code":"busy","text":"try again"}' });
-  await world.advance(1000);
-  assert.deepEqual([connection.status, heard.map(([what]) => what)], ["connected", ["lost", "resumed"]]);
-});
-
-test("a node that is restarted gives the page a new session", async () => {
-  const { world, node, heard, connection, rooms: [log], socket } = await start(1);
-  socket().says({ type: "goodbye", code: "shutting_down", text: "the node is shutting down" });
-  assert.deepEqual([connection.status, heard], ["lost", [["lost", "the node is shutting down"]]]);
-  node.session = null;
-  await world.advance(1000);
-  assert.deepEqual([connection.status, heard.map(([what]) => what)], ["connected", ["lost", "newSession"]]);
-  assert.deepEqual([log.left[0][0], node.sessions], ["connection_lost", 2]);
 });
 
 test("the client waits as long as the node wants it to, and says why", async () => {
@@ -280,31 +144,6 @@ test("a page may name the node, and bring the WebSocket", () => {
   assert.throws(() => connect("Ann", {}, how), /in a page a path/);
   assert.throws(() => connect("Ann", {}, { url: "ws://node" }), /no WebSocket/);
   Object.assign(globalThis, { location, WebSocket });
-});
-
-test("an unreadable message comes again over a new connection; after three in a row the client stops", async (t) => {
-  t.mock.method(console, "warn", () => {});
-  for (const data of ['{"type":"event","roo', "7", '{"type":"even"}', '{"type":"patch"}', '{"type":"toString"}']) {
-    const { world, node, heard, connection, rooms: [log], socket } = await start(1);
-    for (let round = 0; round < 2; round++) {
-      for (let count = 0; count < UNREADABLE_IN_A_ROW_MAX; count++) {
-        socket().data(data);
-        await world.advance(6000);
-        assert.equal(connection.status, "connected");
-      }
-      // One that counts is read between them.
-      node.event(node.rooms[0], round + 1);
-      await world.advance(1000);
-    }
-    assert.deepEqual([log.events, log.faults, node.sessions, node.faults], [[1, 2], [], 1, []]);
-    for (let count = 0; count <= UNREADABLE_IN_A_ROW_MAX; count++) {
-      socket().data(data);
-      await world.advance(6000);
-    }
-    assert.equal(connection.status, "ended");
-    assert.deepEqual(heard.at(-1).slice(0, 2), ["ended", "bad_message"]);
-    assert.match(heard.at(-1)[2], /can't be read/);
-  }
 });
 
 test("the waits between attempts are random parts of a time that doubles, and end", async () => {
@@ -576,42 +415,6 @@ test("a callback may close the connection", async () => {
   }
 });
 
-test("a room whose end was lost is left by the next answer, and one that was joined unknowingly is left", async () => {
-  const { world, node, connection, rooms: [log], socket } = await start(1);
-  node.logMax = 1;
-  world.delay = () => 20;
-  const second = enter(connection);
-  await world.advance(30);
-  // The node has the join, but its answer is on the way.
-  socket().cut();
-  node.event(node.rooms[1], 1);
-  node.kick(1);
-  node.event(node.rooms[1], 2);
-  await world.advance(3000);
-  node.logMax = Infinity;
-  assert.deepEqual(second.left.map(([code]) => code), ["connection_lost"]);
-  assert.deepEqual([...node.session.rooms.keys()], []);
-  assert.deepEqual(log.left, []);
-  speak(log, true);
-  await world.advance(1000);
-  assert.deepEqual([log.left, log.failed], [[["not_joined", "you are not in the room"]], [[1, "not_joined"]]]);
-  assert.equal(connection.status, "connected");
-});
-
-test("a function gives the token once, however often the client tries to connect", async () => {
-  let asked = 0;
-  const { world, node, socket } = await start(1, 1, { token: () => `token ${++asked}` });
-  assert.equal(atob(socket().sent[0].token), "token 1");
-  const before = world.sockets.length;
-  node.isDown = true;
-  socket().cut();
-  await world.advance(20_000);
-  node.isDown = false;
-  await world.advance(10_000);
-  assert.ok(world.sockets.length - before > 5, "attempts");
-  assert.deepEqual([atob(socket().sent[0].token), asked], ["token 1", 1]);
-});
-
 test("a JSON Web Token is renewed when it is about to expire, if the clocks agree", async () => {
   const jwt = (seconds) => `a.${btoa(JSON.stringify({ exp: Date.now() / 1000 + seconds }))}.b`;
   for (const [seconds, expected] of [[600, 1], [5, 1], [-60, 1], [12, 2]]) {
@@ -686,18 +489,6 @@ test("a page that stood still has not met a weak connection", async () => {
   await world.advance(0);
   await ticks(10);
   assert.deepEqual(heard, []);
-});
-
-test("a room is left, and the connection stays", async () => {
-  const { world, connection, rooms: [log, other], socket } = await start(2);
-  const leaving = log.room.leave();
-  socket().cut();
-  await world.advance(1000);
-  await leaving;
-  assert.deepEqual([log.left, log.room.left, connection.status], [[["left", ""]], true, "connected"]);
-  speak(other, true);
-  await world.advance(1000);
-  assert.deepEqual(other.answers, [[1, 1]]);
 });
 
 test("however short the session is kept, several attempts fall within that time, and one comes shortly before its end", async () => {
