@@ -82,13 +82,13 @@ impl Fate {
         self.retry_after = None;
     }
 
-    /// Whether the node has answered the first hello.
+    /// Returns whether the node has answered the first hello.
     #[cfg(feature = "poll")]
     pub(crate) fn is_welcomed(&self) -> bool {
         self.is_welcomed
     }
 
-    /// Whether the connection is lost now.
+    /// Returns whether the connection is lost now.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }

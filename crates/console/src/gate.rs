@@ -57,12 +57,12 @@ impl Gate {
         Self { token, known, attempts: Mutex::default(), made: Instant::now() }
     }
 
-    /// Whether there is a token.
+    /// Returns whether there is a token.
     pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Whether this request, which comes from an address, may go on.
+    /// Returns whether this request, which comes from an address, may go on.
     ///
     /// # Errors
     /// The answer, if not.
@@ -129,7 +129,7 @@ impl Gate {
         Ok(None)
     }
 
-    /// Whether a browser sends the cookie of those that have sent the right token.
+    /// Returns whether a browser sends the cookie of those that have sent the right token.
     fn is_known(&self, request: &Request) -> bool {
         let cookies = request.header("cookie").unwrap_or_default().split(';');
         let values = cookies.filter_map(|cookie| cookie.trim().split_once('='));

@@ -98,12 +98,12 @@ impl<R: Role> Endpoint<R> {
         self.partial.capacity() + self.unsent.capacity()
     }
 
-    /// Whether a record of the peer was read.
+    /// Returns whether a record of the peer was read.
     pub fn has_received(&self) -> bool {
         self.has_received
     }
 
-    /// Whether the peer sends nothing more.
+    /// Returns whether the peer sends nothing more.
     ///
     /// # Errors
     /// What was wrong in what it sent.

@@ -16,7 +16,7 @@ const LISTENER: Token = Token(usize::MAX);
 const BACKLOG: i32 = 4_096;
 const READ_BYTES: usize = 256 << 10;
 
-/// What the server does with what it reads.
+/// The server's use of what it reads.
 pub(crate) trait Answer: Clone + Send + 'static {
     /// Its knowledge of a connection.
     type Peer: Default;
@@ -96,9 +96,9 @@ fn bound(address: SocketAddr, is_shared: bool) -> io::Result<Socket> {
 
 struct Peer<P> {
     stream: TcpStream,
-    /// What was not handled.
+    /// Bytes that were not handled.
     partial: Vec<u8>,
-    /// What the socket has not taken.
+    /// Bytes that the socket has not taken.
     unsent: Vec<u8>,
     known: P,
 }

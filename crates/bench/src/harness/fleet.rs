@@ -49,10 +49,10 @@ pub(crate) trait Script {
     fn progress(&self) -> u64;
 }
 
-/// What becomes of a client without a connection.
+/// The fate of a client without a connection.
 pub(crate) enum Next {
     Stay,
-    /// It connects again, as soon as it can.
+    /// Connects again, as soon as it can.
     Connect,
 }
 
@@ -276,7 +276,7 @@ impl Links {
         }
     }
 
-    /// Whether bytes wait for a client's socket.
+    /// Returns whether bytes wait for a client's socket.
     #[inline]
     pub(crate) fn is_blocked(&self, client: usize) -> bool {
         self.all[client].stream.as_ref().is_some_and(Stream::is_blocked)
@@ -299,7 +299,7 @@ impl Links {
         self.all[client].stream.take()
     }
 
-    /// Whether a client has a connection.
+    /// Returns whether a client has a connection.
     pub(crate) fn is_open(&self, client: usize) -> bool {
         self.all[client].stream.is_some()
     }

@@ -13,7 +13,7 @@ use super::report::Record;
 pub(crate) const SERVER_CORE: usize = 0;
 pub(crate) const DRIVER_CORE: usize = 1;
 
-/// What a figure depends on besides the code.
+/// Properties of the machine that a figure depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     cores: usize,

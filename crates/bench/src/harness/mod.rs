@@ -1,4 +1,4 @@
-//! What all suites are made of: clients, bare servers, processes, rounds, options and reports.
+//! Parts of all suites: clients, bare servers, processes, rounds, options and reports.
 
 pub(crate) mod allocations;
 pub(crate) mod bare;

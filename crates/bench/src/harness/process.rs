@@ -58,7 +58,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
 }
 
-/// What a server has used since its start.
+/// Resources that a server has used since its start.
 pub(crate) struct Usage {
     pub(crate) at: Instant,
     pub(crate) cpu: Duration,

@@ -1,4 +1,4 @@
-//! Where connections come from: one loopback address has too few ports for those of some suites.
+//! Sources of connections: one loopback address has too few ports for those of some suites.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -19,7 +19,7 @@ use super::error;
 use super::file::{Row, plain};
 use super::library::Scope;
 
-/// What is said about a row.
+/// A statement about a row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conditions(Vec<(String, Test)>);
 

@@ -14,7 +14,7 @@ pub(super) type Row = Map<String, Value>;
 /// Members of a printed row that describe the machine and the build.
 const MACHINE: [&str; 6] = ["cores", "cpu", "kernel", "memory_mb", "profile", "version"];
 
-/// What one recording of a suite measured, and how.
+/// Results of one recording of a suite, and how they were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Results {
     pub(super) suite: String,

@@ -1,4 +1,4 @@
-//! What is to be reached: `goals.json`.
+//! Goals of the benchmarks: `goals.json`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,11 +17,11 @@ pub(super) struct Goals(Vec<Goal>);
 
 /// A limit of a figure.
 struct Goal {
-    /// What is measured.
+    /// The figure that is measured.
     what: String,
     figure: Figure,
     limit: Limit,
-    /// What figure and limit are in; empty for a ratio.
+    /// The unit of figure and limit; empty for a ratio.
     unit: String,
 }
 

@@ -50,7 +50,7 @@ fn commands(text: &str) -> io::Result<BTreeMap<String, Vec<String>>> {
     }
 }
 
-/// Where the values of a figure are looked up.
+/// The place where the values of a figure are looked up.
 pub(super) struct Scope<'a> {
     pub(super) library: &'a Library,
     /// The suite of values that name none.

@@ -425,7 +425,7 @@ mod tests {
         library
     }
 
-    /// What a block becomes; its old contents are `old`.
+    /// The new contents of a block; the old ones are `old`.
     fn made(template: &str) -> std::io::Result<String> {
         let text = format!("before\n\n<!-- {template}\n-->\nold\n<!-- end -->\nafter\n");
         let goals = Goals::parse(GOALS)?;

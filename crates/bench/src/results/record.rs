@@ -15,7 +15,7 @@ use super::{FOLDER, at, error, tree, update};
 use crate::harness::machine::Machine;
 use crate::harness::report::Record;
 
-/// Where the rows come from.
+/// The source of the rows.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// The commands of these suites; of all if there is none.

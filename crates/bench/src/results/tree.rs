@@ -30,7 +30,7 @@ pub(super) fn day() -> io::Result<String> {
     output(Path::new("."), "date", &["-u", "+%F"])
 }
 
-/// What a program prints.
+/// The output of a program.
 fn output(folder: &Path, program: &str, arguments: &[&str]) -> io::Result<String> {
     let output = Command::new(program).args(arguments).current_dir(folder).output()?;
     if !output.status.success() {

@@ -402,7 +402,7 @@ fn host(_: &mut Words) -> io::Result<()> {
 /// The end of every request to the baseline. Nothing else in it is like this.
 const END: u8 = b'!';
 
-/// As long as a reply of the room, nearly.
+/// Nearly as long as a reply of the room.
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\
     Content-Length: 6\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n123456";
 

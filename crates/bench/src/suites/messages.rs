@@ -151,7 +151,7 @@ fn run(options: &Options, report: &mut Report<'_>) -> std::result::Result<(), Fa
     Ok(())
 }
 
-/// What came of one server.
+/// Results of one server.
 struct Outcome {
     messages: u64,
     time: Duration,

@@ -20,7 +20,7 @@ use crate::session::{
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Error>>;
 
-/// What the task does for a handle, or the reason why it does not.
+/// The task's work for a handle, or the reason why it is not done.
 type Act = Box<dyn FnOnce(Result<&mut Task, Error>) + Send>;
 
 /// Something to do for a handle.
@@ -48,7 +48,7 @@ impl Command {
         (self.act)(Ok(task));
     }
 
-    /// It is for a room of an earlier session.
+    /// Belongs to a room of an earlier session.
     pub(super) fn fail(self) {
         (self.act)(Err(Error::new_session()));
     }

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::dial::Dialer;
 use crate::session::Step;
 
-/// What the task connects with.
+/// Everything that the task connects with.
 #[derive(Debug)]
 pub(super) struct Reconnect {
     pub(super) dialer: Arc<Dialer>,

@@ -303,12 +303,12 @@ impl Registry {
         self.pings.clear();
     }
 
-    /// Whether a place is in the present session.
+    /// Returns whether a place is in the present session.
     pub(super) fn is_now(&self, place: Place) -> bool {
         place.session == self.session
     }
 
-    /// Whether this is the number of the present session.
+    /// Returns whether this is the number of the present session.
     pub(super) fn is_session(&self, session: u32) -> bool {
         session == self.session
     }

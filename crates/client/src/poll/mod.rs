@@ -189,7 +189,7 @@ impl Connection {
         self.session.as_mut()
     }
 
-    /// Whether a command can be given now: the connection is there, and not too much waits.
+    /// Returns whether a command can be given now: the connection is there, and not too much waits.
     #[must_use]
     pub fn takes_commands(&self) -> bool {
         let Link::Open(stream) = &self.link else { return false };
@@ -201,19 +201,19 @@ impl Connection {
         })
     }
 
-    /// Whether the connection is there: not lost, and not at its end.
+    /// Returns whether the connection is there: not lost, and not at its end.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.session.as_ref().is_some_and(Session::is_welcomed)
     }
 
-    /// Whether nothing more happens.
+    /// Returns whether nothing more happens.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.link, Link::Over)
     }
 
-    /// Whether the program is to give a token. `true` once for each.
+    /// Returns whether the program is to give a token. `true` once for each.
     pub fn takes_token(&mut self) -> bool {
         std::mem::take(&mut self.wants_token)
     }
@@ -232,7 +232,7 @@ impl Connection {
         true
     }
 
-    /// Whether there are events that came about without the socket.
+    /// Returns whether there are events that came about without the socket.
     #[must_use]
     pub fn has_news(&self) -> bool {
         let session = self.session.as_ref().is_some_and(Session::has_events);

@@ -72,7 +72,7 @@ impl Stream {
         let _ = registry.deregister(&mut self.socket);
     }
 
-    /// Whether the socket is connected.
+    /// Returns whether the socket is connected.
     ///
     /// # Errors
     /// If it could not be.
@@ -90,7 +90,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Whether the socket is connected, and TLS is ready.
+    /// Returns whether the socket is connected, and TLS is ready.
     ///
     /// # Errors
     /// If it could not be.
@@ -117,7 +117,7 @@ impl Stream {
         self.socket.read(buffer)
     }
 
-    /// Whether everything was read, if [`read`](Self::read) filled this much of a buffer.
+    /// Returns whether everything was read, if [`read`](Self::read) filled this much of a buffer.
     pub fn is_drained(&self, read: usize, buffer: usize) -> bool {
         #[cfg(feature = "tls")]
         if self.tls.is_some() {
@@ -132,7 +132,7 @@ impl Stream {
         self.unsent.len() - self.start
     }
 
-    /// Whether something waits for the socket.
+    /// Returns whether something waits for the socket.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         #[cfg(feature = "tls")]

@@ -162,7 +162,7 @@ impl Entering {
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.forsaken.is_empty() && self.schema_requests.is_empty()
     }

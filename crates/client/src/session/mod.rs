@@ -172,7 +172,7 @@ impl Session {
         self.protocol.resumption.is_token_refused = false;
     }
 
-    /// Whether the node has refused the token as `unauthorized`, and the client is
+    /// Returns whether the node has refused the token as `unauthorized`, and the client is
     /// [away](Self::is_away) for one more attempt with another.
     #[must_use]
     pub fn is_token_refused(&self) -> bool {
@@ -194,7 +194,7 @@ impl Session {
         }
     }
 
-    /// Whether to read more from the transport. If not, so much waits to be
+    /// Returns whether to read more from the transport. If not, so much waits to be
     /// [polled](Self::poll_event) that the node should wait.
     #[must_use]
     pub fn wants_input(&self) -> bool {
@@ -257,7 +257,7 @@ impl Session {
         report.event(self.inbox.body(&self.inbound, place))
     }
 
-    /// Whether [`poll_event`](Self::poll_event) has something to handle or to return.
+    /// Returns whether [`poll_event`](Self::poll_event) has something to handle or to return.
     #[must_use]
     pub fn has_events(&self) -> bool {
         self.inbox.is_unread || !self.protocol.events.is_empty()
@@ -330,7 +330,7 @@ impl Session {
         self.protocol.resumption.lost()
     }
 
-    /// Whether the node has answered the hello on the present connection.
+    /// Returns whether the node has answered the hello on the present connection.
     #[must_use]
     pub fn is_welcomed(&self) -> bool {
         self.protocol.is_open() && self.protocol.welcomed
@@ -344,7 +344,7 @@ impl Session {
         self.protocol.resumption.made_progress()
     }
 
-    /// Whether commands fail because too many bytes wait to be confirmed by the node.
+    /// Returns whether commands fail because too many bytes wait to be confirmed by the node.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.protocol.resumption.is_full()
@@ -405,7 +405,7 @@ impl Session {
         self.protocol.outbound.bytes()
     }
 
-    /// Whether the session is over. Send the remaining output, then close the transport.
+    /// Returns whether the session is over. Send the remaining output, then close the transport.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.protocol.is_finished()

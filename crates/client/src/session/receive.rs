@@ -181,7 +181,7 @@ impl Protocol {
         self.is_answered(request, message, expected).map(Report::this_if)
     }
 
-    /// Whether a request waits for this answer.
+    /// Returns whether a request waits for this answer.
     fn is_answered(
         &mut self,
         request: RequestNumber,

@@ -122,7 +122,7 @@ impl Progress {
         }
     }
 
-    /// Whether the copy has this digest, if it is at this version.
+    /// Returns whether the copy has this digest, if it is at this version.
     pub(super) fn check(&mut self, version: u64, digest: u64) -> Option<bool> {
         let copy = self.copy.as_mut().filter(|_| self.in_step && self.version == version)?;
         Some(copy.0.digest_is(digest))
@@ -253,12 +253,12 @@ impl Rooms {
         }
     }
 
-    /// Whether the session has entered the room by itself.
+    /// Returns whether the session has entered the room by itself.
     pub(super) fn is_entered(&self, room: RoomNumber) -> bool {
         self.copies.get(&room).is_some_and(|progress| progress.is_entered)
     }
 
-    /// Whether a snapshot of the room has come.
+    /// Returns whether a snapshot of the room has come.
     pub(super) fn has_copy(&self, room: RoomNumber) -> bool {
         self.copies.get(&room).is_some_and(|progress| progress.version > 0)
     }

@@ -43,7 +43,7 @@ pub(crate) fn polled(client: &mut Session) -> Vec<Event<'static>> {
     events
 }
 
-/// Whether a snapshot, or a patch, of this version was applied.
+/// Returns whether a snapshot, or a patch, of this version was applied.
 pub(crate) fn is_update(event: &Event<'_>, expected: UpdateKind, at: u64) -> bool {
     matches!(event, Event::Update { kind, version, .. } if (*kind, *version) == (expected, at))
 }

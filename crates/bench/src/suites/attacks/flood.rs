@@ -34,7 +34,7 @@ const PAGE: &[u8] = b"HTTP/1.1 200 ";
 
 /// The attack goes on, but nothing counts yet.
 const BEFORE: u8 = 0;
-/// What happens counts.
+/// Events count.
 const WATCHED: u8 = 1;
 const OVER: u8 = 2;
 
@@ -105,7 +105,7 @@ impl Flood {
     }
 }
 
-/// What the attackers did while players were watched, and what the node answered.
+/// Acts of the attackers while players were watched, and answers of the node.
 pub(super) struct Done {
     pub(super) sent: u64,
     pub(super) received: u64,
@@ -130,7 +130,7 @@ impl Done {
         Self { sent, received, connections, answers, flights, pages, resumed, live: 0 }
     }
 
-    /// What the attack has caused, from the attackers' and the node's counts. Players have sent some
+    /// The effect of the attack, from the attackers' and the node's counts. Players have sent some
     /// of the messages that the node read, and came back some times themselves.
     pub(super) fn effect(
         &self,
@@ -195,7 +195,7 @@ impl Attacker {
 }
 
 impl Attackers {
-    /// Whether answers are in native framing, and `packed`.
+    /// Returns whether answers are in native framing, and `packed`.
     fn reads_answers(&self) -> bool {
         !matches!(
             self.attack,

@@ -22,7 +22,7 @@ const OPENING_MAX: usize = 64;
 const ON_THEIR_WAY_MAX: usize = 4;
 const WS: Dialogue = Dialogue::new(Transport::WebSocket);
 
-/// What became of all subscribers after a cut.
+/// The state of all subscribers after a cut.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Returned {
     /// Subscribers whose `subscribed` says that nothing is lost.
@@ -43,7 +43,7 @@ pub(super) struct Audience {
     /// The subscribers. Who publishes comes after them.
     subscribers: Vec<Subscriber>,
     bytes: usize,
-    /// What was published and has not reached everyone.
+    /// Publications that have not reached everyone.
     sent: VecDeque<Sent>,
     /// The last offset.
     last: u64,
@@ -128,13 +128,13 @@ impl Audience {
         links.send(self.subscribers.len(), &out).map(drop)
     }
 
-    /// Whether the last publication has reached someone, and not too many are on their way.
+    /// Returns whether the last publication has reached someone, and not too many are on their way.
     pub(super) fn takes_more(&self) -> bool {
         let all = self.subscribers.len();
         self.sent.len() < ON_THEIR_WAY_MAX && self.sent.back().is_none_or(|sent| sent.missing < all)
     }
 
-    /// Whether all publications have reached everyone.
+    /// Returns whether all publications have reached everyone.
     pub(super) fn has_all(&self) -> bool {
         self.sent.is_empty()
     }
@@ -254,7 +254,7 @@ impl Script for Audience {
     }
 }
 
-/// What is published at an offset.
+/// The publication at an offset.
 fn payload(offset: u64, bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|at| (offset.wrapping_mul(0x9e37_79b9) >> (at % 24)) as u8).collect()
 }

@@ -197,7 +197,7 @@ impl Heartbeats {
         }
     }
 
-    /// What happened since the last time.
+    /// Events since the last time.
     fn done(&mut self, fault: Option<String>) -> Done {
         let done = std::mem::take(&mut self.done);
         let connected = self.clients.iter().filter(|client| client.is_open).count() as u64;

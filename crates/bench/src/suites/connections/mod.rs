@@ -26,13 +26,13 @@ use crate::harness::tables;
 use clients::{Beat, Clients, Done};
 
 names! {
-    /// What is measured.
+    /// The workload that is measured.
     Which {
         /// Connecting, holding and their memory.
         Connections = "connections",
         /// How long a heartbeat takes.
         Heartbeat = "heartbeat",
-        /// As many heartbeats as possible.
+        /// The most heartbeats that are possible.
         Soak = "soak",
     }
 }
@@ -122,7 +122,7 @@ const COLUMNS: &[Column] = &[
     ("verified", "verified"),
 ];
 
-/// What came of one server.
+/// Results of one server.
 struct Outcome {
     opened: Done,
     connect: Duration,
@@ -310,7 +310,7 @@ fn record(options: &Options, rounds: &[Round]) -> Record {
 }
 
 impl Outcome {
-    /// Whether all clients were there, and every answer as it should be.
+    /// Returns whether all clients were there, and every answer as it should be.
     fn is_whole(&self, all: u64) -> bool {
         let Self { opened, held, .. } = self;
         opened.connected == all
@@ -320,7 +320,7 @@ impl Outcome {
             && held.sent == held.answered
     }
 
-    /// Whether the node has a session for each client, and no other.
+    /// Returns whether the node has a session for each client, and no other.
     fn has_sessions(&self, all: u64) -> bool {
         let mut sessions = self.opened.sessions.clone();
         sessions.sort_unstable();

@@ -39,7 +39,7 @@ pub(super) struct Clients {
     pub(super) late: Timings,
 }
 
-/// What is said, and what has to be answered.
+/// Messages that are sent, and those that have to be answered.
 struct Talk {
     side: Side,
     class: Class,

@@ -43,7 +43,7 @@ const WINDOW_MAX: usize = 1_000;
 const PAYLOAD_MAX: usize = 60_000;
 
 names! {
-    /// What messages go through.
+    /// The way of messages.
     Class {
         /// A service with its own framing.
         A = "A",
@@ -56,7 +56,7 @@ names! {
 }
 
 names! {
-    /// What rooms answer with, and how clients wait for it.
+    /// The answers of rooms, and how clients wait for them.
     Mode {
         /// Sends are answered with events.
         Send = "send",
@@ -69,7 +69,7 @@ names! {
 }
 
 names! {
-    /// What clients do with replies.
+    /// Use of replies by clients.
     Driver {
         /// Compare every byte.
         Comparing = "comparing",
@@ -92,7 +92,7 @@ names! {
 }
 
 names! {
-    /// Who is in a room.
+    /// Players of a room.
     Rooms {
         /// One client.
         Own = "own",
@@ -203,7 +203,7 @@ const COLUMNS: &[Column] = &[
     ("verified", "verified"),
 ];
 
-/// What came of one server in one round.
+/// Results of one server in one round.
 struct Outcome {
     messages: u64,
     /// In all, and those compared outside of the measured time.
@@ -351,7 +351,7 @@ fn record(options: &Options, floors: &[Outcome], nodes: &[Outcome]) -> Record {
         .with("verified", compares.then_some(verified))
 }
 
-/// What is measured.
+/// The workload that is measured.
 fn case(options: &Options) -> Record {
     let bytes = if options.class == Class::A { options.frame_bytes } else { options.payload };
     let mut record = Record::of("echo").with("class", options.class.name());

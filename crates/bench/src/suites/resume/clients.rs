@@ -66,9 +66,9 @@ struct Client {
     sent: u32,
     /// The room's hour, by the answer to the last request.
     hour: Option<u64>,
-    /// It awaits that answer, and what happened until then.
+    /// Waits for that answer, and for what happened until then.
     settles: bool,
-    /// It expects the welcome of a resumed session.
+    /// Expects the welcome of a resumed session.
     resumes: bool,
 }
 
@@ -91,7 +91,7 @@ impl Clients {
         self.all.len()
     }
 
-    /// What settled clients missed since the last cut.
+    /// Messages that settled clients missed since the last cut.
     pub(super) fn missed(&self) -> Missed {
         let events = self
             .all

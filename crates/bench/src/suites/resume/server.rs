@@ -18,7 +18,7 @@ const TICK_HZ: u32 = 20;
 /// The ticks of all rooms.
 static TICKS: AllTicks = AllTicks::new(TICK_HZ);
 
-/// What the rooms do: set once, before the node starts.
+/// Activity of the rooms: set once, before the node starts.
 static PACE: OnceLock<Pace> = OnceLock::new();
 
 /// Happens at the rate of the [pace](Pace), to everyone.

@@ -16,7 +16,7 @@ use crate::harness::stats::Samples;
 use crate::harness::ticks::AllTicks;
 
 names! {
-    /// What happens meanwhile.
+    /// The load meanwhile.
     Meanwhile {
         Nothing = "another room's ticks",
         Saves = "the same, 1 MB saves",

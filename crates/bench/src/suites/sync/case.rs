@@ -58,7 +58,7 @@ names! {
 }
 
 names! {
-    /// What changes per step.
+    /// Changes per step.
     Scenario {
         /// The round and some hands.
         A = "A",

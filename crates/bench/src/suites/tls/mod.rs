@@ -67,7 +67,7 @@ type Measure = fn(&Options) -> io::Result<Record>;
 /// The rows. Rooms come first, before this process is pinned: its children choose their cores.
 const ROWS: [(&str, Measure); 3] = [("rooms", rooms), ("handshakes", handshakes), ("held", held)];
 
-/// What clients ask for, of the node and of the baseline.
+/// Requests of clients, to the node and to the baseline.
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 const REQUEST_END: &[u8] = b"\r\n\r\n";
 const PAGE: &str = "the page of a TLS server";
@@ -153,7 +153,7 @@ fn handshakes(options: &Options) -> io::Result<Record> {
         .with("verified", true))
 }
 
-/// Whether the whole page has come, and nothing else.
+/// Returns whether the whole page has come, and nothing else.
 fn page(input: &[u8]) -> io::Result<(usize, Progress)> {
     let start = b"HTTP/1.1 200 OK\r\n";
     if !input.starts_with(&start[..start.len().min(input.len())]) {

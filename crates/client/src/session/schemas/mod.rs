@@ -62,7 +62,7 @@ pub struct Learned {
 }
 
 impl PartialEq for Translation {
-    /// Whether both are by the same schema of the node.
+    /// Returns whether both are by the same schema of the node.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::None, Self::None) => true,

@@ -110,7 +110,7 @@ impl SchemaRequests {
         }
     }
 
-    /// Whether there is nothing to send, and nothing to wait for.
+    /// Returns whether there is nothing to send, and nothing to wait for.
     pub(in crate::session) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.sent.is_empty()
     }

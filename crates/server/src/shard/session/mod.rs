@@ -71,7 +71,7 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    /// Whether nothing keeps the session on its shard.
+    /// Returns whether nothing keeps the session on its shard.
     pub(crate) fn may_move(&self) -> bool {
         !self.moved && self.channels.is_none() && self.ticket.is_none()
     }
