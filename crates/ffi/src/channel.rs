@@ -1,7 +1,6 @@
 //! Channels: subscriptions, publications, members and histories.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use playfield_client::poll::{Kept, Next, Queue};
 use playfield_client::session::{Subscribed, SubscriptionNumber};
@@ -15,14 +14,14 @@ use crate::client::{ClientCell, PfChannel, PfClient, lock};
 use crate::commands::ask;
 use crate::event::{PfChangeKind, PfEventKind, Report};
 use crate::failure::{Outcome, PfCode, call};
-use crate::handle::{self, Object};
+use crate::handle::{self, Member, Object};
 use crate::room;
 use crate::state::{Given, News, Sender, State, What};
 use crate::text::{PfText, place};
 
 /// A subscription in the table of handles.
 pub(crate) struct ChannelCell {
-    client: Weak<ClientCell>,
+    member: Member,
     number: SubscriptionNumber,
     /// What the program has not taken, with the position after it.
     queue: Queue<(Report, Option<Position>)>,
@@ -30,8 +29,6 @@ pub(crate) struct ChannelCell {
     position: Mutex<Option<Position>>,
     /// As of the node's last answer: the epoch, and whether payloads are bytes.
     kind: Mutex<(u64, bool)>,
-    /// How many of its events are announced in the client's news.
-    announced: AtomicUsize,
 }
 
 impl Object for ChannelCell {
@@ -48,23 +45,18 @@ impl ChannelCell {
         kept: Kept,
     ) -> Outcome<(u64, Arc<Self>)> {
         let cell = Arc::new(Self {
-            client: Arc::downgrade(client),
+            member: Member::of(client),
             number,
             queue: Queue::new(kept),
             position: Mutex::new(since),
             kind: Mutex::default(),
-            announced: AtomicUsize::new(0),
         });
         let handle = handle::insert(Arc::clone(&cell))?;
         Ok((handle, cell))
     }
 
-    /// An event came. Returns whether it is to be announced: not if so many are that older ones were
-    /// dropped.
     pub(crate) fn announces(&self, kept: &Kept) -> bool {
-        let is_news = self.announced.load(Ordering::Relaxed) <= kept.events_max;
-        self.announced.fetch_add(usize::from(is_news), Ordering::Relaxed);
-        is_news
+        self.member.announces(kept.events_max + 1)
     }
 
     /// Puts an event in the queue. Returns 1, their number.
@@ -117,9 +109,7 @@ impl ChannelCell {
     /// The next that waits in the channel's queue.
     pub(crate) fn take(state: &mut State, handle: u64) -> Option<Report> {
         let cell = Arc::clone(state.channels.get(&handle)?);
-        let _ = cell.announced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |announced| {
-            announced.checked_sub(1)
-        });
+        cell.member.taken();
         let report = match cell.queue.try_next()? {
             Next::Item((report, position)) => {
                 state.counts.publications += u64::from(report.kind == PfEventKind::Publication);
@@ -202,12 +192,11 @@ pub unsafe extern "C" fn pf_client_subscribe(
         let (name, out) =
             unsafe { (name.text("the channel")?, place(request, "the place for the request")?) };
         let (name, since) = (name.to_owned(), position(epoch, offset));
-        let cell = handle::find::<ClientCell>(client.id)?;
-        let state = &mut *cell.lock();
-        *out = state.ask(None, What::Subscribe { since }, move |session| {
-            session.subscribe(&name, since, presence).map(Given::Subscription)
+        *out = handle::find::<ClientCell>(client.id)?.act(|state| {
+            state.ask(None, What::Subscribe { since }, move |session| {
+                session.subscribe(&name, since, presence).map(Given::Subscription)
+            })
         })?;
-        cell.changed(state);
         Ok(())
     })
 }
@@ -258,13 +247,11 @@ pub unsafe extern "C" fn pf_client_publish_unconfirmed(
         let (name, bytes) =
             unsafe { (name.text("the channel")?.to_owned(), payload.bytes("the payload")?) };
         let payload = room::payload(bytes, is_bytes)?;
-        let cell = handle::find::<ClientCell>(client.id)?;
-        let state = &mut *cell.lock();
-        state.tell(None, Sender::Client, move |session| {
-            session.publish(&name, &payload, false).map(|_| Given::Nothing)
-        })?;
-        cell.changed(state);
-        Ok(())
+        handle::find::<ClientCell>(client.id)?.act(|state| {
+            state.tell(None, Sender::Client, move |session| {
+                session.publish(&name, &payload, false).map(|_| Given::Nothing)
+            })
+        })
     })
 }
 
@@ -342,16 +329,14 @@ pub unsafe extern "C" fn pf_channel_position(
 pub extern "C" fn pf_channel_free(channel: PfChannel) -> PfCode {
     call(|| {
         let cell = handle::remove::<ChannelCell>(channel.id)?;
-        let client = cell.client.upgrade().filter(|client| !client.is_freed());
-        if let Some(client) = client {
-            let state = &mut *client.lock();
-            let number = cell.number;
+        let Ok(client) = cell.member.client::<ChannelCell>() else { return Ok(()) };
+        let number = cell.number;
+        client.act(|state| {
             state.channels.remove(&channel.id);
             state.subscriptions.remove(&number);
             state.drop_reports(|report| report.channel == channel.id);
             state.tell_quietly(move |session| session.unsubscribe(number));
-            client.changed(state);
-        }
-        Ok(())
+            Ok(())
+        })
     })
 }

@@ -121,6 +121,14 @@ impl ClientCell {
         self.is_freed.load(Ordering::Acquire)
     }
 
+    /// Gives a command.
+    pub(crate) fn act<T>(&self, command: impl FnOnce(&mut State) -> Outcome<T>) -> Outcome<T> {
+        let state = &mut *self.lock();
+        let given = command(state)?;
+        self.changed(state);
+        Ok(given)
+    }
+
     /// The state was changed by a command: whoever waits may have something to do.
     pub(crate) fn changed(&self, state: &State) {
         if !self.is_waiting.load(Ordering::Relaxed) {

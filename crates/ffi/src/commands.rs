@@ -25,14 +25,13 @@ pub const PF_CREATE_CODE: u32 = 2;
 unsafe fn enter(client: PfClient, request: *mut u64, target: Target) -> Outcome {
     // SAFETY: the caller promises it.
     let out = unsafe { place(request, "the place for the request") }?;
-    let cell = handle::find::<ClientCell>(client.id)?;
-    let state = &mut *cell.lock();
-    let room = Room::new(state.kept);
-    let copy = room.copy();
-    *out = state.ask(None, What::Enter(Box::new(room)), |session| {
-        session.enter(target, Build::Any, copy).map(Given::Request)
+    *out = handle::find::<ClientCell>(client.id)?.act(|state| {
+        let room = Room::new(state.kept);
+        let copy = room.copy();
+        state.ask(None, What::Enter(Box::new(room)), |session| {
+            session.enter(target, Build::Any, copy).map(Given::Request)
+        })
     })?;
-    cell.changed(state);
     Ok(())
 }
 
@@ -161,9 +160,7 @@ pub(crate) unsafe fn ask(
     // SAFETY: the caller promises it.
     let out = unsafe { place(request, "the place for the request") }?;
     let cell = handle::find::<ClientCell>(client.id)?;
-    let state = &mut *cell.lock();
-    *out = state.ask(None, What::Value, act)?;
-    cell.changed(state);
+    *out = cell.act(|state| state.ask(None, What::Value, act))?;
     Ok(())
 }
 
@@ -255,14 +252,13 @@ pub unsafe extern "C" fn pf_client_ping(client: PfClient, request: *mut u64) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_client_suspect(client: PfClient) -> PfCode {
     call(|| {
-        let cell = handle::find::<ClientCell>(client.id)?;
-        let state = &mut *cell.lock();
-        state.check_connected()?;
-        if let Link::Open(connection) = &mut state.link {
-            connection.suspect();
-            connection.flush();
-        }
-        cell.changed(state);
-        Ok(())
+        handle::find::<ClientCell>(client.id)?.act(|state| {
+            state.check_connected()?;
+            if let Link::Open(connection) = &mut state.link {
+                connection.suspect();
+                connection.flush();
+            }
+            Ok(())
+        })
     })
 }

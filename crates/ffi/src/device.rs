@@ -1,8 +1,8 @@
 //! Devices: registrations, commands and reports.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use playfield_client::RoomNumber;
 use playfield_client::poll::{Kept, Next, Queue};
@@ -14,7 +14,7 @@ use crate::client::{ClientCell, PfClient, PfDevice, lock};
 use crate::commands::{options, pairs};
 use crate::event::{PfEventKind, Report};
 use crate::failure::{Failure, Outcome, PfCode, call};
-use crate::handle::{self, Object};
+use crate::handle::{self, Member, Object};
 use crate::room;
 use crate::state::{Given, News, Place, Sender, State, What};
 use crate::text::{PfText, place};
@@ -28,7 +28,7 @@ type Command = (u32, u64);
 
 /// A registration in the table of handles.
 pub(crate) struct DeviceCell {
-    client: Weak<ClientCell>,
+    member: Member,
     id: String,
     is_new: bool,
     is_bytes: bool,
@@ -36,8 +36,6 @@ pub(crate) struct DeviceCell {
     queue: Queue<(Report, Option<Command>)>,
     /// Commands that the program has not answered, by the numbers that it knows.
     commands: Mutex<BTreeMap<u64, Command>>,
-    /// How many commands are announced in the client's news.
-    announced: AtomicUsize,
     /// The program has heard of the end.
     is_over: AtomicBool,
 }
@@ -57,13 +55,12 @@ impl DeviceCell {
         kept: Kept,
     ) -> Outcome<(u64, Arc<Self>)> {
         let cell = Arc::new(Self {
-            client: Arc::downgrade(client),
+            member: Member::of(client),
             id,
             is_new,
             is_bytes,
             queue: Queue::new(kept),
             commands: Mutex::default(),
-            announced: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
         });
         let handle = handle::insert(Arc::clone(&cell))?;
@@ -80,12 +77,8 @@ impl DeviceCell {
         dropped.into_iter().filter_map(|(_, command)| command).collect()
     }
 
-    /// A command came. Returns whether it is to be announced: not if so many are that older ones were
-    /// dropped.
     pub(crate) fn announces(&self, kept: &Kept) -> bool {
-        let is_news = self.announced.load(Ordering::Relaxed) <= kept.events_max;
-        self.announced.fetch_add(usize::from(is_news), Ordering::Relaxed);
-        is_news
+        self.member.announces(kept.events_max + 1)
     }
 
     /// The registration is over.
@@ -96,9 +89,7 @@ impl DeviceCell {
     /// The next that waits in the device's queue.
     pub(crate) fn take(state: &mut State, handle: u64) -> Option<Report> {
         let cell = Arc::clone(state.devices.get(&handle)?);
-        let _ = cell.announced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |announced| {
-            announced.checked_sub(1)
-        });
+        cell.member.taken();
         let report = match cell.queue.try_next()? {
             Next::Item((report, command)) => Report { number: cell.keep(state, command), ..report },
             Next::Missed(commands) => {
@@ -135,11 +126,6 @@ impl DeviceCell {
             );
             Failure::new(PfCode::NotFound, text)
         })
-    }
-
-    fn client(&self) -> Outcome<Arc<ClientCell>> {
-        let client = self.client.upgrade().filter(|client| !client.is_freed());
-        client.ok_or_else(|| Failure::new(PfCode::Freed, "the device was freed with its client"))
     }
 
     /// The commands without an answer, which will have none.
@@ -192,16 +178,15 @@ pub unsafe extern "C" fn pf_client_register(
         };
         let metadata = pairs("the metadata", options(metadata)?)?;
         let tags = texts("the tags", options(tags)?)?;
-        let cell = handle::find::<ClientCell>(client.id)?;
-        let state = &mut *cell.lock();
         let what = What::Register { device: device.clone() };
-        *out = state.ask(None, what, move |session| {
-            let metadata: Vec<_> =
-                metadata.iter().map(|(name, value)| (&**name, &**value)).collect();
-            let tags: Vec<_> = tags.iter().map(|tag| &**tag).collect();
-            session.register(&device, &metadata, &tags).map(Given::Request)
+        *out = handle::find::<ClientCell>(client.id)?.act(|state| {
+            state.ask(None, what, move |session| {
+                let metadata: Vec<_> =
+                    metadata.iter().map(|(name, value)| (&**name, &**value)).collect();
+                let tags: Vec<_> = tags.iter().map(|tag| &**tag).collect();
+                session.register(&device, &metadata, &tags).map(Given::Request)
+            })
         })?;
-        cell.changed(state);
         Ok(())
     })
 }
@@ -253,10 +238,10 @@ pub unsafe extern "C" fn pf_device_report(
         };
         let payload = room::payload(bytes, is_bytes)?;
         let (client, cell) = found(device)?;
-        let state = &mut *client.lock();
         let what = What::Report { device: device.id, is_bytes: cell.is_bytes };
-        *out = state.ask(None, what, move |session| session.report(&payload, true).map(asked))?;
-        client.changed(state);
+        *out = client.act(|state| {
+            state.ask(None, what, move |session| session.report(&payload, true).map(asked))
+        })?;
         Ok(())
     })
 }
@@ -274,13 +259,11 @@ pub unsafe extern "C" fn pf_device_report_unconfirmed(
     call(|| {
         // SAFETY: the caller promises it.
         let payload = room::payload(unsafe { payload.bytes("the payload") }?, is_bytes)?;
-        let (client, _) = found(device)?;
-        let state = &mut *client.lock();
-        state.tell(None, Sender::Device(device.id), move |session| {
-            session.report(&payload, false).map(|_| Given::Nothing)
-        })?;
-        client.changed(state);
-        Ok(())
+        found(device)?.0.act(|state| {
+            state.tell(None, Sender::Device(device.id), move |session| {
+                session.report(&payload, false).map(|_| Given::Nothing)
+            })
+        })
     })
 }
 
@@ -326,23 +309,22 @@ fn answer(
     (session, command): Command,
     answer: Result<Vec<u8>, String>,
 ) -> Outcome {
-    let state = &mut *client.lock();
-    if state.session != session {
-        return state.check_connected();
-    }
     let place = Place { session, number: RoomNumber(0) };
-    state.tell(Some(place), Sender::Answer, move |session| {
-        let answer = answer.as_deref().map_err(|why| &**why);
-        session.answer(command, answer).map(|()| Given::Nothing)
-    })?;
-    client.changed(state);
-    Ok(())
+    client.act(|state| {
+        if state.session != session {
+            return state.check_connected();
+        }
+        state.tell(Some(place), Sender::Answer, move |session| {
+            let answer = answer.as_deref().map_err(|why| &**why);
+            session.answer(command, answer).map(|()| Given::Nothing)
+        })
+    })
 }
 
 /// A device, with its client.
 fn found(device: PfDevice) -> Outcome<(Arc<ClientCell>, Arc<DeviceCell>)> {
     let cell = handle::find::<DeviceCell>(device.id)?;
-    Ok((cell.client()?, cell))
+    Ok((cell.member.client::<DeviceCell>()?, cell))
 }
 
 /// Frees a device. The node refuses requests to it from then on; the registration ends with the
@@ -351,13 +333,12 @@ fn found(device: PfDevice) -> Outcome<(Arc<ClientCell>, Arc<DeviceCell>)> {
 pub extern "C" fn pf_device_free(device: PfDevice) -> PfCode {
     call(|| {
         let cell = handle::remove::<DeviceCell>(device.id)?;
-        if let Ok(client) = cell.client() {
-            let state = &mut *client.lock();
+        let Ok(client) = cell.member.client::<DeviceCell>() else { return Ok(()) };
+        client.act(|state| {
             state.devices.remove(&device.id);
             state.drop_reports(|report| report.device == device.id);
             state.refuse_commands(&cell.unanswered());
-            client.changed(state);
-        }
-        Ok(())
+            Ok(())
+        })
     })
 }

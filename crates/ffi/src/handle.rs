@@ -1,8 +1,10 @@
 //! The table of handles: every object that a program holds, by a number that is checked.
 
 use std::any::Any;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
+use crate::client::ClientCell;
 use crate::failure::{Failure, Outcome, PfCode};
 
 /// The most objects that all handles together may name.
@@ -20,6 +22,39 @@ pub(crate) trait Object: Any + Send + Sync {
 }
 
 const NAMES: [&str; 6] = ["nothing", "a client", "a room", "a channel", "a tree", "a device"];
+
+/// The part of a room, a channel or a device that has to do with its client.
+pub(crate) struct Member {
+    client: Weak<ClientCell>,
+    /// How many of its events are announced in the client's news.
+    announced: AtomicUsize,
+}
+
+impl Member {
+    pub(crate) fn of(client: &Arc<ClientCell>) -> Self {
+        Self { client: Arc::downgrade(client), announced: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn client<T: Object>(&self) -> Outcome<Arc<ClientCell>> {
+        let client = self.client.upgrade().filter(|client| !client.is_freed());
+        let text = || format!("{} was freed with its client", T::NAME.replacen('a', "the", 1));
+        client.ok_or_else(|| Failure::new(PfCode::Freed, text()))
+    }
+
+    /// An event came. Returns whether it is to be announced: not if so many are that older ones were
+    /// dropped.
+    pub(crate) fn announces(&self, most: usize) -> bool {
+        let is_news = self.announced.load(Ordering::Relaxed) < most;
+        self.announced.fetch_add(usize::from(is_news), Ordering::Relaxed);
+        is_news
+    }
+
+    /// The program takes what was announced.
+    pub(crate) fn taken(&self) {
+        let less = |announced: usize| announced.checked_sub(1);
+        let _ = self.announced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
 
 struct Slot {
     generation: u32,

@@ -1,7 +1,7 @@
 //! A room: its state, what is watched in it, and its messages.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use playfield_client::poll::{Kept, Room, RoomNews};
 use playfield_client::{Change, ChangeKind, Changes, DynamicCopy, Error, Pattern};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::client::{ClientCell, PfRoom, lock};
 use crate::event::{PfChangeKind, PfEventKind, Report};
 use crate::failure::{Failure, Outcome, PfCode, call};
-use crate::handle::{self, Object};
+use crate::handle::{self, Member, Object};
 use crate::state::{Given, News, Place, Seat, Sender, State, What};
 use crate::text::{PfText, place};
 use crate::value::{PfValue, Tree, path_text};
@@ -26,7 +26,7 @@ const EVENT_BYTES: usize = 24;
 
 /// A room in the table of handles.
 pub(crate) struct RoomCell {
-    client: Weak<ClientCell>,
+    member: Member,
     handle: AtomicU64,
     place: Place,
     room: Room,
@@ -35,8 +35,6 @@ pub(crate) struct RoomCell {
     watches: Mutex<Watches>,
     /// The program will hear that there is a newer state.
     is_moving: AtomicBool,
-    /// How many of its events are announced in the client's news.
-    announced: AtomicUsize,
     /// The program has heard that this client is no longer in the room.
     is_left: AtomicBool,
 }
@@ -79,7 +77,7 @@ impl RoomCell {
     ) -> Outcome<(u64, Arc<Self>)> {
         let copy = Some(seat.room.read());
         let cell = Arc::new(Self {
-            client: Arc::downgrade(client),
+            member: Member::of(client),
             handle: AtomicU64::new(0),
             place: Place { session, number: seat.joined.room },
             room: seat.room.clone(),
@@ -87,7 +85,6 @@ impl RoomCell {
             view: Mutex::new(View { copy, root: None }),
             watches: Mutex::default(),
             is_moving: AtomicBool::new(false),
-            announced: AtomicUsize::new(0),
             is_left: AtomicBool::new(false),
         });
         let handle = handle::insert(Arc::clone(&cell))?;
@@ -107,11 +104,6 @@ impl RoomCell {
         self.handle.load(Ordering::Acquire)
     }
 
-    fn client(&self) -> Outcome<Arc<ClientCell>> {
-        let client = self.client.upgrade().filter(|client| !client.is_freed());
-        client.ok_or_else(|| Failure::new(PfCode::Freed, "the room was freed with its client"))
-    }
-
     /// Lets go of the room.
     pub(crate) fn forget(&self) {
         lock(&self.view).clear();
@@ -123,13 +115,8 @@ impl RoomCell {
         !self.is_moving.swap(true, Ordering::AcqRel)
     }
 
-    /// An event came. Returns whether it is to be announced: not if so many are that older ones were
-    /// dropped.
     pub(crate) fn announces(&self, kept: &Kept) -> bool {
-        let most = kept.events_max.max(kept.event_bytes_max / EVENT_BYTES) + 1;
-        let is_news = self.announced.load(Ordering::Relaxed) < most;
-        self.announced.fetch_add(usize::from(is_news), Ordering::Relaxed);
-        is_news
+        self.member.announces(kept.events_max.max(kept.event_bytes_max / EVENT_BYTES) + 1)
     }
 
     /// Moves the state to the newest. The changes that are watched follow. `None` if the room was
@@ -180,9 +167,7 @@ impl RoomCell {
     /// The next that waits in the room's queue. `None` if it was dropped, or the room was freed.
     pub(crate) fn take(state: &mut State, handle: u64) -> Option<Report> {
         let cell = Arc::clone(state.rooms.get(&handle)?);
-        let _ = cell.announced.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |announced| {
-            announced.checked_sub(1)
-        });
+        cell.member.taken();
         let report = match cell.room.next()? {
             RoomNews::Event { name, sequence: number, version, value } => {
                 state.counts.events += 1;
@@ -249,7 +234,7 @@ pub(crate) fn payload(bytes: &[u8], is_bytes: bool) -> Outcome<Vec<u8>> {
 /// A room, with its client.
 fn found(room: PfRoom) -> Outcome<(Arc<ClientCell>, Arc<RoomCell>)> {
     let cell = handle::find::<RoomCell>(room.id)?;
-    Ok((cell.client()?, cell))
+    Ok((cell.member.client::<RoomCell>()?, cell))
 }
 
 /// Sets `out` to the state's root, which is current until `pf_client_next` reports
@@ -336,13 +321,12 @@ pub unsafe extern "C" fn pf_room_send(room: PfRoom, name: PfText, json: PfText) 
         if let Some(error) = cell.room.ended() {
             return Err(error.into());
         }
-        let state = &mut *client.lock();
         let place = cell.place;
-        state.tell(Some(place), Sender::Room(room.id), move |session| {
-            session.send(place.number, index, &payload).map(|()| Given::Nothing)
-        })?;
-        client.changed(state);
-        Ok(())
+        client.act(|state| {
+            state.tell(Some(place), Sender::Room(room.id), move |session| {
+                session.send(place.number, index, &payload).map(|()| Given::Nothing)
+            })
+        })
     })
 }
 
@@ -368,21 +352,17 @@ pub unsafe extern "C" fn pf_room_request(
         };
         let (client, cell) = found(room)?;
         let message = cell.room.message(name, &message(json)?);
-        let state = &mut *client.lock();
-        let (index, payload) = match message {
-            Ok(message) => message,
-            // Like all that is wrong with a request, it is its answer.
-            Err(error) => {
-                *out = state.refuse(What::Leave { room: room.id }, error)?;
-                return Ok(());
+        let place = cell.place;
+        *out = client.act(|state| match message {
+            Ok((index, payload)) => {
+                let what = What::Reply { room: room.id, of: cell.room.clone(), index };
+                state.ask(Some(place), what, move |session| {
+                    session.request(place.number, index, &payload).map(Given::Request)
+                })
             }
-        };
-        let (place, of) = (cell.place, cell.room.clone());
-        let what = What::Reply { room: room.id, of, index };
-        *out = state.ask(Some(place), what, move |session| {
-            session.request(place.number, index, &payload).map(Given::Request)
+            // Like all that is wrong with a request, it is its answer.
+            Err(error) => state.refuse(What::Leave { room: room.id }, error),
         })?;
-        client.changed(state);
         Ok(())
     })
 }
@@ -449,12 +429,12 @@ pub unsafe extern "C" fn pf_room_leave(room: PfRoom, request: *mut u64) -> PfCod
         // SAFETY: the caller promises it.
         let out = unsafe { place(request, "the place for the request") }?;
         let (client, cell) = found(room)?;
-        let state = &mut *client.lock();
         let place = cell.place;
-        *out = state.ask(Some(place), What::Leave { room: room.id }, move |session| {
-            session.leave(place.number).map(Given::Request)
+        *out = client.act(|state| {
+            state.ask(Some(place), What::Leave { room: room.id }, move |session| {
+                session.leave(place.number).map(Given::Request)
+            })
         })?;
-        client.changed(state);
         Ok(())
     })
 }
@@ -465,16 +445,15 @@ pub unsafe extern "C" fn pf_room_leave(room: PfRoom, request: *mut u64) -> PfCod
 pub extern "C" fn pf_room_free(room: PfRoom) -> PfCode {
     call(|| {
         let cell = handle::remove::<RoomCell>(room.id)?;
-        if let Ok(client) = cell.client() {
-            let state = &mut *client.lock();
-            state.rooms.remove(&room.id);
-            state.drop_reports(|report| report.room == room.id);
-            let is_there =
-                state.seats.get(&cell.place.number).is_some_and(|seat| seat.handle == room.id);
-            if is_there {
-                state.forsake(cell.place);
-            }
-            client.changed(state);
+        if let Ok(client) = cell.member.client::<RoomCell>() {
+            client.act(|state| {
+                state.rooms.remove(&room.id);
+                state.drop_reports(|report| report.room == room.id);
+                if state.seats.get(&cell.place.number).is_some_and(|seat| seat.handle == room.id) {
+                    state.forsake(cell.place);
+                }
+                Ok(())
+            })?;
         }
         cell.forget();
         Ok(())
