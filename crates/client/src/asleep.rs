@@ -24,7 +24,8 @@ impl Asleep {
         self.has_been_at(Instant::now(), SystemTime::now())
     }
 
-    fn has_been_at(&mut self, monotonic: Instant, wall: SystemTime) -> bool {
+    /// The same, at this time.
+    pub(crate) fn has_been_at(&mut self, monotonic: Instant, wall: SystemTime) -> bool {
         let passed = monotonic - self.monotonic;
         let by_wall = wall.duration_since(self.wall).unwrap_or_default();
         (self.monotonic, self.wall) = (monotonic, wall);

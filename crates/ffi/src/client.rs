@@ -23,6 +23,10 @@ use crate::value::{PfValue, Tree};
 /// serves the connection.
 const IDLE: Duration = Duration::from_millis(200);
 
+/// A call of `pf_client_next` that does not wait, and follows an event, looks at the socket again if
+/// that was so long ago. A turn that ends when there is no event then looks once.
+const FRESH: Duration = Duration::from_millis(1);
+
 /// A client. Any thread may use it; `pf_client_next` is for one at a time.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -143,10 +147,13 @@ impl ClientCell {
         }
     }
 
-    fn serve(self: &Arc<Self>, state: &mut State, readiness: Readiness) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.served_ms.store(now, Ordering::Relaxed);
+    /// Serves the connection. Returns when that was.
+    fn serve(self: &Arc<Self>, state: &mut State, readiness: Readiness) -> Instant {
+        let now = Instant::now();
+        let served = u64::try_from((now - self.began).as_millis()).unwrap_or(u64::MAX);
+        self.served_ms.store(served, Ordering::Relaxed);
         state.drive(self, |connection| connection.pump(readiness));
+        now
     }
 
     /// Serves the connection if the program does not.
@@ -166,7 +173,7 @@ impl ClientCell {
 
     fn next(self: &Arc<Self>, timeout: Duration) -> Outcome<PfEvent> {
         self.forget_current();
-        let (mut until, mut is_late) = (None, false);
+        let mut until = None;
         loop {
             if self.is_freed() {
                 return Err(Failure::new(PfCode::Freed, "the client was freed meanwhile"));
@@ -176,12 +183,10 @@ impl ClientCell {
                 drop(state);
                 return self.publish(report);
             }
-            if self.is_interrupted.swap(false, Ordering::AcqRel) || is_late {
-                return Ok(PfEvent::default());
-            }
             self.uncork(&mut state);
-            // Only who waits asks for the time.
+            // Only who has nothing to report asks for the time.
             let now = Instant::now();
+            let is_late = until.is_some_and(|until| now >= until);
             let until = *until.get_or_insert_with(|| {
                 now.checked_add(timeout).unwrap_or_else(|| now + Duration::from_secs(1 << 30))
             });
@@ -190,6 +195,12 @@ impl ClientCell {
                 Link::Setup(_) | Link::Over => None,
             };
             let wait_until = due_at.map_or(until, |due_at| due_at.min(until));
+            // The events before were all that there was a moment ago.
+            let is_fresh = state.looked_at.take().is_some_and(|at| now < at + FRESH);
+            let is_done = is_fresh && timeout.is_zero() && due_at.is_none_or(|due_at| due_at > now);
+            if self.is_interrupted.swap(false, Ordering::AcqRel) || is_late || is_done {
+                return Ok(PfEvent::default());
+            }
             state.waits_until = wait_until;
             self.is_waiting.store(true, Ordering::Relaxed);
             drop(state);
@@ -201,8 +212,8 @@ impl ClientCell {
             let failed =
                 |error| Failure::new(PfCode::Failed, format!("the system can't wait: {error}"));
             let readiness = readiness.map_err(failed)?;
-            self.serve(&mut self.lock(), readiness);
-            is_late = Instant::now() >= until;
+            let state = &mut *self.lock();
+            state.looked_at = Some(self.serve(state, readiness));
         }
     }
 
@@ -271,7 +282,7 @@ impl ClientCell {
 
     fn forget_current(&self) {
         let mut current = lock(&self.current);
-        for tree in std::mem::take(&mut current.1) {
+        for tree in std::mem::take(&mut current.1).into_iter().filter(|tree| *tree != 0) {
             // The program may have freed it.
             let _ = handle::remove::<Tree>(tree);
         }

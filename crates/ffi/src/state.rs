@@ -193,6 +193,8 @@ pub(crate) struct State {
     pub(crate) is_corked: bool,
     /// Until when a thread waits for the socket.
     pub(crate) waits_until: Instant,
+    /// When the socket was looked at for the events that the program takes now.
+    pub(crate) looked_at: Option<Instant>,
 }
 
 impl State {
@@ -225,6 +227,7 @@ impl State {
             requests: 0,
             is_corked: false,
             waits_until: Instant::now(),
+            looked_at: None,
         }
     }
 

@@ -97,18 +97,33 @@ impl Tree {
     }
 }
 
-static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+/// The keys of checks.
+static SECRET: LazyLock<[u64; 2]> =
+    LazyLock::new(|| [0, 1].map(|number| RandomState::new().hash_one(number)));
 
 impl PfValue {
     fn new(tree: u64, node: *const Value) -> Self {
         let node = node.expose_provenance() as u64;
-        Self { tree, node, check: SECRET.hash_one((tree, node)) }
+        Self { tree, node, check: check(tree, node) }
     }
+}
+
+/// Shows that a program has made up or mixed the members of a value. It is no secret from a program,
+/// which can read all memory.
+fn check(tree: u64, node: u64) -> u64 {
+    let [one, other] = *SECRET;
+    let product = u128::from(tree ^ one) * u128::from(node ^ other);
+    (product >> 64) as u64 ^ product as u64
 }
 
 /// Reads a value. What it borrows lives as long as the tree, which `read` must not let out except
 /// as a [`PfText`], whose lifetime is documented.
 fn with<T>(value: PfValue, read: impl FnOnce(&Value) -> Outcome<T>) -> Outcome<T> {
+    with_tree(value, |_, found| read(found))
+}
+
+/// The same, with the tree.
+fn with_tree<T>(value: PfValue, read: impl FnOnce(&Arc<Tree>, &Value) -> Outcome<T>) -> Outcome<T> {
     if value.tree == 0 {
         return Err(Failure::new(PfCode::NotFound, "there is no value"));
     }
@@ -116,16 +131,14 @@ fn with<T>(value: PfValue, read: impl FnOnce(&Value) -> Outcome<T>) -> Outcome<T
         PfCode::Freed => Failure::new(PfCode::Stale, "the value is of a tree that is gone"),
         _ => failure,
     })?;
-    if value.check != SECRET.hash_one((value.tree, value.node)) {
+    if value.check != check(value.tree, value.node) {
         let text = "the members of a pf_value were changed, or are of two values";
         return Err(Failure::new(PfCode::Handle, text));
     }
     let node: *const Value = std::ptr::with_exposed_provenance(value.node as usize);
     // SAFETY: the check shows that this library made the address from a value in this tree. The
     // tree does not change while it is in the table, and `tree` keeps it through this call.
-    let found = read(unsafe { &*node });
-    drop(tree);
-    found
+    read(&tree, unsafe { &*node })
 }
 
 fn kind(value: &Value) -> PfValueKind {
@@ -193,16 +206,13 @@ pub unsafe extern "C" fn pf_value_keep(
         let (out, root) = unsafe {
             (place(out, "the place for the tree")?, place(root, "the place for the value")?)
         };
-        let tree = handle::find::<Tree>(value.tree);
-        let node = with(value, |found| Ok(std::ptr::from_ref(found)))?;
-        if let Ok(tree) = tree
-            && matches!(&*tree, Tree::Own(whole) if std::ptr::eq(whole, node))
-        {
+        *root = with_tree(value, |tree, found| match &**tree {
             // Such a tree never changes: another handle of it is as good as a copy.
-            *root = PfValue::new(handle::insert(tree)?, node);
-        } else {
-            *root = Tree::Own(with(value, |found| Ok(found.clone()))?).publish()?;
-        }
+            Tree::Own(whole) if std::ptr::eq(whole, found) => {
+                Ok(PfValue::new(handle::insert(Arc::clone(tree))?, found))
+            }
+            _ => Tree::Own(found.clone()).publish(),
+        })?;
         out.id = root.tree;
         Ok(())
     })

@@ -31,7 +31,7 @@ mod waiter;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use mio::{Registry, Token, Waker};
 
@@ -263,7 +263,7 @@ impl Connection {
         self.is_ended |= is_news && readiness.is_ended;
         if let Some(session) = &mut self.session {
             session.advance(now - self.started);
-            if self.asleep.has_been() {
+            if self.asleep.has_been_at(now, SystemTime::now()) {
                 session.suspect();
             }
         }
