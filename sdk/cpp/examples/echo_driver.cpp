@@ -127,7 +127,8 @@ private:
         auto number = answered_++;
         fill(number, data_);
         auto bytes = data.bytes();
-        if (!bytes || !std::ranges::equal(*bytes, data_)) {
+        if (!bytes || bytes->size() != data_.size() ||
+            std::memcmp(bytes->data(), data_.data(), data_.size()) != 0) {
             return tally_.fail("message " + std::to_string(number) + " came back as " + data.json());
         }
         ++tally_.compared;
@@ -154,6 +155,10 @@ private:
 
 /// Polls all clients until this is so.
 template <class So> void poll_until(std::vector<Client> &clients, So so) {
+    if (clients.size() == 1) {
+        while (!so()) (void)clients[0].poll(std::chrono::seconds(1));
+        return;
+    }
     for (std::size_t turn = 0; !so(); ++turn) {
         std::size_t happened = 0;
         for (auto &client : clients) happened += client.poll().value_or(0);

@@ -129,6 +129,16 @@ public:
 
 namespace detail {
 
+/// The value of an answer; none if it has none.
+inline Result<Document> document_of(const pf_event &event) {
+    if (event.value.tree == 0) return Document();
+    return Value(event.value).keep();
+}
+
+inline std::span<const std::byte> bytes_of(const pf_event &event) {
+    return std::as_bytes(std::span(event.bytes.data, event.bytes.length));
+}
+
 inline Error error_of(const pf_event &event) {
     return Error{event.code, std::string(view(event.text)), std::string(view(event.reason)),
                  std::string(view(event.said)), std::chrono::milliseconds(event.retry_after_ms)};
@@ -189,7 +199,7 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     pf_client handle{};
     bool is_freed = false;
     bool is_polling = false;
-    std::unordered_map<std::uint64_t, std::unique_ptr<Pending>> pending;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> pending;
     std::unordered_map<std::uint64_t, std::weak_ptr<RoomCore>> rooms;
     std::unordered_map<std::uint64_t, std::weak_ptr<ChannelCore>> channels;
     std::unordered_map<std::uint64_t, std::weak_ptr<DeviceCore>> devices;
@@ -245,35 +255,40 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     /// Drops all callbacks: they may hold the client, its rooms, channels and devices.
     inline void forget();
 
+    /// Begins to report what happens to a room, a channel or a device.
+    template <class T, class Handle>
+    std::shared_ptr<T> hold(std::unordered_map<std::uint64_t, std::weak_ptr<T>> &all, Handle of) {
+        auto held = std::make_shared<T>();
+        held->client = shared_from_this();
+        held->handle = of;
+        all[of.id] = held;
+        return held;
+    }
+
     void release() {
         if (handle.id != 0) (void)pf_client_free(std::exchange(handle, pf_client{}));
     }
 
-    /// Makes a request: calls a function that stores its number.
+    /// Makes a request: calls a function that stores its number. `make` is called in poll() only.
     template <class T, class Call, class Make> Future<T> ask(Call call, Make make) {
-        struct Request : Pending {
-            std::shared_ptr<FutureState<T>> state;
+        struct Request : FutureState<T>, Pending {
             Make make;
-            Request(std::shared_ptr<FutureState<T>> asked, Make making)
-                : state(std::move(asked)), make(std::move(making)) {}
+            explicit Request(Make making) : make(std::move(making)) {}
             void answer(const pf_event &event) override {
-                if (event.code != PF_CODE_OK) return state->complete(error_of(event));
-                state->complete(make(event));
+                if (event.code != PF_CODE_OK) return this->complete(error_of(event));
+                this->complete(make(event));
             }
-            void fail(Error error) override { state->complete(std::move(error)); }
+            void fail(Error error) override { this->complete(std::move(error)); }
         };
-        auto state = std::make_shared<FutureState<T>>();
+        auto state = std::make_shared<Request>(std::move(make));
         state->pump = weak_from_this();
         std::uint64_t request = 0;
         if (is_freed) {
-            state->complete(Error{PF_CODE_FREED, "the client was freed"});
-            return Future<T>(std::move(state));
-        }
-        pf_code code = call(&request);
-        if (code != PF_CODE_OK) {
-            state->complete(last_error(code));
+            state->fail(Error{PF_CODE_FREED, "the client was freed"});
+        } else if (pf_code code = call(&request); code != PF_CODE_OK) {
+            state->fail(last_error(code));
         } else {
-            pending.emplace(request, std::make_unique<Request>(state, std::move(make)));
+            pending.emplace(request, state);
         }
         return Future<T>(std::move(state));
     }
@@ -437,10 +452,7 @@ public:
                 return pf_room_request(core_->handle, detail::text(message),
                                        detail::text(payload.text()), request);
             },
-            [](const pf_event &event) -> Result<Document> {
-                if (event.value.tree == 0) return Document();
-                return Value(event.value).keep();
-            });
+            detail::document_of);
     }
 
     /// Leaves the room; the result comes when the node has confirmed it.
@@ -559,9 +571,11 @@ public:
     bool wants_answer() const { return number_ != 0; }
 
     /// Answers, once. Does nothing if no answer is wanted, or the session is over.
-    Result<void> answer(const Json &payload = {}) { return end(payload.text(), false); }
+    Result<void> answer(const Json &payload = {}) {
+        return end(detail::text(payload.text()), false);
+    }
     Result<void> answer(std::span<const std::byte> payload) {
-        return end({reinterpret_cast<const char *>(payload.data()), payload.size()}, true);
+        return end(detail::text(payload), true);
     }
     /// Refuses the command, with a reason.
     Result<void> refuse(std::string_view why) {
@@ -571,9 +585,9 @@ public:
     }
 
 private:
-    Result<void> end(std::string_view payload, bool is_bytes) {
+    Result<void> end(pf_text payload, bool is_bytes) {
         return call([&](pf_device device) {
-            return pf_device_answer(device, number_, detail::text(payload), is_bytes);
+            return pf_device_answer(device, number_, payload, is_bytes);
         });
     }
     template <class Call> Result<void> call(Call call) {
@@ -603,24 +617,22 @@ public:
 
     /// Sends a report in JSON; the result is the fleet's reply.
     Future<Document> report(const Json &report) {
-        return ask<Document>(report.text(), false, [](const pf_event &event) -> Result<Document> {
-            if (event.value.tree == 0) return Document();
-            return Value(event.value).keep();
-        });
+        return ask<Document>(detail::text(report.text()), false, detail::document_of);
     }
     /// Sends a report to a fleet whose payloads are bytes; the result is its reply.
     Future<std::vector<std::byte>> report(std::span<const std::byte> report) {
-        std::string_view bytes(reinterpret_cast<const char *>(report.data()), report.size());
         using Bytes = std::vector<std::byte>;
-        return ask<Bytes>(bytes, true, [](const pf_event &event) -> Result<Bytes> {
-            auto reply = std::as_bytes(std::span(event.bytes.data, event.bytes.length));
+        return ask<Bytes>(detail::text(report), true, [](const pf_event &event) -> Result<Bytes> {
+            auto reply = detail::bytes_of(event);
             return Bytes(reply.begin(), reply.end());
         });
     }
     /// Sends a report without a reply. If it is refused, `Client::on_refused` is called.
-    Result<void> report_unconfirmed(const Json &report) { return tell(report.text(), false); }
+    Result<void> report_unconfirmed(const Json &report) {
+        return tell(detail::text(report.text()), false);
+    }
     Result<void> report_unconfirmed(std::span<const std::byte> report) {
-        return tell({reinterpret_cast<const char *>(report.data()), report.size()}, true);
+        return tell(detail::text(report), true);
     }
 
     /// Calls a function for each command. One that wants an answer, and gets none, keeps who asked
@@ -641,17 +653,16 @@ public:
 
 private:
     template <class T, class Make>
-    Future<T> ask(std::string_view report, bool is_bytes, Make make) {
+    Future<T> ask(pf_text report, bool is_bytes, Make make) {
         return core_->client->ask<T>(
             [&](std::uint64_t *request) {
-                return pf_device_report(core_->handle, detail::text(report), is_bytes, request);
+                return pf_device_report(core_->handle, report, is_bytes, request);
             },
             std::move(make));
     }
-    Result<void> tell(std::string_view report, bool is_bytes) {
+    Result<void> tell(pf_text report, bool is_bytes) {
         if (core_->client->is_freed) return Error{PF_CODE_FREED, "the client was freed"};
-        return detail::check(
-            pf_device_report_unconfirmed(core_->handle, detail::text(report), is_bytes));
+        return detail::check(pf_device_report_unconfirmed(core_->handle, report, is_bytes));
     }
 
     detail::Ref<detail::DeviceCore> core_;
@@ -796,32 +807,25 @@ public:
 
     /// Subscribes to a channel, since a position if one is given.
     Future<Channel> subscribe(std::string_view name, bool presence = false, Position since = {}) {
-        auto weak = std::weak_ptr(core_.shared());
-        std::string owned(name);
+        auto *core = core_.shared().get();
         return core_->ask<Channel>(
             [&](std::uint64_t *request) {
                 return pf_client_subscribe(core_->handle, detail::text(name), presence, since.epoch,
                                            since.offset, request);
             },
-            [weak, owned](const pf_event &event) -> Result<Channel> {
-                auto core = weak.lock();
-                if (!core) return Error{PF_CODE_FREED, "the client was freed"};
-                auto channel = std::make_shared<detail::ChannelCore>();
-                channel->client = core;
-                channel->handle = event.channel;
+            [core, owned = std::string(name)](const pf_event &event) -> Result<Channel> {
+                auto channel = core->hold(core->channels, event.channel);
                 channel->name = owned;
-                core->channels[event.channel.id] = channel;
                 return Channel(channel);
             });
     }
     /// Publishes JSON to a channel; the result is the publication's offset.
     Future<std::uint64_t> publish(std::string_view channel, const Json &payload) {
-        return publish_raw(channel, payload.text(), false);
+        return publish_raw(channel, detail::text(payload.text()), false);
     }
     /// Publishes bytes to a channel whose payloads are bytes.
     Future<std::uint64_t> publish(std::string_view channel, std::span<const std::byte> payload) {
-        std::string_view bytes(reinterpret_cast<const char *>(payload.data()), payload.size());
-        return publish_raw(channel, bytes, true);
+        return publish_raw(channel, detail::text(payload), true);
     }
     /// Publishes without an answer. If the node refuses it, `on_refused` is called.
     Result<void> publish_unconfirmed(std::string_view channel, const Json &payload) {
@@ -829,9 +833,8 @@ public:
                                                            detail::text(payload.text()), false));
     }
     Result<void> publish_unconfirmed(std::string_view channel, std::span<const std::byte> payload) {
-        std::string_view bytes(reinterpret_cast<const char *>(payload.data()), payload.size());
         return detail::check(pf_client_publish_unconfirmed(core_->handle, detail::text(channel),
-                                                           detail::text(bytes), true));
+                                                           detail::text(payload), true));
     }
     /// Who subscribes to a channel: `sequence`, `count` and `members`.
     Future<Document> members(std::string_view channel) {
@@ -853,26 +856,21 @@ public:
         auto metadata = Json::object(), tags = Json::array();
         for (const auto &[name, value] : registration.metadata) metadata.set(name, value);
         for (const auto &tag : registration.tags) tags.push(tag);
-        auto weak = std::weak_ptr(core_.shared());
-        return core_->ask<Device>(
+        auto *core = core_.shared().get();
+        return core->ask<Device>(
             [&](std::uint64_t *request) {
                 return pf_client_register(core_->handle, detail::text(registration.id),
                                           detail::text(metadata.text()), detail::text(tags.text()),
                                           request);
             },
-            [weak](const pf_event &event) -> Result<Device> {
-                auto core = weak.lock();
-                if (!core) return Error{PF_CODE_FREED, "the client was freed"};
-                auto device = std::make_shared<detail::DeviceCore>();
-                device->client = core;
-                device->handle = event.device;
+            [core](const pf_event &event) -> Result<Device> {
+                auto device = core->hold(core->devices, event.device);
                 pf_device_info info{};
                 pf_code code = pf_device_get_info(event.device, &info);
                 if (code != PF_CODE_OK) return detail::last_error(code);
                 device->id = detail::view(info.id);
                 device->is_new = info.is_new;
                 device->is_bytes = info.is_bytes;
-                core->devices[event.device.id] = device;
                 return Device(device);
             });
     }
@@ -942,19 +940,13 @@ public:
 
 private:
     template <class Call> Future<Document> ask(Call call) {
-        return core_->ask<Document>(call, [](const pf_event &event) -> Result<Document> {
-            return Value(event.value).keep();
-        });
+        return core_->ask<Document>(call, detail::document_of);
     }
 
     template <class Call> Future<Room> enter(Call call) {
-        auto weak = std::weak_ptr(core_.shared());
-        return core_->ask<Room>(call, [weak](const pf_event &event) -> Result<Room> {
-            auto core = weak.lock();
-            if (!core) return Error{PF_CODE_FREED, "the client was freed"};
-            auto room = std::make_shared<detail::RoomCore>();
-            room->client = core;
-            room->handle = event.room;
+        auto *core = core_.shared().get();
+        return core->ask<Room>(call, [core](const pf_event &event) -> Result<Room> {
+            auto room = core->hold(core->rooms, event.room);
             pf_room_info info{};
             pf_code code = pf_room_get_info(event.room, &info);
             if (code != PF_CODE_OK) return detail::last_error(code);
@@ -962,16 +954,15 @@ private:
             room->id = detail::view(info.id);
             room->type = detail::view(info.room_type);
             room->key = detail::view(info.key);
-            core->rooms[event.room.id] = room;
             return Room(room);
         });
     }
 
-    Future<std::uint64_t> publish_raw(std::string_view channel, std::string_view payload, bool bytes) {
+    Future<std::uint64_t> publish_raw(std::string_view channel, pf_text payload, bool is_bytes) {
         return core_->ask<std::uint64_t>(
             [&](std::uint64_t *request) {
-                return pf_client_publish(core_->handle, detail::text(channel), detail::text(payload),
-                                         bytes, request);
+                return pf_client_publish(core_->handle, detail::text(channel), payload, is_bytes,
+                                         request);
             },
             [](const pf_event &event) -> Result<std::uint64_t> {
                 return Value(event.value).as<std::uint64_t>();
@@ -992,25 +983,29 @@ inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_
     auto self = shared_from_this();
     struct Polling {
         Core &core;
-        std::size_t happened = 0;
+        bool is_corked = false;
         explicit Polling(Core &polled) : core(polled) { core.is_polling = true; }
         ~Polling() {
             core.is_polling = false;
-            if (happened > 0) (void)pf_client_cork(core.handle, false);
+            if (is_corked) (void)pf_client_cork(core.handle, false);
             if (core.is_freed) core.release();
         }
     } polling(*this);
-    std::size_t &happened = polling.happened;
+    std::size_t happened = 0;
     auto left = std::clamp<std::int64_t>(wait.count(), 0, UINT32_MAX);
     while (happened < most && !is_freed) {
         pf_event event{};
         pf_code code = pf_client_next(handle, happened ? 0 : std::uint32_t(left), &event);
         if (code != PF_CODE_OK) return last_error(code);
-        if (event.kind == PF_EVENT_KIND_NONE) break;
+        if (event.kind == PF_EVENT_KIND_NONE) {
+            // Who finds no event has let go what was held back.
+            polling.is_corked = false;
+            break;
+        }
         // What callbacks send leaves together.
         if (happened++ % 256 == 0) {
-            if (happened > 1) (void)pf_client_cork(handle, false);
-            (void)pf_client_cork(handle, true);
+            if (polling.is_corked) (void)pf_client_cork(handle, false);
+            polling.is_corked = pf_client_cork(handle, true) == PF_CODE_OK;
         }
         dispatch(event);
     }
@@ -1018,16 +1013,13 @@ inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_
 }
 
 inline void Core::dispatch(const pf_event &event) {
-    std::shared_ptr<RoomCore> room;
-    if (auto found = rooms.find(event.room.id); found != rooms.end()) room = found->second.lock();
-    std::shared_ptr<ChannelCore> channel;
-    if (auto found = channels.find(event.channel.id); found != channels.end()) {
-        channel = found->second.lock();
-    }
-    std::shared_ptr<DeviceCore> device;
-    if (auto found = devices.find(event.device.id); found != devices.end()) {
-        device = found->second.lock();
-    }
+    auto held = [](auto &cores, std::uint64_t id) {
+        auto found = id != 0 ? cores.find(id) : cores.end();
+        return found != cores.end() ? found->second.lock() : nullptr;
+    };
+    auto room = held(rooms, event.room.id);
+    auto channel = held(channels, event.channel.id);
+    auto device = held(devices, event.device.id);
     switch (event.kind) {
     case PF_EVENT_KIND_CONNECTED:
         if (auto state = std::exchange(connecting, nullptr)) state->complete({});
@@ -1122,8 +1114,7 @@ inline void Core::dispatch(const pf_event &event) {
     case PF_EVENT_KIND_PUBLICATION:
         if (channel) {
             channel->publications(
-                Publication{event.number, view(event.name), Value(event.value),
-                            std::as_bytes(std::span(event.bytes.data, event.bytes.length))});
+                Publication{event.number, view(event.name), Value(event.value), bytes_of(event)});
         }
         break;
     case PF_EVENT_KIND_MEMBER_JOINED:
@@ -1137,8 +1128,7 @@ inline void Core::dispatch(const pf_event &event) {
         break;
     case PF_EVENT_KIND_COMMAND:
         if (device) {
-            auto bytes = std::as_bytes(std::span(event.bytes.data, event.bytes.length));
-            device->commands(Command(device, event.number, Value(event.value), bytes));
+            device->commands(Command(device, event.number, Value(event.value), bytes_of(event)));
         }
         break;
     case PF_EVENT_KIND_UNREGISTERED:

@@ -63,6 +63,9 @@ public:
     /// A struct or a map.
     static Json object(std::initializer_list<std::pair<std::string_view, Json>> members = {}) {
         Json made(Raw{}, "{}");
+        std::size_t bytes = 2;
+        for (const auto &[name, value] : members) bytes += name.size() + value.text_.size() + 4;
+        made.text_.reserve(bytes);
         for (const auto &[name, value] : members) made.set(name, value);
         return made;
     }
@@ -89,7 +92,11 @@ public:
         std::size_t done = 0;
         for (; done + 3 <= bytes.size(); done += 3) {
             std::uint32_t block = at(done) << 16 | at(done + 1) << 8 | at(done + 2);
-            for (int shift = 18; shift >= 0; shift -= 6) *out++ = letters[block >> shift & 63];
+            out[0] = letters[block >> 18];
+            out[1] = letters[block >> 12 & 63];
+            out[2] = letters[block >> 6 & 63];
+            out[3] = letters[block & 63];
+            out += 4;
         }
         if (std::size_t left = bytes.size() - done; left > 0) {
             std::uint32_t block = at(done) << 16 | (left > 1 ? at(done + 1) << 8 : 0);

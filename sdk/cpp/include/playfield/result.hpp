@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -77,6 +79,10 @@ inline pf_text text(std::string_view view) {
     found.data = reinterpret_cast<const uint8_t *>(view.data());
     found.length = view.size();
     return found;
+}
+
+inline pf_text text(std::span<const std::byte> bytes) {
+    return text({reinterpret_cast<const char *>(bytes.data()), bytes.size()});
 }
 
 /// The error of the call that has just failed on this thread.
