@@ -29,6 +29,25 @@ static void one_thread_at_a_time_waits_for_events(const test::Node &node) {
     CHECK_EQUAL(in_use.load(), 1);
 }
 
+static void a_second_thread_that_polls_is_refused(const test::Node &node) {
+    auto client = test::open(node.tcp());
+    while (VALUE(client.poll()) > 0) {}
+    std::atomic<int> refused = 0;
+    auto poll = [&] {
+        auto polled = client.poll(std::chrono::minutes(1));
+        if (polled) return;
+        CHECK_EQUAL(polled.error().code, PF_CODE_USAGE);
+        ++refused;
+    };
+    std::thread one(poll), other(poll);
+    while (refused == 0) std::this_thread::yield();
+    client.wake();
+    one.join();
+    other.join();
+    CHECK_EQUAL(refused.load(), 1);
+    CHECK(client.ping().wait());
+}
+
 static void freeing_returns_who_waits(const test::Node &node) {
     for (int i = 0; i < 20; ++i) {
         auto client = test::open(node.tcp());
@@ -127,6 +146,7 @@ static void each_thread_has_a_client(const test::Node &node) {
 int main() {
     test::Node node;
     one_thread_at_a_time_waits_for_events(node);
+    a_second_thread_that_polls_is_refused(node);
     freeing_returns_who_waits(node);
     commands_come_from_any_thread(node);
     rooms_are_freed_while_others_use_them(node);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -198,7 +199,8 @@ struct DeviceCore;
 struct Core : Pump, std::enable_shared_from_this<Core> {
     pf_client handle{};
     bool is_freed = false;
-    bool is_polling = false;
+    /// Atomic, so that another thread that polls is noticed.
+    std::atomic<bool> is_polling = false;
     std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> pending;
     std::unordered_map<std::uint64_t, std::weak_ptr<RoomCore>> rooms;
     std::unordered_map<std::uint64_t, std::weak_ptr<ChannelCore>> channels;
@@ -975,22 +977,24 @@ private:
 namespace detail {
 
 inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_t most) {
-    if (is_freed) return Error{PF_CODE_FREED, "the client was freed"};
-    if (handle.id == 0) return Error{PF_CODE_HANDLE, "there is no client: create() makes one"};
-    if (is_polling) {
-        return Error{PF_CODE_USAGE, "poll() was called in a callback of the same client"};
+    if (handle.id == 0) {
+        if (is_freed) return Error{PF_CODE_FREED, "the client was freed"};
+        return Error{PF_CODE_HANDLE, "there is no client: create() makes one"};
+    }
+    if (is_polling.exchange(true)) {
+        return Error{PF_CODE_USAGE, "poll() was called in a callback of the same client, or while "
+                                    "another thread is in it"};
     }
     auto self = shared_from_this();
     struct Polling {
         Core &core;
         bool is_corked = false;
-        explicit Polling(Core &polled) : core(polled) { core.is_polling = true; }
         ~Polling() {
-            core.is_polling = false;
             if (is_corked) (void)pf_client_cork(core.handle, false);
             if (core.is_freed) core.release();
+            core.is_polling = false;
         }
-    } polling(*this);
+    } polling{*this};
     std::size_t happened = 0;
     auto left = std::clamp<std::int64_t>(wait.count(), 0, UINT32_MAX);
     while (happened < most && !is_freed) {
