@@ -460,8 +460,19 @@ fn bench_echo_reports_what_the_driver_of_the_cpp_client_prints() {
         assert!(row["messages_per_s"] == 100.0 && row["rtt_us_p99"] == 2.0, "{row}");
         assert_eq!(row["verified"], expected == 0);
     }
+    // One connection has the bare client as its baseline, in each round.
+    let one = ["--json", "--seconds=1", "--rounds=2", "--connections=1", "--payload=64", program];
+    let output = playfield(&[&["bench", "echo"][..], &case, &one].concat());
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{lines}{}", text(&output.stderr));
+    let row: Value = serde_json::from_str(&lines).expect("an object");
+    for name in ["rate_of_bare", "cpu_of_bare", "bare_client_ns_per_message"] {
+        let at = |end: &str| row[format!("{name}{end}")].as_f64().unwrap_or_default();
+        assert!(at("_min") > 0.0 && at("_min") <= at("") && at("") <= at("_max"), "{row}");
+    }
+    assert!(row["compared"].as_u64() > Some(120) && row["verified"] == true, "{row}");
     let (code, lines) = echo(&[&case[..], &["--client-program=/nowhere/echo_driver"]].concat());
-    assert!(code == Some(1) && lines.contains("make cpp"), "{code:?}: {lines}");
+    assert!(code == Some(3) && lines.contains("make cpp"), "{code:?}: {lines}");
 }
 
 #[test]

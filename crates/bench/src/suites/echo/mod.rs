@@ -7,6 +7,7 @@
 //! a server.
 
 mod arrivals;
+mod bare_client;
 mod clients;
 mod cpp_clients;
 mod relay;
@@ -195,6 +196,8 @@ const COLUMNS: &[Column] = &[
     ("ns/message", "server_ns_per_message"),
     ("floor", "floor_ns_per_message"),
     ("ratio", "floor_ratio"),
+    ("of bare", "rate_of_bare"),
+    ("cpu", "cpu_of_bare"),
     ("rtt us p50", "rtt_us_p50"),
     ("p99", "rtt_us_p99"),
     ("late p99", "driver_late_us_p99"),
@@ -237,7 +240,13 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     raise_descriptors();
     report.begin(COLUMNS)?;
     if options.client == Client::Cpp {
-        return Ok(report.add(cpp_clients::measure(options, case(options))?)?);
+        return match cpp_clients::measure(options, case(options)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                report.unmeasured(error.to_string());
+                Ok(())
+            }
+            record => Ok(report.add(record?)?),
+        };
     }
     let (mut floors, mut nodes) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {
