@@ -10,6 +10,7 @@ mod connection;
 mod deflate;
 mod dynamic_rooms;
 mod reconnecting;
+mod refusals;
 mod server;
 #[cfg(feature = "tls")]
 mod tls;
