@@ -30,11 +30,55 @@ impl Kept {
     }
 }
 
+/// A state behind a lock, and who waits for a change of it.
+#[derive(Debug)]
+pub(crate) struct Monitor<S> {
+    state: Mutex<S>,
+    changed: Notify,
+}
+
+impl<S> Monitor<S> {
+    pub(crate) fn new(state: S) -> Self {
+        Self { state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, S> {
+        // A panic leaves a room's copy half changed, as an error does, and the copy knows it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes those that wait.
+    pub(crate) fn notify(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// Changes the state, and wakes those that wait.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
+        let result = change(&mut self.lock());
+        self.notify();
+        result
+    }
+
+    /// Waits until `take` finds something.
+    ///
+    /// Cancel safety: safe, nothing is lost.
+    pub(crate) async fn wait<T>(&self, mut take: impl FnMut(&mut S) -> Option<T>) -> T {
+        loop {
+            // Created before the check, so that no notification is lost.
+            let notified = self.changed.notified();
+            let found = take(&mut self.lock());
+            match found {
+                Some(found) => return found,
+                None => notified.await,
+            }
+        }
+    }
+}
+
 /// What arrives for a handle, oldest first, until the end.
 #[derive(Debug)]
 pub struct Queue<T> {
-    inner: Mutex<Inner<T>>,
-    arrived: Notify,
+    inner: Monitor<Inner<T>>,
     most: usize,
     bytes_max: usize,
 }
@@ -67,63 +111,55 @@ impl<T> Queue<T> {
     pub fn new(kept: Kept) -> Self {
         let inner = Inner { waiting: VecDeque::new(), bytes: 0, missed: 0, has_ended: false };
         let (most, bytes_max) = (kept.events_max.max(1), kept.bytes_max());
-        Self { inner: Mutex::new(inner), arrived: Notify::new(), most, bytes_max }
+        Self { inner: Monitor::new(inner), most, bytes_max }
     }
 
     /// Adds one that has so many bytes of payload and texts. If that is too much, drops the oldest,
     /// which `weight` counts, and returns them.
     pub fn put(&self, item: T, bytes: usize, weight: impl Fn(&T) -> u64) -> Vec<T> {
         let bytes = EVENT_BYTES + bytes;
-        let mut inner = self.lock();
-        let mut dropped = Vec::new();
-        while (inner.waiting.len() >= self.most || inner.bytes + bytes > self.bytes_max)
-            && let Some((oldest, bytes)) = inner.waiting.pop_front()
-        {
-            inner.bytes -= bytes;
-            inner.missed += weight(&oldest);
-            dropped.push(oldest);
-        }
-        inner.bytes += bytes;
-        inner.waiting.push_back((item, bytes));
-        drop(inner);
-        self.arrived.notify_waiters();
-        dropped
+        self.inner.change(|inner| {
+            let mut dropped = Vec::new();
+            while (inner.waiting.len() >= self.most || inner.bytes + bytes > self.bytes_max)
+                && let Some((oldest, bytes)) = inner.waiting.pop_front()
+            {
+                inner.bytes -= bytes;
+                inner.missed += weight(&oldest);
+                dropped.push(oldest);
+            }
+            inner.bytes += bytes;
+            inner.waiting.push_back((item, bytes));
+            dropped
+        })
     }
 
     /// Nothing more will come.
     pub fn end(&self) {
-        self.lock().has_ended = true;
-        self.arrived.notify_waiters();
+        self.inner.change(|inner| inner.has_ended = true);
     }
 
     /// The next, if there is one.
     pub fn try_next(&self) -> Option<Next<T>> {
-        let mut inner = self.lock();
-        if inner.missed > 0 {
-            return Some(Next::Missed(std::mem::take(&mut inner.missed)));
-        }
-        if let Some((item, bytes)) = inner.waiting.pop_front() {
-            inner.bytes -= bytes;
-            return Some(Next::Item(item));
-        }
-        inner.has_ended.then_some(Next::Ended)
+        self.inner.lock().next()
     }
 
     /// Waits for the next.
     ///
     /// Cancel safety: safe, nothing is lost.
     pub async fn next(&self) -> Next<T> {
-        loop {
-            // Created before the check, so that no notification is lost.
-            let notified = self.arrived.notified();
-            if let Some(next) = self.try_next() {
-                return next;
-            }
-            notified.await;
-        }
+        self.inner.wait(Inner::next).await
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Inner<T>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> Inner<T> {
+    fn next(&mut self) -> Option<Next<T>> {
+        if self.missed > 0 {
+            return Some(Next::Missed(std::mem::take(&mut self.missed)));
+        }
+        if let Some((item, bytes)) = self.waiting.pop_front() {
+            self.bytes -= bytes;
+            return Some(Next::Item(item));
+        }
+        self.has_ended.then_some(Next::Ended)
     }
 }

@@ -179,7 +179,8 @@ impl Registry {
             }
             Event::NewSession(_) => self.new_session(),
             Event::Unconfirmed { sends } => self.unconfirmed += sends,
-            Event::Weak { is_weak } => self.status.weak(is_weak),
+            Event::Weak { is_weak: true } => self.status.report(ConnectionEvent::Weak),
+            Event::Weak { is_weak: false } => self.status.report(ConnectionEvent::Back),
             Event::Closed { .. } => self.closed(why),
             // An answer may find nobody, as the caller may have stopped waiting.
             Event::Reply(_)

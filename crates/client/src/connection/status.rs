@@ -168,33 +168,27 @@ impl Status {
         self.lock().is_connected = true;
     }
 
-    /// The connection is weak, or no longer.
-    pub(super) fn weak(&self, is_weak: bool) {
-        if let Some(events) = &self.lock().events {
-            // It fails only if nobody listens.
-            let _ =
-                events.send(if is_weak { ConnectionEvent::Weak } else { ConnectionEvent::Back });
-        }
-    }
-
     /// The node refused what is about no room.
     pub(super) fn refused(&self, code: ErrorCode, text: &str) {
         let mut end = text.len().min(TEXT_BYTES_MAX);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        let event = ConnectionEvent::Refused { code, text: text[..end].to_owned() };
-        if let Some(events) = &self.lock().events {
-            // It fails only if nobody listens.
-            let _ = events.send(event);
-        }
+        self.report(ConnectionEvent::Refused { code, text: text[..end].to_owned() });
     }
 
-    /// The connection was lost or restored, or has ended.
+    /// Tells the listeners.
     pub(super) fn report(&self, event: ConnectionEvent) {
         let mut inner = self.lock();
-        inner.is_connected =
-            matches!(event, ConnectionEvent::Resumed { .. } | ConnectionEvent::NewSession { .. });
+        match event {
+            ConnectionEvent::Resumed { .. } | ConnectionEvent::NewSession { .. } => {
+                inner.is_connected = true;
+            }
+            ConnectionEvent::Weak | ConnectionEvent::Back | ConnectionEvent::Refused { .. } => {}
+            ConnectionEvent::Lost { .. }
+            | ConnectionEvent::AttemptFailed { .. }
+            | ConnectionEvent::Ended { .. } => inner.is_connected = false,
+        }
         let is_last = matches!(event, ConnectionEvent::Ended { .. });
         if let Some(events) = &inner.events {
             // It fails only if nobody listens.

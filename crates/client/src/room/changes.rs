@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use playfield_state::{Change, DynamicMirror, Pattern};
 use playfield_wire::DecodeError;
-use tokio::sync::Notify;
 
+use crate::queue::Monitor;
 use crate::session::UpdateKind;
 use crate::{Error, Mirror};
 
@@ -156,8 +156,7 @@ impl Drop for Subscription {
 
 /// The changes that wait for one listener.
 pub(super) struct Queue {
-    state: Mutex<QueueState>,
-    arrived: Notify,
+    state: Monitor<QueueState>,
     /// The listener was dropped.
     gone: AtomicBool,
     changes_max: usize,
@@ -190,39 +189,16 @@ impl Queue {
         &self,
         mut take: impl FnMut(&mut QueueState) -> Option<Result<T, Error>>,
     ) -> Result<T, Error> {
-        loop {
-            // Created before the check, so that no notification is lost.
-            let notified = self.arrived.notified();
-            {
-                let mut state = self.lock();
-                if let Some(found) = take(&mut state) {
-                    return found;
-                }
-                if let Some(error) = &state.ended {
-                    return Err(error.clone());
-                }
-            }
-            notified.await;
-        }
+        self.state.wait(|state| take(state).or_else(|| state.ended.clone().map(Err))).await
     }
 
     fn put(&self, change: Change) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.changes.len() >= self.changes_max {
             state.changes.pop_front();
             state.missed += 1;
         }
         state.changes.push_back(change);
-    }
-
-    /// Changes the state, and wakes the listener.
-    fn wake(&self, work: impl FnOnce(&mut QueueState)) {
-        work(&mut self.lock());
-        self.arrived.notify_waiters();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -252,8 +228,8 @@ impl Listeners {
 
     pub(super) fn listen(&mut self, pattern: Option<Pattern>, changes_max: usize) -> Arc<Queue> {
         let state = QueueState { begun: self.begun, ..QueueState::default() };
-        let (state, arrived, gone) = (Mutex::new(state), Notify::new(), AtomicBool::new(false));
-        let queue = Arc::new(Queue { state, arrived, gone, changes_max });
+        let (state, gone) = (Monitor::new(state), AtomicBool::new(false));
+        let queue = Arc::new(Queue { state, gone, changes_max });
         self.all.push(Listener { pattern, queue: Arc::clone(&queue) });
         queue
     }
@@ -294,7 +270,7 @@ impl Listeners {
         let torn = is_snapshot && std::mem::take(&mut self.torn);
         self.begun |= is_snapshot;
         for listener in &self.all {
-            listener.queue.wake(|state| {
+            listener.queue.state.change(|state| {
                 // A listener that has just begun has missed nothing.
                 state.torn |= torn && state.begun;
                 state.begun |= is_snapshot;
@@ -305,7 +281,7 @@ impl Listeners {
 
     pub(super) fn end(&mut self, error: &Error) {
         for listener in self.all.drain(..) {
-            listener.queue.wake(|state| state.ended = Some(error.clone()));
+            listener.queue.state.change(|state| state.ended = Some(error.clone()));
         }
     }
 

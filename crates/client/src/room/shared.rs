@@ -1,28 +1,24 @@
 //! What the connection's task and the handle of one room share.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use playfield_state::{Pattern, PlayerId, ShapeError};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{DecodeError, server};
-use tokio::sync::Notify;
 
 use super::changes::{Changes, Listened, Listeners};
 use super::copy::Copy;
-use crate::queue::{EVENT_BYTES, Kept};
+use crate::queue::{EVENT_BYTES, Kept, Monitor};
 use crate::session::{RoomCopy, Translation, Update};
 use crate::{Error, Mirror};
 
-/// The copy and the events of one room. The lock is held while one update is applied or one event
+/// The copy and the events of one room. A lock is held while one update is applied or one event
 /// is taken, never while waiting.
 #[derive(Debug)]
 pub(crate) struct Shared<M> {
-    inner: Mutex<Inner<M>>,
-    /// The copy changed, or the room ended.
-    changed: Notify,
-    /// An event came, or the room ended.
-    arrived: Notify,
+    inner: Monitor<Inner<M>>,
+    events: Monitor<Events>,
     kept: Kept,
 }
 
@@ -31,11 +27,30 @@ struct Inner<M> {
     copy: Copy<M>,
     /// The count of the copy's changes that `changed` last returned for.
     changes_seen: u64,
-    events: VecDeque<Result<RawEvent, Error>>,
-    /// What the events count for.
-    event_bytes: usize,
-    events_missed: u64,
     ended: Option<Error>,
+}
+
+#[derive(Debug, Default)]
+struct Events {
+    waiting: VecDeque<Result<RawEvent, Error>>,
+    /// What they count for.
+    bytes: usize,
+    missed: u64,
+    ended: Option<Error>,
+}
+
+impl Events {
+    fn next(&mut self) -> Option<Result<RawEvent, Error>> {
+        let missed = std::mem::take(&mut self.missed);
+        if missed > 0 {
+            return Some(Err(Error::missed(missed)));
+        }
+        if let Some(event) = self.waiting.pop_front() {
+            self.bytes -= bytes(&event);
+            return Some(event);
+        }
+        self.ended.clone().map(Err)
+    }
 }
 
 impl<M: Mirror> Inner<M> {
@@ -61,76 +76,45 @@ pub(crate) struct RawEvent {
 
 impl<M: Mirror> Shared<M> {
     pub(crate) fn new(mirror: M, kept: Kept) -> Self {
-        let inner = Inner {
-            copy: Copy::new(mirror),
-            changes_seen: 1,
-            events: VecDeque::new(),
-            event_bytes: 0,
-            events_missed: 0,
-            ended: None,
-        };
-        Self { inner: Mutex::new(inner), changed: Notify::new(), arrived: Notify::new(), kept }
+        let inner = Inner { copy: Copy::new(mirror), changes_seen: 1, ended: None };
+        Self { inner: Monitor::new(inner), events: Monitor::new(Events::default()), kept }
     }
 
     /// Works on the copy, then wakes whoever waits for a change of it.
     pub(crate) fn with_copy<T>(&self, work: impl FnOnce(&mut Copy<M>) -> T) -> T {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let before = inner.copy.changes();
         let result = work(&mut inner.copy);
         let is_changed = inner.copy.changes() != before;
         inner.end_listeners();
         drop(inner);
         if is_changed {
-            self.changed.notify_waiters();
+            self.inner.notify();
         }
         result
     }
 
     /// Waits until the copy has changed since the last call. `Err` if the room ended.
     pub(crate) async fn changed(&self) -> Result<(), Error> {
-        loop {
-            // Created before the check, so that no notification is lost.
-            let notified = self.changed.notified();
-            {
-                let mut inner = self.lock();
-                let changes = inner.copy.changes();
-                if changes > inner.changes_seen {
-                    inner.changes_seen = changes;
-                    return Ok(());
-                }
-                if let Some(error) = &inner.ended {
-                    return Err(error.clone());
-                }
+        let take = |inner: &mut Inner<M>| {
+            let changes = inner.copy.changes();
+            if changes > inner.changes_seen {
+                inner.changes_seen = changes;
+                return Some(Ok(()));
             }
-            notified.await;
-        }
+            inner.ended.clone().map(Err)
+        };
+        self.inner.wait(take).await
     }
 
     /// Waits for the next event. `Err` if some were missed, a send failed, or the room ended.
     pub(crate) async fn next_event(&self) -> Result<RawEvent, Error> {
-        loop {
-            let notified = self.arrived.notified();
-            {
-                let mut inner = self.lock();
-                let missed = std::mem::take(&mut inner.events_missed);
-                if missed > 0 {
-                    return Err(Error::missed(missed));
-                }
-                if let Some(event) = inner.events.pop_front() {
-                    inner.event_bytes -= bytes(&event);
-                    return event;
-                }
-                if let Some(error) = &inner.ended {
-                    return Err(error.clone());
-                }
-            }
-            notified.await;
-        }
+        self.events.wait(Events::next).await
     }
 
     /// Why the room ended, if it has.
     pub(crate) fn ended(&self) -> Option<Error> {
-        self.lock().ended.clone()
+        self.inner.lock().ended.clone()
     }
 
     /// Starts to report changes to a new listener. If a second copy is needed for it, calls `ask`
@@ -144,7 +128,7 @@ impl<M: Mirror> Shared<M> {
     where
         M: Send + Sync + 'static,
     {
-        let mut guard = self.lock();
+        let mut guard = self.inner.lock();
         let Inner { copy, ended, .. } = &mut *guard;
         if let Some(error) = ended {
             return Err(error.clone());
@@ -166,25 +150,20 @@ impl<M: Mirror> Shared<M> {
     }
 
     fn arrive(&self, event: Result<RawEvent, Error>) {
-        let mut inner = self.lock();
         let Kept { events_max, event_bytes_max, .. } = self.kept;
         let bytes_max = self.kept.bytes_max();
-        inner.event_bytes += bytes(&event);
-        inner.events.push_back(event);
-        while let (count, kept) = (inner.events.len(), inner.event_bytes)
-            && ((count > events_max && kept > event_bytes_max) || (count > 1 && kept > bytes_max))
-            && let Some(oldest) = inner.events.pop_front()
-        {
-            inner.event_bytes -= bytes(&oldest);
-            inner.events_missed += oldest.map_or_else(|error| error.missed_count().max(1), |_| 1);
-        }
-        drop(inner);
-        self.arrived.notify_waiters();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner<M>> {
-        // A mirror that panicked is half changed, as after an error, and the copy knows it.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.events.change(|events| {
+            events.bytes += bytes(&event);
+            events.waiting.push_back(event);
+            while let (count, kept) = (events.waiting.len(), events.bytes)
+                && ((count > events_max && kept > event_bytes_max)
+                    || (count > 1 && kept > bytes_max))
+                && let Some(oldest) = events.waiting.pop_front()
+            {
+                events.bytes -= bytes(&oldest);
+                events.missed += oldest.map_or_else(|error| error.missed_count().max(1), |_| 1);
+            }
+        });
     }
 }
 
@@ -200,7 +179,7 @@ fn bytes(event: &Result<RawEvent, Error>) -> usize {
 
 impl<M: Mirror + Send + Sync> Listened for Shared<M> {
     fn forget_gone(&self) {
-        let listeners = &mut self.lock().copy.listeners;
+        let listeners = &mut self.inner.lock().copy.listeners;
         if listeners.as_mut().is_some_and(|all| !all.forget_gone()) {
             *listeners = None;
         }
@@ -240,7 +219,7 @@ impl<M: Mirror + Send + Sync> RoomCopy for Arc<Shared<M>> {
     }
 
     fn is_filled(&self) -> bool {
-        self.lock().copy.changes() > 0
+        self.inner.lock().copy.changes() > 0
     }
 
     fn digest_is(&mut self, digest: u64) -> bool {
@@ -271,11 +250,12 @@ impl<M: Mirror + Send + Sync> Deliver for Shared<M> {
     }
 
     fn end(&self, error: Error) {
-        let mut inner = self.lock();
-        inner.ended.get_or_insert(error);
-        inner.end_listeners();
-        drop(inner);
-        self.changed.notify_waiters();
-        self.arrived.notify_waiters();
+        self.inner.change(|inner| {
+            inner.ended.get_or_insert_with(|| error.clone());
+            inner.end_listeners();
+        });
+        self.events.change(|events| {
+            events.ended.get_or_insert(error);
+        });
     }
 }
