@@ -68,15 +68,20 @@ impl<T: State + Default> Mirror for playfield_state::Mirror<T> {
         &mut self,
         kind: UpdateKind,
         body: &[u8],
-        _: Option<&mut dyn FnMut(Change)>,
+        report: Option<&mut dyn FnMut(Change)>,
     ) -> Result<(), DecodeError> {
-        match kind {
-            UpdateKind::Snapshot => self.snapshot(body),
-            UpdateKind::Patch => self.patch(body),
+        match (kind, report) {
+            (UpdateKind::Snapshot, None) => self.snapshot(body),
+            (UpdateKind::Snapshot, Some(report)) => self.snapshot_with(body, report),
+            (UpdateKind::Patch, None) => self.patch(body),
+            (UpdateKind::Patch, Some(report)) => self.patch_with(body, report),
         }
     }
 
     fn change_reporter(&self, player: PlayerId) -> Result<Option<DynamicMirror>, ShapeError> {
+        if Self::REPORTS {
+            return Ok(None);
+        }
         DynamicMirror::new(&T::schema(), player).map(Some)
     }
 }

@@ -51,6 +51,7 @@ pub(crate) fn state(input: &DeriveInput) -> TokenStream {
                 &mut self,
                 _: &mut #rt::Reader<'_>,
                 _: #rt::Part,
+                _: &mut #rt::ChangeWatch<'_>,
             ) -> ::std::result::Result<(), #rt::DecodeError> {
                 ::std::unreachable!()
             }

@@ -6,6 +6,7 @@ use playfield_wire::schema::Type;
 use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
+use crate::change::Watch;
 use crate::data::{Data, unexpected, write_array};
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
@@ -32,6 +33,7 @@ impl<T: State, const N: usize> Describe for [T; N] {
     const PLACED: bool = T::PLACED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;
+    const REPORTS: bool = T::REPORTS;
     const COLUMN: bool = Self::FIXED;
     const FIXED: bool = T::FIXED && N <= FIXED_MAX;
 
@@ -153,18 +155,31 @@ impl<T: State, const N: usize> Read for [T; N] {
         from_each(|| T::read_full(reader, part))
     }
 
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+    fn read_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
         for place in read_marked(reader, N)? {
-            self[place].read_patch(reader, part)?;
+            watch.enter_at(place);
+            self[place].read_patch(reader, part, watch)?;
+            watch.leave();
         }
         Ok(())
     }
 
-    fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    fn read_columns(
+        targets: &mut [&mut Self],
+        reader: &mut Reader<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
         for place in read_marked(reader, N)? {
             let mut inner: Vec<&mut T> =
                 targets.iter_mut().map(|target| &mut target[place]).collect();
-            T::read_columns(&mut inner, reader)?;
+            watch.enter_at(place);
+            T::read_columns(&mut inner, reader, watch)?;
+            watch.leave();
         }
         Ok(())
     }

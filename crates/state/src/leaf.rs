@@ -6,18 +6,25 @@ use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
+use crate::change::Watch;
 use crate::data::Data;
 use crate::lens::{Changed, Lens, Sight, Stamp, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::quantized::{Float, Quantize, Quantized};
 use crate::set::Present;
 use crate::state::{Compare, Describe, Read, Write};
+use crate::walk::PlainJson as Plain;
 use crate::{Bytes, Part, PlayerId, column};
 
 /// A value that is compared and sent as a whole. For generated code.
 pub trait Atomic: Data + Clone + 'static {
     /// Its values take few bytes; see [`Describe::FIXED`].
     const FIXED: bool = false;
+
+    /// The value as JSON.
+    fn json(&self) -> Value {
+        tree(self, TreeFormat::Json)
+    }
 
     /// Appends the values at the places up to `count`, as a column.
     #[inline]
@@ -39,13 +46,16 @@ pub trait Atomic: Data + Clone + 'static {
 }
 
 macro_rules! integers {
-    ($($type:ty $(where [$($bounds:tt)*])?;)*) => {$(
-        integers! { @one ($type) ($($($bounds)*)?) }
+    ($($type:ty $(where [$($bounds:tt)*])?, $json:expr;)*) => {$(
+        integers! { @one ($type) ($($($bounds)*)?) $json }
     )*};
-    (@one ($type:ty) ($($bounds:tt)*)) => {
+    (@one ($type:ty) ($($bounds:tt)*) $json:expr) => {
         impl $($bounds)* Atomic for $type {
             const FIXED: bool = true;
 
+            fn json(&self) -> Value {
+                $json(self)
+            }
             #[inline]
             fn put_column<'a>(out: &mut Vec<u8>, count: usize, at: impl Fn(usize) -> &'a Self) {
                 column::put(out, count, at);
@@ -62,8 +72,9 @@ macro_rules! integers {
 }
 
 integers! {
-    bool; u8; u16; u32; u64; i8; i16; i32; i64; PlayerId;
-    Quantized<F, Q> where [<F: Float + Data, Q: Quantize>];
+    bool, plain; u8, plain; u16, plain; u32, plain; u64, plain;
+    i8, plain; i16, plain; i32, plain; i64, plain; PlayerId, plain;
+    Quantized<F, Q> where [<F: Float + Data, Q: Quantize>], |of| tree(of, TreeFormat::Json);
 }
 
 impl Atomic for f32 {
@@ -72,9 +83,17 @@ impl Atomic for f32 {
 
 impl Atomic for f64 {
     const FIXED: bool = true;
+
+    fn json(&self) -> Value {
+        plain(self)
+    }
 }
 
-impl Atomic for String {}
+impl Atomic for String {
+    fn json(&self) -> Value {
+        plain(self)
+    }
+}
 
 impl Atomic for Bytes {}
 
@@ -91,6 +110,7 @@ pub struct Leaf<T> {
 impl<T: Atomic> Describe for T {
     const COLUMN: bool = true;
     const PLAIN: bool = true;
+    const REPORTS: bool = true;
     const FIXED: bool = <T as Atomic>::FIXED;
 
     fn shape() -> Type {
@@ -175,13 +195,41 @@ impl<T: Atomic> Read for T {
         T::decode(reader)
     }
     #[inline]
-    fn read_patch(&mut self, reader: &mut Reader<'_>, _: Part) -> Result<(), DecodeError> {
-        *self = T::decode(reader)?;
+    fn read_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        _: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        replace(self, T::decode(reader)?, watch);
         Ok(())
     }
-    fn read_columns(targets: &mut [&mut T], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        T::get_column(reader, targets.len(), |place, value| *targets[place] = value)
+    fn read_columns(
+        targets: &mut [&mut T],
+        reader: &mut Reader<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        if !watch.listens() {
+            return T::get_column(reader, targets.len(), |place, value| *targets[place] = value);
+        }
+        T::get_column(reader, targets.len(), |place, value| {
+            watch.select(place);
+            replace(targets[place], value, watch);
+        })
     }
+}
+
+#[inline]
+fn replace<T: Atomic>(value: &mut T, new: T, watch: &mut Watch<'_>) {
+    if watch.listens() && !value.same(&new) {
+        watch.replaced(None, &value.json(), &new.json());
+    }
+    *value = new;
+}
+
+/// A value that is neither a struct nor an enum, as JSON.
+fn plain(value: &(impl Plain + Clone)) -> Value {
+    value.clone().into_json()
 }
 
 /// A value as it is in a copy read from this format.

@@ -234,6 +234,8 @@ pub struct Sight<'a> {
     pub format: TreeFormat,
     /// What the viewer saw of this place before, for views with hysteresis.
     pub before: Option<&'a Value>,
+    /// It is the copy of a viewer, in which all that it holds is seen, and masked already.
+    pub is_copy: bool,
 }
 
 impl Sight<'_> {

@@ -69,6 +69,7 @@ pub use walk::ShapeError;
 /// What generated code names. Not for people.
 #[doc(hidden)]
 pub mod __rt {
+    pub use crate::change::Watch as ChangeWatch;
     pub use crate::data::{Data, element, elements, member, members, only_member};
     pub use crate::digest::{of_private, weight};
     pub use crate::key::Key;

@@ -6,6 +6,7 @@ use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
+use crate::change::Watch;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
@@ -54,6 +55,7 @@ impl<T: State> Describe for Option<T> {
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const NULLABLE: bool = true;
     const PLAIN: bool = T::PLAIN;
+    const REPORTS: bool = T::REPORTS;
 
     fn shape() -> Type {
         Type::Option(Box::new(T::shape()))
@@ -163,13 +165,24 @@ impl<T: State> Read for Option<T> {
         reader.bool()?.then(|| T::read_full(reader, part)).transpose()
     }
 
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+    fn read_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
         let at = reader.offset();
         match OptionPatch::read(reader)? {
-            OptionPatch::Nothing => *self = None,
-            OptionPatch::Whole => *self = Some(T::read_full(reader, part)?),
+            OptionPatch::Nothing => watch.replace(self, |option| {
+                *option = None;
+                Ok(())
+            })?,
+            OptionPatch::Whole => watch.replace(self, |option| {
+                *option = Some(T::read_full(reader, part)?);
+                Ok(())
+            })?,
             OptionPatch::Patch => match self {
-                Some(value) => value.read_patch(reader, part)?,
+                Some(value) => value.read_patch(reader, part, watch)?,
                 None => {
                     return Err(DecodeError::new(
                         at,

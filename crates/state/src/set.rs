@@ -10,6 +10,7 @@ use playfield_wire::schema::Type;
 use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
+use crate::change::Watch;
 use crate::data::unexpected;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
@@ -160,6 +161,7 @@ impl<K: Key + fmt::Debug> fmt::Debug for Set<K> {
 /// Synced as a map whose values are empty.
 impl<K: Key> Describe for Set<K> {
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
+    const REPORTS: bool = true;
 
     fn shape() -> Type {
         Type::Set(Box::new(K::schema()))
@@ -241,12 +243,21 @@ impl<K: Key> Read for Set<K> {
         Ok(Self { map: Map::read_full(reader, part)? })
     }
 
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
-        self.map.read_patch(reader, part)
+    fn read_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        self.map.read_patch(reader, part, watch)
     }
 
-    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        self.map.read_owner_patch(reader)
+    fn read_owner_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        self.map.read_owner_patch(reader, watch)
     }
 
     fn empty_maps(&mut self) {

@@ -10,6 +10,7 @@ use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, TreeFormat};
 use serde_json::Value;
 
+use crate::change::Watch;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::save::Save;
@@ -219,6 +220,9 @@ pub trait Describe: Sized + 'static {
     /// A patch of it reveals nothing older than the version at which it begins. A map's does: its
     /// slots are older.
     const PLAIN: bool = false;
+    /// A typed copy of it is enough to report its changes: what the viewer sees of it depends on
+    /// nothing else.
+    const REPORTS: bool = false;
 
     /// The schema.
     fn shape() -> Type;
@@ -344,26 +348,42 @@ pub trait Read: Describe {
     /// Anything that doesn't match the schema.
     fn read_full(reader: &mut Reader<'_>, part: Part) -> Result<Self, DecodeError>;
 
-    /// Applies what [`write_patch`](Write::write_patch) wrote.
+    /// Applies what [`write_patch`](Write::write_patch) wrote, and reports what changes.
     ///
     /// # Errors
     /// Anything that doesn't match the schema or this copy. The copy is then unusable.
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError>;
+    fn read_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError>;
 
     /// Applies what [`write_columns`](Write::write_columns) wrote.
     ///
     /// # Errors
     /// As [`read_patch`](Self::read_patch).
-    fn read_columns(targets: &mut [&mut Self], reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        targets.iter_mut().try_for_each(|target| target.read_patch(reader, Part::Shared))
+    fn read_columns(
+        targets: &mut [&mut Self],
+        reader: &mut Reader<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        targets.iter_mut().enumerate().try_for_each(|(place, target)| {
+            watch.select(place);
+            target.read_patch(reader, Part::Shared, watch)
+        })
     }
 
     /// Applies what [`write_owner_patch`](Write::write_owner_patch) wrote.
     ///
     /// # Errors
     /// As [`read_patch`](Self::read_patch).
-    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        self.read_patch(reader, Part::All)
+    fn read_owner_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        self.read_patch(reader, Part::All, watch)
     }
 
     /// Removes from a default what a patch from nothing may not replace: the entries of maps and
@@ -443,7 +463,7 @@ pub fn view<T: State>(state: &T, viewer: Option<PlayerId>) -> Value {
 /// The same, as a copy in this format has it: some numbers and bytes of MessagePack are texts in
 /// JSON.
 pub fn view_in<T: State>(format: TreeFormat, state: &T, viewer: Option<PlayerId>) -> Value {
-    state.view(Sight { viewer, owner: None, format, before: None })
+    state.view(Sight { viewer, owner: None, format, before: None, is_copy: false })
 }
 
 /// The same for a viewer who saw `before` at the last sync, as such a copy. It matters where the
@@ -457,5 +477,6 @@ pub fn view_after<T: State>(
     viewer: PlayerId,
     before: &Value,
 ) -> Value {
-    state.view(Sight { viewer: Some(viewer), owner: None, format, before: Some(before) })
+    let (viewer, before) = (Some(viewer), Some(before));
+    state.view(Sight { viewer, owner: None, format, before, is_copy: false })
 }

@@ -12,6 +12,7 @@ use playfield_wire::reader::Reader;
 use playfield_wire::tree::TreeWriter;
 use serde_json::Value;
 
+use crate::change::Watch;
 use crate::digest::of_private;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step};
 use crate::map::Touches;
@@ -202,7 +203,7 @@ impl<T: State + Default> Viewed for AsWhole<T> {
         match ViewPatch::read(reader)? {
             ViewPatch::Left => *value = copy_default(),
             ViewPatch::Entered | ViewPatch::Replaced => *value = T::read_full(reader, Part::All)?,
-            ViewPatch::Changed => value.read_patch(reader, Part::All)?,
+            ViewPatch::Changed => value.read_patch(reader, Part::All, &mut Watch::idle())?,
         }
         Ok(())
     }

@@ -7,14 +7,16 @@ use common::Dice;
 use common::field::Field;
 use common::kinds::Kinds;
 use common::odd::Odd;
-use common::swarm::Swarm;
+use common::swarm::{Fair, Swarm};
 use common::world::{Desks, Root, World};
 use playfield_state::{
-    Change, ChangeKind, DynamicMirror, Format, PathStep, PlayerId, Tracker, Tracking,
+    Change, ChangeKind, DynamicMirror, Format, Mirror, PathStep, PlayerId, Tracker, Tracking,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::Value;
+
+const _: () = assert!(Mirror::<Fair>::REPORTS && !Mirror::<Desks>::REPORTS);
 
 const VIEWER: PlayerId = PlayerId(1);
 
@@ -62,6 +64,7 @@ fn changes_make_the_newer_copy<T: Root>(start: u64, seed: u64) {
     let mut world = T::changed(start);
     let mut tracker = Tracker::new(&mut world, Tracking::On);
     let mut packed = DynamicMirror::new(&T::schema(), VIEWER).unwrap();
+    let mut typed = Mirror::<T>::new();
     let mut at = 0;
     for _ in 0..30 {
         (0..1 + dice.pick(8)).for_each(|_| world.change(&mut dice));
@@ -70,13 +73,18 @@ fn changes_make_the_newer_copy<T: Root>(start: u64, seed: u64) {
             continue; // a slow reader
         }
         let mut tree = packed.state().clone();
-        let (mut reported, mut body) = (Vec::new(), Vec::new());
+        let (mut reported, mut by_typed, mut body) = (Vec::new(), Vec::new(), Vec::new());
         let is_first = at == 0;
         if is_first || dice.once_in(8) {
             tracker.snapshot(VIEWER, Format::Packed, &mut body);
             packed.snapshot_with(&body, |change| reported.push(change)).unwrap();
+            typed.snapshot_with(&body, |change| by_typed.push(change)).unwrap();
         } else if tracker.patch(VIEWER, at, Format::Packed, &mut body) {
             packed.patch_with(&body, |change| reported.push(change)).unwrap();
+            typed.patch_with(&body, |change| by_typed.push(change)).unwrap();
+        }
+        if Mirror::<T>::REPORTS {
+            assert_eq!(by_typed, reported, "a typed copy reports the same");
         }
         at = tracker.version();
         if is_first {
@@ -115,6 +123,7 @@ changes! {
     world, World;
     desks, Desks;
     swarm, Swarm;
+    fair, Fair;
     kinds, Kinds;
     field, Field;
     odd, Odd;

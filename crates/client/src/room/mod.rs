@@ -137,9 +137,10 @@ impl<R: Kind> Room<R> {
     /// Starts to report every change in the copy: the path, and the old and new value as JSON. See
     /// [`Changes`] for an example.
     ///
-    /// A dynamic room reports changes as it applies updates, at once. A typed room keeps a second
-    /// copy for it while anyone listens: the first listener makes the client ask for a snapshot,
-    /// and this method waits for it.
+    /// A room reports changes as it applies updates, at once. The copy of a typed room does not know
+    /// what is visible of a field that only its owner or viewers see, unless that is a map of
+    /// players' own entries. If the state has such a field, the client keeps a second copy while
+    /// anyone listens: the first listener makes it ask for a snapshot, and this method waits for it.
     ///
     /// # Errors
     /// If this client is no longer in the room.

@@ -7,10 +7,11 @@ use playfield_client::{
 use playfield_room::{Context, PlayerId, Result, Room, room, schema};
 use playfield_state::{List, Map, State, Tracker, Tracking};
 use playfield_wire::schema::fingerprint;
+use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{Format, RequestNumber};
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{BAD_PATCH, Counted, Server, counted, counts, joined};
 use crate::support::{Said, joined_as};
 
 #[derive(State, Default)]
@@ -222,6 +223,37 @@ async fn a_typed_room_reports_changes() {
     let mut changes = listen(&room, &mut node).await;
     a_story(&mut node, &mut changes).await;
     assert_eq!(room.state().log[0], "c");
+}
+
+/// Its own copy reports changes, so no snapshot is asked for.
+#[tokio::test]
+async fn a_typed_room_of_which_all_is_seen_reads_each_patch_once() {
+    let (connection, mut server) = Server::welcomed_as(false, |connect| connect).await;
+    let meet = async {
+        server.hear().await;
+        server.say(&joined(RequestNumber(1))).await;
+        server.snapshot(1, &counted(5)).await;
+    };
+    let room = tokio::join!(connection.join::<Counted>("r"), meet).0.unwrap();
+    let mut changes = room.changes().await.unwrap();
+    server.patch(1, 2, &counts(6)).await;
+    assert_eq!(next(&mut changes, 1).await, [told("n", "Changed", json!([5, 6]))]);
+    server.snapshot(3, &counted(8)).await;
+    assert_eq!(next(&mut changes, 1).await, [told("n", "Changed", json!([6, 8]))]);
+    assert_eq!(room.state().n, 8);
+    let ping = async {
+        assert_eq!(server.hear().await, Said::Other("Ping { nonce: 2 }".to_owned()));
+        server.say(&ServerMessage::Pong(server::Pong { nonce: 2, time_us: 0 })).await;
+    };
+    tokio::join!(connection.ping(), ping).0.unwrap();
+
+    // After a patch that can't be applied it can't know what changed.
+    server.patch(3, 4, BAD_PATCH).await;
+    assert_eq!(server.hear().await, Said::Other("Resync { room: 1 }".to_owned()));
+    server.snapshot(4, &counted(9)).await;
+    assert!(changes.next().await.unwrap_err().is_missed());
+    server.patch(4, 5, &counts(10)).await;
+    assert_eq!(next(&mut changes, 1).await, [told("n", "Changed", json!([9, 10]))]);
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use crate::support::{Node, Said, joined_as, other, welcome};
 /// The room that a scripted node has, as its type `table`.
 #[derive(State, Default)]
 pub(crate) struct Counted {
-    n: u32,
+    pub(crate) n: u32,
 }
 
 #[derive(Message)]

@@ -64,30 +64,35 @@ impl Tree<'_> {
         let rt = &self.rt;
         let known: u64 = self.open().fold(0, |mask, synced| mask | synced.bit);
         let reads = self.open().map(|Synced { field, bit, .. }| {
-            let SyncedField { member, of, form, .. } = field;
+            let SyncedField { member, name, of, form, .. } = field;
             let read = match form {
                 Form::Plain | Form::Mask { .. } => quote! {
                     let mut inner: ::std::vec::Vec<&mut #of> = targets.iter_mut().map(|target| &mut target.#member).collect();
-                    <#of as #rt::Read>::read_columns(&mut inner, reader)?;
+                    <#of as #rt::Read>::read_columns(&mut inner, reader, watch)?;
                 },
                 Form::Quantized => quote! {
                     let mut steps: ::std::vec::Vec<#of> = targets.iter().map(|target| <#of>::of(target.#member)).collect();
-                    <#of as #rt::Read>::read_columns(&mut steps.iter_mut().collect::<::std::vec::Vec<_>>(), reader)?;
+                    <#of as #rt::Read>::read_columns(&mut steps.iter_mut().collect::<::std::vec::Vec<_>>(), reader, watch)?;
                     for (target, steps) in targets.iter_mut().zip(steps) {
                         target.#member = steps.value();
                     }
                 },
             };
-            quote!(if mask & #bit != 0 { #read })
+            quote!(if mask & #bit != 0 {
+                watch.enter(#name);
+                #read
+                watch.leave();
+            })
         });
         let read_mask = self.read_mask(known);
         quote! {
             fn read_columns(
                 targets: &mut [&mut Self],
                 reader: &mut #rt::Reader<'_>,
+                watch: &mut #rt::ChangeWatch<'_>,
             ) -> ::std::result::Result<(), #rt::DecodeError> {
                 #read_mask
-                let _ = targets;
+                let _ = (&targets, &watch);
                 #(#reads)*
                 ::std::result::Result::Ok(())
             }

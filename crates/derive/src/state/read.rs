@@ -44,13 +44,18 @@ impl Tree<'_> {
         let owner_reads: Vec<TokenStream> = self
             .owned()
             .map(|Synced { field, bit, .. }| {
-                let of = &field.of;
-                let read = match &field.view {
-                    Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::read_patch),
-                    None => quote!(<#of as #rt::Read>::read_owner_patch),
-                };
-                let read = field.read_into(|place| quote!(#read(#place, reader)?));
-                quote!(if mask & #bit != 0 { #read })
+                let (of, name) = (&field.of, &field.name);
+                let read = field.read_into(|place| match &field.view {
+                    Some(Look { by, .. }) => {
+                        quote!(<#by as #rt::Viewed>::read_patch(#place, reader)?)
+                    }
+                    None => quote!(<#of as #rt::Read>::read_owner_patch(#place, reader, watch)?),
+                });
+                quote!(if mask & #bit != 0 {
+                    watch.enter(#name);
+                    #read
+                    watch.leave();
+                })
             })
             .collect();
         let owner_bits: u64 = self.owned().fold(0, |mask, synced| mask | synced.bit);
@@ -58,16 +63,22 @@ impl Tree<'_> {
         let owner_full = (!owner_reads.is_empty()).then(|| {
             quote! {
                 if part == #rt::Part::All {
+                    let watch = &mut #rt::ChangeWatch::idle();
                     #read_owner_mask
                     #(#owner_reads)*
                 }
             }
         });
         let open_reads = self.open().map(|Synced { field, bit, .. }| {
-            let of = &field.of;
-            let read = field
-                .read_into(|place| quote!(<#of as #rt::Read>::read_patch(#place, reader, part)?));
-            quote!(if mask & #bit != 0 { #read })
+            let (of, name) = (&field.of, &field.name);
+            let read = field.read_into(
+                |place| quote!(<#of as #rt::Read>::read_patch(#place, reader, part, watch)?),
+            );
+            quote!(if mask & #bit != 0 {
+                watch.enter(#name);
+                #read
+                watch.leave();
+            })
         });
         let owner_refusal = (!owner_reads.is_empty()).then(|| {
             quote! {
@@ -94,9 +105,10 @@ impl Tree<'_> {
                 &mut self,
                 reader: &mut #rt::Reader<'_>,
                 part: #rt::Part,
+                watch: &mut #rt::ChangeWatch<'_>,
             ) -> ::std::result::Result<(), #rt::DecodeError> {
                 let this = self;
-                let _ = (&this, part);
+                let _ = (&this, part, &watch);
                 #read_mask
                 #owner_refusal
                 #(#open_reads)*

@@ -344,6 +344,17 @@ impl<'a> Tree<'a> {
             SyncedField { of, .. } => quote!(<#of as #rt::Describe>::PLAIN),
         });
         let plain = quote!(true #(&& #plain)*);
+        let reports = self.synced.iter().map(|Synced { field, .. }| {
+            let of = &field.of;
+            match field {
+                SyncedField { view: Some(_), .. } => quote!(false),
+                SyncedField { owner: true, .. } => quote! {
+                    <#of as #rt::Describe>::KEYED_BY_PLAYER && <#of as #rt::Describe>::REPORTS
+                },
+                _ => quote!(<#of as #rt::Describe>::REPORTS),
+            }
+        });
+        let reports = quote!(true #(&& #reports)*);
         let open_only =
             self.synced.iter().all(|synced| !synced.field.is_private()) && !self.synced.is_empty();
         let fields = self.synced.iter().map(|synced| &synced.field.of);
@@ -359,6 +370,7 @@ impl<'a> Tree<'a> {
             const HYSTERESIS: bool = #hysteresis;
             const PLACED: bool = #placed;
             const PLAIN: bool = #plain;
+            const REPORTS: bool = #reports;
             const COLUMN: bool = <Self as #rt::Describe>::FIXED;
             const FIXED: bool = #fixed;
         }

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::tree::{Look, Rule, Synced, SyncedField, Tree};
+use super::tree::{Form, Look, Rule, Synced, SyncedField, Tree};
 
 impl Tree<'_> {
     pub(super) fn view(&self) -> TokenStream {
@@ -28,7 +28,15 @@ impl Tree<'_> {
                     }
                 };
             }
-            if *owner {
+            if let Form::Mask { .. } = field.form && !owner {
+                let plain = field.borrowed_plainly();
+                let value = quote!(if sight.is_copy {
+                    <#of as #rt::Compare>::view(#plain, #sight)
+                } else {
+                    <#of as #rt::Compare>::view(#value, #sight)
+                });
+                quote!(members.insert(::std::string::String::from(#name), #value);)
+            } else if *owner {
                 quote! {
                     if let ::std::option::Option::Some(value) = <#of as #rt::Compare>::owner_view(#value, #sight) {
                         members.insert(::std::string::String::from(#name), value);

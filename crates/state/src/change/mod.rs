@@ -9,10 +9,11 @@ mod watch;
 use serde_json::Value;
 
 pub(crate) use compare::compare;
-pub(crate) use moves::moved;
+use moves::moved;
 pub use path::{Path, PathStep};
 pub use pattern::{Pattern, PatternError};
-pub(crate) use watch::Watch;
+pub use watch::Watch;
+pub(crate) use watch::{copy_json, name_of};
 
 /// One place of a copy that entered, left, moved or changed.
 ///

@@ -13,6 +13,7 @@ use super::op::{Op, read_ops, shift};
 use super::pairing::{Looks, pair};
 use super::shadow::{Element, ListShadow, Way};
 use super::{Item, List};
+use crate::change::{Watch, copy_json};
 use crate::data::write_array;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
@@ -46,6 +47,7 @@ impl<T: State> Describe for List<T> {
     const PLACED: bool = T::PLACED;
     const NESTED_OWNERS: bool = T::NESTED_OWNERS;
     const PLAIN: bool = T::PLAIN;
+    const REPORTS: bool = T::REPORTS;
 
     fn shape() -> Type {
         Type::List(Box::new(T::shape()))
@@ -194,17 +196,22 @@ impl<T: State> Read for List<T> {
         Ok(list)
     }
 
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+    fn read_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
         match ListPatch::read(reader)? {
             // All elements get new ids.
-            ListPatch::Whole => {
+            ListPatch::Whole => watch.replace(self, |list| {
                 let whole = Self::read_full(reader, part)?;
-                self.clear();
-                self.extend(whole);
+                list.clear();
+                list.extend(whole);
                 Ok(())
-            }
-            ListPatch::Elements => self.read_elements(reader, part),
-            ListPatch::ShapeAndElements => self.read_shape(reader, part),
+            }),
+            ListPatch::Elements => self.read_elements(reader, part, watch),
+            ListPatch::ShapeAndElements => self.read_shape(reader, part, watch),
         }
     }
 }
@@ -405,32 +412,61 @@ pub(crate) fn next_index(
 }
 
 impl<T: State> List<T> {
-    fn read_elements(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+    fn read_elements(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
         let mut next = 0;
         while let Some(index) = next_index(reader, &mut next, self.items.len())? {
-            self.items[index].value.read_patch(reader, part)?;
+            watch.enter_at(index);
+            self.items[index].value.read_patch(reader, part, watch)?;
+            watch.leave();
         }
         Ok(())
     }
 
-    fn read_shape(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
+    fn read_shape(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
         let ops = read_ops(reader, self.items.len())?;
         let mut old_indices: Vec<u32> = (0..self.items.len() as u32).collect();
         ops.iter().for_each(|op| op.apply(&mut old_indices));
         let mut old: Vec<Option<Item<T>>> = self.items.drain(..).map(Some).collect();
         self.shape = true;
+        let kept: Vec<Option<Item<T>>> =
+            old_indices.iter().map(|from| old.get_mut(*from as usize)?.take()).collect();
+        if watch.listens() {
+            let left = old.into_iter().map(|item| item.map(|item| copy_json(&item.value)));
+            let left = left.collect();
+            watch.reshaped(left, &old_indices);
+        }
         let mut next = 0;
         let mut following = next_index(reader, &mut next, old_indices.len())?;
-        for (index, from) in old_indices.iter().enumerate() {
+        for (index, item) in kept.into_iter().enumerate() {
             let is_named = following == Some(index);
-            match old.get_mut(*from as usize).and_then(Option::take) {
+            match item {
                 Some(mut item) => {
                     if is_named {
-                        item.value.read_patch(reader, part)?;
+                        watch.enter_at(index);
+                        item.value.read_patch(reader, part, watch)?;
+                        watch.leave();
                     }
                     self.items.push(item);
                 }
-                None if is_named => self.push(T::read_full(reader, part)?),
+                None if is_named => {
+                    let value = T::read_full(reader, part)?;
+                    if watch.listens() {
+                        watch.enter_at(index);
+                        watch.entered(&copy_json(&value));
+                        watch.leave();
+                    }
+                    self.push(value);
+                }
                 None => {
                     return Err(DecodeError::new(
                         reader.offset(),
@@ -458,7 +494,8 @@ mod tests {
     fn read(list: &[u8], body: &[u8]) -> Result<Vec<u8>, String> {
         let mut list: List<u8> = list.iter().copied().collect();
         let mut reader = Reader::new(body);
-        list.read_patch(&mut reader, Part::Shared).map_err(|error| error.to_string())?;
+        list.read_patch(&mut reader, Part::Shared, &mut Watch::idle())
+            .map_err(|error| error.to_string())?;
         reader.finish().map_err(|error| error.to_string())?;
         Ok(list.iter().copied().collect())
     }

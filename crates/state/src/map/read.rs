@@ -1,13 +1,17 @@
 //! Reading maps, on the client.
 
+use std::collections::BTreeMap;
+
 use playfield_wire::DecodeError;
 use playfield_wire::reader::Reader;
+use serde_json::Value;
 
 use super::wire::{
     CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count,
     read_slots,
 };
 use super::{Entry, Map};
+use crate::change::{Watch, copy_json, name_of};
 use crate::{Key, Part, State};
 
 impl<K: Key, V: State> Map<K, V> {
@@ -17,7 +21,9 @@ impl<K: Key, V: State> Map<K, V> {
         let mut slots = Slots::default();
         while let Some(slot) = slots.next(reader)? {
             let at = reader.offset();
-            if map.read_entry(reader, slot, part)?.is_some() {
+            let (key, value) = (K::decode(reader)?, V::read_full(reader, part)?);
+            map.displace(slot);
+            if map.put(slot, key, value).is_some() {
                 return Err(DecodeError::new(at, TWO_SLOTS));
             }
         }
@@ -29,38 +35,32 @@ impl<K: Key, V: State> Map<K, V> {
         &mut self,
         reader: &mut Reader<'_>,
         part: Part,
+        watch: &mut Watch<'_>,
     ) -> Result<(), DecodeError> {
         let at = reader.offset();
         let flags = read_flags(reader)?;
-        if flags & REMOVED != 0 {
-            let mut slots = Slots::default();
-            while let Some(slot) = slots.next(reader)? {
-                // The entry may have been added and removed since the copy's version.
-                self.displace(slot);
-            }
-        }
-        if flags & DEFINED != 0 {
-            let mut slots = Slots::default();
-            // A key that moved to a lower slot is still in the old one until that is replaced too.
-            let mut left = Vec::new();
-            while let Some(slot) = slots.next(reader)? {
-                left.extend(self.read_entry(reader, slot, part)?);
-            }
-            if left.iter().any(|&slot| !self.is_consistent(slot)) {
-                return Err(DecodeError::new(at, TWO_SLOTS));
-            }
+        if flags & (REMOVED | DEFINED) != 0 {
+            self.read_came_and_went(reader, flags, part, watch)?;
         }
         if flags & CHANGED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(reader)? {
-                self.entry_in(slot, reader.offset())?.value.read_patch(reader, part)?;
+                let entry = self.entry_in(slot, reader.offset())?;
+                watch.enter_entry(&entry.key);
+                entry.value.read_patch(reader, part, watch)?;
+                watch.leave();
             }
         }
         if flags & REPLACED != 0 {
             let mut slots = Slots::default();
             while let Some(slot) = slots.next(reader)? {
                 let entry = self.entry_in(slot, reader.offset())?;
-                entry.value = V::read_full(reader, part)?;
+                watch.enter_entry(&entry.key);
+                watch.replace(&mut entry.value, |value| {
+                    *value = V::read_full(reader, part)?;
+                    Ok(())
+                })?;
+                watch.leave();
             }
         }
         if flags & COLUMNS != 0 {
@@ -70,66 +70,170 @@ impl<K: Key, V: State> Map<K, V> {
                     "a field that only its owner sees was sent in columns",
                 ));
             }
-            self.read_groups(reader)?;
+            self.read_groups(reader, watch)?;
         }
         Ok(())
+    }
+
+    /// The entries that left, and those that came.
+    fn read_came_and_went(
+        &mut self,
+        reader: &mut Reader<'_>,
+        flags: u8,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        let at = reader.offset() - 1;
+        let mut news = News { gone: BTreeMap::new(), came: Vec::new() };
+        let listens = watch.listens();
+        if flags & REMOVED != 0 {
+            let mut slots = Slots::default();
+            while let Some(slot) = slots.next(reader)? {
+                // The entry may have been added and removed since the copy's version.
+                let gone = self.displace(slot);
+                if listens && let Some(Entry { key, value, .. }) = gone {
+                    news.left(key, copy_json(&value));
+                }
+            }
+        }
+        if flags & DEFINED != 0 {
+            let mut slots = Slots::default();
+            // A key that moved to a lower slot is still in the old one until that is replaced too.
+            let mut left = Vec::new();
+            while let Some(slot) = slots.next(reader)? {
+                let (key, value) = (K::decode(reader)?, V::read_full(reader, part)?);
+                let gone = self.displace(slot);
+                if listens {
+                    if let Some(Entry { key, value, .. }) = gone {
+                        news.left(key, copy_json(&value));
+                    }
+                    // If the key is still in another slot, its value is removed now.
+                    if let Some(old) = self.get(&key) {
+                        news.left(key.clone(), copy_json(old));
+                    }
+                    news.came.push(key.clone());
+                }
+                left.extend(self.put(slot, key, value));
+            }
+            if left.iter().any(|&slot| !self.is_consistent(slot)) {
+                return Err(DecodeError::new(at, TWO_SLOTS));
+            }
+        }
+        if listens {
+            self.report_entries(news, watch);
+        }
+        Ok(())
+    }
+
+    /// Reports what left, then what came. An entry that left and came back changed.
+    fn report_entries(&self, news: News<K>, watch: &mut Watch<'_>) {
+        let (back, gone): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            news.gone.into_iter().partition(|(_, (key, _))| self.contains_key(key));
+        for (name, (_, old)) in gone {
+            watch.enter(&name);
+            watch.left(old);
+            watch.leave();
+        }
+        for key in news.came {
+            let Some(new) = self.get(&key).map(copy_json) else { continue };
+            watch.enter_entry(&key);
+            match back.get(&*key.name()) {
+                Some((_, old)) => watch.replaced_as::<V>(old, &new),
+                None => watch.entered(&new),
+            }
+            watch.leave();
+        }
     }
 
     /// The entry whose change is at this offset.
     fn entry_in(&mut self, slot: u32, at: usize) -> Result<&mut Entry<K, V>, DecodeError> {
         let entry = self.place_of(slot).and_then(|place| self.entries[place as usize].as_mut());
-        entry.ok_or_else(|| {
-            DecodeError::new(at, format!("slot {slot} was changed, but it is empty in this copy"))
-        })
+        entry.ok_or_else(|| empty(slot, at))
     }
 
     /// Groups of entries that changed in the same fields.
-    fn read_groups(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        (0..read_group_count(reader)?).try_for_each(|_| {
-            // The entries are taken out of the table while they are changed, so none can be named
-            // twice.
-            let mut taken = Vec::new();
-            let read = self.read_group(reader, &mut taken);
-            for (place, entry) in taken {
-                self.entries[place as usize] = Some(entry);
-            }
-            read
-        })
+    fn read_groups(
+        &mut self,
+        reader: &mut Reader<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        (0..read_group_count(reader)?).try_for_each(|_| self.read_group(reader, watch))
     }
 
     fn read_group(
         &mut self,
         reader: &mut Reader<'_>,
-        taken: &mut Vec<(u32, Entry<K, V>)>,
+        watch: &mut Watch<'_>,
     ) -> Result<(), DecodeError> {
         let at = reader.offset();
+        let mut places = Vec::with_capacity(self.index.len());
         read_slots(reader, |slot| {
-            let place = self.place_of(slot);
-            let entry = place.and_then(|place| Some((place, self.entries[place as usize].take()?)));
-            taken.push(entry.ok_or_else(|| {
-                DecodeError::new(
-                    at,
-                    format!("slot {slot} was changed, but it is empty in this copy"),
-                )
-            })?);
+            let place = self.place_of(slot).filter(|place| self.entries[*place as usize].is_some());
+            places.push(place.ok_or_else(|| empty(slot, at))? as usize);
             Ok(())
         })?;
-        let mut targets: Vec<&mut V> =
-            taken.iter_mut().map(|(_, entry)| &mut entry.value).collect();
-        V::read_columns(&mut targets, reader)
+        let mut targets = Vec::with_capacity(places.len());
+        let mut names = Vec::new();
+        // Most patches name the places in order.
+        let order = (!places.is_sorted()).then(|| {
+            let mut order: Vec<usize> = (0..places.len()).collect();
+            order.sort_unstable_by_key(|at| places[*at]);
+            order
+        });
+        let (mut rest, mut passed) = (&mut self.entries[..], 0);
+        for rank in 0..places.len() {
+            let place = places[order.as_ref().map_or(rank, |order| order[rank])];
+            // None can be named twice.
+            let from = place.checked_sub(passed).ok_or_else(|| empty(place as u32, at))?;
+            let (head, tail) = rest.split_at_mut(from + 1);
+            (rest, passed) = (tail, place + 1);
+            if let Some(Entry { key, value, .. }) = &mut head[from] {
+                if watch.listens() {
+                    names.push(name_of(key));
+                }
+                targets.push(value);
+            }
+        }
+        if let Some(order) = order {
+            arrange(&order, &mut targets);
+            arrange(&order, &mut names);
+        }
+        let around = watch.listens().then(|| watch.enter_group(names));
+        V::read_columns(&mut targets, reader, watch)?;
+        if let Some(around) = around {
+            watch.leave_group(around);
+        }
+        Ok(())
     }
 
     /// A patch of the player's own entry, which names the key and not the slot.
-    pub(super) fn read_own(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    pub(super) fn read_own(
+        &mut self,
+        reader: &mut Reader<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
         let at = reader.offset();
         let what = OwnPatch::read(reader)?;
         let key = K::decode(reader)?;
+        watch.enter_entry(&key);
         match what {
             OwnPatch::Gone => {
-                self.remove(&key);
+                let gone = self.remove(&key);
+                if watch.listens()
+                    && let Some(old) = gone
+                {
+                    watch.left(copy_json(&old));
+                }
             }
             OwnPatch::Whole => {
                 let value = V::read_full(reader, Part::All)?;
+                if watch.listens() {
+                    let new = copy_json(&value);
+                    match self.get(&key).map(copy_json) {
+                        Some(old) => watch.replaced_as::<V>(&old, &new),
+                        None => watch.entered(&new),
+                    }
+                }
                 self.insert(key, value);
             }
             OwnPatch::Patch => self
@@ -140,28 +244,20 @@ impl<K: Key, V: State> Map<K, V> {
                         "the player's own entry was changed, but this copy has none",
                     )
                 })?
-                .read_patch(reader, Part::All)?,
+                .read_patch(reader, Part::All, watch)?,
         }
+        watch.leave();
         Ok(())
     }
 
-    /// Reads a whole entry into a slot, and drops the previous one. Returns the other slot that held
-    /// its key.
-    fn read_entry(
-        &mut self,
-        reader: &mut Reader<'_>,
-        slot: u32,
-        part: Part,
-    ) -> Result<Option<u32>, DecodeError> {
-        let key = K::decode(reader)?;
-        let value = V::read_full(reader, part)?;
-        self.displace(slot);
+    /// Puts an entry into an empty slot. Returns the other slot that held its key.
+    fn put(&mut self, slot: u32, key: K, value: V) -> Option<u32> {
         let place = self.room_for(slot);
         self.in_order = false;
         self.entries[place as usize] =
             Some(Entry { key: key.clone(), value, slot, touched: false, inserted: false });
         let other = self.index.insert(key, place);
-        Ok(other.and_then(|place| self.entries[place as usize].as_ref()).map(|entry| entry.slot))
+        other.and_then(|place| self.entries[place as usize].as_ref()).map(|entry| entry.slot)
     }
 
     /// The place of a slot's entry: the place of that number, or the one in `far`.
@@ -197,17 +293,19 @@ impl<K: Key, V: State> Map<K, V> {
         place
     }
 
-    fn displace(&mut self, slot: u32) {
-        let Some(place) = self.place_of(slot) else { return };
+    /// Empties a slot. Returns its entry, unless the key has moved to another slot.
+    fn displace(&mut self, slot: u32) -> Option<Entry<K, V>> {
+        let place = self.place_of(slot)?;
         if place != slot {
             self.far.remove(&slot);
             self.free.push(place);
         }
-        if let Some(entry) = self.entries[place as usize].take()
-            && self.index.get(&entry.key) == Some(&place)
-        {
+        let entry = self.entries[place as usize].take()?;
+        let is_there = self.index.get(&entry.key) == Some(&place);
+        is_there.then(|| {
             self.index.remove(&entry.key);
-        }
+            entry
+        })
     }
 
     /// Whether the slot is empty, or the index maps its key to it.
@@ -220,12 +318,33 @@ impl<K: Key, V: State> Map<K, V> {
     }
 }
 
+/// What entered or left the map, for a listener.
+struct News<K> {
+    gone: BTreeMap<String, (K, Value)>,
+    came: Vec<K>,
+}
+
+impl<K: Key> News<K> {
+    fn left(&mut self, key: K, old: Value) {
+        self.gone.entry(key.name().into_owned()).or_insert((key, old));
+    }
+}
+
+/// Arranges in their first order elements that were sorted into `order`.
+fn arrange<T>(order: &[usize], sorted: &mut Vec<T>) {
+    let mut pairs: Vec<_> = order.iter().zip(sorted.drain(..)).collect();
+    pairs.sort_unstable_by_key(|(at, _)| **at);
+    sorted.extend(pairs.into_iter().map(|(_, element)| element));
+}
+
+fn empty(slot: u32, at: usize) -> DecodeError {
+    DecodeError::new(at, format!("slot {slot} was changed, but it is empty in this copy"))
+}
+
 pub(crate) const TWO_SLOTS: &str = "one key is in two slots of a map";
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use playfield_wire::writer::put_varint;
     use proptest::prelude::*;
 
@@ -268,7 +387,7 @@ mod tests {
                 let mut body = vec![REMOVED | DEFINED];
                 body.extend(section(gone.map(|(slot, _)| (*slot, None))));
                 body.extend(section(came.map(|(slot, value)| (*slot, *value))));
-                map.read_patch(&mut Reader::new(&body), Part::Shared).unwrap();
+                map.read_patch(&mut Reader::new(&body), Part::Shared, &mut Watch::idle()).unwrap();
                 for (slot, value) in patch {
                     model.remove(&slot);
                     model.extend(value.map(|value| (slot, value)));
@@ -282,7 +401,7 @@ mod tests {
                     let mut body = vec![CHANGED];
                     body.extend(section([(*slot, None)].into_iter()));
                     body.insert(body.len() - 1, *value);
-                    map.read_patch(&mut Reader::new(&body), Part::Shared).unwrap();
+                    map.read_patch(&mut Reader::new(&body), Part::Shared, &mut Watch::idle()).unwrap();
                 }
             }
         }
@@ -307,7 +426,7 @@ mod tests {
             let mut body = vec![REMOVED | DEFINED];
             body.extend(section(gone));
             body.extend(section([(slot, Some(1))].into_iter()));
-            map.read_patch(&mut Reader::new(&body), Part::Shared).unwrap();
+            map.read_patch(&mut Reader::new(&body), Part::Shared, &mut Watch::idle()).unwrap();
             assert_eq!((map.len(), map.far.len()), (1, 0));
         }
     }
@@ -321,7 +440,12 @@ mod tests {
         body.extend([3, 0]);
         let mut map = Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap();
         map.values_mut().for_each(|value| *value += 10);
-        map.read_patch(&mut Reader::new(&[CHANGED, 1, 51, 2, 52, 1, 53, 0]), Part::Shared).unwrap();
+        map.read_patch(
+            &mut Reader::new(&[CHANGED, 1, 51, 2, 52, 1, 53, 0]),
+            Part::Shared,
+            &mut Watch::idle(),
+        )
+        .unwrap();
         assert_eq!(map.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [53, 51, 52, 13]);
     }
 
@@ -331,11 +455,16 @@ mod tests {
         let whole = || Map::<u32, u8>::read_full(&mut Reader::new(&body), Part::Shared).unwrap();
         // They swap slots.
         let mut map = whole();
-        map.read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 1, 5, 11, 0]), Part::Shared).unwrap();
+        map.read_patch(
+            &mut Reader::new(&[DEFINED, 1, 6, 21, 1, 5, 11, 0]),
+            Part::Shared,
+            &mut Watch::idle(),
+        )
+        .unwrap();
         assert_eq!(map.iter().collect::<Vec<_>>(), [(&5, &11), (&6, &21)]);
         // One is put into the other's slot, but also stays in its own.
         let error = whole()
-            .read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 0]), Part::Shared)
+            .read_patch(&mut Reader::new(&[DEFINED, 1, 6, 21, 0]), Part::Shared, &mut Watch::idle())
             .unwrap_err();
         assert_eq!(error.to_string(), "at byte 0: one key is in two slots of a map");
         let body = [1, 5, 10, 1, 5, 20, 0];
@@ -347,7 +476,9 @@ mod tests {
     fn map_patches_that_do_not_fit_are_rejected() {
         let say = |body: &[u8]| {
             let mut map = Map::<u32, u8>::new();
-            map.read_patch(&mut Reader::new(body), Part::Shared).unwrap_err().to_string()
+            map.read_patch(&mut Reader::new(body), Part::Shared, &mut Watch::idle())
+                .unwrap_err()
+                .to_string()
         };
         assert_eq!(say(&[32]), "at byte 0: the flags of a map's patch are below 32, not 32");
         assert_eq!(
@@ -355,8 +486,11 @@ mod tests {
             "at byte 2: slot 2 was changed, but it is empty in this copy"
         );
         let mut own = Map::<crate::PlayerId, u8>::new();
-        let mut read =
-            |body: &[u8]| own.read_owner_patch(&mut Reader::new(body)).unwrap_err().to_string();
+        let mut read = |body: &[u8]| {
+            own.read_owner_patch(&mut Reader::new(body), &mut Watch::idle())
+                .unwrap_err()
+                .to_string()
+        };
         assert_eq!(read(&[3, 1]), "at byte 0: the player's own entry begins with 0, 1 or 2, not 3");
         assert_eq!(
             read(&[OwnPatch::Patch as u8, 1, 1]),

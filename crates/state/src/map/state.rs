@@ -10,6 +10,7 @@ use super::groups::Groups;
 use super::shadow::{DigestOf, MapShadow};
 use super::wire::{CHANGED, DEFINED, OwnPatch, REMOVED, Slots};
 use super::{FRESH, Map, SCAN_SHARE, new_token};
+use crate::change::Watch;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
 use crate::state::{Compare, Describe, Read, Write, tree_owner_field, write_owner_field};
@@ -29,6 +30,7 @@ impl<K: Key, V: State> Describe for Map<K, V> {
     const NESTED_OWNERS: bool = V::NESTED_OWNERS || (K::IS_PLAYER && V::HAS_OWNED);
     const KEYED_BY_PLAYER: bool = K::IS_PLAYER;
     const IS_MAP: bool = true;
+    const REPORTS: bool = V::REPORTS;
 
     fn shape() -> Type {
         Type::Map(Box::new(K::schema()), Box::new(V::shape()))
@@ -135,7 +137,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
         if !K::IS_PLAYER {
             return sight.owns().then(|| self.view(sight));
         }
-        let own = self.iter().filter(|(key, _)| key.player() == sight.viewer);
+        let own = self.iter().filter(|(key, _)| sight.is_copy || key.player() == sight.viewer);
         Some(Value::Object(own.map(|(key, value)| member(key, value, sight)).collect()))
     }
 }
@@ -324,12 +326,25 @@ impl<K: Key, V: State> Read for Map<K, V> {
         Self::read_entries(reader, part)
     }
 
-    fn read_patch(&mut self, reader: &mut Reader<'_>, part: Part) -> Result<(), DecodeError> {
-        self.read_changes(reader, part)
+    fn read_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        part: Part,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        self.read_changes(reader, part, watch)
     }
 
-    fn read_owner_patch(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        if K::IS_PLAYER { self.read_own(reader) } else { self.read_patch(reader, Part::All) }
+    fn read_owner_patch(
+        &mut self,
+        reader: &mut Reader<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), DecodeError> {
+        if K::IS_PLAYER {
+            self.read_own(reader, watch)
+        } else {
+            self.read_patch(reader, Part::All, watch)
+        }
     }
 
     fn empty_maps(&mut self) {

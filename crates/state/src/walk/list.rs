@@ -2,7 +2,6 @@
 
 use super::{Done, Made, Shape, Target, Walk, refused};
 use crate::Part;
-use crate::change::moved;
 use crate::list::op::read_ops;
 use crate::list::state::{ListPatch, next_index};
 
@@ -51,7 +50,8 @@ impl Walk<'_> {
             items.push(old.get_mut(*from as usize).and_then(Option::take));
         }
         if self.watch.listens() {
-            self.report_shape(&mut old, &old_indices);
+            let left = old.into_iter().map(|item| item.map(|made| made.value)).collect();
+            self.watch.reshaped(left, &old_indices);
         }
         let mut next = 0;
         let mut following = next_index(&mut self.reader, &mut next, items.len())?;
@@ -83,28 +83,5 @@ impl Walk<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Reports which elements were removed, and which moved. `old` holds the removed ones.
-    fn report_shape(&mut self, old: &mut [Option<Made>], old_indices: &[u32]) {
-        // How many were removed before each place: the elements after it moved down by that many.
-        let mut gone = Vec::with_capacity(old.len());
-        let mut count = 0;
-        for item in old.iter() {
-            gone.push(count);
-            count += usize::from(item.is_some());
-        }
-        for (index, item) in old.iter_mut().enumerate().rev() {
-            if let Some(made) = item.take() {
-                self.watch.enter_at(index);
-                self.watch.left(made.value);
-                self.watch.leave();
-            }
-        }
-        let kept =
-            old_indices.iter().filter_map(|from| Some(*from as usize - gone.get(*from as usize)?));
-        moved(&kept.collect::<Vec<_>>())
-            .into_iter()
-            .for_each(|(to, from)| self.watch.moved(to, from));
     }
 }

@@ -27,7 +27,7 @@ use serde_json::{Map, Value};
 pub use limits::ShapeError;
 pub(crate) use node::Made;
 use node::{Node, Target, field_of};
-pub(crate) use plain::{KeyShape, Plain};
+pub(crate) use plain::{KeyShape, Plain, Read as PlainJson};
 use plain::{ReadKey, float};
 pub use shape::explicit_default_digest;
 pub(crate) use shape::{Access, MapShape, Shape, StructShape};

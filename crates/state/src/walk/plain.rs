@@ -201,6 +201,9 @@ pub(crate) fn float(value: f64, is_short: bool) -> Value {
     if value.fract() == 0.0 && value.abs() < 1e9 && (value != 0.0 || value.is_sign_positive()) {
         return Value::from(value as i64);
     }
+    if !is_short && value.is_finite() && value.fract() != 0.0 {
+        return Value::from(value);
+    }
     let mut text = Vec::new();
     if is_short {
         json::write_f32(&mut text, value as f32);
@@ -211,7 +214,7 @@ pub(crate) fn float(value: f64, is_short: bool) -> Value {
 }
 
 /// A value's JSON, and how a column of such values is read.
-trait Read: Data + Default {
+pub(crate) trait Read: Data + Default {
     fn into_json(self) -> Value;
 
     fn column(

@@ -89,6 +89,11 @@ impl Shape {
         Self::turning_root(of, of)
     }
 
+    /// The shape of a part of a state.
+    pub(crate) fn part(of: &Type) -> Result<Self, ShapeError> {
+        Self::new(of, of, true, &mut Measure::default())
+    }
+
     /// The shape of an atomic value.
     pub(crate) fn atomic(of: &Type) -> Result<Self, ShapeError> {
         Self::turning_atomic(of, of)

@@ -1,7 +1,8 @@
 //! A state with many small entries that change together, so patches use columns.
 
-use playfield_state::{Map, PlayerId, State};
+use playfield_state::{List, Map, PlayerId, Set, State};
 
+use super::kinds::{Unit, UnitId};
 use super::map::AnyKey;
 use super::world::{Card, Root, Weather};
 use super::{Dice, Model};
@@ -93,6 +94,75 @@ impl Root for Swarm {
         }
     }
 }
+
+/// A state of which a typed copy can report the changes: only entries of maps keyed by player are
+/// not for everyone.
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Fair {
+    pub(crate) motes: Map<u8, Mote>,
+    pub(crate) dots: Map<u8, i16>,
+    pub(crate) names: Map<u8, String>,
+    pub(crate) units: Map<UnitId, Unit>,
+    pub(crate) squads: List<Unit>,
+    pub(crate) pair: [Mote; 2],
+    pub(crate) grid: Map<u32, Map<i64, Card>>,
+    pub(crate) rows: Map<String, List<f64>>,
+    pub(crate) log: List<String>,
+    pub(crate) nested: List<List<u8>>,
+    pub(crate) weather: Weather,
+    pub(crate) last: Option<Card>,
+    pub(crate) lead: Option<Mote>,
+    pub(crate) lit: Set<u8>,
+    pub(crate) stalls: Map<u8, Stall>,
+    pub(crate) rows_of_stalls: List<Stall>,
+    #[sync(hidden)]
+    pub(crate) seed: u64,
+    #[sync(owner)]
+    pub(crate) scouts: Map<PlayerId, Scout>,
+}
+
+model!(Fair {
+    open motes,
+    open dots,
+    open names,
+    open units,
+    open squads,
+    open pair,
+    open grid,
+    open rows,
+    open log,
+    open nested,
+    open weather,
+    open last,
+    open lead,
+    open lit,
+    open stalls,
+    open rows_of_stalls,
+    hidden seed,
+    own scouts,
+});
+
+impl Root for Fair {
+    fn change(&mut self, dice: &mut Dice) {
+        match dice.pick(8) {
+            0 => fill(&mut self.motes, dice),
+            1 | 2 => change_some(&mut self.motes, dice),
+            3 => change_some(&mut self.dots, dice),
+            4 => change_some(&mut self.scouts.get_or_default(PlayerId::any(dice)).seen, dice),
+            _ => self.mutate(dice),
+        }
+    }
+}
+
+/// A player sees their own order.
+#[derive(State, Default, Clone, Debug)]
+pub(crate) struct Stall {
+    pub(crate) wares: u8,
+    #[sync(owner)]
+    pub(crate) orders: Map<PlayerId, Spot>,
+}
+
+model!(Stall { open wares, own orders, });
 
 /// Inserts many entries.
 fn fill<V: Model>(map: &mut Map<u8, V>, dice: &mut Dice) {

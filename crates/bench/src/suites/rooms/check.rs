@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use playfield_state::__rt::Read as _;
+use playfield_state::__rt::{ChangeWatch, Read as _};
 use playfield_state::{Format, Part, PlayerId, Tracker, Tracking};
 use playfield_wire::reader::Reader;
 
@@ -95,7 +95,8 @@ impl RoomCheck {
         }
         let mut copy = self.copy_at(base)?;
         let mut reader = Reader::new(body);
-        copy.read_patch(&mut reader, Part::Shared).map_err(|error| error.to_string())?;
+        copy.read_patch(&mut reader, Part::Shared, &mut ChangeWatch::idle())
+            .map_err(|error| error.to_string())?;
         let length = reader.offset();
         self.compare(&copy, version)?;
         if self.lead.as_ref().is_none_or(|lead| lead.version < version) {
@@ -212,7 +213,8 @@ impl ClientCheck {
         match copy {
             Copy::Joining(mut copy) => {
                 let mut reader = Reader::new(body);
-                copy.read_patch(&mut reader, Part::Shared).map_err(|error| error.to_string())?;
+                copy.read_patch(&mut reader, Part::Shared, &mut ChangeWatch::idle())
+                    .map_err(|error| error.to_string())?;
                 read_own(&mut copy, reader)?;
                 self.settle(room, copy)
             }
@@ -245,7 +247,8 @@ impl ClientCheck {
 /// The part for one player is present if bytes remain.
 fn read_own(copy: &mut Table, mut reader: Reader<'_>) -> Result<(), String> {
     if !reader.is_empty() {
-        copy.read_patch(&mut reader, Part::Owned).map_err(|error| error.to_string())?;
+        copy.read_patch(&mut reader, Part::Owned, &mut ChangeWatch::idle())
+            .map_err(|error| error.to_string())?;
     }
     reader.finish().map_err(|error| error.to_string())
 }

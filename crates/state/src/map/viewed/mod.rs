@@ -17,6 +17,7 @@ use super::shadow::{DigestOf, MapShadow};
 use super::state::{entry_digest, section, tree_entry_digest, write_changes, write_grouped};
 use super::wire::{ALL, DEFINED, REMOVED, REPLACED, Slots};
 use super::{Map, Touches};
+use crate::change::Watch;
 use crate::lens::{Changed, Lens, Stamps, Step};
 use crate::ops::Ops;
 use crate::state::{Compare, differs};
@@ -156,7 +157,7 @@ impl<K: Key, V: State, H: How> Viewed for ByEntry<Map<K, V>, H> {
             *value = Map::read_entries(reader, Part::All)?;
             return Ok(());
         }
-        value.read_changes(reader, Part::All)
+        value.read_changes(reader, Part::All, &mut Watch::idle())
     }
 
     fn tree_full(shadow: &Self::Shadow, lens: Lens, out: TreeWriter<'_>) -> bool {
