@@ -60,6 +60,7 @@ const UNKNOWN =
 
 const isHidden = (): boolean => globalThis.document?.hidden ?? false;
 
+const UNWANTED = "nothing waits for it";
 const LOST = "the answer was lost with the connection: it is unknown whether this was done";
 const NEW_SESSION =
   "the node no longer had the session when the connection was restored; " +
@@ -94,7 +95,7 @@ export function makeConnection(
   const connection = begun as unknown as Mutable<Core>;
   const statuses = new Listeners<[Status, string]>();
   const rooms = new Map<number, Inside>(); // by number, once joined
-  const leaving = new Set<number>(); // left by this client, before the node has said so
+  const exited = new Set<number>(); // left by this client: more may come of them
   const resting = new Set<Inside>(); // to be joined again
   const waiting = new Map<number, Entry>(); // what waits for an answer, by the request's number
   let requests = 0;
@@ -180,7 +181,7 @@ export function makeConnection(
     // Requests fail; the others have no other way to say so.
     unconfirmed += outbox.forget();
     rooms.clear();
-    leaving.clear();
+    exited.clear();
     waiting.clear();
     received = behind = behindLength = 0;
     token = "";
@@ -277,7 +278,7 @@ export function makeConnection(
 
   /** Leaves a room that the node has this client in, but that it does not know, or can't use. */
   const leave = (room: number): void => {
-    leaving.add(room);
+    exited.add(room);
     post({ type: "leave", request: ++requests, room });
   };
 
@@ -392,10 +393,9 @@ export function makeConnection(
   for (const part of parts) Object.assign(handlers, part.handlers);
   for (const type of ["snapshot", "patch", "check", "event", "left"]) {
     handlers[type] = (message) => {
-      const { room } = message, inside = rooms.get(room);
-      if (inside) inside.hears(message);
-      else if (!leaving.has(room)) end("bad_message", `${type}: this client is not in room ${room}`);
-      else if (type === "left") leaving.delete(room);
+      const inside = rooms.get(message.room);
+      if (!inside && !exited.has(message.room)) throw new Error(UNWANTED);
+      inside?.hears(message);
     };
   }
 
@@ -423,7 +423,7 @@ export function makeConnection(
       else if (token) ackTimer ??= setTimeout(acknowledge, ACK_DELAY_MS);
     }
     try {
-      if (message.request > requests) throw new Error(`there is no request ${message.request}`);
+      if (message.request > requests) throw new Error(UNWANTED);
       handlers[type](message);
     } catch (error) {
       // Callbacks are guarded, so the message is at fault.
