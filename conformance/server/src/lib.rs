@@ -50,7 +50,7 @@ impl ScenarioServer {
 /// # Errors
 /// If it can't listen, or the folder does not exist.
 pub fn start(folder: Option<&Path>) -> io::Result<ScenarioServer> {
-    let (tell, started) = mpsc::channel();
+    let (tell, started) = mpsc::sync_channel(1);
     let other = rooms().on_start(move |node| drop(tell.send(node))).start(patient())?;
     let handle = started.recv().map_err(io::Error::other)?;
     let links = Arc::new(Links::new(Place::of(&other), handle));
