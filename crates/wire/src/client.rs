@@ -246,7 +246,7 @@ impl<'a> Hello<'a> {
     // Inlined, it slows down the decoding of every other message.
     #[inline(never)]
     fn decode<I: Input<'a>>(input: &mut I) -> Result<Self, DecodeError> {
-        let protocol = input.clone().field(Plain, Member::protocol)?;
+        let protocol = input.clone().field(Plain, const { Member::of("protocol") })?;
         if protocol == PROTOCOL {
             return Record::read(input);
         }

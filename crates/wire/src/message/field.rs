@@ -3,6 +3,7 @@
 use std::borrow::{Borrow, Cow};
 
 use super::MessageRef;
+use super::form::{self, Form};
 use crate::error::Kind;
 use crate::reader::Reader;
 use crate::tree::Object;
@@ -71,6 +72,7 @@ impl<'a, R: Raw<'a>> Input<'a> for &Members<'a, R> {
 /// How a field of type `T` is written and read: `put` and `take` in `packed`, `write` and `read` as
 /// a member of a tree.
 pub(crate) trait Coding<'a, T> {
+    fn form(&self) -> Form;
     fn put(&self, value: &T, out: &mut Vec<u8>);
     fn take(&self, reader: &mut Reader<'a>) -> Result<T, DecodeError>;
     fn write(&self, value: &T, object: &mut Object<'_>, name: &str);
@@ -79,6 +81,7 @@ pub(crate) trait Coding<'a, T> {
 
 /// A type with one obvious [`Coding`].
 pub(crate) trait Field<'a>: Sized {
+    fn form() -> Form;
     fn put(&self, out: &mut Vec<u8>);
     fn take(reader: &mut Reader<'a>) -> Result<Self, DecodeError>;
     fn write(&self, object: &mut Object<'_>, name: &str);
@@ -91,6 +94,10 @@ pub(crate) trait Field<'a>: Sized {
 
 /// A struct within a message.
 pub(crate) trait Record<'a>: Sized {
+    const NAME: &'static str;
+    /// The names of its fields.
+    const FIELDS: &'static [&'static str];
+
     fn read<I: Input<'a>>(input: &mut I) -> Result<Self, DecodeError>;
     fn write<O: Output>(&self, output: &mut O);
 }
@@ -117,6 +124,10 @@ pub(crate) struct Embedded;
 pub(crate) struct JsonText;
 
 impl<'a, T: Field<'a>> Coding<'a, T> for Plain {
+    fn form(&self) -> Form {
+        T::form()
+    }
+
     #[inline]
     fn put(&self, value: &T, out: &mut Vec<u8>) {
         value.put(out);
@@ -137,6 +148,10 @@ impl<'a, T: Field<'a>> Coding<'a, T> for Plain {
 }
 
 impl<'a, T: Field<'a> + Default> Coding<'a, T> for OrDefault {
+    fn form(&self) -> Form {
+        T::form()
+    }
+
     fn put(&self, value: &T, out: &mut Vec<u8>) {
         value.put(out);
     }
@@ -155,6 +170,10 @@ impl<'a, T: Field<'a> + Default> Coding<'a, T> for OrDefault {
 }
 
 impl<'a> Coding<'a, u64> for Fixed {
+    fn form(&self) -> Form {
+        Form::Fixed
+    }
+
     fn put(&self, value: &u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&value.to_le_bytes());
     }
@@ -173,6 +192,10 @@ impl<'a> Coding<'a, u64> for Fixed {
 }
 
 impl<'a, V: Borrow<u64>> Coding<'a, u64> for Since<V> {
+    fn form(&self) -> Form {
+        Form::Since
+    }
+
     fn put(&self, version: &u64, out: &mut Vec<u8>) {
         put_varint(out, advance(*self.0.borrow(), *version));
     }
@@ -206,6 +229,10 @@ pub(crate) fn advance(base: u64, version: u64) -> u64 {
 }
 
 impl<'a> Coding<'a, Cow<'a, [u8]>> for Rest {
+    fn form(&self) -> Form {
+        Form::Rest
+    }
+
     #[inline]
     fn put(&self, value: &Cow<'a, [u8]>, out: &mut Vec<u8>) {
         out.extend_from_slice(value);
@@ -230,6 +257,10 @@ impl<'a> Coding<'a, Cow<'a, [u8]>> for Rest {
 }
 
 impl<'a> Coding<'a, Cow<'a, [u8]>> for Embedded {
+    fn form(&self) -> Form {
+        Form::Embedded
+    }
+
     fn put(&self, value: &Cow<'a, [u8]>, out: &mut Vec<u8>) {
         put_bytes(out, value);
     }
@@ -252,6 +283,10 @@ impl<'a> Coding<'a, Cow<'a, [u8]>> for Embedded {
 }
 
 impl<'a> Coding<'a, Cow<'a, [u8]>> for JsonText {
+    fn form(&self) -> Form {
+        Form::JsonText
+    }
+
     fn put(&self, value: &Cow<'a, [u8]>, out: &mut Vec<u8>) {
         Rest.put(value, out);
     }
@@ -284,10 +319,14 @@ impl<'a> Coding<'a, Cow<'a, [u8]>> for JsonText {
     }
 }
 
-/// Implements [`Field`] by its four functions, for types that `packed` and trees have such for.
+/// Implements [`Field`] by its form and its four functions, for types that `packed` and trees have such for.
 macro_rules! fields {
-    ($($type:ty: $put:expr, $take:expr, $write:expr, $read:expr;)*) => {$(
+    ($($type:ty, $form:ident: $put:expr, $take:expr, $write:expr, $read:expr;)*) => {$(
         impl<'a> Field<'a> for $type {
+            fn form() -> Form {
+                Form::$form
+            }
+
             #[inline]
             fn put(&self, out: &mut Vec<u8>) {
                 let put: fn(&mut Vec<u8>, &Self) = $put;
@@ -317,48 +356,48 @@ macro_rules! fields {
 }
 
 fields! {
-    bool:
+    bool, Bool:
         |out, value| put_bool(out, *value),
         Reader::bool,
         |object, name, value| object.bool(name, *value),
         Members::bool;
-    u32:
+    u32, U32:
         |out, value| put_varint(out, (*value).into()),
         Reader::varint_u32,
         |object, name, value| object.integer(name, *value),
         Members::u32;
-    RoomNumber:
+    RoomNumber, U32:
         |out, room| put_varint(out, (*room).into()),
         |reader| reader.varint_u32().map(RoomNumber),
         |object, name, room| object.integer(name, *room),
         |members, member| Ok(members.u32(member)?.map(RoomNumber));
-    RequestNumber:
+    RequestNumber, U32:
         |out, request| put_varint(out, (*request).into()),
         |reader| reader.varint_u32().map(RequestNumber),
         |object, name, request| object.integer(name, *request),
         |members, member| Ok(members.u32(member)?.map(RequestNumber));
-    u64:
+    u64, U64:
         |out, value| put_varint(out, *value),
         Reader::varint,
         |object, name, value| object.integer(name, *value),
         Members::u64;
-    Cow<'a, str>:
+    Cow<'a, str>, Text:
         |out, value| put_text(out, value),
         |reader| reader.text().map(Cow::Borrowed),
         |object, name, value| object.text(name, value),
         Members::text;
-    Cow<'a, [u8]>:
+    Cow<'a, [u8]>, Bytes:
         |out, value| put_bytes(out, value),
         |reader| reader.bytes().map(Cow::Borrowed),
         |object, name, value| object.bytes(name, value),
         Members::bytes;
     // All bytes to the end: a payload in the format of the message.
-    &'a [u8]:
+    &'a [u8], Rest:
         |out, value| out.extend_from_slice(value),
         |reader| Ok(reader.rest()),
         |object, name, value| object.raw(name, value),
         |members, member| Ok(Some(members.raw(member)));
-    Vec<Pair<'a>>:
+    Vec<Pair<'a>>, Pairs:
         |out, pairs| {
             put_varint(out, pairs.len() as u64);
             for (key, value) in pairs {
@@ -369,7 +408,7 @@ fields! {
         |reader| list(reader, |reader| Ok((reader.text()?.into(), reader.text()?.into()))),
         |object, name, pairs| object.pairs(name, pairs),
         Members::pairs;
-    Vec<Cow<'a, str>>:
+    Vec<Cow<'a, str>>, Texts:
         |out, texts| {
             put_varint(out, texts.len() as u64);
             texts.iter().for_each(|text| put_text(out, text));
@@ -377,12 +416,12 @@ fields! {
         |reader| list(reader, |reader| reader.text().map(Cow::Borrowed)),
         |object, name, texts| object.texts(name, texts),
         Members::texts;
-    MessageRef<'a>:
+    MessageRef<'a>, Message:
         |out, message| put_varint(out, message.index().into()),
         |reader| reader.varint_u32().map(MessageRef::Index),
         |object, name, message| object.text(name, message.name()),
         |members, member| Ok(members.text(member)?.map(MessageRef::Name));
-    ErrorCode:
+    ErrorCode, Code:
         |out, code| put_varint(out, code.number().into()),
         |reader| {
             let at = reader.offset();
@@ -404,7 +443,7 @@ fields! {
                 members.refuse(member, "the name of a code, or a number from 1000 to 65535")
             })
         };
-    Format:
+    Format, Format:
         |out, format| put_u8(out, format.number()),
         |reader| {
             let at = reader.offset();
@@ -449,6 +488,10 @@ fn list<'a, T>(
 }
 
 impl<'a, T: Field<'a>> Field<'a> for Option<T> {
+    fn form() -> Form {
+        Form::Option(Box::new(T::form()))
+    }
+
     fn put(&self, out: &mut Vec<u8>) {
         put_bool(out, self.is_some());
         if let Some(value) = self {
@@ -475,6 +518,10 @@ impl<'a, T: Field<'a>> Field<'a> for Option<T> {
 }
 
 impl<'a, T: Record<'a>> Field<'a> for T {
+    fn form() -> Form {
+        Form::Record(T::NAME, form::fields_of::<T>())
+    }
+
     fn put(&self, out: &mut Vec<u8>) {
         Record::write(self, &mut Packed(out));
     }
@@ -499,6 +546,10 @@ impl<'a, T: Record<'a>> Field<'a> for T {
 }
 
 impl<'a, T: Record<'a>> Field<'a> for Vec<T> {
+    fn form() -> Form {
+        Form::List(Box::new(T::form()))
+    }
+
     fn put(&self, out: &mut Vec<u8>) {
         put_varint(out, self.len() as u64);
         self.iter().for_each(|record| record.put(out));

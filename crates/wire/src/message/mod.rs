@@ -1,11 +1,14 @@
 //! What messages of both directions have in common.
 
 pub(crate) mod field;
+pub(crate) mod form;
 pub(crate) mod owned;
 #[macro_use]
 mod table;
 
 use std::borrow::Cow;
+
+pub use form::{FieldForm, Form, MessageForm};
 
 use crate::Format;
 

@@ -37,13 +37,13 @@ macro_rules! coding {
     };
 }
 
-/// The member that a field is in trees: the one given, or the one of its own name.
+/// The name that a field has in trees: the one given, or the one of its own name.
 macro_rules! member {
     ($field:ident) => {
-        $crate::tree::members::Member::$field
+        stringify!($field)
     };
     ($field:ident $member:ident) => {
-        $crate::tree::members::Member::$member
+        stringify!($member)
     };
 }
 
@@ -113,6 +113,19 @@ macro_rules! messages {
         }
 
         impl<$life> $Message<$life> {
+            /// The names of the members of each message.
+            pub(crate) const MEMBERS: &'static [&'static [&'static str]] = &[$($Variant::MEMBERS),*];
+
+            /// All messages, in the order of the table, as data.
+            #[must_use]
+            pub fn forms() -> Vec<$crate::message::MessageForm> {
+                vec![$($crate::message::MessageForm {
+                    kind: $number,
+                    name: stringify!($name),
+                    fields: $crate::message::form::fields_of::<$Variant $(<$own>)?>(),
+                }),*]
+            }
+
             /// Reads a message.
             ///
             /// # Errors
@@ -223,7 +236,15 @@ macro_rules! record {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $Record $(<$life>)? {$( $(#[$field_docs])* pub $field: $type ),*}
 
+        impl $(<$life>)? $Record $(<$life>)? {
+            pub(crate) const MEMBERS: &'static [&'static str] =
+                &[$(member!($field $($member)?)),*];
+        }
+
         impl<$input> $crate::message::field::Record<$input> for $Record $(<$life>)? {
+            const NAME: &'static str = stringify!($Record);
+            const FIELDS: &'static [&'static str] = &[$(stringify!($field)),*];
+
             #[inline]
             #[allow(unused_variables, reason = "a message may have no fields")]
             fn read<I: $crate::message::field::Input<$input>>(
@@ -231,7 +252,7 @@ macro_rules! record {
             ) -> Result<Self, DecodeError> {
                 $(let $field: $type = input.field(
                     coding!($($coding)?),
-                    member!($field $($member)?),
+                    const { $crate::tree::members::Member::of(member!($field $($member)?)) },
                 )?;)*
                 Ok(Self { $($field),* })
             }
@@ -242,7 +263,7 @@ macro_rules! record {
                 let Self { $($field),* } = self;
                 $(output.field(
                     coding!($($coding)?),
-                    member!($field $($member)?),
+                    const { $crate::tree::members::Member::of(member!($field $($member)?)) },
                     $field,
                 );)*
             }

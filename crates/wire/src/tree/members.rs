@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use crate::TreeFormat;
+use crate::client::{ClientMessage, Position, Resume, ResumeRoom, SchemaRef};
 use crate::error::{DecodeError, Kind};
+use crate::server::{Lost, MemberInfo, PastPublication, Resumed, RoomInfo, ServerMessage};
 
 /// A value inside a message. It is borrowed, and only its start and end are known to be valid.
 pub(crate) trait Raw<'a>: Copy {
@@ -42,55 +44,120 @@ pub(crate) trait Raw<'a>: Copy {
 /// A key and its value.
 pub(crate) type Pair<'a> = (Cow<'a, str>, Cow<'a, str>);
 
-macro_rules! members {
-    ($($member:ident)*) => {
-        /// A member of a message, or of an object within one, named as in the tables of messages.
-        ///
-        /// A message's `type` may come after its other members, so all that could belong to it are
-        /// kept until the type is known.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(non_camel_case_types, reason = "they are named like fields")]
-        pub(crate) enum Member { message_type, $($member),* }
+/// A member of a message, or of an object within one, by its place in [`NAMES`].
+///
+/// A message's `type` may come after its other members, so all that could belong to it are kept
+/// until the type is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member(usize);
 
-        impl Member {
-            const NAMES: &[&str] = &["type", $(stringify!($member)),*];
+/// The names in the tables of messages, by record. A name that is in none of them does not compile.
+const TABLES: [&[&[&str]]; 3] = [
+    ClientMessage::MEMBERS,
+    ServerMessage::MEMBERS,
+    &[
+        &["type"],
+        Resume::MEMBERS,
+        ResumeRoom::MEMBERS,
+        SchemaRef::MEMBERS,
+        Position::MEMBERS,
+        Resumed::MEMBERS,
+        Lost::MEMBERS,
+        RoomInfo::MEMBERS,
+        MemberInfo::MEMBERS,
+        PastPublication::MEMBERS,
+    ],
+];
 
-            pub(crate) fn from_name(name: &str) -> Option<Self> {
-                match name {
-                    "type" => Some(Self::message_type),
-                    $(stringify!($member) => Some(Self::$member),)*
-                    _ => None,
-                }
+const SORTED: ([&str; 256], usize) = sorted();
+
+/// All names, each once; shorter ones come first.
+const NAMES: &[&str] = SORTED.0.split_at(SORTED.1).0;
+
+const fn sorted() -> ([&'static str; 256], usize) {
+    let (mut names, mut count) = ([""; 256], 0);
+    let mut table = 0;
+    while table < TABLES.len() {
+        let mut record = 0;
+        while record < TABLES[table].len() {
+            let mut at = 0;
+            while at < TABLES[table][record].len() {
+                count = insert(&mut names, count, TABLES[table][record][at]);
+                at += 1;
             }
+            record += 1;
         }
-    };
+        table += 1;
+    }
+    (names, count)
 }
 
-members! {
-    base bytes capacity channel code command count device digest epoch error filter fingerprint
-    format grace_ms heartbeat_ms id is_new joined key limit locked lost max_message_bytes members
-    message messages metadata name nonce offset ops options payload player players presence private
-    protocol publications received recovered request resumable resume resumed retry_after_ms room
-    room_type rooms schema schemas sequence session silence_ms since sync_hz tags text tick_hz
-    time_us token user version
+/// Inserts a name, unless it is there; returns how many there are then.
+const fn insert(names: &mut [&str; 256], count: usize, name: &'static str) -> usize {
+    let mut place = 0;
+    while place < count && is_before(names[place], name) {
+        place += 1;
+    }
+    if place < count && !is_before(name, names[place]) {
+        return count;
+    }
+    let mut at = count;
+    while at > place {
+        names[at] = names[at - 1];
+        at -= 1;
+    }
+    names[place] = name;
+    count + 1
+}
+
+const fn is_before(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return one.len() < other.len();
+    }
+    let mut at = 0;
+    while at < one.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at < one.len() && one[at] < other[at]
 }
 
 impl Member {
+    const TYPE: Self = Self::of("type");
+
+    /// The member of a name in the tables.
+    pub(crate) const fn of(name: &str) -> Self {
+        let mut at = 0;
+        while at < NAMES.len() {
+            if !is_before(name, NAMES[at]) && !is_before(NAMES[at], name) {
+                return Self(at);
+            }
+            at += 1;
+        }
+        panic!("this name is in no record of TABLES")
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        let by_length =
+            |known: &&str| known.len().cmp(&name.len()).then_with(|| (*known).cmp(name));
+        NAMES.binary_search_by(by_length).ok().map(Self)
+    }
+
     pub(crate) fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
+        NAMES[self.0]
     }
 }
 
 /// The values of the members that the protocol knows.
-pub(crate) struct Values<R>([Option<R>; Member::NAMES.len()]);
+pub(crate) struct Values<R>([Option<R>; NAMES.len()]);
 
 impl<R: Copy> Values<R> {
     pub(crate) fn none() -> Self {
-        Self([None; Member::NAMES.len()])
+        Self([None; NAMES.len()])
     }
 
     pub(crate) fn set(&mut self, member: Member, value: R) {
-        self.0[member as usize] = Some(value);
+        self.0[member.0] = Some(value);
     }
 }
 
@@ -129,12 +196,12 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
 
     /// The message's `type`.
     pub(crate) fn message_type(&self) -> Result<Cow<'a, str>, DecodeError> {
-        self.text(Member::message_type)?.ok_or_else(|| self.missing(Member::message_type))
+        self.text(Member::TYPE)?.ok_or_else(|| self.missing(Member::TYPE))
     }
 
     /// The error for a `type` that isn't in the protocol's tables.
     pub(crate) fn unknown_type(&self, name: &str) -> DecodeError {
-        let offset = self.offset(Member::message_type);
+        let offset = self.offset(Member::TYPE);
         DecodeError::of(offset, Kind::UnknownType { name: name.chars().take(40).collect() })
     }
 
@@ -145,13 +212,13 @@ impl<'a, R: Raw<'a>> Members<'a, R> {
     }
 
     pub(crate) fn offset(&self, member: Member) -> usize {
-        let part = self.values.0[member as usize].map_or(self.object, R::bytes);
+        let part = self.values.0[member.0].map_or(self.object, R::bytes);
         self.message.offset_of(part)
     }
 
     /// The raw value of a member that is present and not `null`.
     fn value(&self, member: Member) -> Option<R> {
-        self.values.0[member as usize].filter(|raw| !raw.is_null())
+        self.values.0[member.0].filter(|raw| !raw.is_null())
     }
 
     /// The error for a member that is absent or `null` and may not be.
