@@ -115,11 +115,13 @@ test("a room is asked for by id, by key, with a code or by chance, as the vector
     assert.deepEqual(sent, rest, name);
     assert.ok(own === 1 && (type === "table" || room_type === undefined), name);
   };
-  like({ id: "r7" }, "join");
-  like({ key: "K7WQ4C", create: false }, "join by key");
-  like({ key: "document 42", options: { count: 2 } }, "join or create, with a key");
-  like({ key: "döcument 42", create: true, options: { count: 2 } }, "create, with a key");
-  like({ create: true, code: true, private: true }, "create, with a code");
+  const key = "a key", options = { count: 2 };
+  like({ id: "a room" }, "join, in full");
+  like({ id: "täble \u{1F600}" }, "join, not in ASCII");
+  like({ key, create: false }, "join_by_key, in full");
+  like({ key, options }, "join_or_create, in full");
+  like({ create: true }, "create, the least");
+  like({ key, create: true, code: true, private: true, options }, "create, in full");
   assert.deepEqual(asked(), { type: "join_or_create", request: 1, room_type: "table" });
 });
 
