@@ -5,7 +5,7 @@ use std::fmt;
 macro_rules! numbers {
     ($($(#[$docs:meta])* $Number:ident;)*) => {$(
         $(#[$docs])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $Number(pub u32);
 
         impl From<$Number> for u64 {

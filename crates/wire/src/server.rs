@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::message::MessageRef;
 use crate::message::field::{Embedded, Fixed, JsonText, OrDefault, Rest, Since, advance};
 use crate::tree::Object;
 use crate::writer::{put_u8, put_varint};
-use crate::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber};
+use crate::{DecodeError, ErrorCode, Format, RequestNumber, RoomNumber, msgpack};
 
 messages! {
     /// A message from a node.
@@ -16,6 +18,7 @@ messages! {
     /// the value's own, and empty if it is absent or null. A `schema` is JSON in every format.
     pub enum ServerMessage<'a owned>, kinds Kind {
         /// Answers `hello`.
+        #[derive(Default)]
         0x41 welcome Welcome<'a> {
             /// The version of the protocol that the node speaks.
             protocol: u64,
@@ -34,6 +37,7 @@ messages! {
             resumed: Option<Resumed>,
         },
         /// Answers `create`, `join` and `join_or_create`.
+        #[derive(Default)]
         0x42 joined Joined<'a> {
             /// The request that this answers.
             request: RequestNumber,
@@ -180,6 +184,7 @@ messages! {
             text: Cow<'a, str>,
         },
         /// Answers `subscribe`. Publications follow.
+        #[derive(Default)]
         0x50 subscribed Subscribed {
             /// The request that this answers.
             request: RequestNumber,
@@ -310,6 +315,7 @@ record! {
 record! {
     <'a owned>
     /// A room in `listed`.
+    #[derive(Default)]
     RoomInfo<'a> {
         /// The room's id.
         id: Cow<'a, str>,
@@ -370,6 +376,18 @@ impl Welcome<'_> {
 }
 
 impl Joined<'_> {
+    /// The fields by their names in trees, for languages that have no such struct.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut out = Vec::new();
+        self.encode(Format::Msgpack, &mut out);
+        let mut value = msgpack::read_value(&out).expect("it was written as MessagePack");
+        if let Value::Object(members) = &mut value {
+            members.remove("type");
+        }
+        value
+    }
+
     /// While the client is in the room, either end counts the connection as lost if it hears
     /// nothing for so long; `None` if that is left to the heartbeat.
     #[must_use]

@@ -7,4 +7,5 @@ mod properties;
 mod protocol_vectors;
 mod refusals;
 mod schema_json;
+mod tables;
 mod trees;

@@ -1,14 +1,16 @@
 /**
- * The protocol's messages in `packed` (docs/protocol.md, "Messages"), as a table: kind, name, and
- * fields. A field is `name:type`. Types: `v` a varint of 64 bits, `u` of 32, `t` text, `b` bytes
- * (base64 in a message), `o` bool, `c` code, `d` digest, `m` pairs of texts, `x` raw bytes, `r` the
- * rest, `{name}` a struct of a line above; `?` before it is an option, and `*` a list.
+ * The protocol's messages in `packed` (docs/protocol.md, "Messages"), by the tables in tables.ts:
+ * names and fields, in the order of kinds. A field is `name:type`. Types: `v` a varint of 64 bits,
+ * `u` of 32, `t` text, `b` bytes (base64 in a message), `o` bool, `8` a byte, `c` code, `d` digest,
+ * `m` pairs of texts, `x` raw bytes, `r` the rest, `{0}` a struct of a line above; `?` before it is
+ * an option, and `*` a list.
  */
 
 import { fromBase64 } from "./base64.js";
 import { codeOf } from "./codes.js";
 import { DecodeError } from "./error.js";
 import { Reader } from "./reader.js";
+import { MORE_CLIENT, MORE_SERVER, ROOMS_CLIENT, ROOMS_SERVER } from "./tables.js";
 import { Writer } from "./writer.js";
 
 /** A message: the object that it is in `json`, in which payloads and bodies are bytes. */
@@ -20,8 +22,8 @@ export interface Table {
   byName: Map<string, [kind: number, Field[]]>;
 }
 
-/** Reads tables. */
-export function table(...texts: string[]): Table {
+/** Reads tables, whose messages are of the kinds from `kind` on. */
+export function table(kind: number, ...texts: string[]): Table {
   const byKind: Table["byKind"] = new Map(), byName: Table["byName"] = new Map();
   const structs: Record<string, Field[]> = {};
   const field = (text: string): Field => {
@@ -30,93 +32,19 @@ export function table(...texts: string[]): Table {
   };
   // A line that is indented further continues the one before.
   for (const line of texts.join("").trim().split(/\n+ {2}(?! )/)) {
-    const [first, second, ...rest] = line.split(/\s+/), fields = rest.map(field);
-    if (first[0] === "{") {
-      structs[first] = [field(second), ...fields];
-      continue;
+    const [name, ...rest] = line.split(/\s+/), fields = rest.map(field);
+    if (name[0] === "{") structs[name] = fields;
+    else {
+      byKind.set(kind, [name, fields]);
+      byName.set(name, [kind++, fields]);
     }
-    const kind = parseInt(first, 16);
-    byKind.set(kind, [second, fields]);
-    byName.set(second, [kind, fields]);
   }
   return { byKind, byName };
 }
 
-/** What a client sends about connections and rooms. */
-export const ROOMS_CLIENT = `
-  {copy} room:u epoch:v version:v
-  {resume} token:b received:v rooms:*{copy}
-  {schema} room_type:t fingerprint:v
-  01 hello protocol:v format:8 name:t token:b resumable:o resume:?{resume} schemas:*{schema}
-  02 join request:u room:t
-  0F join_by_key request:u room_type:t key:t
-  03 create request:u room_type:t private:o code:o key:?t options:r
-  04 join_or_create request:u room_type:t key:?t options:r
-  05 list request:u room_type:?t filter:m limit:u
-  06 leave request:u room:u
-  07 request room:u request:u message:v payload:r
-  08 send room:u message:v payload:r
-  09 ack received:v
-  0A resync room:u
-  0B ping nonce:v
-  0C pong nonce:v
-  0D goodbye
-  0E schema request:u room_type:t
-`;
-
-/** What a node says of them. */
-export const ROOMS_SERVER = `
-  {lost} room:?u messages:v
-  {resumed} received:v lost:*{lost}
-  {listed} id:t room_type:t key:?t players:v capacity:v locked:o metadata:m
-  41 welcome protocol:v session:v resume:b heartbeat_ms:v max_message_bytes:v grace_ms:v
-     resumed:?{resumed}
-  42 joined request:u room:u id:t room_type:t key:?t player:v epoch:v
-     tick_hz:v sync_hz:v fingerprint:v silence_ms:v grace_ms:v
-  43 listed request:u rooms:*{listed}
-  4E schema request:?u room_type:t schema:r
-  44 left request:?u room:u code:c text:t
-  45 reply request:u payload:r
-  46 event room:u sequence:v version:v message:v payload:r
-  47 snapshot room:u epoch:v version:v body:r
-  48 patch room:u base:v advance:v body:r
-  4D check room:u version:v digest:d
-  49 ping nonce:v
-  4A pong nonce:v time_us:v
-  4F ack received:v
-  4B error request:?u room:?u code:c text:t retry_after_ms:?v
-  4C goodbye code:c text:t
-`;
-
-const MORE_CLIENT = `
-  {position} epoch:v offset:v
-  10 subscribe request:u channel:t since:?{position} presence:o
-  11 unsubscribe channel:v
-  12 publish request:?u channel:t payload:r
-  13 members request:u channel:t
-  14 history request:u channel:t since:?{position} limit:u
-  15 register request:u device:t metadata:m tags:*t
-  16 report request:?u payload:r
-  17 answer command:v error:?t payload:r
-`;
-
-const MORE_SERVER = `
-  {member} session:v user:?t name:t
-  {publication} offset:v user:?t payload:x
-  50 subscribed request:u channel:v epoch:v offset:v recovered:o bytes:o members:v
-  51 publication channel:v offset:v user:?t payload:r
-  52 unsubscribed channel:v code:c text:t
-  53 presence channel:v sequence:v joined:o session:v user:?t name:t
-  54 published request:u offset:v
-  55 members request:u sequence:v count:v members:*{member}
-  56 history request:u epoch:v offset:v bytes:o publications:*{publication}
-  57 registered request:u is_new:o bytes:o
-  58 command command:?v payload:r
-`;
-
 /** All messages, those of channels and devices too. */
-export const CLIENT = /* @__PURE__ */ table(ROOMS_CLIENT, MORE_CLIENT);
-export const SERVER = /* @__PURE__ */ table(ROOMS_SERVER, MORE_SERVER);
+export const CLIENT = /* @__PURE__ */ table(0x01, ROOMS_CLIENT, MORE_CLIENT);
+export const SERVER = /* @__PURE__ */ table(0x41, ROOMS_SERVER, MORE_SERVER);
 
 /** Reads a message. Absent options are absent members. */
 export function decode(table: Table, bytes: Uint8Array): Message {

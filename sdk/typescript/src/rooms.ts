@@ -8,7 +8,8 @@
 import { makeConnection } from "./connection.js";
 import { packedBy } from "./formats/packed.js";
 import { type ClientHow, RoomsClient } from "./joining.js";
-import { ROOMS_CLIENT, ROOMS_SERVER, table } from "./messages.js";
+import { table } from "./messages.js";
+import { ROOMS_CLIENT, ROOMS_SERVER } from "./tables.js";
 import type { RoomsConnection } from "./types.js";
 
 export { type Change, type Path } from "./changes.js";
@@ -23,7 +24,9 @@ export {
 export type { Integer64 } from "./reader.js";
 export type * from "./types.js";
 
-const format = /* @__PURE__ */ packedBy(table(ROOMS_CLIENT), table(ROOMS_SERVER));
+const format = /* @__PURE__ */ packedBy(
+  table(0x01, ROOMS_CLIENT), table(0x41, ROOMS_SERVER),
+);
 
 /**
  * A client of one node, which connects at once, and again by itself.

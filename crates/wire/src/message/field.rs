@@ -95,8 +95,8 @@ pub(crate) trait Field<'a>: Sized {
 /// A struct within a message.
 pub(crate) trait Record<'a>: Sized {
     const NAME: &'static str;
-    /// The names of its fields.
-    const FIELDS: &'static [&'static str];
+    /// The names of its fields, and their documentation.
+    const FIELDS: &'static [(&'static str, &'static str)];
 
     fn read<I: Input<'a>>(input: &mut I) -> Result<Self, DecodeError>;
     fn write<O: Output>(&self, output: &mut O);

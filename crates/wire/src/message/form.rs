@@ -24,6 +24,8 @@ pub struct FieldForm {
     pub name: &'static str,
     /// Its name in trees.
     pub member: &'static str,
+    /// Its documentation, as it is in the source: a line begins with a space.
+    pub docs: &'static str,
     /// Its values.
     pub form: Form,
 }
@@ -73,9 +75,8 @@ pub enum Form {
 pub(crate) fn fields_of<'a, T: Record<'a>>() -> Vec<FieldForm> {
     let mut fields = Fields(Vec::new());
     T::read(&mut fields).expect("each value is one that the field may have");
-    let forms = fields.0.into_iter();
-    let named = forms.zip(T::FIELDS);
-    named.map(|((member, form), name)| FieldForm { name, member, form }).collect()
+    let fields = fields.0.into_iter().zip(T::FIELDS);
+    fields.map(|((member, form), (name, docs))| FieldForm { name, member, docs, form }).collect()
 }
 
 /// Has a record read itself, and keeps what it asks for.

@@ -6,7 +6,8 @@
 //!     /// Docs of the enum.
 //!     pub enum ServerMessage<'a owned>, kinds Kind {
 //!         /// Docs of a message: its kind in `packed`, its `type` in trees, its struct and variant,
-//!         /// with a lifetime if a field borrows.
+//!         /// with a lifetime if a field borrows. The struct may derive a trait.
+//!         #[derive(Default)]
 //!         0x48 patch Patch<'a> {
 //!             /// Docs of a field: its name, its type, and, where it is not the type's own
 //!             /// `Field`, the `Coding` that writes and reads it. A coding may name fields above it.
@@ -62,7 +63,8 @@ macro_rules! messages {
         $(#[$about:meta])*
         pub enum $Message:ident<$life:lifetime $kept:ident>, kinds $Kind:ident {
             $(
-                $(#[$docs:meta])*
+                $(#[doc = $docs:literal])*
+                $(#[derive($derive:ident)])?
                 $number:literal $name:ident $Variant:ident $(<$own:lifetime>)?
                 $({$($fields:tt)*})?
                 $(by $decode:path)?
@@ -73,13 +75,14 @@ macro_rules! messages {
         #[derive(Clone, PartialEq, Eq)]
         pub enum $Message<$life> {
             $(
-                $(#[$docs])*
+                $(#[doc = $docs])*
                 $Variant($Variant $(<$own>)?)
             ),*
         }
 
         $(message! {
-            <$life $kept> $(#[$docs])* $Kind::$Variant, $Variant $(<$own>)? $({$($fields)*})?
+            <$life $kept> $(#[doc = $docs])* $(#[derive($derive)])?
+            $Kind::$Variant, $Variant $(<$own>)? $({$($fields)*})?
         })*
 
         /// The kinds of messages, by their numbers in `packed`.
@@ -228,13 +231,13 @@ macro_rules! record {
         <$input:lifetime $kept:ident>
         $(#[$docs:meta])*
         $Record:ident $(<$life:lifetime>)? {$(
-            $(#[$field_docs:meta])*
+            $(#[doc = $field_docs:literal])*
             $field:ident $(($member:ident))?: $type:ty $(as $coding:expr)?
         ),* $(,)?}
     ) => {
         $(#[$docs])*
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct $Record $(<$life>)? {$( $(#[$field_docs])* pub $field: $type ),*}
+        pub struct $Record $(<$life>)? {$( $(#[doc = $field_docs])* pub $field: $type ),*}
 
         impl $(<$life>)? $Record $(<$life>)? {
             pub(crate) const MEMBERS: &'static [&'static str] =
@@ -243,7 +246,8 @@ macro_rules! record {
 
         impl<$input> $crate::message::field::Record<$input> for $Record $(<$life>)? {
             const NAME: &'static str = stringify!($Record);
-            const FIELDS: &'static [&'static str] = &[$(stringify!($field)),*];
+            const FIELDS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($field), concat!($($field_docs, "\n"),*))),*];
 
             #[inline]
             #[allow(unused_variables, reason = "a message may have no fields")]
