@@ -168,8 +168,7 @@ fn welcome() -> ServerMessage<'static> {
         resume: b""[..].into(),
         heartbeat_ms: 0,
         max_message_bytes: 1 << 20,
-        grace_ms: 0,
-        resumed: None,
+        ..server::Welcome::default()
     })
 }
 
@@ -199,14 +198,12 @@ fn joined(request: RequestNumber, number: u32) -> ServerMessage<'static> {
         room: RoomNumber(number),
         id: format!("r{number}").into(),
         room_type: "table".into(),
-        key: None,
         player: 4,
         epoch: 3,
         tick_hz: 20,
         sync_hz: 10,
         fingerprint: fingerprint(&schema::<Table>()),
-        silence_ms: 0,
-        grace_ms: 0,
+        ..server::Joined::default()
     })
 }
 

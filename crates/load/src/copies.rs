@@ -79,14 +79,11 @@ mod tests {
             room: RoomNumber(1),
             id: Cow::Borrowed("r"),
             room_type: Cow::Borrowed("clock"),
-            key: None,
             player: 1,
             epoch: 1,
             tick_hz: 20,
             sync_hz: 20,
-            fingerprint: 0,
-            silence_ms: 0,
-            grace_ms: 0,
+            ..Joined::default()
         };
         let mut seat = Seat::new(0, &joined);
         let at = |ms: u64| ms * 1_000_000;

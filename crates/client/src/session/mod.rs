@@ -14,11 +14,9 @@
 //!
 //! # let mut arrived = Vec::new();
 //! # let (protocol, number, resume) = (1, 7, [][..].into());
-//! # let (heartbeat_ms, max_message_bytes) = (0, 999);
-//! # let welcome = server::Welcome {
-//! #     protocol, session: number, resume, heartbeat_ms, max_message_bytes, grace_ms: 0,
-//! #     resumed: None
-//! # };
+//! # let max_message_bytes = 999;
+//! # let others = server::Welcome::default();
+//! # let welcome = server::Welcome { protocol, session: number, resume, max_message_bytes, ..others };
 //! # framing::write_frame_with(&mut arrived, |out| welcome.encode(Format::Packed, out));
 //! session.received(&arrived); // bytes from the node
 //! while let Some(event) = session.poll_event() {

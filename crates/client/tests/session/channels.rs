@@ -17,8 +17,8 @@ fn subscribed(request: u32, epoch: u64, offset: u64, recovered: bool) -> ServerM
         epoch,
         offset,
         recovered,
-        bytes: false,
         members: 2,
+        ..server::Subscribed::default()
     })
 }
 

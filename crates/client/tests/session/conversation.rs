@@ -73,22 +73,20 @@ fn expected_events() -> Vec<Event<'static>> {
             resume: b"tk".to_vec().into(),
             heartbeat_ms: 1000,
             max_message_bytes: 1024,
-            grace_ms: 0,
-            resumed: None,
+            ..server::Welcome::default()
         }),
         Event::Joined(server::Joined {
             request: RequestNumber(1),
             room: RoomNumber(1),
             id: "r".into(),
             room_type: "table".into(),
-            key: None,
             player: 4,
             epoch: 3,
             tick_hz: 20,
             sync_hz: 10,
             fingerprint: 99,
-            silence_ms: 0,
             grace_ms: 10_000,
+            ..server::Joined::default()
         }),
         update(UpdateKind::Snapshot, 5, b"\"s\""),
         update(UpdateKind::Patch, 7, b"[]"),
@@ -106,11 +104,11 @@ fn expected_events() -> Vec<Event<'static>> {
             rooms: vec![RoomInfo {
                 id: "r".into(),
                 room_type: "table".into(),
-                key: None,
                 players: 2,
                 capacity: 8,
                 locked: true,
                 metadata: vec![("map".into(), "sea".into())],
+                ..RoomInfo::default()
             }],
         }),
         Event::Pong { nonce: 2, round_trip: Duration::ZERO },

@@ -23,11 +23,10 @@ fn message(play: &mut Play, place: usize) -> Option<Vec<u8>> {
     let info = RoomInfo {
         id: "r".into(),
         room_type: "table".into(),
-        key: None,
         players: 1,
         capacity: 300,
-        locked: false,
         metadata: vec![("mode".into(), "ranked".into())],
+        ..RoomInfo::default()
     };
     let payload: &[u8] = b"\x93\x01\x02\xa1x";
     let code = ErrorCode::Refused;

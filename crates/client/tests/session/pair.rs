@@ -286,7 +286,6 @@ impl Node {
             room,
             id: "r".into(),
             room_type: "table".into(),
-            key: None,
             player: 4,
             epoch: 3,
             tick_hz: 20,
@@ -294,6 +293,7 @@ impl Node {
             fingerprint: fingerprint(&schema()),
             silence_ms: 5_000,
             grace_ms: 10_000,
+            ..server::Joined::default()
         };
         self.counted(Some(room), &ServerMessage::Joined(joined));
         self.show(room, 0);

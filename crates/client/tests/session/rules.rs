@@ -262,8 +262,7 @@ fn another_protocol_version_ends_the_connection() {
         resume: [][..].into(),
         heartbeat_ms: 0,
         max_message_bytes: 9,
-        grace_ms: 0,
-        resumed: None,
+        ..server::Welcome::default()
     }));
     talk.assert_closed(ClientError::Protocol { protocol: 2 });
 }

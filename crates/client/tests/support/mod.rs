@@ -333,8 +333,7 @@ pub(crate) fn welcome(heartbeat_ms: u32, max_message_bytes: u32) -> ServerMessag
         resume: b"tk"[..].into(),
         heartbeat_ms,
         max_message_bytes,
-        grace_ms: 0,
-        resumed: None,
+        ..server::Welcome::default()
     })
 }
 
@@ -344,10 +343,10 @@ pub(crate) fn kept(token: &'static [u8], resumed: Option<Resumed>) -> ServerMess
         protocol: 1,
         session: 7,
         resume: token.into(),
-        heartbeat_ms: 0,
         max_message_bytes: 1 << 20,
         grace_ms: 10_000,
         resumed,
+        ..server::Welcome::default()
     })
 }
 
@@ -361,14 +360,13 @@ pub(crate) fn joined(
         room,
         id: "r".into(),
         room_type: "table".into(),
-        key: None,
         player: 4,
         epoch,
         tick_hz: 20,
         sync_hz: 10,
         fingerprint: 99,
-        silence_ms: 0,
         grace_ms: 10_000,
+        ..server::Joined::default()
     })
 }
 

@@ -264,8 +264,8 @@ async fn few_publications_and_commands_are_dropped_if_they_are_long() {
                     epoch: 7,
                     offset: 0,
                     recovered: true,
-                    bytes: false,
                     members: 1,
+                    ..server::Subscribed::default()
                 }))
                 .await;
         };

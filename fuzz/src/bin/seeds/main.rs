@@ -86,8 +86,7 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         resume: b"token".as_slice().into(),
         heartbeat_ms: 1000,
         max_message_bytes: 100_000,
-        grace_ms: 0,
-        resumed: None,
+        ..server::Welcome::default()
     });
     let room = RoomNumber(1);
     let joined = ServerMessage::Joined(server::Joined {
@@ -95,14 +94,13 @@ fn of_messages(place: u8, format: Format) -> io::Result<()> {
         room,
         id: "r".into(),
         room_type: "world".into(),
-        key: None,
         player: 1,
         epoch: 1,
         tick_hz: 20,
         sync_hz: 20,
         fingerprint: 1,
-        silence_ms: 0,
         grace_ms: 10_000,
+        ..server::Joined::default()
     });
     say(&|out| welcome.encode(format, out));
     say(&|out| joined.encode(format, out));

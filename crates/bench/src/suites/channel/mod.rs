@@ -325,8 +325,7 @@ fn bare_welcome() -> Vec<u8> {
         session: 1,
         heartbeat_ms: 30_000,
         max_message_bytes: 1 << 20,
-        grace_ms: 0,
         resume: Vec::new().into(),
-        resumed: None,
+        ..messages::Welcome::default()
     }))
 }

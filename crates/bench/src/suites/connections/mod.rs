@@ -240,7 +240,7 @@ fn answers(dialogue: Dialogue, is_resumable: bool) -> Vec<Vec<u8>> {
         max_message_bytes: 1 << 20,
         grace_ms: if is_resumable { 10_000 } else { 0 },
         resume: token.into(),
-        resumed: None,
+        ..messages::Welcome::default()
     }));
     let pong = messages::Pong { nonce: 1 << 40, time_us: 1 << 24 };
     let pong = dialogue.answer_of(&ServerMessage::Pong(pong));
