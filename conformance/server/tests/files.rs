@@ -48,6 +48,7 @@ const ACTIONS: &[(&str, &[&str])] = &[
 /// The members of each expectation beside `expect` and `client`.
 const EXPECTATIONS: &[(&str, &[&str])] = &[
     ("state", &["room?", "at?", "is?", "absent?"]),
+    ("info", &["room?", "member", "is"]),
     ("event", &["room?", "event", "payload?"]),
     ("missed", &["room?", "events?"]),
     ("error", &["room?", "code"]),

@@ -648,6 +648,13 @@ enum pf_code pf_room_state(struct pf_room room, struct pf_value *out);
 // `out` points to a place.
 enum pf_code pf_room_get_info(struct pf_room room, struct pf_room_info *out);
 
+// Sets `out` to all that the node said of a room when this client joined it: a map of the fields of
+// `joined` in docs/protocol.md, by their names. Valid until the room is freed.
+//
+// # Safety
+// `out` points to a place.
+enum pf_code pf_room_joined(struct pf_room room, struct pf_value *out);
+
 // Sends the message of this name, without a reply. `json` is the message; empty if it has no
 // members. If the room refuses it, `PF_EVENT_KIND_ERROR` says so.
 //

@@ -45,6 +45,8 @@ struct View {
     copy: Option<Arc<DynamicCopy>>,
     /// The root, if the program has asked for it.
     root: Option<PfValue>,
+    /// What the node said of the room, if the program has asked for it.
+    joined: Option<PfValue>,
 }
 
 impl View {
@@ -82,7 +84,7 @@ impl RoomCell {
             place: Place { session, number: seat.joined.room },
             room: seat.room.clone(),
             joined: seat.joined.clone(),
-            view: Mutex::new(View { copy, root: None }),
+            view: Mutex::new(View { copy, ..View::default() }),
             watches: Mutex::default(),
             is_moving: AtomicBool::new(false),
             is_left: AtomicBool::new(false),
@@ -106,7 +108,12 @@ impl RoomCell {
 
     /// Lets go of the room.
     pub(crate) fn forget(&self) {
-        lock(&self.view).clear();
+        let mut view = lock(&self.view);
+        view.clear();
+        if let Some(joined) = view.joined.take() {
+            let _ = handle::remove::<Tree>(joined.tree);
+        }
+        drop(view);
         *lock(&self.watches) = Watches::default();
     }
 
@@ -302,6 +309,32 @@ pub unsafe extern "C" fn pf_room_get_info(room: PfRoom, out: *mut PfRoomInfo) ->
             room_type: PfText::of(&joined.room_type),
             key: PfText::of(joined.key.as_deref().unwrap_or_default()),
         };
+        Ok(())
+    })
+}
+
+/// Sets `out` to all that the node said of a room when this client joined it: a map of the fields of
+/// `joined` in docs/protocol.md, by their names. Valid until the room is freed.
+///
+/// # Safety
+/// `out` points to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_room_joined(room: PfRoom, out: *mut PfValue) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let out = unsafe { place(out, "the place for what was said") }?;
+        *out = PfValue::default();
+        let cell = handle::find::<RoomCell>(room.id)?;
+        let mut view = lock(&cell.view);
+        if view.copy.is_none() {
+            return Err(Failure::new(PfCode::Freed, "the room was freed"));
+        }
+        let joined = match view.joined {
+            Some(joined) => joined,
+            None => Tree::Own(cell.joined.to_value()).publish()?,
+        };
+        view.joined = Some(joined);
+        *out = joined;
         Ok(())
     })
 }

@@ -213,7 +213,10 @@ private:
             for (pf_text text : {info.id, info.room_type, info.key}) touch(text);
             // Others may join it.
             if (info.id.length > 0) texts_[1] = playfield::detail::view(info.id);
-            return code;
+            pf_value joined{};
+            pf_code found = pf_room_joined(of, place(&joined));
+            if (joined.tree != 0) note(joined);
+            return code == PF_CODE_OK ? found : code;
         }
         case 2: return pf_room_send(of, text(), text());
         case 3: return pf_room_request(of, text(), text(), request());

@@ -649,6 +649,11 @@ private:
             } catch (const Failed &why) {
                 throw Failed(std::string(why.what()) + "; the state is " + played.room.state().json());
             }
+        } else if (kind == "info") {
+            Value found = played.room.info().member(step["member"].text());
+            if (!(found ? equal(step["is"], found) : step["is"].is_null())) {
+                throw Failed("it is " + played.room.info().json());
+            }
         } else if (kind == "event") {
             auto found = next(played.events, kind);
             if (found.name != step["event"].text()) {

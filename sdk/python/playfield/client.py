@@ -549,7 +549,7 @@ class BaseClient(Link, Generic[RoomT, SubscriptionT, DeviceT]):
         room = next((one for one, of in self._away.items() if of == request), None)
         if room is None:
             room = self._make_room(self)
-        room._begin(number, joined.id, joined.room_type, joined.key, joined.player, joined.copy)
+        room._begin(number, joined.info, joined.copy)
         self._rooms[number] = room
         future = self._asked.get(request)
         if future is None or future.done():

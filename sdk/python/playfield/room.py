@@ -66,6 +66,7 @@ class BaseRoom:
         self.type = ""
         self.key: str | None = None
         self.player = 0
+        self.info: dict[str, Any] = {}
         self.version = 0
         self.left: Refused | None = None
         self.status = "joined"
@@ -294,12 +295,11 @@ class BaseRoom:
         for feed in self._feeds:
             feed.put((name, value))
 
-    def _begin(
-        self, number: int, room_id: str, room_type: str, key: str | None, player: int, copy: RoomCopy
-    ) -> None:
+    def _begin(self, number: int, info: dict[str, Any], copy: RoomCopy) -> None:
         """It is joined, for the first time or again."""
-        self._number, self.id, self.type, self.key = number, room_id, room_type, key
-        self.player, self._next = player, copy
+        self._number, self.info, self._next = number, info, copy
+        self.id, self.type, self.key = info["id"], info["room_type"], info.get("key")
+        self.player = info["player"]
         if self._has_state.done():
             self._has_state = self._client._loop.create_future()
 
@@ -386,6 +386,8 @@ class Room(BaseRoom):
     - ``type`` (``str``): its type.
     - ``key`` (``str | None``): its key; ``None`` without one.
     - ``player`` (``int``): the number of the player that this client is.
+    - ``info`` (``dict[str, Any]``): all that the node said of the room when this client joined it,
+      such as ``tick_hz``: the fields of ``joined`` in ``docs/protocol.md``.
     - ``version`` (``int``): the number of the copy of the state, which grows with each snapshot and
       patch. Other clients' copies are numbered on their own.
     - ``state`` (:class:`View`): the copy of the state, as of the last sync.

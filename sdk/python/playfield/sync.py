@@ -123,6 +123,7 @@ class Room(room.BaseRoom, _Waits):
     - ``type`` (``str``): its type.
     - ``key`` (``str | None``): its key; ``None`` without one.
     - ``player`` (``int``): the number of the player that this client is.
+    - ``info`` (``dict[str, Any]``): all that the node said of the room when this client joined it.
     - ``version`` (``int``): the number of the copy of the state, which grows with each snapshot and
       patch. Other clients' copies are numbered on their own.
     - ``state`` (:class:`View`): the copy of the state, as of the last sync.

@@ -465,6 +465,9 @@ class Player:
         except asyncio.TimeoutError:
             raise AssertionError(f"the state is {room.state!r}") from None
 
+    async def info(self, step):
+        equal(step["is"], self._room(step).info.get(step["member"]))
+
     async def event(self, step):
         name, payload = await self.events[step.get("room", "room")].get()
         assert name == step["event"], payload

@@ -59,6 +59,7 @@ export function makeRoom(
     connection,
     state: null,
     player: null,
+    info: null,
     key: null,
     version: 0,
     number: null,
@@ -275,10 +276,8 @@ export function makeRoom(
   };
 
   /** The room is joined, and its schema is known if it is needed. */
-  const enter = (
-    { room: number, player, id, key = null }: Message,
-    codec: RoomCodec,
-  ): void => {
+  const enter = (info: Message, codec: RoomCodec): void => {
+    const { room: number, player, id, key = null } = info;
     try {
       copy = codec.copy(player);
     } catch (error) {
@@ -287,7 +286,7 @@ export function makeRoom(
     }
     ({ exchange } = codec);
     changes.check = codec.checkPath;
-    Object.assign(room, { number, player, id, key, version: null });
+    Object.assign(room, { number, player, id, key, info, version: null });
     const messages = held ?? [];
     held = null;
     earlyLength = 0;

@@ -6,6 +6,9 @@ import type { Code } from "./codes.js";
 import type { OutOfStep } from "./error.js";
 import type { FormatName } from "./format.js";
 import type { Schema } from "./schema.js";
+import type { Joined } from "./tables.js";
+
+export type { Joined };
 
 /** The types of a room, as `my-game generate typescript` writes them. */
 export interface RoomTypes {
@@ -119,6 +122,8 @@ export interface Room<T extends RoomTypes = AnyRoom, C = Connection> {
   readonly id?: string;
   /** The room's key or code; `null` if it has none, or is not joined. */
   readonly key: string | null;
+  /** All that the node said of the room when this client joined it; `null` before that. */
+  readonly info: Joined | null;
   /**
    * Resolves to the room once it is joined and its state is there. Rejects with the node's reason
    * if it is not joined; the error has its `code`.

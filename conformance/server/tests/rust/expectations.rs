@@ -42,6 +42,10 @@ impl Client {
         let room = self.room(room_name(step))?;
         match kind {
             "state" => expect_state(room, step).await,
+            "info" => {
+                let (info, member) = (room.joined().to_value(), text(step, "member")?);
+                equal(&step["is"], info.get(member).unwrap_or(&Value::Null))
+            }
             "event" => {
                 let event = room.next_event().await.map_err(said)?;
                 if step["event"] != event.name() {

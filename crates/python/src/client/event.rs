@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::copy::RoomCopy;
+use super::values::object;
 
 /// A room in a list: id, type, key, players, capacity, whether it is locked, and metadata.
 type ListedRoom = (String, String, Option<String>, u32, u32, bool, HashMap<String, String>);
@@ -75,10 +76,8 @@ pub(crate) enum Event {
     Joined {
         request: u32,
         room: u32,
-        id: String,
-        room_type: String,
-        key: Option<String>,
-        player: u64,
+        /// What the node said of the room: a dict.
+        info: Py<PyAny>,
         copy: Py<RoomCopy>,
     },
     Entered {
@@ -242,10 +241,7 @@ impl Event {
             Of::Joined(joined) => Self::Joined {
                 request: joined.request.0,
                 room: joined.room.0,
-                id: joined.id.into(),
-                room_type: joined.room_type.into(),
-                key: text(joined.key),
-                player: joined.player,
+                info: object(py, &joined.to_value(), None)?.unbind(),
                 copy: Py::new(py, copies.remove(&joined.request).unwrap_or_default())?,
             },
             Of::Entered { room, .. } => Self::Entered { room: room.0 },

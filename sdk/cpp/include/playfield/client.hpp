@@ -425,6 +425,14 @@ public:
     /// This client's player.
     std::uint64_t player() const { return core_->player; }
 
+    /// All that the node said of the room when this client joined it: the fields of `joined` in
+    /// docs/protocol.md, by their names, such as `info()["tick_hz"]`.
+    Value info() const {
+        pf_value joined{};
+        (void)pf_room_joined(core_->handle, &joined);
+        return Value(joined);
+    }
+
     /// The copy of the state, which changes only in poll().
     Value state() const {
         pf_value root{};

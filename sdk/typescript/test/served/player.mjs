@@ -286,6 +286,7 @@ const expectations = {
   all_cut: (client) => client.action("all_cut"),
   played: (client) => client.action("played"),
   state: (client, step) => untilState(client.room(step), step),
+  info: (client, step) => equal(step.is, client.room(step).room.info[step.member] ?? null),
   event: async (client, step) => {
     const { event, payload = null, missed } = await client.room(step).events.next();
     if (event !== step.event) throw new Error(`${show({ event, payload, missed })} came`);
