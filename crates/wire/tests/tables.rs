@@ -251,3 +251,16 @@ fn letter(form: &Form, records: &[Record<'_>]) -> String {
     };
     letter.to_owned()
 }
+
+#[test]
+fn the_page_about_adding_a_field_names_files_that_exist() {
+    let page = fs::read_to_string(root().join("docs/contributing/adding-a-message.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let mut count = 0;
+    for path in rows.filter_map(|row| row.split_once('`')).map(|(path, _)| path) {
+        let folder = path.split('*').next().unwrap_or(path);
+        assert!(root().join(folder).exists(), "the page names {path}");
+        count += 1;
+    }
+    assert!(count >= 8, "it names {count} files");
+}
