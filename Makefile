@@ -9,7 +9,8 @@ CARGO_DENY_VERSION = 0.20.2
 TYPOS_VERSION = 1.52.0
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test python test-python test-python-long python-programs cpp test-cpp test-cpp-quick cpp-connections \
+.PHONY: help run check test python test-python test-python-long python-programs \
+    cpp test-cpp test-cpp-quick cpp-connections \
     fuzz-cpp typescript test-typescript test-browser test-console test-new first-game laws kills rollbacks cuts \
     lint tools spelling \
     package bench bench-record bench-peers bench-python bench-typescript counts fuzz conformance fmt clean

@@ -72,7 +72,8 @@ impl Tree<'_> {
                 },
                 Form::Quantized => quote! {
                     let mut steps: ::std::vec::Vec<#of> = targets.iter().map(|target| <#of>::of(target.#member)).collect();
-                    <#of as #rt::Read>::read_columns(&mut steps.iter_mut().collect::<::std::vec::Vec<_>>(), reader, watch)?;
+                    let mut places: ::std::vec::Vec<_> = steps.iter_mut().collect();
+                    <#of as #rt::Read>::read_columns(&mut places, reader, watch)?;
                     for (target, steps) in targets.iter_mut().zip(steps) {
                         target.#member = steps.value();
                     }
