@@ -20,7 +20,7 @@ use accept::Listener;
 use layer::{Tls, part};
 
 use crate::mailbox::{Backlog, Mailbox, Parcel};
-use crate::memory::{PLACES_KEPT, shrink_table};
+use crate::memory::{release, shrink_table};
 use crate::shard::keys::ConnectionKey;
 use crate::shard::{Part, Shard, SocketChange};
 use crate::stats::Published;
@@ -629,7 +629,7 @@ impl EventLoop {
         if place >= self.sockets.len() {
             self.sockets.resize_with(place + 1, || None);
         }
-        // What was there was dropped in this very turn.
+        // The connection of the socket in this place was dropped in this very turn.
         let before = self.sockets[place].replace(socket);
         self.retire(before);
     }
@@ -655,9 +655,7 @@ impl EventLoop {
             }
         }
         self.shard.end_part();
-        if self.closing.is_empty() && self.closing.capacity() > PLACES_KEPT {
-            self.closing = VecDeque::new();
-        }
+        release(&mut self.closing);
     }
 
     fn stop_if_told(&mut self) {
