@@ -218,7 +218,7 @@ impl Play {
         }
     }
 
-    /// The answers to a client's own requests, and what its device was told.
+    /// The answers to a client's own requests, and the commands to its device.
     fn own_ends_well(&mut self, client: &str, said: &Said) {
         for number in &said.asked {
             let name = format!("{client}-{number}");

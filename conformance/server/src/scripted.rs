@@ -133,7 +133,7 @@ impl Connection<'_> {
                 while self.next()?.is_some() {}
                 Ok(())
             }
-            _ => Err("there is no such step".to_owned()),
+            _ => Err("this step is unknown".to_owned()),
         }
     }
 
@@ -189,14 +189,14 @@ fn script(scenario: &str) -> Outcome<Vec<Value>> {
             return script.cloned().ok_or_else(|| format!("{scenario} has no node"));
         }
     }
-    Err(format!("there is no scenario {scenario:?}"))
+    Err(format!("the scenario {scenario:?} is unknown"))
 }
 
 fn said(error: impl ToString) -> String {
     error.to_string()
 }
 
-/// Whether a client has hung up.
+/// Returns whether a client has hung up.
 fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected)

@@ -23,8 +23,8 @@ use crate::value::{PfValue, Tree};
 /// serves the connection.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// A call of `pf_client_next` that does not wait, and follows an event, looks at the socket again if
-/// that was so long ago. A turn that ends when there is no event then looks once.
+/// How long a look at the socket stays fresh. A call of `pf_client_next` with no timeout, right after
+/// an event, skips the second look within this time: so a turn that ends with no event looks once.
 const FRESH: Duration = Duration::from_millis(1);
 
 /// A client. Any thread may use it; `pf_client_next` is for one at a time.

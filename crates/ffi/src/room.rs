@@ -414,7 +414,7 @@ pub unsafe extern "C" fn pf_room_watch(room: PfRoom, pattern: PfText, watch: *mu
         let (client, cell) = found(room)?;
         let pattern: Pattern =
             pattern.parse().map_err(|error| Failure::argument("the pattern", error))?;
-        // Whoever frees the client locks it first, then the watches of its rooms.
+        // Freeing a client locks the client first, then the watches of its rooms: keep this order.
         let number = client.lock().next_request();
         let mut watches = lock(&cell.watches);
         if watches.all.len() >= PF_WATCHES_MAX {

@@ -17,7 +17,7 @@ use playfield_wire::{Format, TreeFormat};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Whether a message is read and written as its form says, and other bytes are refused.
+/// Checks that a message is read and written as its form says, and other bytes are refused.
 fn comes_back<M: Message>(
     format: Format,
     written: &Written,

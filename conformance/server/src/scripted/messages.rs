@@ -261,7 +261,7 @@ pub(super) fn refused(number: usize, format: Format) -> Outcome<Vec<u8>> {
     let vectors: Value = serde_json::from_str(VECTORS).map_err(said)?;
     let is_of = |vector: &&Value| vector["format"] == *format.to_string();
     let vectors = vectors["refused"].as_array().into_iter().flatten();
-    // A frame of no bytes is no frame of the transport, and a patch is a matter of its room.
+    // The transport has no empty frames, and only the room of a patch can refuse it.
     let is_message = |vector: &&Value| {
         let bytes = vector["bytes"].as_str().unwrap_or_default();
         !bytes.is_empty() && !bytes.starts_with("48") && !bytes.contains("patch")

@@ -98,7 +98,7 @@ impl Peer {
         }
     }
 
-    /// A client that has hung up is no error: what it does then is another step's.
+    /// A client that has hung up is not an error: another step checks what it does then.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Outcome<()> {
         match self.stream.write_all(bytes) {
             Err(error) if !is_end(&error) => Err(said(error)),
@@ -201,7 +201,7 @@ impl Peer {
             if self.unread.starts_with(b"GET ") {
                 let head = parse_request(&self.unread, &HeadLimits::default()).map_err(said)?;
                 if let Head::Complete(request) = head {
-                    let upgrade = request.upgrade.ok_or("it is no WebSocket")?;
+                    let upgrade = request.upgrade.ok_or("it is not a WebSocket")?;
                     let mut answer = Vec::new();
                     accept(&mut answer, &upgrade, None, None).map_err(said)?;
                     let head_bytes = request.head_bytes;

@@ -44,7 +44,7 @@ impl Part {
     /// Its share of the time, even if rooms are late: one part in this many.
     const fn share(self) -> u32 {
         match self {
-            // As often as connections come, they go.
+            // Connections go as often as they come.
             Self::Input | Self::Closes => 10,
             Self::Mail | Self::Accepts | Self::Returns | Self::Snapshots => 20,
         }

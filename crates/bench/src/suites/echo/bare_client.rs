@@ -145,7 +145,7 @@ impl Bare {
         self.filled -= bytes;
     }
 
-    /// Handles what is no reply. Returns whether it is the state of the room.
+    /// Handles any message but a reply. Returns whether it was the state of the room.
     fn other(dialogue: &Dialogue, socket: &mut TcpStream, frame: &Frame<'_>) -> io::Result<bool> {
         let Frame::Message(body) = frame else {
             return socket.write_all(&dialogue.reply(frame, false)).map(|()| false);
