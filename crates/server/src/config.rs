@@ -246,6 +246,10 @@ impl Config {
         Duration::from_millis(self.hello_timeout_ms)
     }
 
+    pub(crate) fn lateness_max(&self) -> Duration {
+        Duration::from_millis(self.lateness_max_ms)
+    }
+
     pub(crate) fn http_request_timeout(&self) -> Duration {
         Duration::from_millis(self.http_request_timeout_ms)
     }

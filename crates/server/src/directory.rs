@@ -3,12 +3,14 @@
 
 mod index;
 pub(crate) mod keys;
+mod lateness;
 mod open;
 #[cfg(test)]
 mod properties;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{mem, slice};
 
 use playfield_room::{Error, METADATA_BYTES_MAX, METADATA_MAX, RoomSummary, room_full};
@@ -21,6 +23,7 @@ use crate::shard::rooms::join::RoomSpec;
 use crate::sought::Sought;
 use index::Index;
 use keys::{Key, Keys};
+use lateness::ShardLateness;
 use open::Open;
 
 /// The rooms of a node, of all its shards.
@@ -40,6 +43,7 @@ struct Inner {
     listed: Vec<Index>,
     /// For each shard, the number of its rooms plus their taken and reserved seats.
     loads: Vec<usize>,
+    lateness: ShardLateness,
     created: u64,
 }
 
@@ -155,9 +159,16 @@ impl Directory {
             open: (0..room_types).map(|_| Open::default()).collect(),
             listed: (0..room_types).map(|_| Index::default()).collect(),
             loads: vec![0; shards],
+            lateness: ShardLateness::new(shards),
             created: 0,
         };
         Self { inner: Mutex::new(inner), rooms_max }
+    }
+
+    /// Limits the mean lateness of shards that get new rooms; zero does not.
+    pub(crate) fn with_lateness_max(self, max: Duration) -> Self {
+        self.lock().lateness.limit(max);
+        self
     }
 
     pub(crate) fn find(&self, id: RoomId) -> Option<Place> {
@@ -197,6 +208,9 @@ impl Directory {
         match inner.rooms.get(&id) {
             None => Err(Error::new(ErrorCode::RoomNotFound, format!("no room has the id {id:?}"))),
             Some(room) if room.is_full() && !even_full => Err(room.full()),
+            Some(room) if !inner.lateness.takes_players(room.shard) && !even_full => {
+                Err(inner.lateness.refusal())
+            }
             Some(_) => {
                 inner.change(id, None, |room| room.reserved += 1);
                 Ok(())
@@ -240,7 +254,9 @@ impl Directory {
         }
         let open = inner.open.get(usize::from(plan.room_type));
         let fitting = open.and_then(|open| open.oldest(&plan.criteria, except));
-        if let Some(id) = fitting {
+        if let Some(id) = fitting
+            && inner.lateness.takes_players(inner.rooms[&id].shard)
+        {
             inner.change(id, None, |room| room.reserved += 1);
             let shard = inner.rooms[&id].shard;
             return Ok(Choice { id, shard, new: false });
@@ -252,6 +268,16 @@ impl Directory {
     /// Registers a new room, and reserves a seat in it.
     pub(crate) fn plan(&self, plan: &Plan) -> Result<Choice, Error> {
         self.lock().plan(plan, self.rooms_max)
+    }
+
+    /// A shard's rooms were run this late, on average.
+    pub(crate) fn set_lateness(&self, shard: u16, mean: Duration) {
+        self.lock().lateness.set(shard, mean);
+    }
+
+    /// The mean lateness of the latest shard's rooms.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.lock().lateness.most()
     }
 
     /// Whether the room is registered but not created yet.
@@ -423,6 +449,8 @@ impl Inner {
             }
         } else if room.is_full() && !even_full {
             return Err(room.full());
+        } else if !self.lateness.takes_players(room.shard) && !even_full {
+            return Err(self.lateness.refusal());
         }
         let shard = room.shard;
         self.change(id, None, |room| room.reserved += 1);
@@ -430,7 +458,7 @@ impl Inner {
     }
 
     fn plan(&mut self, plan: &Plan, rooms_max: usize) -> Result<Choice, Error> {
-        let keys = &mut self.keys[usize::from(plan.room_type)];
+        let keys = &self.keys[usize::from(plan.room_type)];
         if self.rooms.contains_key(&plan.id) {
             let text = format!("a room has the id {} already", plan.id);
             return Err(Error::new(ErrorCode::RoomExists, text));
@@ -446,10 +474,10 @@ impl Inner {
             let text = format!("rooms_max: the node already has {rooms_max} rooms");
             return Err(Error::new(ErrorCode::Limit, text));
         }
+        let shard = self.least_loaded(plan.shard).ok_or_else(|| self.lateness.refusal())?;
         if let Some(key) = &plan.key {
-            keys.insert(key, plan.id);
+            self.keys[usize::from(plan.room_type)].insert(key, plan.id);
         }
-        let shard = self.least_loaded(plan.shard);
         let age = self.created;
         self.created += 1;
         let summary = RoomSummary {
@@ -478,13 +506,10 @@ impl Inner {
         Ok(Choice { id: plan.id, shard, new: true })
     }
 
-    /// The shard with the least load; `preferred` if no other has less.
-    fn least_loaded(&self, preferred: u16) -> u16 {
-        let least = self.loads.iter().min().copied().unwrap_or_default();
-        if self.loads[usize::from(preferred)] == least {
-            return preferred;
-        }
-        self.loads.iter().position(|&load| load == least).map_or(preferred, |shard| shard as u16)
+    /// The shard with the least load of those that are not late; `preferred` if no other has less.
+    fn least_loaded(&self, preferred: u16) -> Option<u16> {
+        let shards = (0..self.loads.len() as u16).filter(|&shard| self.lateness.takes_rooms(shard));
+        shards.min_by_key(|&shard| (self.loads[usize::from(shard)], shard != preferred))
     }
 
     /// Changes a room, and updates what depends on it. `summary` is its new summary, if known.
@@ -556,9 +581,12 @@ impl Listed {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use playfield_room::{Error, METADATA_BYTES_MAX, RoomSummary};
     use playfield_wire::ErrorCode;
 
+    use super::keys::Key;
     use super::{Choice, Directory, Plan};
     use crate::room_id::RoomId;
 
@@ -637,6 +665,34 @@ mod tests {
         assert_eq!(shards, [0, 1, 2, 0]);
         directory.remove(id(2));
         assert_eq!(directory.plan(&plan(5)).unwrap().shard, 1);
+    }
+
+    #[test]
+    fn rooms_and_players_go_to_shards_that_are_on_time() {
+        let ms = Duration::from_millis;
+        let directory = Directory::new(1, 2, 10).with_lateness_max(ms(5));
+        assert_eq!(choose(&directory, 1).shard, 0);
+        let summary = RoomSummary { players: 1, capacity: 9, ..RoomSummary::default() };
+        directory.seated(id(1), &summary);
+
+        directory.set_lateness(0, ms(6));
+        assert_eq!(directory.plan(&plan(2)).unwrap().shard, 1);
+        assert_eq!(directory.plan(&plan(3)).unwrap().shard, 1, "though it has more already");
+        assert_eq!(choose(&directory, 4).id, id(1), "players still come");
+
+        directory.set_lateness(0, ms(21));
+        assert!(directory.reserve(id(1), true).is_ok(), "a reserved seat was promised");
+        let busy = |error: Error| assert_eq!(error.code(), ErrorCode::Busy, "{error:?}");
+        busy(directory.reserve(id(1), false).unwrap_err());
+        assert_eq!(choose(&directory, 5), Choice { id: id(5), shard: 1, new: true });
+
+        directory.set_lateness(1, ms(21));
+        let key = Some(Key { text: "k".into(), is_code: false });
+        busy(directory.plan(&Plan { key, ..plan(6) }).unwrap_err());
+        assert!(!directory.has_key(0, "k"), "what was refused leaves no key");
+        busy(directory.choose(&plan(6), &[id(5)], Ok(()), false).unwrap_err());
+        directory.set_lateness(0, ms(0));
+        assert_eq!(directory.plan(&plan(6)).unwrap().shard, 0);
     }
 
     #[test]

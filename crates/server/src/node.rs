@@ -75,7 +75,8 @@ impl Node {
         let names = room_types.iter().enumerate();
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
-        let directory = Directory::new(room_types.len(), shards, config.rooms_max);
+        let directory = Directory::new(room_types.len(), shards, config.rooms_max)
+            .with_lateness_max(config.lateness_max());
         let asks = Asks::new(config.asks_max, config.ask_timeout());
         let addresses = Arc::clone(desk.addresses());
         Self {

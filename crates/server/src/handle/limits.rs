@@ -22,7 +22,7 @@ pub struct Limit {
 }
 
 /// Limits and the counters of what they have refused, closed or forgotten.
-const REACHED: [(&str, &str); 23] = [
+const REACHED: [(&str, &str); 24] = [
     ("connections_max", "connections_refused"),
     ("connections_per_address_max", "connections_refused_by_address"),
     ("handshakes_max", "handshakes_refused"),
@@ -38,6 +38,7 @@ const REACHED: [(&str, &str); 23] = [
     ("outbox_bytes_max", "closed_too_slow"),
     ("peer_bytes_max", "closed_over_budget"),
     ("rooms_max", "rooms_refused"),
+    ("lateness_max_ms", "joins_refused_late"),
     ("rooms_per_session_max", "joins_refused"),
     ("rooms_created_per_minute_max", "creations_refused"),
     ("rooms_created_per_address_per_minute_max", "rooms_refused_by_address"),
@@ -68,7 +69,7 @@ impl Operator<'_> {
     }
 
     /// The present amounts of what is limited for the whole node.
-    fn now(&self, total: &ShardStats) -> [(&'static str, u64); 15] {
+    fn now(&self, total: &ShardStats) -> [(&'static str, u64); 16] {
         let (node, shared) = (&self.node.node, &self.node.shared);
         let (handshakes, peer_bytes, addresses) = node.addresses.load();
         let fullest = shared.mailboxes.iter().map(Mailbox::len).max();
@@ -84,6 +85,7 @@ impl Operator<'_> {
             ("http_requests_max", node.desk.load() as u64),
             ("sessions_away_max", total.sessions_away),
             ("rooms_max", total.rooms),
+            ("lateness_max_ms", node.directory.lateness().as_millis() as u64),
             ("channels_max", total.channels),
             ("channel_history_bytes_max", node.channel_totals.history_bytes() as u64),
             ("devices_max", total.devices),

@@ -76,8 +76,8 @@ pub(crate) use pacing::Part;
 use room_places::RoomPlaces;
 use rooms::Rooms;
 use rooms::join::{JoinRequest, Joiner};
-use rooms::lateness::Lateness;
 pub(crate) use rooms::lateness::Stopwatch;
+use rooms::lateness::{Lateness, MeanLateness};
 use rooms::schedule::Schedule;
 use rooms::traffic::Traffic;
 use services::HostedService;
@@ -129,6 +129,7 @@ pub(crate) struct Shard {
     /// The connection that is served.
     visit: Visit,
     lateness: Lateness,
+    mean_lateness: MeanLateness,
     snapshots: Snapshots,
     /// How long the last turn took to write to sockets.
     writing: Duration,
@@ -236,6 +237,7 @@ impl Shard {
             input: InputQueue::default(),
             visit: Visit::default(),
             lateness: Lateness::default(),
+            mean_lateness: MeanLateness::default(),
             snapshots: Snapshots::default(),
             writing: Duration::ZERO,
             sessions: 0,
@@ -379,6 +381,7 @@ impl Shard {
             soon(!self.coming_back.is_empty(), PARKED_RETRY),
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
+            self.mean_lateness.next(),
             self.snapshots.deadline(),
             self.next_service_wake(),
             self.delivery.channels.home.next(),

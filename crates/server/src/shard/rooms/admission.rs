@@ -76,6 +76,7 @@ impl Shard {
             Some("rooms_created_per_minute_max") => counters.creations_refused += 1,
             Some("keys_missed_per_minute_max") => counters.keys_refused += 1,
             Some("rooms_max") => counters.rooms_refused += 1,
+            Some("lateness_max_ms") => counters.joins_refused_late += 1,
             _ => {}
         }
         self.send_error(key, Some(request), None, why);

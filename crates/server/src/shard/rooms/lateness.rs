@@ -1,4 +1,4 @@
-//! Rooms that miss syncs: how many, and what took the time.
+//! How late rooms are run: each of them, all of a shard, and which missed syncs for what reason.
 
 use std::fmt;
 use std::sync::Arc;
@@ -112,6 +112,53 @@ impl<T: Copy + Default + Ord, const PERIOD_S: u64> Peak<T, PERIOD_S> {
     }
 }
 
+/// How late a shard's rooms are run, on average: measured over [`MEAN_RUNS`] runs and
+/// [`MEAN_TIME`], so that a single hold-up counts little, and growth is seen soon where rooms are
+/// many.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MeanLateness {
+    began: Duration,
+    runs: u32,
+    sum: Duration,
+    /// Of the last measurement.
+    mean: Duration,
+}
+
+/// The least number of runs that a mean is of.
+const MEAN_RUNS: u32 = 100;
+/// The least time that a mean is of.
+const MEAN_TIME: Duration = Duration::from_millis(100);
+/// The time after which a mean is of fewer runs than that.
+const MEAN_TIME_MAX: Duration = Duration::from_secs(2);
+/// The number of runs of which there is no mean after that time either.
+const MEAN_RUNS_MIN: u32 = 20;
+
+impl MeanLateness {
+    #[inline]
+    pub(crate) fn note(&mut self, late: Duration) {
+        self.runs += 1;
+        self.sum += late;
+    }
+
+    /// The new mean, if a measurement has ended by now with another.
+    #[inline]
+    pub(crate) fn changed(&mut self, now: Duration) -> Option<Duration> {
+        let time = now.saturating_sub(self.began);
+        if time < MEAN_TIME || (self.runs < MEAN_RUNS && time < MEAN_TIME_MAX) {
+            return None;
+        }
+        let mean = if self.runs < MEAN_RUNS_MIN { Duration::ZERO } else { self.sum / self.runs };
+        let before = self.mean;
+        *self = Self { began: now, mean, ..Self::default() };
+        (mean != before).then_some(mean)
+    }
+
+    /// When to look again, even if no room is run: as long as rooms were late.
+    pub(crate) fn next(&self) -> Option<Duration> {
+        (!self.mean.is_zero()).then(|| self.began + MEAN_TIME_MAX)
+    }
+}
+
 /// The syncs that rooms of each type have missed.
 #[derive(Default)]
 pub(crate) struct Lateness {
@@ -157,7 +204,7 @@ impl Lateness {
 mod tests {
     use std::time::Duration;
 
-    use super::{Cost, Late, Lateness, LongestSync};
+    use super::{Cost, Late, Lateness, LongestSync, MeanLateness};
 
     #[test]
     fn each_room_type_is_reported_every_ten_seconds_at_most_with_all_that_was_missed() {
@@ -203,6 +250,25 @@ mod tests {
         assert_eq!(longest.most(s(19)), Some(long));
         assert_eq!((longest.most(s(20)), longest.most(s(24))), (Some(short), Some(short)));
         assert_eq!(longest.most(s(25)), None, "it rests");
+    }
+
+    #[test]
+    fn the_mean_lateness_is_of_many_runs() {
+        let ms = Duration::from_millis;
+        let mut mean = MeanLateness::default();
+        let noted = |mean: &mut MeanLateness, runs, late, at| {
+            (0..runs).for_each(|_| mean.note(ms(late)));
+            mean.changed(ms(at))
+        };
+        assert_eq!(noted(&mut mean, 1000, 8, 99), None, "too soon");
+        assert_eq!(noted(&mut mean, 1000, 4, 100), Some(ms(6)));
+        assert_eq!(mean.next(), Some(ms(2100)));
+        assert_eq!(noted(&mut mean, 99, 9, 1500), None, "too few runs");
+        assert_eq!(noted(&mut mean, 1, 9, 1501), Some(ms(9)));
+        assert_eq!(noted(&mut mean, 30, 7, 3501), Some(ms(7)), "few, but it is time");
+        assert_eq!(noted(&mut mean, 30, 7, 5501), None, "no other than before");
+        assert_eq!(noted(&mut mean, 19, 7, 7501), Some(ms(0)), "too few to say anything");
+        assert_eq!(mean.next(), None);
     }
 
     #[test]

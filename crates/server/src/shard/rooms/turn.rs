@@ -168,6 +168,7 @@ impl Shard {
             }
             let late = self.now - deadline;
             hosted.late.note(self.now, late.into());
+            self.mean_lateness.note(late);
             self.delivery.counters.lateness_us_max =
                 self.delivery.counters.lateness_us_max.max(late.as_micros() as u64);
 
@@ -226,6 +227,9 @@ impl Shard {
             }
         }
         self.schedule.end(self.now);
+        if let Some(mean) = self.mean_lateness.changed(self.now) {
+            self.delivery.node.directory.set_lateness(self.delivery.shard, mean);
+        }
     }
 
     /// A room was due so late that syncs were missed: counts them and, now and then, says so.

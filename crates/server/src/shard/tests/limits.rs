@@ -113,6 +113,37 @@ fn rooms_created_per_minute_max() {
 }
 
 #[test]
+fn a_shard_whose_rooms_are_late_takes_no_more_until_they_are_on_time() {
+    let mut world = World::new(1, &[("lateness_max_ms", "5")]);
+    let (client, other) = (world.client(0), world.client(0));
+    let (_, id) = world.room(client, "tick=50 sync=50");
+    let busy = |number| [refusal(RequestNumber(number), ErrorCode::Busy)];
+
+    let held_up = |world: &mut World, milliseconds| {
+        for _ in 0..3000 / milliseconds {
+            world.oversleep(milliseconds);
+            world.run();
+        }
+    };
+    held_up(&mut world, 24);
+    world.create(other, RequestNumber(1), false, AT_ONCE);
+    assert_eq!(world.heard(other), busy(1));
+    world.join(other, RequestNumber(2), &id);
+    world.wait(20);
+    assert!(matches!(&world.heard(other)[..], [Heard::Joined { .. }, ..]), "players still come");
+    let third = world.client(0);
+    held_up(&mut world, 70);
+    world.join(third, RequestNumber(1), &id);
+    assert_eq!(world.heard(third), busy(1));
+    assert_eq!(world.counters(0).joins_refused_late, 2);
+
+    world.wait(4000);
+    world.heard(other);
+    world.create(other, RequestNumber(3), false, AT_ONCE);
+    assert!(matches!(&world.heard(other)[..], [Heard::Joined { .. }, ..]), "it has recovered");
+}
+
+#[test]
 fn a_session_takes_along_to_another_shard_what_it_has_used_up() {
     let mut world =
         World::new(2, &[("rooms_created_per_minute_max", "1"), ("lists_per_second_max", "1")]);
