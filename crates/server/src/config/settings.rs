@@ -452,7 +452,7 @@ settings! {
     rooms_max: usize = "100000", 1..=10_000_000;
     /// Mean lateness of a shard's rooms, in milliseconds, beyond which it gets no new rooms, and
     /// beyond four times of which its rooms get no new players; 0 does not limit it.
-    lateness_max_ms: u64 = "5", 0..=DAY_MS;
+    lateness_max_ms: u64 = "4", 0..=DAY_MS;
     /// Maximum number of rooms that one session may be in.
     rooms_per_session_max: usize = "16", 1..=1024;
     /// Maximum rooms that one session may create per minute; also the burst.
