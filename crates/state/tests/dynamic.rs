@@ -512,6 +512,8 @@ fn messages_convert_from_json_to_packed_and_back() {
     assert_eq!(exchange.options(&value), Ok(packed.clone()));
     assert_eq!(exchange.reply(0, &packed), Ok(value.clone()));
     assert_eq!(exchange.event(0, &packed), Ok(("said", value.clone())));
+    assert_eq!(exchange.check_message("say", &packed), Ok(0));
+    assert_eq!(exchange.check_event(0, &packed), Ok("said"));
     // Truncated or damaged bytes are read or rejected, exactly as by the typed reader.
     for end in 0..packed.len() {
         exchange.reply(0, &packed[..end]).unwrap_err();
@@ -522,6 +524,7 @@ fn messages_convert_from_json_to_packed_and_back() {
                 exchange.reply(0, &bytes).is_ok(),
                 Said::read(Format::Packed, &bytes).is_ok()
             );
+            assert_eq!(exchange.check_reply(0, &bytes), exchange.reply(0, &bytes).map(drop));
         }
     }
     for (name, bad) in [
@@ -545,6 +548,9 @@ fn messages_convert_from_json_to_packed_and_back() {
         exchange.message("shout", &value).unwrap_err().to_string().contains("no message \"shout\"")
     );
     assert!(exchange.reply(1, &packed).is_err() && exchange.event(1, &packed).is_err());
+    assert!(exchange.check_reply(1, &packed).is_err() && exchange.check_event(1, &packed).is_err());
+    let error = exchange.check_message("shout", &packed).unwrap_err();
+    assert_eq!(error.to_string(), "the room has no message \"shout\"");
     schema.options = Type::Set(Box::new(Type::U8));
     assert!(matches!(JsonExchange::new(&schema), Err(ShapeError::Place { .. })));
 }

@@ -311,6 +311,27 @@ proptest! {
     }
 
     #[test]
+    fn a_payload_is_checked_as_it_is_read(seed in any::<u64>()) {
+        let dice = &mut Dice::new(seed);
+        let of = random_type(dice, 3);
+        let exchange = JsonExchange::new(&schema(Type::Unit, of.clone())).unwrap();
+        for _ in 0..8 {
+            let (_, mut payload) = exchange.event_payload("told", &value(&of, dice)).unwrap();
+            prop_assert_eq!(exchange.check_event(0, &payload), Ok("told"));
+            for _ in 0..dice.pick(3) {
+                let place = dice.pick(payload.len());
+                match dice.pick(3) {
+                    0 => payload.truncate(place.max(1)),
+                    1 => payload.insert(place, dice.pick(256) as u8),
+                    _ => payload[place] = dice.pick(256) as u8,
+                }
+            }
+            let read = exchange.event(0, &payload).map(|(name, _)| name);
+            prop_assert_eq!(exchange.check_event(0, &payload), read);
+        }
+    }
+
+    #[test]
     fn an_older_client_reads_what_a_node_writes_as_if_it_had_its_schema(seed in any::<u64>()) {
         let dice = &mut Dice::new(seed);
         let old = random_type(dice, 3);

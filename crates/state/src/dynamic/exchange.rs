@@ -60,12 +60,27 @@ impl JsonExchange {
     /// # Errors
     /// If the room has no message with that name, or the value has another type.
     pub fn message(&self, name: &str, value: &Value) -> Result<(u32, Vec<u8>), DecodeError> {
+        let (number, shape) = self.named(name)?;
+        let mut payload = Vec::new();
+        shape.write(value, &mut payload)?;
+        Ok((number, payload))
+    }
+
+    /// Checks a message in `packed`. Returns its number.
+    ///
+    /// # Errors
+    /// If the room has no message with that name, or the payload has another type.
+    pub fn check_message(&self, name: &str, payload: &[u8]) -> Result<u32, DecodeError> {
+        let (number, shape) = self.named(name)?;
+        shape.check(payload)?;
+        Ok(number)
+    }
+
+    fn named(&self, name: &str) -> Result<(u32, &Shape), DecodeError> {
         let number = self.messages.iter().position(|(known, ..)| known == name);
         let number = number
             .ok_or_else(|| DecodeError::other(format!("the room has no message {name:?}")))?;
-        let mut payload = Vec::new();
-        self.messages[number].1.write(value, &mut payload)?;
-        Ok((number as u32, payload))
+        Ok((number as u32, &self.messages[number].1))
     }
 
     /// Returns the name of a message, and the message as JSON.
@@ -85,11 +100,22 @@ impl JsonExchange {
     /// # Errors
     /// If the room has no message with that number, or the reply has another type.
     pub fn reply(&self, number: u32, payload: &[u8]) -> Result<Value, DecodeError> {
+        read(self.reply_to(number)?, payload)
+    }
+
+    /// Checks the reply to a message.
+    ///
+    /// # Errors
+    /// As [`reply`](Self::reply).
+    pub fn check_reply(&self, number: u32, payload: &[u8]) -> Result<(), DecodeError> {
+        self.reply_to(number)?.check(payload)
+    }
+
+    fn reply_to(&self, number: u32) -> Result<&Shape, DecodeError> {
         let message = self.messages.get(number as usize);
-        let (_, _, reply) = message.ok_or_else(|| {
+        message.map(|(_, _, reply)| reply).ok_or_else(|| {
             DecodeError::other(format!("the room has no message with the number {number}"))
-        })?;
-        read(reply, payload)
+        })
     }
 
     /// Returns the number of an event, and the event in `packed`.
@@ -116,11 +142,25 @@ impl JsonExchange {
     /// # Errors
     /// If the room has no event with that number, or the payload has another type.
     pub fn event(&self, number: u32, payload: &[u8]) -> Result<(&str, Value), DecodeError> {
-        let event = self.events.get(number as usize);
-        let (name, event) = event.ok_or_else(|| {
-            DecodeError::other(format!("the room has no event with the number {number}"))
-        })?;
+        let (name, event) = self.numbered_event(number)?;
         Ok((name, read(event, payload)?))
+    }
+
+    /// Checks an event in `packed`. Returns its name.
+    ///
+    /// # Errors
+    /// As [`event`](Self::event).
+    pub fn check_event(&self, number: u32, payload: &[u8]) -> Result<&str, DecodeError> {
+        let (name, event) = self.numbered_event(number)?;
+        event.check(payload)?;
+        Ok(name)
+    }
+
+    fn numbered_event(&self, number: u32) -> Result<(&str, &Shape), DecodeError> {
+        let event = self.events.get(number as usize);
+        event.map(|(name, event)| (&**name, event)).ok_or_else(|| {
+            DecodeError::other(format!("the room has no event with the number {number}"))
+        })
     }
 
     /// Converts the options for creating a room.

@@ -6,6 +6,7 @@
 //!                                           └─▶ the body by another schema
 //! ```
 
+mod check;
 mod columns;
 mod limits;
 mod list;
@@ -162,11 +163,7 @@ impl<'a> Walk<'a> {
 
     fn variant(&mut self, of: &EnumShape) -> Result<Value, DecodeError> {
         let at = self.reader.offset();
-        let number = self.reader.varint()?;
-        let place = usize::try_from(number).ok().filter(|place| *place < of.variants.len());
-        let Some(place) = place else {
-            return refused(at, format!("{number} is not a variant of {}", of.name));
-        };
+        let place = of.place(&mut self.reader)?;
         if let Some(output) = &mut self.output {
             output.variant(of, place, at, self.reader.offset());
         }

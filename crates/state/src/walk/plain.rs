@@ -123,6 +123,16 @@ impl Plain {
         })
     }
 
+    /// Skips a value.
+    #[inline]
+    pub(crate) fn skip(self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        match self {
+            Self::Text => reader.text().map(drop),
+            Self::Bytes => reader.bytes().map(drop),
+            plain => with_type!(plain, T => T::decode(reader).map(drop)),
+        }
+    }
+
     /// Reads a column of values.
     pub(crate) fn read_column(
         self,

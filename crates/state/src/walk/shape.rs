@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use playfield_wire::DecodeError;
+use playfield_wire::reader::Reader;
 use playfield_wire::schema::{Enum, Field, Form, Policy, Struct, Type};
 
 use super::limits::{FIELDS_MAX, Measure};
@@ -325,5 +327,14 @@ impl EnumShape {
             numbers.push(number);
         }
         Ok(Self { name, variants, numbers })
+    }
+
+    /// Reads which variant follows.
+    pub(super) fn place(&self, reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
+        let at = reader.offset();
+        let number = reader.varint()?;
+        let place = usize::try_from(number).ok().filter(|place| *place < self.variants.len());
+        let none = || format!("{number} is not a variant of {}", self.name);
+        place.ok_or_else(|| DecodeError::new(at, none()))
     }
 }
