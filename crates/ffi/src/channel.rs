@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use playfield_client::poll::{Kept, Next, Queue};
-use playfield_client::session::{Subscribed, SubscriptionNumber};
+use playfield_client::session::{Session, Subscribed, SubscriptionNumber};
 use playfield_client::{MemberInfo, Position, RequestNumber};
 use playfield_wire::TreeFormat;
 use playfield_wire::server;
@@ -193,7 +193,7 @@ pub unsafe extern "C" fn pf_client_subscribe(
             unsafe { (name.text("the channel")?, place(request, "the place for the request")?) };
         let (name, since) = (name.to_owned(), position(epoch, offset));
         *out = handle::find::<ClientCell>(client.id)?.act(|state| {
-            state.ask(None, What::Subscribe { since }, move |session| {
+            state.ask(None, What::Subscribe { since }, move |session: &mut Session| {
                 session.subscribe(&name, since, presence).map(Given::Subscription)
             })
         })?;
@@ -248,7 +248,7 @@ pub unsafe extern "C" fn pf_client_publish_unconfirmed(
             unsafe { (name.text("the channel")?.to_owned(), payload.bytes("the payload")?) };
         let payload = room::payload(bytes, is_bytes)?;
         handle::find::<ClientCell>(client.id)?.act(|state| {
-            state.tell(None, Sender::Client, move |session| {
+            state.tell(None, Sender::Client, move |session: &mut Session| {
                 session.publish(&name, &payload, false).map(|_| Given::Nothing)
             })
         })

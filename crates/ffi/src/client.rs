@@ -1,5 +1,6 @@
 //! A client: its connection, its events and what it waits for.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,8 +16,8 @@ use crate::handle::{self, Object};
 use crate::room::RoomCell;
 use crate::runtime::{self, Farewell};
 use crate::settings::Settings;
-use crate::state::{Link, News, State};
-use crate::text::{PfText, place};
+use crate::state::{Link, News, PackedReply, State};
+use crate::text::{PfText, place, places};
 use crate::value::{PfValue, Tree};
 
 /// A program that has not polled for this long is taken to do something else: the library's thread
@@ -26,6 +27,9 @@ const IDLE: Duration = Duration::from_millis(200);
 /// How long a look at the socket stays fresh. A call of `pf_client_next` with no timeout, right after
 /// an event, skips the second look within this time: so a turn that ends with no event looks once.
 const FRESH: Duration = Duration::from_millis(1);
+
+/// The most events that come together.
+const EVENTS_MAX: usize = 256;
 
 /// A client. Any thread may use it; `pf_client_next` is for one at a time.
 #[repr(C)]
@@ -95,8 +99,8 @@ pub(crate) struct ClientCell {
     /// Of the thread that is in `pf_client_next`; the connection's end of the goodbye takes it.
     waiter: Mutex<Option<Waiter>>,
     registration: Registration,
-    /// The event that `pf_client_next` returned last, which its pointers refer to, and its trees.
-    current: Mutex<(Report, [u64; 2])>,
+    /// The events that `pf_client_next` returned last, which their pointers refer to.
+    current: Mutex<Vec<Current>>,
     is_in_next: AtomicBool,
     /// A thread waits for the socket.
     is_waiting: AtomicBool,
@@ -105,6 +109,83 @@ pub(crate) struct ClientCell {
     began: Instant,
     /// When the connection was last served, in milliseconds since `began`.
     served_ms: AtomicU64,
+}
+
+/// An event that the program has.
+enum Current {
+    Reply(PackedReply),
+    Report(Box<Report>, Trees),
+}
+
+/// The trees of an event, which go with it.
+#[derive(Default)]
+struct Trees([u64; 2]);
+
+impl Current {
+    /// The event, which points to the report.
+    fn publish(&mut self) -> PfEvent {
+        match self {
+            Self::Reply(PackedReply { request, room, bytes }) => PfEvent {
+                kind: PfEventKind::Reply,
+                request: *request,
+                room: PfRoom { id: *room },
+                bytes: PfText::of_bytes(bytes),
+                ..PfEvent::default()
+            },
+            Self::Report(report, trees) => trees.publish(report),
+        }
+    }
+}
+
+impl Trees {
+    fn publish(&mut self, report: &mut Report) -> PfEvent {
+        let mut value = |place: usize, value: Option<serde_json::Value>| {
+            let Some(value) = value else { return PfValue::default() };
+            match Tree::Own(value).publish() {
+                Ok(root) => {
+                    self.0[place] = root.tree;
+                    root
+                }
+                Err(failure) => {
+                    report.failure.get_or_insert(Box::new(failure));
+                    PfValue::default()
+                }
+            }
+        };
+        let (value, old) = (value(0, report.value.take()), value(1, report.old.take()));
+        let failure = report.failure.as_ref();
+        let text = failure.map_or(&report.text, |failure| &failure.message);
+        let reason = failure.map_or(&report.reason, |failure| &failure.reason);
+        PfEvent {
+            kind: report.kind,
+            code: failure.map_or(PfCode::Ok, |failure| failure.code),
+            change: report.change,
+            request: report.request,
+            watch: report.watch,
+            number: report.number,
+            version: report.version,
+            retry_after_ms: failure.map_or(0, |failure| failure.retry_after_ms),
+            room: PfRoom { id: report.room },
+            channel: PfChannel { id: report.channel },
+            device: PfDevice { id: report.device },
+            name: PfText::of(&report.name),
+            text: PfText::of(text),
+            reason: PfText::of(reason),
+            said: PfText::of(failure.map_or("", |failure| &failure.said)),
+            value,
+            old,
+            bytes: PfText::of_bytes(&report.bytes),
+        }
+    }
+}
+
+impl Drop for Trees {
+    fn drop(&mut self) {
+        for tree in self.0.into_iter().filter(|tree| *tree != 0) {
+            // The program may have freed it.
+            let _ = handle::remove::<Tree>(tree);
+        }
+    }
 }
 
 impl Object for ClientCell {
@@ -171,17 +252,30 @@ impl ClientCell {
         self.serve(&mut self.lock(), readiness);
     }
 
-    fn next(self: &Arc<Self>, timeout: Duration) -> Outcome<PfEvent> {
-        self.forget_current();
+    /// Writes the next events into `events`. Returns how many; none if there were none in time.
+    fn next(
+        self: &Arc<Self>,
+        timeout: Duration,
+        events: &mut [MaybeUninit<PfEvent>],
+    ) -> Outcome<usize> {
+        // Nothing is locked while this waits.
+        let mut current = std::mem::take(&mut *lock(&self.current));
+        current.clear();
         let mut until = None;
         loop {
             if self.is_freed() {
                 return Err(Failure::new(PfCode::Freed, "the client was freed meanwhile"));
             }
             let mut state = self.lock();
-            if let Some(report) = self.take(&mut state) {
+            self.take(&mut state, events.len(), &mut current);
+            if !current.is_empty() {
                 drop(state);
-                return self.publish(report);
+                let count = current.len();
+                for (current, event) in current.iter_mut().zip(events) {
+                    event.write(current.publish());
+                }
+                *lock(&self.current) = current;
+                return Ok(count);
             }
             self.uncork(&mut state);
             // Only who has nothing to report asks for the time.
@@ -199,7 +293,7 @@ impl ClientCell {
             let is_fresh = state.looked_at.take().is_some_and(|at| now < at + FRESH);
             let is_done = is_fresh && timeout.is_zero() && due_at.is_none_or(|due_at| due_at > now);
             if self.is_interrupted.swap(false, Ordering::AcqRel) || is_late || is_done {
-                return Ok(PfEvent::default());
+                return Ok(0);
             }
             state.waits_until = wait_until;
             self.is_waiting.store(true, Ordering::Relaxed);
@@ -224,67 +318,29 @@ impl ClientCell {
         }
     }
 
-    /// The next report.
-    fn take(&self, state: &mut State) -> Option<Report> {
-        loop {
-            let report = match state.news.pop_front()? {
-                News::Report(report) => Some(*report),
-                News::Room(room) => RoomCell::take(state, room),
-                News::State(room) => RoomCell::refresh(state, room),
-                News::Channel(channel) => ChannelCell::take(state, channel),
-                News::Device(device) => DeviceCell::take(state, device),
+    /// Takes the next report, and those that may come with it.
+    fn take(&self, state: &mut State, most: usize, taken: &mut Vec<Current>) {
+        while taken.len() < most
+            && let Some(news) = state.news.front()
+            && (taken.is_empty() || news.may_follow())
+            && let Some(news) = state.news.pop_front()
+        {
+            let report = match news {
+                News::Reply(reply) => {
+                    state.taken_reply();
+                    taken.push(Current::Reply(reply));
+                    continue;
+                }
+                News::Report(report) => Some(report),
+                News::Room(room) => RoomCell::take(state, room).map(Box::new),
+                News::State(room) => RoomCell::refresh(state, room).map(Box::new),
+                News::Channel(channel) => ChannelCell::take(state, channel).map(Box::new),
+                News::Device(device) => DeviceCell::take(state, device).map(Box::new),
             };
             if let Some(report) = report {
                 state.taken(&report);
-                return Some(report);
+                taken.push(Current::Report(report, Trees::default()));
             }
-        }
-    }
-
-    /// Makes the event that points to a report, which is kept until the next.
-    fn publish(&self, mut report: Report) -> Outcome<PfEvent> {
-        let mut trees = [0; 2];
-        let mut tree = |place: usize, value: Option<serde_json::Value>| {
-            let Some(value) = value else { return Outcome::Ok(PfValue::default()) };
-            let root = Tree::Own(value).publish()?;
-            trees[place] = root.tree;
-            Ok(root)
-        };
-        let value = tree(0, report.value.take())?;
-        let old = tree(1, report.old.take())?;
-        let mut current = lock(&self.current);
-        *current = (report, trees);
-        let report = &current.0;
-        let failure = report.failure.as_ref();
-        let text = failure.map_or(&report.text, |failure| &failure.message);
-        let reason = failure.map_or(&report.reason, |failure| &failure.reason);
-        Ok(PfEvent {
-            kind: report.kind,
-            code: failure.map_or(PfCode::Ok, |failure| failure.code),
-            change: report.change,
-            request: report.request,
-            watch: report.watch,
-            number: report.number,
-            version: report.version,
-            retry_after_ms: failure.map_or(0, |failure| failure.retry_after_ms),
-            room: PfRoom { id: report.room },
-            channel: PfChannel { id: report.channel },
-            device: PfDevice { id: report.device },
-            name: PfText::of(&report.name),
-            text: PfText::of(text),
-            reason: PfText::of(reason),
-            said: PfText::of(failure.map_or("", |failure| &failure.said)),
-            value,
-            old,
-            bytes: PfText::of_bytes(&report.bytes),
-        })
-    }
-
-    fn forget_current(&self) {
-        let mut current = lock(&self.current);
-        for tree in std::mem::take(&mut current.1).into_iter().filter(|tree| *tree != 0) {
-            // The program may have freed it.
-            let _ = handle::remove::<Tree>(tree);
         }
     }
 
@@ -307,7 +363,7 @@ impl ClientCell {
         state.news.clear();
         let link = std::mem::replace(&mut state.link, Link::Over);
         drop(state);
-        self.forget_current();
+        lock(&self.current).clear();
         if let Link::Open(mut connection) = link {
             // Whoever waited with it has returned, or is about to.
             let waiter = lock(&self.waiter).take();
@@ -407,22 +463,55 @@ pub unsafe extern "C" fn pf_client_next(
 ) -> PfCode {
     call(|| {
         // SAFETY: the caller promises it.
-        let event = unsafe { place(event, "the place for the event") }?;
-        *event = PfEvent::default();
-        let cell = handle::find::<ClientCell>(client.id)?;
-        if cell.is_in_next.swap(true, Ordering::AcqRel) {
-            let text = "another thread is in pf_client_next of this client";
-            return Err(Failure::new(PfCode::InUse, text));
+        let events = unsafe { places(event, 1, "the place for the event") }?;
+        events[0].write(PfEvent::default());
+        next(client, timeout_ms, events).map(drop)
+    })
+}
+
+/// Does the same for several events: writes up to `capacity` of them, and sets `count` to how many.
+/// Only replies and events of rooms come together; all else comes alone, such as
+/// `PF_EVENT_KIND_STATE`, so states move only in this call. Events of a room that was freed since
+/// remain in the array.
+///
+/// # Safety
+/// `events` points to `capacity` places, which need not be initialized; `count` to a place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pf_client_next_many(
+    client: PfClient,
+    timeout_ms: u32,
+    events: *mut PfEvent,
+    capacity: usize,
+    count: *mut usize,
+) -> PfCode {
+    call(|| {
+        // SAFETY: the caller promises it.
+        let count = unsafe { place(count, "the place for the count") }?;
+        *count = 0;
+        if capacity == 0 {
+            return Err(Failure::argument("the capacity", "it is 0"));
         }
-        // Also after a panic.
-        let next = std::panic::AssertUnwindSafe(|| {
-            cell.next(Duration::from_millis(u64::from(timeout_ms)))
-        });
-        let next = std::panic::catch_unwind(next);
-        cell.is_in_next.store(false, Ordering::Release);
-        *event = next.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let capacity = capacity.min(EVENTS_MAX);
+        // SAFETY: the caller promises it.
+        let events = unsafe { places(events, capacity, "the place for the events") }?;
+        *count = next(client, timeout_ms, events)?;
         Ok(())
     })
+}
+
+fn next(client: PfClient, timeout_ms: u32, events: &mut [MaybeUninit<PfEvent>]) -> Outcome<usize> {
+    let cell = handle::find::<ClientCell>(client.id)?;
+    if cell.is_in_next.swap(true, Ordering::AcqRel) {
+        let text = "another thread is in pf_client_next of this client";
+        return Err(Failure::new(PfCode::InUse, text));
+    }
+    // Also after a panic.
+    let next = std::panic::AssertUnwindSafe(|| {
+        cell.next(Duration::from_millis(u64::from(timeout_ms)), events)
+    });
+    let next = std::panic::catch_unwind(next);
+    cell.is_in_next.store(false, Ordering::Release);
+    next.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Has `pf_client_next` of another thread return at once; or the next call, if none is in it.

@@ -28,7 +28,7 @@ unsafe fn enter(client: PfClient, request: *mut u64, target: Target) -> Outcome 
     *out = handle::find::<ClientCell>(client.id)?.act(|state| {
         let room = Room::new(state.kept);
         let copy = room.copy();
-        state.ask(None, What::Enter(Box::new(room)), |session| {
+        state.ask(None, What::Enter(Box::new(room)), |session: &mut Session| {
             session.enter(target, Build::Any, copy).map(Given::Request)
         })
     })?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use playfield_client::RoomNumber;
 use playfield_client::poll::{Kept, Next, Queue};
+use playfield_client::session::Session;
 use playfield_wire::server;
 use serde_json::Value;
 
@@ -180,7 +181,7 @@ pub unsafe extern "C" fn pf_client_register(
         let tags = texts("the tags", options(tags)?)?;
         let what = What::Register { device: device.clone() };
         *out = handle::find::<ClientCell>(client.id)?.act(|state| {
-            state.ask(None, what, move |session| {
+            state.ask(None, what, move |session: &mut Session| {
                 let metadata: Vec<_> =
                     metadata.iter().map(|(name, value)| (&**name, &**value)).collect();
                 let tags: Vec<_> = tags.iter().map(|tag| &**tag).collect();
@@ -240,7 +241,9 @@ pub unsafe extern "C" fn pf_device_report(
         let (client, cell) = found(device)?;
         let what = What::Report { device: device.id, is_bytes: cell.is_bytes };
         *out = client.act(|state| {
-            state.ask(None, what, move |session| session.report(&payload, true).map(asked))
+            state.ask(None, what, move |session: &mut Session| {
+                session.report(&payload, true).map(asked)
+            })
         })?;
         Ok(())
     })
@@ -260,7 +263,7 @@ pub unsafe extern "C" fn pf_device_report_unconfirmed(
         // SAFETY: the caller promises it.
         let payload = room::payload(unsafe { payload.bytes("the payload") }?, is_bytes)?;
         found(device)?.0.act(|state| {
-            state.tell(None, Sender::Device(device.id), move |session| {
+            state.tell(None, Sender::Device(device.id), move |session: &mut Session| {
                 session.report(&payload, false).map(|_| Given::Nothing)
             })
         })
@@ -314,7 +317,7 @@ fn answer(
         if state.session != session {
             return state.check_connected();
         }
-        state.tell(Some(place), Sender::Answer, move |session| {
+        state.tell(Some(place), Sender::Answer, move |session: &mut Session| {
             let answer = answer.as_deref().map_err(|why| &**why);
             session.answer(command, answer).map(|()| Given::Nothing)
         })

@@ -33,14 +33,16 @@ pub enum PfEventKind {
     TokenWanted = 7,
     /// The answer to `request`: a room was entered, or `code` says why not.
     Joined = 8,
-    /// The answer to `request`: `value` is the reply, or `code` says why there is none.
+    /// The answer to `request`: `value` is the reply, or `bytes` if the request was in `packed`, or
+    /// `code` says why there is none.
     Reply = 9,
     /// The state of `room` is another: what `pf_room_state` returns, of version `number`.
     State = 10,
     /// A place in the state of `room` has changed that is watched by `watch`: `name` is its path,
     /// `change` what happened, `old` and `value` the values before and after.
     Change = 11,
-    /// An event of `room`: `name` and `value`. `number` counts the room's events from 1.
+    /// An event of `room`: `name` and `value`, or `bytes` after `pf_room_set_packed`. `number` counts
+    /// the room's events from 1.
     Event = 12,
     /// `number` events or changes of `room`, publications of `channel`, or commands to `device` were
     /// missed.
@@ -103,8 +105,8 @@ pub enum PfChangeKind {
     Moved = 4,
 }
 
-/// Something that happened. Texts and values are valid until the next `pf_client_next` of the
-/// client.
+/// Something that happened. Texts and values are valid until the next `pf_client_next` or
+/// `pf_client_next_many` of the client.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PfEvent {
@@ -142,7 +144,7 @@ pub struct PfEvent {
     pub value: PfValue,
     /// The value before.
     pub old: PfValue,
-    /// The payload of a publication, a command, or the reply to a report.
+    /// The payload of a publication, a command, or the reply to a report; what is in `packed`.
     pub bytes: PfText,
 }
 

@@ -17,7 +17,7 @@ use crate::device::DeviceCell;
 use crate::event::{PfEventKind, Report};
 use crate::failure::{Failure, PfCode};
 use crate::room::RoomCell;
-use crate::state::{Asked, Link, News, Seat, Sender, State, What};
+use crate::state::{Asked, Link, News, PackedReply, Seat, Sender, State, What};
 use crate::text::milliseconds;
 
 impl State {
@@ -282,9 +282,19 @@ impl State {
 
     fn replied(&mut self, request: RequestNumber, payload: &[u8]) {
         let Some(Asked { request, what }) = self.asked.remove(&request) else { return };
+        if let What::Reply { room, of, index, is_packed: true } = &what {
+            match of.room().check_reply(*index, payload) {
+                Ok(()) => {
+                    let (room, bytes) = (*room, payload.to_vec());
+                    self.reply(PackedReply { request, room, bytes });
+                }
+                Err(error) => self.answer(what.report(request).because(error)),
+            }
+            return;
+        }
         let answer = what.report(request);
         let answer = match what {
-            What::Reply { of, index, .. } => match of.reply(index, payload) {
+            What::Reply { of, index, .. } => match of.room().reply(index, payload) {
                 Ok(value) => Report { value: Some(value), ..answer },
                 Err(error) => answer.because(error),
             },

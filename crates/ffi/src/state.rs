@@ -35,6 +35,8 @@ pub(crate) enum Link {
 #[derive(Debug)]
 pub(crate) enum News {
     Report(Box<Report>),
+    /// A reply in `packed`.
+    Reply(PackedReply),
     /// An event in the room's queue.
     Room(u64),
     /// There is a newer state of the room.
@@ -43,6 +45,25 @@ pub(crate) enum News {
     Channel(u64),
     /// A command in the device's queue.
     Device(u64),
+}
+
+/// A reply in `packed`: there are many, so it is smaller than a [`Report`].
+#[derive(Debug)]
+pub(crate) struct PackedReply {
+    pub(crate) request: u64,
+    pub(crate) room: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl News {
+    /// Whether the program may get it together with what came before.
+    pub(crate) fn may_follow(&self) -> bool {
+        match self {
+            Self::Report(report) => report.kind == PfEventKind::Reply,
+            Self::Reply(_) | Self::Room(_) => true,
+            Self::State(_) | Self::Channel(_) | Self::Device(_) => false,
+        }
+    }
 }
 
 /// A request that waits for its answer.
@@ -57,8 +78,10 @@ pub(crate) enum What {
     Enter(Box<Room>),
     Reply {
         room: u64,
-        of: Room,
+        of: Arc<RoomCell>,
         index: u32,
+        /// The program wants it in `packed`.
+        is_packed: bool,
     },
     Leave {
         room: u64,
@@ -115,6 +138,51 @@ pub(crate) enum Given {
 }
 
 type Act = Box<dyn FnOnce(&mut Session) -> Result<Given, CommandError> + Send>;
+
+/// A command to the session.
+pub(crate) trait Command {
+    fn carry_out(self, session: &mut Session) -> Result<Given, CommandError>;
+
+    /// The same command, to be carried out later.
+    fn keep(self) -> Act;
+}
+
+impl<F: FnOnce(&mut Session) -> Result<Given, CommandError> + Send + 'static> Command for F {
+    fn carry_out(self, session: &mut Session) -> Result<Given, CommandError> {
+        self(session)
+    }
+
+    fn keep(self) -> Act {
+        Box::new(self)
+    }
+}
+
+/// A message to a room. Its payload is copied only if it has to wait.
+pub(crate) struct Message<'a> {
+    pub(crate) place: Place,
+    pub(crate) index: u32,
+    pub(crate) payload: &'a [u8],
+    pub(crate) is_request: bool,
+}
+
+impl Command for Message<'_> {
+    fn carry_out(self, session: &mut Session) -> Result<Given, CommandError> {
+        let Message { place: Place { number, .. }, index, payload, is_request } = self;
+        if is_request {
+            session.request(number, index, payload).map(Given::Request)
+        } else {
+            session.send(number, index, payload).map(|()| Given::Nothing)
+        }
+    }
+
+    fn keep(self) -> Act {
+        let Message { place, index, payload, is_request } = self;
+        let payload = payload.to_vec();
+        Box::new(move |session| {
+            Message { place, index, payload: &payload, is_request }.carry_out(session)
+        })
+    }
+}
 
 /// A command that waits for its turn.
 pub(crate) struct Waiting {
@@ -269,6 +337,18 @@ impl State {
         self.report(report);
     }
 
+    /// Reports a reply in `packed`.
+    pub(crate) fn reply(&mut self, reply: PackedReply) {
+        self.counts.answers += 1;
+        self.answers += 1;
+        self.news.push_back(News::Reply(reply));
+    }
+
+    /// The program takes a reply in `packed`.
+    pub(crate) fn taken_reply(&mut self) {
+        self.answers -= 1;
+    }
+
     /// Drops reports that the program has not taken. Answers stay.
     pub(crate) fn drop_reports(&mut self, is_dropped: impl Fn(&Report) -> bool) {
         let refusals = &mut self.refusals;
@@ -313,7 +393,7 @@ impl State {
         &mut self,
         place: Option<Place>,
         what: What,
-        act: impl FnOnce(&mut Session) -> Result<Given, CommandError> + Send + 'static,
+        act: impl Command,
     ) -> Outcome<u64> {
         self.check_connected()?;
         self.check_waiting()?;
@@ -338,7 +418,7 @@ impl State {
         &mut self,
         place: Option<Place>,
         sender: Sender,
-        act: impl FnOnce(&mut Session) -> Result<Given, CommandError> + Send + 'static,
+        act: impl Command,
     ) -> Outcome {
         self.check_connected()?;
         if let Some(error) = &self.ended {
@@ -363,11 +443,10 @@ impl State {
         place: Option<Place>,
         asked: Option<Asked>,
         sender: Sender,
-        act: impl FnOnce(&mut Session) -> Result<Given, CommandError> + Send + 'static,
+        act: impl Command,
     ) {
         if !self.takes_commands() && self.ended.is_none() {
-            let act = Box::new(act);
-            self.waiting.push_back(Waiting { place, asked, sender, act });
+            self.waiting.push_back(Waiting { place, asked, sender, act: act.keep() });
             return self.flush();
         }
         self.carry_out(place, asked, sender, act);
@@ -379,7 +458,7 @@ impl State {
         place: Option<Place>,
         asked: Option<Asked>,
         sender: Sender,
-        act: impl FnOnce(&mut Session) -> Result<Given, CommandError>,
+        act: impl Command,
     ) {
         if let Some(error) = self.ended.clone() {
             return self.refused(asked, sender, error);
@@ -389,7 +468,7 @@ impl State {
             return self.refused(asked, sender, Room::new_session());
         }
         let given = match &mut self.link {
-            Link::Open(connection) => connection.session().map(act),
+            Link::Open(connection) => connection.session().map(|session| act.carry_out(session)),
             Link::Setup(_) | Link::Over => None,
         };
         let given = given.unwrap_or(Err(CommandError::Closed));
@@ -496,7 +575,7 @@ impl State {
 
     /// Tells the node that a command has no answer.
     pub(crate) fn answer_later(&mut self, command: u64) {
-        self.give(None, None, Sender::Nobody, move |session| {
+        self.give(None, None, Sender::Nobody, move |session: &mut Session| {
             session.answer(command, Err("the device has not answered")).map(|()| Given::Nothing)
         });
     }
@@ -504,7 +583,7 @@ impl State {
     /// Gives a command without an answer that is no send, if there is a connection.
     pub(crate) fn tell_quietly(&mut self, act: impl FnOnce(&mut Session) + Send + 'static) {
         if self.ended.is_none() && self.is_welcomed {
-            self.give(None, None, Sender::Nobody, |session| {
+            self.give(None, None, Sender::Nobody, |session: &mut Session| {
                 act(session);
                 Ok(Given::Nothing)
             });

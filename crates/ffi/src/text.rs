@@ -1,5 +1,6 @@
 //! Text and bytes that cross the boundary.
 
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use crate::failure::{Failure, Outcome, PfCode};
@@ -75,6 +76,22 @@ pub(crate) unsafe fn place<'a, T>(out: *mut T, what: &str) -> Outcome<&'a mut T>
     }
     // SAFETY: it is neither null nor misaligned, and the caller promises the rest.
     Ok(unsafe { &mut *out })
+}
+
+/// Places for results, which need not be initialized.
+///
+/// # Safety
+/// `out` is null, or points to places for `count` values that nobody else uses during the call.
+pub(crate) unsafe fn places<'a, T>(
+    out: *mut T,
+    count: usize,
+    what: &str,
+) -> Outcome<&'a mut [MaybeUninit<T>]> {
+    let out = out.cast::<MaybeUninit<T>>();
+    // SAFETY: the caller promises it of all places, and so of the first.
+    unsafe { place(out, what) }?;
+    // SAFETY: it is neither null nor misaligned, and the caller promises the rest.
+    Ok(unsafe { std::slice::from_raw_parts_mut(out, count) })
 }
 
 pub(crate) fn milliseconds(duration: Duration) -> u64 {

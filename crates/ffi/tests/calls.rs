@@ -202,6 +202,79 @@ fn missed_events_are_counted() {
     assert_eq!((pf_client_free(slow), pf_client_free(quick)), (PfCode::Ok, PfCode::Ok));
 }
 
+fn packed(bytes: &[u8]) -> PfText {
+    PfText { data: bytes.as_ptr(), length: bytes.len() }
+}
+
+#[test]
+fn replies_in_packed_come_together_and_states_alone() {
+    const REQUESTS: i64 = 50;
+    let node = node();
+    let client = connected(&node, |_| {});
+    let (nothing, mut request) = (PfText::default(), 0);
+    // SAFETY: all pointers are to places, and all texts outlive the calls.
+    unsafe {
+        let asked =
+            pf_client_join_or_create(client, text("counter"), nothing, nothing, &raw mut request);
+        assert_eq!(asked, PfCode::Ok);
+        let room = next(client, PfEventKind::Joined).room;
+        assert_eq!(pf_client_cork(client, true), PfCode::Ok);
+        for _ in 0..REQUESTS {
+            // 1 in zigzag.
+            let asked = pf_room_request_packed(room, text("Add"), packed(&[2]), &raw mut request);
+            assert_eq!(asked, PfCode::Ok);
+        }
+        let (mut sum, mut together, mut values) = (0, 0, [PfEvent::default(); 8]);
+        while sum < REQUESTS {
+            let mut count = 0;
+            let (events, most) = (values.as_mut_ptr(), values.len());
+            let code = pf_client_next_many(client, 30_000, events, most, &raw mut count);
+            assert_eq!(code, PfCode::Ok);
+            assert!((1..=most).contains(&count), "{count}");
+            together = count.max(together);
+            for event in &values[..count] {
+                if event.kind == PfEventKind::State {
+                    assert_eq!(count, 1);
+                    continue;
+                }
+                sum += 1;
+                assert_eq!(
+                    (event.kind, event.code, event.room),
+                    (PfEventKind::Reply, PfCode::Ok, room)
+                );
+                assert_eq!(event.request, request - (REQUESTS - sum) as u64);
+                assert_eq!(event.value, PfValue::default());
+                let bytes = std::slice::from_raw_parts(event.bytes.data, event.bytes.length);
+                assert_eq!(bytes, [2 * sum as u8]);
+            }
+        }
+        assert_eq!(together, values.len());
+
+        // What is wrong with a request is its answer, and what is wrong with a send is said at once.
+        for (bytes, why) in [(&[0x80][..], "at byte 0"), (&[2, 2], "at byte 1")] {
+            let asked = pf_room_request_packed(room, text("Add"), packed(bytes), &raw mut request);
+            assert_eq!(asked, PfCode::Ok);
+            let reply = next(client, PfEventKind::Reply);
+            assert_eq!((reply.request, reply.code), (request, PfCode::Failed));
+            assert!(read(reply.text).contains(why), "{}", read(reply.text));
+            assert_eq!(pf_room_send_packed(room, text("Add"), packed(bytes)), PfCode::Failed);
+            assert!(read(pf_error_message()).contains(why), "{}", read(pf_error_message()));
+        }
+
+        // Two events in packed, of which each has its bytes.
+        assert_eq!(pf_room_set_packed(room, text("Counted"), true), PfCode::Ok);
+        assert_eq!(pf_room_set_packed(room, text("Sung"), true), PfCode::NotFound);
+        assert_eq!(pf_room_send_packed(room, text("Count"), packed(&[2])), PfCode::Ok);
+        for number in 1..=2 {
+            let event = next(client, PfEventKind::Event);
+            assert_eq!((&*read(event.name), event.value), ("Counted", PfValue::default()));
+            let bytes = std::slice::from_raw_parts(event.bytes.data, event.bytes.length);
+            assert_eq!(bytes, [number]);
+        }
+    }
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+}
+
 #[test]
 fn null_and_foreign_handles_and_pointers_are_refused() {
     let mut event = PfEvent::default();

@@ -5,5 +5,6 @@
 #include "playfield/client.hpp"
 #include "playfield/future.hpp"
 #include "playfield/json.hpp"
+#include "playfield/packed.hpp"
 #include "playfield/result.hpp"
 #include "playfield/value.hpp"

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <random>
+#include <span>
 
 #include "support.hpp"
 
@@ -23,7 +24,7 @@ public:
         texts_ = {"", "x", "hello", "hall", "Say", "Add", "Ask", "Nothing", "1", "null", "[]", "{",
                   R"({"text":"x"})", R"({"data":"AAAA"})", R"({"greeting":"hi"})", R"({"a":{"b":[1,"2",3.5]}})",
                   R"("\ud800")", "1e999", "a.b.1", "\"a.b\".c", "players.*.name", "**", "a..b", "\"",
-                  "chat:x", "chat:", "packed", "json", "msgpack", "xml", "meter", "stolen",
+                  "chat:x", "chat:", "Said", "\x03", "\x04", "\x01x", "packed", "json", "msgpack", "xml", "meter", "stolen",
                   R"({"model":"x"})", R"({"model":1})", R"(["north"])", "ask", "\"ask\"", "\"push\"",
                   "Nobody", "wrong", node.tcp(), node.ws(), "tcp://127.0.0.1:1", "tls://127.0.0.1:1",
                   "ws://", "tcp://[::1", std::string("a\0b", 3), "\xff\xfe", "é\u2028",
@@ -184,8 +185,22 @@ private:
     }
 
     pf_code next() {
+        if (rarely(2)) {
+            std::array<pf_event, 5> events{};
+            std::size_t count = 0;
+            pf_code code = pf_client_next_many({id(client)}, 0, place(events.data()),
+                                               random_() % (events.size() + 1), place(&count));
+            CHECK(count <= events.size());
+            for (const pf_event &event : std::span(events.data(), count)) note(event);
+            return code;
+        }
         pf_event event{};
         pf_code code = pf_client_next({id(client)}, rarely(16) ? 1 : 0, place(&event));
+        note(event);
+        return code;
+    }
+
+    void note(const pf_event &event) {
         for (pf_text text : {event.name, event.text, event.reason, event.said, event.bytes}) touch(text);
         if (event.request != 0) request_ = event.request;
         for (pf_value value : {event.value, event.old}) {
@@ -195,12 +210,11 @@ private:
         note(channel, event.channel.id);
         note(device, event.device.id);
         if (event.kind == PF_EVENT_KIND_COMMAND) command_ = event.number;
-        return code;
     }
 
     pf_code of_room() {
         pf_room of{id(room)};
-        switch (random_() % 8) {
+        switch (random_() % 11) {
         case 0: {
             pf_value root{};
             pf_code code = pf_room_state(of, place(&root));
@@ -223,6 +237,9 @@ private:
         case 4: return pf_room_watch(of, text(), request());
         case 5: return pf_room_unwatch(of, number());
         case 6: return rarely(5) ? pf_room_leave(of, request()) : PF_CODE_OK;
+        case 7: return pf_room_send_packed(of, text(), text());
+        case 8: return pf_room_request_packed(of, text(), text(), request());
+        case 9: return pf_room_set_packed(of, text(), flag());
         default: return rarely(5) ? pf_room_free(of) : PF_CODE_OK;
         }
     }

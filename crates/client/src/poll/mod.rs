@@ -39,7 +39,7 @@ pub use crate::queue::{Kept, Next, Queue};
 pub use crate::session::NumberMap;
 #[cfg(feature = "tls")]
 pub use crate::tls::Tls;
-pub use room::{Room, RoomNews};
+pub use room::{EventPayload, Room, RoomNews};
 pub use stream::Stream;
 pub use waiter::{Readiness, Registration, Waiter};
 

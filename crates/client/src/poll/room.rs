@@ -33,13 +33,22 @@ pub enum RoomNews {
         sequence: u64,
         /// The version of the copy that holds everything synced before the event.
         version: u64,
-        /// Its payload, or why that can't be read.
-        value: Result<Value, Error>,
+        /// Its payload.
+        payload: EventPayload,
     },
     /// Events were missed, or a message without a reply was refused.
     Failed(Error),
     /// This client is no longer in the room. This is the last.
     Ended(Error),
+}
+
+/// The payload of an event.
+#[derive(Debug)]
+pub enum EventPayload {
+    /// As JSON.
+    Value(Value),
+    /// In `packed`, checked by the room's schema.
+    Packed(Vec<u8>),
 }
 
 impl Room {
@@ -155,14 +164,23 @@ impl Room {
         Error::new_session()
     }
 
+    /// The number of an event. `None` if the room has none with this name.
+    ///
+    /// # Errors
+    /// If the room is not entered yet.
+    pub fn event_number(&self, name: &str) -> Result<Option<u32>, Error> {
+        let events = &self.learned()?.schema.events;
+        Ok(events.iter().position(|event| event.name == name).map(|number| number as u32))
+    }
+
     /// What happened next, if anything did. Events that this client's schema does not have are left
-    /// out.
+    /// out. The payloads of events whose numbers are `packed` stay as they came.
     #[must_use]
-    pub fn next(&self) -> Option<RoomNews> {
+    pub fn next(&self, packed: &[u32]) -> Option<RoomNews> {
         loop {
             match now(self.shared.next_event())? {
                 Ok(event) => {
-                    if let Some(news) = self.read_event(event) {
+                    if let Some(news) = self.read_event(event, packed) {
                         return Some(news);
                     }
                 }
@@ -174,15 +192,23 @@ impl Room {
         }
     }
 
-    fn read_event(&self, event: RawEvent) -> Option<RoomNews> {
+    fn read_event(&self, event: RawEvent, packed: &[u32]) -> Option<RoomNews> {
         let RawEvent { message, sequence, version, payload } = event;
-        let read = match (self.learned(), message) {
-            (Ok(learned), MessageRef::Index(index)) => learned.exchange.event(index, &payload),
-            (_, MessageRef::Name(_)) | (Err(_), _) => return None,
+        let (Ok(learned), MessageRef::Index(index)) = (self.learned(), message) else {
+            return None;
+        };
+        let exchange = &learned.exchange;
+        let read = match packed.contains(&index) {
+            true => exchange
+                .check_event(index, &payload)
+                .map(|name| (name, EventPayload::Packed(payload))),
+            false => exchange
+                .event(index, &payload)
+                .map(|(name, value)| (name, EventPayload::Value(value))),
         };
         Some(match read {
-            Ok((name, value)) => {
-                RoomNews::Event { name: name.to_owned(), sequence, version, value: Ok(value) }
+            Ok((name, payload)) => {
+                RoomNews::Event { name: name.to_owned(), sequence, version, payload }
             }
             Err(error) => RoomNews::Failed(Error::payload("an event", error)),
         })
@@ -195,6 +221,24 @@ impl Room {
     pub fn message(&self, name: &str, message: &Value) -> Result<(u32, Vec<u8>), Error> {
         let written = self.learned()?.exchange.message(name, message);
         written.map_err(|error| Error::payload("the message", error))
+    }
+
+    /// The index of a message whose payload is in `packed`.
+    ///
+    /// # Errors
+    /// If the room has no such message, or the payload is not one.
+    pub fn packed_message(&self, name: &str, payload: &[u8]) -> Result<u32, Error> {
+        let checked = self.learned()?.exchange.check_message(name, payload);
+        checked.map_err(|error| Error::payload("the message", error))
+    }
+
+    /// Checks the reply, in `packed`, to the message with this index.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn check_reply(&self, index: u32, payload: &[u8]) -> Result<(), Error> {
+        let checked = self.learned()?.exchange.check_reply(index, payload);
+        checked.map_err(|error| Error::payload("the reply", error))
     }
 
     /// The reply to the message with this index.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 
 #include "future.hpp"
 #include "json.hpp"
+#include "packed.hpp"
 #include "value.hpp"
 
 namespace playfield {
@@ -85,6 +87,8 @@ struct RoomEvent {
     std::uint64_t sequence;
     /// Why the value can't be read; none if it can.
     std::optional<Error> error;
+    /// The payload in `packed`, instead of the value, of events that `on_packed` is called for.
+    std::span<const std::byte> bytes;
 };
 
 /// A place of a state that changed. What it refers to is valid until its callback returns.
@@ -196,12 +200,21 @@ struct RoomCore;
 struct ChannelCore;
 struct DeviceCore;
 
+/// The most events that are taken together.
+inline constexpr std::size_t taken_max = 64;
+
 struct Core : Pump, std::enable_shared_from_this<Core> {
     pf_client handle{};
+    /// The events that were taken last, and which of them are to be dispatched.
+    std::unique_ptr<pf_event[]> taken;
+    std::size_t next_taken = 0, taken_end = 0;
     bool is_freed = false;
     /// Atomic, so that another thread that polls is noticed.
     std::atomic<bool> is_polling = false;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> pending;
+    using AllPending = std::unordered_map<std::uint64_t, std::shared_ptr<Pending>>;
+    AllPending pending;
+    /// The place of an answered request, for the next one.
+    AllPending::node_type spare;
     std::unordered_map<std::uint64_t, std::weak_ptr<RoomCore>> rooms;
     std::unordered_map<std::uint64_t, std::weak_ptr<ChannelCore>> channels;
     std::unordered_map<std::uint64_t, std::weak_ptr<DeviceCore>> devices;
@@ -227,6 +240,15 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     Result<std::size_t> pump(std::chrono::milliseconds wait) override { return poll(wait, 1); }
     inline Result<std::size_t> poll(std::chrono::milliseconds wait, std::size_t most);
     inline void dispatch(const pf_event &event);
+    inline void dispatch_answer(const pf_event &event);
+    /// Calls the function for an event of this name, which may have freed the client before.
+    template <class Hooks, class Payload>
+    void call_named(Hooks &hooks, const pf_event &event, AllOf &all, Payload payload) {
+        auto named = hooks.find(view(event.name));
+        if (named == hooks.end() || is_freed) return;
+        auto call = named->second;
+        all.run([&] { call(std::move(payload)); });
+    }
 
     /// Frees the client, at once or after the callback that this is called in. Requests fail.
     void free() {
@@ -271,6 +293,13 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
         if (handle.id != 0) (void)pf_client_free(std::exchange(handle, pf_client{}));
     }
 
+    void wait_for(std::uint64_t request, std::shared_ptr<Pending> waiting) {
+        if (spare.empty()) return void(pending.emplace(request, std::move(waiting)));
+        spare.key() = request;
+        spare.mapped() = std::move(waiting);
+        pending.insert(std::move(spare));
+    }
+
     /// Makes a request: calls a function that stores its number. `make` is called in poll() only.
     template <class T, class Call, class Make> Future<T> ask(Call call, Make make) {
         struct Request : FutureState<T>, Pending {
@@ -290,11 +319,35 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
         } else if (pf_code code = call(&request); code != PF_CODE_OK) {
             state->fail(last_error(code));
         } else {
-            pending.emplace(request, state);
+            wait_for(request, state);
         }
         return Future<T>(std::move(state));
     }
+
+    /// The same for a function that is called with the bytes of the answer.
+    template <class Call, class Then> void ask_by(Call call, Then then) {
+        struct Request : Pending {
+            Then then;
+            explicit Request(Then made) : then(std::move(made)) {}
+            void answer(const pf_event &event) override {
+                if (event.code != PF_CODE_OK) return then(Result<PackedReader>(error_of(event)));
+                then(Result<PackedReader>(PackedReader(bytes_of(event))));
+            }
+            void fail(Error error) override { then(Result<PackedReader>(std::move(error))); }
+        };
+        std::uint64_t request = 0;
+        if (is_freed) {
+            then(Result<PackedReader>(Error{PF_CODE_FREED, "the client was freed"}));
+        } else if (pf_code code = call(&request); code != PF_CODE_OK) {
+            then(Result<PackedReader>(last_error(code)));
+        } else {
+            wait_for(request, std::make_shared<Request>(std::move(then)));
+        }
+    }
 };
+
+/// Texts as keys, which are found by a view.
+template <class T> using ByName = std::map<std::string, T, std::less<>>;
 
 struct RoomCore {
     std::shared_ptr<Core> client;
@@ -302,7 +355,8 @@ struct RoomCore {
     std::uint64_t player = 0;
     std::string id, type, key;
     Hook<const RoomEvent &> events;
-    std::unordered_map<std::string, Hook<Value>> events_by_name;
+    ByName<Hook<Value>> events_by_name;
+    ByName<Hook<PackedReader>> packed_by_name;
     std::unordered_map<std::uint64_t, Hook<const Change &>> watches;
     Hook<> state;
     Hook<const Error &> left, refused;
@@ -312,6 +366,7 @@ struct RoomCore {
     void forget() {
         events = {};
         events_by_name.clear();
+        packed_by_name.clear();
         watches.clear();
         state = {};
         left = refused = {};
@@ -320,6 +375,17 @@ struct RoomCore {
     ~RoomCore() {
         if (!client->is_freed) client->rooms.erase(handle.id);
         (void)pf_room_free(handle);
+    }
+};
+
+/// Makes a request of a room.
+struct PackedRequest {
+    pf_room room;
+    std::string_view message;
+    std::span<const std::byte> payload;
+
+    pf_code operator()(std::uint64_t *request) const {
+        return pf_room_request_packed(room, text(message), text(payload), request);
     }
 };
 
@@ -465,6 +531,34 @@ public:
             detail::document_of);
     }
 
+    /// Sends a message in `packed`, which takes a fraction of the time, as nothing is converted. It is
+    /// refused here if the room's schema has no such message, or the bytes are not one.
+    Result<void> send_packed(std::string_view message, const PackedWriter &payload) {
+        if (core_->client->is_freed) return Error{PF_CODE_FREED, "the client was freed"};
+        return detail::check(pf_room_send_packed(core_->handle, detail::text(message),
+                                                 detail::text(payload.written())));
+    }
+
+    /// Sends a message in `packed`; the result is the reply, to be read by a `PackedReader`.
+    Future<std::vector<std::byte>> request_packed(std::string_view message,
+                                                  const PackedWriter &payload) {
+        using Bytes = std::vector<std::byte>;
+        detail::PackedRequest request{core_->handle, message, payload.written()};
+        return core_->client->ask<Bytes>(request, [](const pf_event &event) -> Result<Bytes> {
+            auto reply = detail::bytes_of(event);
+            return Bytes(reply.begin(), reply.end());
+        });
+    }
+
+    /// Sends a message in `packed`, and calls a function with the reply, a `Result<PackedReader>`,
+    /// in poll(): or at once, if it was not sent. What the reader points to is valid until the
+    /// function returns. The cheapest way to ask.
+    template <class Call>
+    void request_packed(std::string_view message, const PackedWriter &payload, Call call) {
+        detail::PackedRequest request{core_->handle, message, payload.written()};
+        core_->client->ask_by(request, std::move(call));
+    }
+
     /// Leaves the room; the result comes when the node has confirmed it.
     Future<void> leave() {
         return core_->client->ask<void>(
@@ -479,6 +573,15 @@ public:
     /// Calls a function for each event.
     void on_event(std::function<void(const RoomEvent &)> call) {
         if (core_) core_->events.set(std::move(call));
+    }
+    /// Calls a function for each event of a name with its payload in `packed`, which saves the time
+    /// of a `Value`. Then `on_event` of that name is not called.
+    Result<void> on_packed(std::string_view name, std::function<void(PackedReader)> call) {
+        bool is_set = bool(call);
+        auto is_known = detail::check(
+            pf_room_set_packed(core_->handle, detail::text(name), is_set));
+        if (is_known) core_->packed_by_name[std::string(name)].set(std::move(call));
+        return is_known;
     }
     /// Calls a function when the state is another.
     void on_state(std::function<void()> call) {
@@ -1003,28 +1106,52 @@ inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_
             core.is_polling = false;
         }
     } polling{*this};
-    std::size_t happened = 0;
+    std::size_t happened = 0, uncorked = 0;
     auto left = std::clamp<std::int64_t>(wait.count(), 0, UINT32_MAX);
     while (happened < most && !is_freed) {
-        pf_event event{};
-        pf_code code = pf_client_next(handle, happened ? 0 : std::uint32_t(left), &event);
-        if (code != PF_CODE_OK) return last_error(code);
-        if (event.kind == PF_EVENT_KIND_NONE) {
-            // Who finds no event has let go what was held back.
-            polling.is_corked = false;
-            break;
+        // Those that an exception has left come first.
+        if (next_taken == taken_end) {
+            if (!taken) taken = std::make_unique_for_overwrite<pf_event[]>(taken_max);
+            next_taken = taken_end = 0;
+            pf_code code = pf_client_next_many(handle, happened ? 0 : std::uint32_t(left),
+                                               taken.get(), std::min(most - happened, taken_max),
+                                               &taken_end);
+            if (code != PF_CODE_OK) return last_error(code);
+            if (taken_end == 0) {
+                // Who finds no event has let go what was held back.
+                polling.is_corked = false;
+                break;
+            }
         }
         // What callbacks send leaves together.
-        if (happened++ % 256 == 0) {
+        if (!polling.is_corked || happened - uncorked >= 256) {
             if (polling.is_corked) (void)pf_client_cork(handle, false);
             polling.is_corked = pf_client_cork(handle, true) == PF_CODE_OK;
+            uncorked = happened;
         }
-        dispatch(event);
+        ++happened;
+        dispatch(taken[next_taken++]);
     }
     return happened;
 }
 
+inline void Core::dispatch_answer(const pf_event &event) {
+    auto found = pending.extract(event.request);
+    if (!found.empty()) {
+        auto waiting = std::move(found.mapped());
+        spare = std::move(found);
+        waiting->answer(event);
+    } else if (event.kind == PF_EVENT_KIND_JOINED) {
+        (void)pf_room_free(event.room);
+    } else if (event.kind == PF_EVENT_KIND_SUBSCRIBING) {
+        (void)pf_channel_free(event.channel);
+    } else if (event.kind == PF_EVENT_KIND_REGISTERED) {
+        (void)pf_device_free(event.device);
+    }
+}
+
 inline void Core::dispatch(const pf_event &event) {
+    if (event.kind == PF_EVENT_KIND_REPLY) return dispatch_answer(event);
     auto held = [](auto &cores, std::uint64_t id) {
         auto found = id != 0 ? cores.find(id) : cores.end();
         return found != cores.end() ? found->second.lock() : nullptr;
@@ -1064,19 +1191,7 @@ inline void Core::dispatch(const pf_event &event) {
     case PF_EVENT_KIND_JOINED:
     case PF_EVENT_KIND_REPLY:
     case PF_EVENT_KIND_SUBSCRIBING:
-    case PF_EVENT_KIND_REGISTERED: {
-        auto waiting = pending.extract(event.request);
-        if (!waiting.empty()) {
-            waiting.mapped()->answer(event);
-        } else if (event.kind == PF_EVENT_KIND_JOINED) {
-            (void)pf_room_free(event.room);
-        } else if (event.kind == PF_EVENT_KIND_SUBSCRIBING) {
-            (void)pf_channel_free(event.channel);
-        } else if (event.kind == PF_EVENT_KIND_REGISTERED) {
-            (void)pf_device_free(event.device);
-        }
-        break;
-    }
+    case PF_EVENT_KIND_REGISTERED: dispatch_answer(event); break;
     case PF_EVENT_KIND_STATE:
         if (room) room->state();
         break;
@@ -1094,13 +1209,15 @@ inline void Core::dispatch(const pf_event &event) {
             std::optional<Error> error;
             if (event.code != PF_CODE_OK) error = error_of(event);
             AllOf all;
+            auto bytes = bytes_of(event);
             all.run([&] {
-                room->events(RoomEvent{view(event.name), Value(event.value), event.number, error});
+                room->events(
+                    RoomEvent{view(event.name), Value(event.value), event.number, error, bytes});
             });
-            auto named = room->events_by_name.find(std::string(view(event.name)));
-            if (named != room->events_by_name.end() && !is_freed) {
-                auto call = named->second;
-                all.run([&] { call(Value(event.value)); });
+            if (event.value.tree != 0) {
+                call_named(room->events_by_name, event, all, Value(event.value));
+            } else if (event.code == PF_CODE_OK) {
+                call_named(room->packed_by_name, event, all, PackedReader(bytes));
             }
             all.rethrow();
         }
