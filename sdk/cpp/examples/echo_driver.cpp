@@ -99,7 +99,8 @@ public:
         : settings_(settings), tally_(tally), room_(std::move(room)), sent_at_(settings.window) {}
 
     void start() {
-        room_.on_event("Said", [this](Value said) { arrived(said["data"]); });
+        auto known = room_.on_packed("Said", [this](PackedReader said) { arrived(std::move(said)); });
+        if (!known) return tally_.fail(known.error().message);
         room_.on_refused([this](const Error &error) { tally_.fail(error.message); });
         for (std::size_t i = 0; i < settings_.window; ++i) say();
     }
@@ -111,25 +112,27 @@ private:
         ++tally_.sent;
         sent_at_[number % settings_.window] = Clock::now();
         fill(number, data_);
-        auto message = Json::object({{"data", Json::bytes(data_)}});
+        message_.clear().bytes(data_);
         if (settings_.sends) {
-            if (auto sent = room_.send("Say", message); !sent) tally_.fail(sent.error().message);
+            auto sent = room_.send_packed("Say", message_);
+            if (!sent) tally_.fail(sent.error().message);
             return;
         }
-        room_.request("Ask", message).then([this](Result<Document> reply) {
-            if (reply) arrived(*reply);
+        room_.request_packed("Ask", message_, [this](Result<PackedReader> reply) {
+            if (reply) arrived(std::move(*reply));
             else if (!tally_.is_over) tally_.fail(reply.error().message);
         });
     }
 
     /// Compares what has come back, which is in order, and says another.
-    void arrived(Value data) {
+    void arrived(PackedReader &&reader) {
         auto number = answered_++;
         fill(number, data_);
-        auto bytes = data.bytes();
-        if (!bytes || bytes->size() != data_.size() ||
-            std::memcmp(bytes->data(), data_.data(), data_.size()) != 0) {
-            return tally_.fail("message " + std::to_string(number) + " came back as " + data.json());
+        auto bytes = reader.bytes();
+        if (auto is = reader.finish(); !is) return tally_.fail(is.error().message);
+        if (bytes.size() != data_.size() ||
+            std::memcmp(bytes.data(), data_.data(), data_.size()) != 0) {
+            return tally_.fail("message " + std::to_string(number) + " came back as another");
         }
         ++tally_.compared;
         tally_.times.note(Clock::now() - sent_at_[number % settings_.window]);
@@ -151,6 +154,7 @@ private:
     /// When each message on its way was sent.
     std::vector<Clock::time_point> sent_at_;
     std::vector<std::byte> data_;
+    PackedWriter message_;
 };
 
 /// Polls all clients until this is so.
