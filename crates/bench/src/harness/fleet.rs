@@ -244,7 +244,10 @@ impl<S: Script> Fleet<S> {
             }
             buffer[..kept].copy_from_slice(&link.partial);
             let count = match stream.read(&mut buffer[kept..][..READ_BYTES]) {
-                Ok(0) => return Err(wrong("the server closed the connection")),
+                Ok(0) => {
+                    let text = "the server closed the connection";
+                    return Err(io::Error::new(ErrorKind::UnexpectedEof, text));
+                }
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,

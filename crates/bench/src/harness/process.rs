@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, exit};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio, exit};
 use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -120,6 +120,11 @@ impl Server {
             heap: (*heap > 0).then_some(*heap),
             more: more.to_vec(),
         })
+    }
+
+    /// How the process ended, if it has: it should serve for as long as this lives.
+    pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
     }
 
     /// CPU time since the start.

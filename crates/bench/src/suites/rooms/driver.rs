@@ -1,17 +1,17 @@
 //! The clients: all in one process on one core, which reads, checks and timestamps messages.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use playfield_state::{Data, PlayerId};
 use playfield_wire::client::{self, ClientMessage, write_send};
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
-use playfield_wire::{RequestNumber, RoomNumber};
+use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use super::check::{ClientCheck, RoomCheck, Taken};
 use super::room::{CountInputs, Opening, ROOM_TYPE, Steer, workload};
-use super::window::{Arrivals, Window};
+use super::window::{Arrivals, Failure, Window};
 use super::{Options, ROLE, Side};
 use crate::harness::dialogue::{Dialogue, FORMAT, Frame};
 use crate::harness::fleet::{Fleet, Links, Next, Script, wrong};
@@ -59,43 +59,44 @@ pub(super) struct Outcome {
     pub(super) inputs_handled: u64,
     /// Connections that ended early or were refused.
     pub(super) lost: u64,
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<Failure>,
 }
 
 /// Starts a server and runs a case against it.
-///
-/// # Errors
-/// `InvalidData` if a message is wrong before the measurement begins; other kinds if clients can't
-/// join.
-pub(super) fn run(case: &Options, side: Side) -> io::Result<Outcome> {
+pub(super) fn run(case: &Options, side: Side) -> Result<Outcome, Failure> {
     pin(DRIVER_CORE)?;
     raise_descriptors();
     let Options { rooms, players, hz, inputs_hz, transport, bytes, .. } = case;
     let mut server =
         Server::start(&ROLE, &[&side, rooms, players, hz, inputs_hz, transport, bytes])?;
-    let is_secure = transport.is_secure() && side == Side::Node;
+    let outcome = run_on(&mut server, case, side);
+    // Whoever loses all clients by ending is not overloaded.
+    match server.ended()? {
+        Some(status) => Err(Failure::Fault(format!("the server's process ended: {status}"))),
+        None => outcome,
+    }
+}
+
+fn run_on(server: &mut Server, case: &Options, side: Side) -> Result<Outcome, Failure> {
+    let is_secure = case.transport.is_secure() && side == Side::Node;
     let tls = is_secure.then(tls).transpose()?;
     let driver = Driver::new(case, side);
     let mut fleet = Fleet::new(driver, server.address, Source::Network(100), tls)?;
     fleet.connect(0..case.clients(), CONNECTING_MAX);
     fleet.until(|driver, _| driver.seated == case.clients() || driver.window.failure.is_some());
-    if let Some(failure) = fleet.fault {
-        return Err(io::Error::other(format!("clients can't join: {failure}")));
+    let overload =
+        fleet.fault.take().map(|fault| Failure::Overload(format!("can't join: {fault}")));
+    match fleet.script.window.failure.take().or(overload) {
+        Some(failure) => Err(failure),
+        None => measure(fleet, server, case),
     }
-    if let Some(failure) = &fleet.script.window.failure {
-        return Err(match fleet.script.lost {
-            0 => wrong(&format!("a client received wrong data on joining: {failure}")),
-            _ => io::Error::other(format!("a client was lost before all had joined: {failure}")),
-        });
-    }
-    measure(fleet, &mut server, case)
 }
 
 fn measure(
     mut fleet: Fleet<Driver<'_>>,
     server: &mut Server,
     case: &Options,
-) -> io::Result<Outcome> {
+) -> Result<Outcome, Failure> {
     let side = fleet.script.side;
     // The baseline receives nothing but inputs, since it does not time out idle clients.
     if side == Side::Node || case.inputs_hz > 0 {
@@ -142,7 +143,7 @@ fn measure(
         inputs_sent,
         inputs_handled,
         lost,
-        failure: window.failure.or(fleet.fault),
+        failure: window.failure.or(fleet.fault.map(Failure::Overload)),
     })
 }
 
@@ -171,6 +172,11 @@ fn inputs_handled(fleet: &mut Fleet<Driver<'_>>, sent: u64) -> u64 {
         handled = fleet.script.rooms.iter().map(|room| room.inputs).sum();
     }
     handled
+}
+
+/// Whether a node says this to clients that it has no time for, or that have no time for it.
+fn is_overload(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::Timeout | ErrorCode::TooSlow | ErrorCode::Busy)
 }
 
 /// All clients, and what is known of their rooms.
@@ -288,7 +294,7 @@ impl<'a> Driver<'a> {
         let message = match ServerMessage::decode(FORMAT, body) {
             Ok(message) => message,
             Err(error) => {
-                self.window.fail(error.to_string());
+                self.window.fail(Failure::Fault(error.to_string()));
                 return Ok(());
             }
         };
@@ -325,13 +331,21 @@ impl<'a> Driver<'a> {
                 room.inputs = u64::read(FORMAT, &payload).map_err(io::Error::other)?;
                 return Ok(());
             }
+            (
+                ServerMessage::Error(server::Error { code, text, .. })
+                | ServerMessage::Goodbye(server::Goodbye { code, text, .. }),
+                _,
+            ) if is_overload(code) => {
+                self.window.fail(Failure::Overload(format!("client {client}: {code}: {text}")));
+                return Ok(());
+            }
             (other, None) => return Err(wrong(&format!("unexpected message {other:?}"))),
             (other, Some(_)) => Err(format!("unexpected message {other:?}")),
         };
         match taken {
             Ok(Taken::Compared) => self.window.compared += u64::from(self.window.is_open()),
             Ok(Taken::Joining) => {}
-            Err(what) => self.window.fail(what),
+            Err(what) => self.window.fail(Failure::Fault(what)),
         }
         let is_seated = of.check.as_ref().is_some_and(ClientCheck::is_seated);
         self.seated += usize::from(is_seated && !was_seated);
@@ -379,7 +393,11 @@ impl Script for Driver<'_> {
     fn lost(&mut self, client: usize, why: io::Error, links: &mut Links) -> io::Result<Next> {
         links.ready += 1;
         self.lost += 1;
-        self.window.fail(format!("client {client}: {why}"));
+        let text = format!("client {client}: {why}");
+        self.window.fail(match why.kind() {
+            ErrorKind::InvalidData => Failure::Fault(text),
+            _ => Failure::Overload(text),
+        });
         Ok(Next::Stay)
     }
 

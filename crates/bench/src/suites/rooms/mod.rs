@@ -39,8 +39,8 @@ options! {
             => "players" "N" "players per room (default 30)", |given| given.within(1..=PLAYERS_MAX);
         hz: u32 = 20
             => "hz" "N" "ticks and patches per second (default 20)", |given| given.within(1..=1_000);
-        seconds: u32 = 10, quick 1
-            => "seconds" "N" "duration, after 3 s of warm-up (default 10)",
+        seconds: u32 = 4, quick 1
+            => "seconds" "N" "duration, after 1 s of warm-up (default 4)",
             |given| given.within(1..=86_400);
         inputs_hz: u32 = 0
             => "inputs-hz" "N" "inputs per second and client (default 0)",
@@ -53,7 +53,7 @@ options! {
         find_max: bool = false
             => "find-max" "" "find the most rooms that pass 3 of 3 runs, with intervals up to 60 ms at p99",
             |_given| Ok(true);
-        warm_up: Duration = Duration::from_secs(3), quick Duration::from_millis(200)
+        warm_up: Duration = Duration::from_secs(1), quick Duration::from_millis(200)
             => "warm-up-ms" "" "", |given| given.milliseconds(0..=3_600_000);
         corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true);
         driver: Option<Driver> = None => "role" "" "", |given| given.value().map(Some);

@@ -5,6 +5,7 @@ use std::io;
 use serde_json::Value;
 
 use super::driver::{self, Outcome};
+use super::window::Failure;
 use super::{Driver, Options, Side};
 use crate::harness::process::{self, end_with_parent};
 use crate::harness::report::{Column, Record, Report};
@@ -42,32 +43,30 @@ pub(super) const COLUMNS: &[Column] = &[
     ("holds", "holds"),
 ];
 
-/// The driver process: one run, one record.
+/// The driver process: one run, one record. The run's `failure` is null if everything that counts
+/// is verified.
 pub(super) fn drive(case: &Options, side: Side, report: &mut Report<'_>) -> io::Result<()> {
     end_with_parent();
-    let (record, is_verified) = match driver::run(case, side) {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            eprintln!("{error}");
-            let record = case
-                .record()
-                .with("peer", peer(side))
-                .with("rooms", case.rooms)
-                .with("failure", error.to_string())
-                .with("verified", false)
-                .with("holds", false);
-            (record, false)
-        }
-        outcome => {
-            let outcome = outcome?;
-            if let Some(failure) = &outcome.failure {
-                eprintln!("{failure}");
-            }
-            let is_verified = outcome.verified(side);
-            (outcome.record(case, side, is_verified), is_verified)
-        }
+    let (record, failure) = match driver::run(case, side) {
+        Ok(outcome) => (outcome.record(case, side), outcome.failure(side)),
+        Err(failure) => (record(case, side).with("holds", false), Some(failure)),
     };
-    report.wrong(!is_verified);
+    if let Some(failure) = &failure {
+        eprintln!("{} rooms: {failure}", case.rooms);
+    }
+    report.wrong(failure.is_some());
+    let record = match side {
+        Side::Node => record.with("verified", failure.is_none()),
+        Side::Bare => record, // not compared
+    };
+    let record = record
+        .with("overloaded", matches!(failure, Some(Failure::Overload(_))))
+        .with("failure", failure.map(|failure| failure.to_string()));
     report.text(&record.line())
+}
+
+fn record(case: &Options, side: Side) -> Record {
+    case.record().with("peer", peer(side)).with("rooms", case.rooms)
 }
 
 fn peer(side: Side) -> &'static str {
@@ -75,34 +74,48 @@ fn peer(side: Side) -> &'static str {
 }
 
 impl Outcome {
-    /// Whether everything counted was compared and equal. The baseline's bytes are only counted,
-    /// and every client must receive them.
-    fn verified(&self, side: Side) -> bool {
-        self.failure.is_none()
-            && self.messages > 0
-            && (side == Side::Node || self.lost == 0)
-            && (side == Side::Bare
-                || (self.compared == self.messages && self.inputs_handled == self.inputs_sent))
+    /// A reason why not everything that counts was compared and equal. The baseline's bytes are only
+    /// counted, and every client must receive them.
+    fn failure(&self, side: Side) -> Option<Failure> {
+        let fault = |text: String| Some(Failure::Fault(text));
+        let Self { messages, compared, inputs_sent, inputs_handled, .. } = self;
+        match side {
+            _ if self.failure.is_some() => self.failure.clone(),
+            _ if *messages == 0 => Some(Failure::Overload("nothing arrived".into())),
+            Side::Node if compared != messages => {
+                fault(format!("{compared} of {messages} messages were compared"))
+            }
+            Side::Node if inputs_handled != inputs_sent => {
+                fault(format!("{inputs_handled} of {inputs_sent} inputs were handled"))
+            }
+            _ => None,
+        }
     }
 
-    /// Whether every client received patches at the nominal rate, evenly.
-    fn holds(&self, case: &Options) -> bool {
-        self.lost == 0
-            && self.hz() >= HZ_SHARE_MIN * f64::from(case.hz)
-            && self.hz_slowest >= SLOWEST_SHARE_MIN * f64::from(case.hz)
-            && self.interval_ms_p99 * f64::from(case.hz) <= INTERVAL_P99_MAX * 1e3
+    /// A reason why not every client received patches at the nominal rate, evenly.
+    fn shortcoming(&self, case: &Options) -> Option<String> {
+        let (nominal, p99) = (f64::from(case.hz), self.interval_ms_p99);
+        match self {
+            _ if self.lost > 0 => Some(format!("{} of {} clients lost", self.lost, self.clients)),
+            _ if self.hz() < HZ_SHARE_MIN * nominal => Some(format!("{:.2} Hz", self.hz())),
+            _ if self.hz_slowest < SLOWEST_SHARE_MIN * nominal => {
+                Some(format!("{:.2} Hz for one client", self.hz_slowest))
+            }
+            _ if p99 * nominal > INTERVAL_P99_MAX * 1e3 => {
+                Some(format!("intervals of {p99:.1} ms, p99"))
+            }
+            _ => None,
+        }
     }
 
     fn hz(&self) -> f64 {
         self.messages as f64 / self.seconds / self.clients.max(1) as f64
     }
 
-    fn record(&self, case: &Options, side: Side, verified: bool) -> Record {
+    fn record(&self, case: &Options, side: Side) -> Record {
         let sends = self.messages.max(1) as f64;
-        let record = case
-            .record()
-            .with("peer", peer(side))
-            .with("rooms", case.rooms)
+        let shortcoming = self.shortcoming(case);
+        let record = record(case, side)
             .with("clients", self.clients)
             .measured("hz", self.hz())
             .measured("hz_slowest", self.hz_slowest)
@@ -119,10 +132,11 @@ impl Outcome {
             .with("inputs_handled", self.inputs_handled)
             .with("lost", self.lost)
             .with("messages", self.messages)
-            .with("holds", self.holds(case));
+            .with("holds", shortcoming.is_none())
+            .with("shortcoming", shortcoming);
         match side {
-            Side::Node => record.with("compared", self.compared).with("verified", verified),
-            Side::Bare => record, // not compared
+            Side::Node => record.with("compared", self.compared),
+            Side::Bare => record,
         }
     }
 }
@@ -130,18 +144,18 @@ impl Outcome {
 /// Runs one size, without TLS too if it is with TLS, and the baseline at the same size.
 pub(super) fn one(options: &Options, report: &mut Report<'_>) -> io::Result<()> {
     report.begin(COLUMNS)?;
-    let (ours, verified) = run_ours(options)?;
+    let ours = run_ours(options)?;
     let plain = options.plain().map(|case| run_ours(&case)).transpose()?;
-    let (baseline, baseline_whole) = run_baseline(options, sent_bytes(&ours))?;
-    let plain_verified = plain.as_ref().is_none_or(|(_, verified)| *verified);
-    let verified = verified && plain_verified && baseline_whole;
+    let baseline = run_baseline(options, sent_bytes(&ours))?;
+    let verified =
+        [Some(&ours), plain.as_ref(), Some(&baseline)].into_iter().flatten().all(is_whole);
     if !report.is_json() {
-        let rows = [Some(&ours), plain.as_ref().map(|(plain, _)| plain), Some(&baseline)];
+        let rows = [Some(&ours), plain.as_ref(), Some(&baseline)];
         report.wrong(!verified);
         return rows.into_iter().flatten().try_for_each(|row| report.add_value(row));
     }
     let mut record = copied(options.record(), &ours, OURS).with("verified", verified);
-    if let Some((plain, _)) = plain {
+    if let Some(plain) = plain {
         let ratio = number(&plain["us_per_send"]) / number(&ours["us_per_send"]);
         record = record
             .with("plain_us_per_send", plain["us_per_send"].clone())
@@ -180,17 +194,20 @@ const OURS: &[&str] = &[
     "holds",
 ];
 
-/// Runs ours at one size. Returns the record and whether everything counted was verified.
-pub(super) fn run_ours(case: &Options) -> io::Result<(Value, bool)> {
-    let finished = process::run(&case.arguments(Driver::Node))?;
-    Ok((finished.record, finished.is_verified))
+/// Runs ours at one size.
+pub(super) fn run_ours(case: &Options) -> io::Result<Value> {
+    Ok(process::run(&case.arguments(Driver::Node))?.record)
 }
 
-/// Runs the baseline at one size. Returns the record and whether all clients stayed connected.
-pub(super) fn run_baseline(case: &Options, bytes: usize) -> io::Result<(Value, bool)> {
+/// Runs the baseline at one size.
+pub(super) fn run_baseline(case: &Options, bytes: usize) -> io::Result<Value> {
     let case = Options { bytes, ..case.clone() };
-    let finished = process::run(&case.arguments(Driver::Baseline))?;
-    Ok((finished.record, finished.is_verified))
+    Ok(process::run(&case.arguments(Driver::Baseline))?.record)
+}
+
+/// Whether everything that counts in a run is verified.
+pub(super) fn is_whole(run: &Value) -> bool {
+    run["failure"].is_null()
 }
 
 /// The size of our average patch, including its frame header.

@@ -1,6 +1,7 @@
 //! What is recorded during the measurement.
 
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use crate::harness::stats::Samples;
 
@@ -21,7 +22,29 @@ pub(super) struct Window {
     pub(super) bytes: u64,
     pub(super) compared: u64,
     intervals_us: Vec<u32>,
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<Failure>,
+}
+
+/// A reason why a run proves nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Clients were lost or could not join: the size is too large, or the machine stood still.
+    Overload(String),
+    /// Something is wrong, however busy the machine is.
+    Fault(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Fault(error.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Overload(text) | Self::Fault(text)) = self;
+        f.write_str(text)
+    }
 }
 
 impl Window {
@@ -90,9 +113,12 @@ impl Window {
         self.intervals_us.push(u32::try_from(interval.as_micros()).unwrap_or(u32::MAX));
     }
 
-    /// Records an error, at any time.
-    pub(super) fn fail(&mut self, what: String) {
-        self.failure.get_or_insert(what);
+    /// Records a failure, at any time. The first counts, but a fault counts more than overload.
+    pub(super) fn fail(&mut self, failure: Failure) {
+        let is_overload = matches!(self.failure, Some(Failure::Overload(_)));
+        if self.failure.is_none() || (is_overload && matches!(failure, Failure::Fault(_))) {
+            self.failure = Some(failure);
+        }
     }
 
     /// The intervals in milliseconds.
@@ -110,7 +136,7 @@ impl Window {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Arrivals, Window};
+    use super::{Arrivals, Failure, Window};
 
     const PERIOD: Duration = Duration::from_millis(50);
 
@@ -129,6 +155,21 @@ mod tests {
         let least = window.close(began + PERIOD * 20, PERIOD, clients.iter());
         assert_eq!((least, window.messages), (0, 20));
         assert_eq!(window.intervals_ms().percentile(100.0), 1000.0);
+    }
+
+    #[test]
+    fn a_fault_counts_more_than_overload() {
+        let failures = [
+            Failure::Overload("a client was lost".into()),
+            Failure::Fault("a hand differs".into()),
+            Failure::Overload("another was lost".into()),
+            Failure::Fault("another hand differs".into()),
+        ];
+        let mut window = Window::default();
+        for (failure, first) in failures.iter().zip([0, 1, 1, 1]) {
+            window.fail(failure.clone());
+            assert_eq!(window.failure.as_ref(), Some(&failures[first]));
+        }
     }
 
     #[test]
