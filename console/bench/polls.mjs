@@ -9,7 +9,7 @@ import { showcase } from "../test/showcase.mjs";
 import { filled } from "./rooms.mjs";
 
 const ROUNDS = 2,
-  SECONDS = 10,
+  SECONDS = Number(process.argv[2] ?? 3),
   OFTEN_HZ = 50;
 
 const served = await showcase({ release: true });

@@ -9,7 +9,7 @@ import { showcase } from "../test/showcase.mjs";
 import { filled, PLAYERS, ROOMS } from "./rooms.mjs";
 
 const ROUNDS = 3,
-  SECONDS = 15;
+  SECONDS = Number(process.argv[2] ?? 4);
 /** The kernel counts processor time in hundredths of a second. */
 const TICKS_PER_S = 100;
 

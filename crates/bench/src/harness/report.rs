@@ -22,6 +22,7 @@ impl Record {
     /// Adds a value.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        debug_assert!(self.get(name).is_none(), "two values are named {name}");
         self.0.push((name.to_owned(), value.into()));
         self
     }

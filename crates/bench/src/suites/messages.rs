@@ -40,8 +40,8 @@ options! {
         window: Option<usize> = None
             => "window" "N" "only with this many messages of a client under way (default 10, then 1)",
             |given| given.within(1..=WINDOW_MAX).map(Some);
-        time: Duration = Duration::from_secs(4), quick Duration::from_millis(300)
-            => "seconds" "S" "how long each server of a case is measured (default 4)",
+        time: Duration = Duration::from_secs(2), quick Duration::from_millis(300)
+            => "seconds" "S" "how long each server of a case is measured (default 2)",
             |given| given.seconds(1..=86_400);
         corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true);
     }

@@ -279,7 +279,9 @@ fn seen<S: Plane>(model: &Model, avatar: Spot) -> Vec<(&u32, &Spot)> {
     let mut seen: Vec<_> =
         model.entities.iter().filter(|(_, spot)| S::sees(avatar, **spot)).collect();
     if seen.len() > S::NEAREST {
-        seen.sort_by_key(|(number, spot)| (square(avatar, **spot), **number));
+        seen.select_nth_unstable_by_key(S::NEAREST, |(number, spot)| {
+            (square(avatar, **spot), **number)
+        });
         seen.truncate(S::NEAREST);
         seen.sort_unstable();
     }

@@ -143,7 +143,7 @@ options! {
             |given| given.within(1..=1_000);
         time: Duration = Duration::from_secs(3), quick Duration::from_millis(300)
             => "seconds" "S" "duration of one measurement (default 3)",
-            |given| given.seconds(1..=86_400);
+            |given| given.within(0.1..=86_400.0).map(Duration::from_secs_f64);
         corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true);
     }
 }

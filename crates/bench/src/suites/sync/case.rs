@@ -184,6 +184,15 @@ impl Which {
             Self::Entities | Self::Windows => sequences.div_ceil(100),
         }
     }
+
+    /// How many rooms are synced in a row between two readings of the CPU clock: a reading takes
+    /// longer than many a sync of a small workload.
+    pub(super) fn rooms_a_reading(self) -> usize {
+        match self {
+            Self::Swift | Self::Colyseus => 8,
+            Self::Entities | Self::Windows => 1,
+        }
+    }
 }
 
 fn tracking_name(tracking: Tracking) -> &'static str {

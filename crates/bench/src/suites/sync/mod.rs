@@ -40,7 +40,7 @@ impl Options {
     fn new(is_quick: bool) -> Self {
         let (json, corrupt_one, in_process) = (false, false, false);
         let (case, chosen) = (Case::default(), Vec::new());
-        let sequences = if is_quick { 2 } else { 100 };
+        let sequences = if is_quick { 2 } else { 30 };
         Self { case, chosen, json, sequences, corrupt_one, in_process, is_quick }
     }
 
@@ -111,11 +111,14 @@ impl options::Options for Options {
                 set(&mut s.choose(given).tracking, given.one_of(&trackings))
             },
         ),
+        Setter::new(
+            "sequences",
+            "N",
+            "how often the 105 syncs of a case are repeated in a new room (default 30)",
+            |s, given| set(&mut s.sequences, given.within(1..=1_000_000)),
+        ),
         Setter::new("json", "", "print one JSON object per line instead of tables", |s, _| {
             set(&mut s.json, Ok(true))
-        }),
-        Setter::internal("sequences", |s, given| {
-            set(&mut s.sequences, given.within(1..=1_000_000))
         }),
         Setter::internal("corrupt-one", |s, _| set(&mut s.corrupt_one, Ok(true))),
         Setter::internal("in-process", |s, _| set(&mut s.in_process, Ok(true))),

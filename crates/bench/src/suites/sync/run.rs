@@ -20,10 +20,6 @@ const WARM_UP: u64 = 5;
 /// Measured iterations after them.
 const MEASURED: u64 = 100;
 
-/// How many rooms are synced in a row between two readings of the CPU clock, since a reading takes
-/// longer than many a sync.
-const ROOMS_A_READING: usize = 8;
-
 /// The result of a case.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
@@ -82,9 +78,10 @@ fn measure_workload<W: Workload>(
         }
         outcome.check(workload, case, &room);
     }
-    for _ in 0..(sequences as usize).div_ceil(ROOMS_A_READING) {
+    let at_once = case.which.rooms_a_reading();
+    for _ in 0..(sequences as usize).div_ceil(at_once) {
         let mut rooms: Vec<_> =
-            (0..ROOMS_A_READING).map(|_| Room::new(workload, case.format, case.tracking)).collect();
+            (0..at_once).map(|_| Room::new(workload, case.format, case.tracking)).collect();
         outcome.time_cpu(&mut rooms);
         for room in &rooms {
             outcome.check(workload, case, room);

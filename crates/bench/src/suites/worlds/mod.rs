@@ -25,7 +25,7 @@ options! {
             => "rounds" "N" "measurements per row; the median counts (default 3)",
             |given| given.within(1..=1_000);
         syncs: u32 = 20, quick 2
-            => "syncs" "N" "syncs per measurement (default 20)", |given| given.within(1..=10_000);
+            => "syncs" "N" "syncs per measurement, in crowds a quarter (default 20)", |given| given.within(1..=10_000);
         corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true);
     }
 }
@@ -64,16 +64,17 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
 }
 
 fn measure(row: &Row, options: &Options, report: &mut Report<'_>) -> io::Result<()> {
+    let syncs = u64::from(options.syncs).div_ceil(row.syncs_share);
     let mut rounds: Vec<Vec<Round>> = row.kinds.iter().map(|_| Vec::new()).collect();
     for number in 0..options.rounds {
         for (kind, rounds) in row.kinds.iter().zip(&mut rounds) {
             let corrupt_one = options.corrupt_one && number == 0;
-            rounds.push((kind.measure)(options.syncs.into(), corrupt_one));
+            rounds.push((kind.measure)(syncs, corrupt_one));
         }
     }
     let mut of_function = None;
     for (kind, rounds) in row.kinds.iter().zip(&rounds) {
-        let (mut record, ms) = record(row, kind, rounds);
+        let (mut record, ms) = record(row, kind, rounds, (kind.in_sight)(syncs));
         if let Some(function) = of_function {
             record = record.measured("of_function", ms / function);
         }
@@ -83,7 +84,7 @@ fn measure(row: &Row, options: &Options, report: &mut Report<'_>) -> io::Result<
     Ok(())
 }
 
-fn record(row: &Row, kind: &Kind, rounds: &[Round]) -> (Record, f64) {
+fn record(row: &Row, kind: &Kind, rounds: &[Round], in_sight: f64) -> (Record, f64) {
     let of = |value: fn(&Round) -> f64| Samples::new(rounds.iter().map(value).collect());
     let ms = of(|round| round.sync_ms).percentile(50.0);
     let last = &rounds[rounds.len() - 1];
@@ -96,11 +97,11 @@ fn record(row: &Row, kind: &Kind, rounds: &[Round]) -> (Record, f64) {
         .with("players", row.players)
         .with("entities", row.entities)
         .with("changed", row.changed)
-        .measured("changed_in_sight_per_player", last.in_sight / row.players as f64)
+        .measured("changed_in_sight_per_player", in_sight / row.players as f64)
         .median("sync_ms", rounds.iter().map(|round| round.sync_ms))
         .measured("sync_ms_fastest", of(|round| round.sync_ms).percentile(0.0));
-    if last.in_sight > 0.0 {
-        record = record.measured("ns_per_change_in_sight", ms * 1e6 / last.in_sight);
+    if in_sight > 0.0 {
+        record = record.measured("ns_per_change_in_sight", ms * 1e6 / in_sight);
     }
     if row.changed > 0 {
         let pairs = row.players as f64 * f64::from(row.changed);
@@ -108,8 +109,8 @@ fn record(row: &Row, kind: &Kind, rounds: &[Round]) -> (Record, f64) {
     }
     record = record.measured("bytes_per_sync", last.bytes);
     if let Some(allocations) = last.allocations {
-        record = record.measured("allocations_per_sync", allocations);
+        record =
+            record.measured("allocations_per_sync", allocations).measured("room_mb", last.room_mb);
     }
-    record = record.measured("room_mb", last.room_mb);
     (record, ms)
 }

@@ -1,5 +1,6 @@
 //! The rows, and one measurement of each.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use playfield_state::{Format, Tracking};
@@ -19,6 +20,8 @@ pub(super) struct Row {
     pub(super) entities: u32,
     /// How many entities move per step.
     pub(super) changed: u32,
+    /// One in how many syncs is made, since each takes so long.
+    pub(super) syncs_share: u64,
     /// The ways to decide who sees what. The first is what others are compared with.
     pub(super) kinds: Vec<Kind>,
 }
@@ -27,6 +30,8 @@ pub(super) struct Row {
 pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) measure: Box<dyn Fn(u64, bool) -> Round>,
+    /// The mean number of changed entities in sight in so many syncs, summed over all players.
+    pub(super) in_sight: Box<dyn Fn(u64) -> f64>,
 }
 
 /// One measurement.
@@ -35,8 +40,6 @@ pub(super) struct Round {
     /// The mean time of a sync.
     pub(super) sync_ms: f64,
     pub(super) bytes: f64,
-    /// The mean number of changed entities in sight, summed over all players.
-    pub(super) in_sight: f64,
     pub(super) allocations: Option<f64>,
     /// What the room holds, without the state before its first sync.
     pub(super) room_mb: f64,
@@ -62,6 +65,7 @@ pub(super) fn all() -> Vec<Row> {
             players,
             entities: 10_000,
             changed,
+            syncs_share: 1,
             kinds: vec![
                 kind("function", world::<Windowed>(players, 10_000, changed, moving, borrowing)),
                 kind("place", world::<Gridded>(players, 10_000, changed, moving, borrowing)),
@@ -75,7 +79,8 @@ pub(super) fn all() -> Vec<Row> {
     let mut battle = |name, function| {
         let place = kind("place", world::<GriddedRound>(500, 2_000, 2_000, 500, false));
         let kinds = vec![function, place];
-        rows.push(Row { name, players: 500, entities: 2_000, changed: 2_000, kinds });
+        let (players, entities, changed, syncs_share) = (500, 2_000, 2_000, 1);
+        rows.push(Row { name, players, entities, changed, syncs_share, kinds });
     };
     let function = kind("function", world::<Circle>(500, 2_000, 2_000, 500, false));
     battle("battle, all move", function);
@@ -84,7 +89,8 @@ pub(super) fn all() -> Vec<Row> {
     let mut crowd = |name, changed, moving| {
         let crowd = world::<Crowd>(100, 100_000, changed, moving, false).on_plane(8);
         let kinds = vec![kind("place, nearest 64", crowd)];
-        rows.push(Row { name, players: 100, entities: 100_000, changed, kinds });
+        let (players, entities, syncs_share) = (100, 100_000, 4);
+        rows.push(Row { name, players, entities, changed, syncs_share, kinds });
     };
     crowd("crowd on one spot, one moves", 1, 0);
     crowd("crowd on one spot, players move", 1_000, 100);
@@ -103,7 +109,25 @@ fn world<S>(
 }
 
 fn kind<S: Plane + 'static>(name: &'static str, world: Entities<S>) -> Kind {
-    Kind { name, measure: Box::new(move |syncs, corrupt_one| measure(&world, syncs, corrupt_one)) }
+    let world = Rc::new(world);
+    let same = world.clone();
+    Kind {
+        name,
+        measure: Box::new(move |syncs, corrupt_one| measure(&world, syncs, corrupt_one)),
+        in_sight: Box::new(move |syncs| in_sight(&same, syncs)),
+    }
+}
+
+fn in_sight<S: Plane>(world: &Entities<S>, syncs: u64) -> f64 {
+    let mut model = world.model();
+    let mut all = 0;
+    for iteration in 0..WARM_UP + syncs {
+        world.step_model(&mut model, iteration);
+        if iteration >= WARM_UP {
+            all += world.changed_in_sight(&model, iteration);
+        }
+    }
+    all as f64 / syncs as f64
 }
 
 /// Messages are moved aside between syncs and checked at the end. So syncs follow each other as in a
@@ -129,14 +153,6 @@ fn measure<S: Plane>(world: &Entities<S>, syncs: u64, corrupt_one: bool) -> Roun
             allocated += count;
         }
     }
-    let mut model = world.model();
-    let mut in_sight = 0;
-    for iteration in 0..WARM_UP + syncs {
-        world.step_model(&mut model, iteration);
-        if iteration >= WARM_UP {
-            in_sight += world.changed_in_sight(&model, iteration);
-        }
-    }
     if corrupt_one {
         room.sent.corrupt_one();
     }
@@ -144,7 +160,6 @@ fn measure<S: Plane>(world: &Entities<S>, syncs: u64, corrupt_one: bool) -> Roun
     let mean = |sum: f64| sum / syncs as f64;
     round.sync_ms = mean(took.as_secs_f64() * 1e3);
     round.bytes = mean(bytes as f64);
-    round.in_sight = mean(in_sight as f64);
     round.allocations = allocations::so_far().map(|_| mean(allocated as f64));
     round.messages = room.sent.messages();
     round.compared = checked.compared;
