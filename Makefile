@@ -223,7 +223,7 @@ bench-python: ## measure the Python package's WebSocket beside others' (PYTHON_B
 
 bench-typescript: ## measure decoding in V8 beside Colyseus' client, and React's hooks in Chromium
 	$(CHECK)
-	cargo run --quiet --package playfield-bench --example patches >target/patches.json
+	cargo run --quiet --release --package playfield-bench --example patches >target/patches.json
 	scripts/typescript bench
 
 # How long each target is fed, in seconds.

@@ -2,7 +2,7 @@
 // fifth of the hands; for one player. Both clients decode the same changes and call a function for
 // each player that changed, in turns, and end with the same state. And encoding of the same changes
 // for all players, by `@colyseus/schema`; `playfield-bench bench sync` measures ours. Run by
-// `make bench-typescript`, with what `cargo run --example patches -p playfield-bench` prints.
+// `make bench-typescript`, with what the example `patches` of `playfield-bench` prints.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn near_the_first_size_it_takes_six_runs() {
+    fn near_the_first_size_it_takes_seven_runs() {
         for limit in [100, 110, 120, 130] {
             let (_, runs) = search(100, 1000, |size, _| verdict(size <= limit));
             assert!(runs <= 7, "limit {limit}: {runs} runs");
