@@ -1,15 +1,26 @@
 //! The node's address, and the transport that its URL names.
 
+#![cfg_attr(not(feature = "poll"), expect(unreachable_pub, reason = "`poll` shows it"))]
+
+#[cfg(feature = "poll")]
+use std::io;
+#[cfg(feature = "poll")]
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
 use crate::Error;
 use crate::session::{Masks, Transport, Url, UrlError};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-/// A parsed URL.
+/// A parsed URL, for any number of connections to its node.
 #[derive(Debug)]
-pub(crate) struct Dialer {
+pub struct Dialer {
     /// Host and port.
-    pub(crate) authority: String,
+    pub(crate) authority: Arc<str>,
+    /// The address, unless its name is to be looked up for each connection.
+    #[cfg(feature = "poll")]
+    pub(crate) address: Option<SocketAddr>,
     /// The `Host` header and the path of a WebSocket.
     web_socket: Option<(String, String)>,
     /// Kept so that the next connection resumes the TLS session.
@@ -19,26 +30,53 @@ pub(crate) struct Dialer {
 
 impl Dialer {
     /// Reads a URL. With TLS, trusts these root certificates, or the system's if none are given.
-    pub(crate) fn new(url: &str, roots: &[Vec<u8>]) -> Result<Self, Error> {
-        let parsed: Url = url.parse().map_err(|error: UrlError| Error::usage(error.to_string()))?;
+    ///
+    /// # Errors
+    /// If the URL or a certificate is invalid.
+    pub fn new(url: &str, roots: &[Vec<u8>]) -> Result<Self, Error> {
+        let url = url.parse().map_err(|error: UrlError| Error::usage(error.to_string()))?;
+        Self::to(url, roots)
+    }
+
+    /// The same, for a URL that was read before.
+    ///
+    /// # Errors
+    /// If a certificate is invalid.
+    pub fn to(url: Url, roots: &[Vec<u8>]) -> Result<Self, Error> {
         #[cfg(not(feature = "tls"))]
-        if parsed.is_secure {
+        if url.is_secure {
             let _ = roots;
             return Err(Error::usage(format!(
-                "{url:?} needs TLS, which is not built in: enable the feature `tls`"
+                "{:?} needs TLS, which is not built in: enable the feature `tls`",
+                url.authority
             )));
         }
         #[cfg(feature = "tls")]
-        let tls = parsed
+        let tls = url
             .is_secure
-            .then(|| Tls::new(parsed.host(), roots, parsed.web_socket.is_some()))
+            .then(|| Tls::new(url.host(), roots, url.web_socket.is_some()))
             .transpose()?;
         Ok(Self {
-            authority: parsed.authority,
-            web_socket: parsed.web_socket,
+            #[cfg(feature = "poll")]
+            address: url.authority.parse().ok(),
+            authority: url.authority.into(),
+            web_socket: url.web_socket,
             #[cfg(feature = "tls")]
             tls,
         })
+    }
+
+    /// Looks the node's name up, for all connections. Most nodes listen on IPv4, so that comes first
+    /// where a name has both.
+    ///
+    /// # Errors
+    /// If the name has no address.
+    #[cfg(feature = "poll")]
+    pub fn resolve(&mut self) -> io::Result<SocketAddr> {
+        let found = self.authority.to_socket_addrs()?.min_by_key(|address| !address.is_ipv4());
+        let address = found.ok_or_else(|| io::Error::other("the name has no address"))?;
+        self.address = Some(address);
+        Ok(address)
     }
 
     pub(crate) fn is_web_socket(&self) -> bool {
@@ -87,7 +125,7 @@ mod tests {
         let roots = [root.certificate().to_vec()];
         for (url, expected, http) in cases {
             let dialer = Dialer::new(url, &roots).unwrap();
-            assert_eq!(dialer.authority, expected, "{url}");
+            assert_eq!(&*dialer.authority, expected, "{url}");
             match dialer.transport().unwrap() {
                 Transport::Native => assert_eq!(http, None, "{url}"),
                 Transport::WebSocket { host, target, .. } => {

@@ -2,6 +2,7 @@
 //! failed, and how it ended.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_wire::ErrorCode;
@@ -14,7 +15,7 @@ use crate::session::{ClientError, Event};
 #[derive(Debug, Default)]
 pub(crate) struct Fate {
     /// The node's host and port.
-    pub(crate) authority: String,
+    pub(crate) authority: Arc<str>,
     /// Why the socket failed, which the session does not know.
     pub(crate) socket_error: Option<io::Error>,
     /// How long the session has tried to restore the connection.
@@ -30,8 +31,8 @@ pub(crate) struct Fate {
 }
 
 impl Fate {
-    pub(crate) fn of(authority: &str) -> Self {
-        Self { authority: authority.to_owned(), ..Self::default() }
+    pub(crate) fn of(authority: &Arc<str>) -> Self {
+        Self { authority: Arc::clone(authority), ..Self::default() }
     }
 
     /// Notes an event. Returns why, if it is the loss, a failed attempt, or the end.

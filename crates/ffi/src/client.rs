@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use playfield_client::poll::{Connection, Readiness, Registration, Waiter};
+use playfield_client::poll::{Connection, Dialer, Readiness, Registration, Waiter};
 use playfield_client::session::Url;
 
 use crate::channel::ChannelCell;
@@ -233,7 +233,7 @@ impl ClientCell {
         let now = Instant::now();
         let served = u64::try_from((now - self.began).as_millis()).unwrap_or(u64::MAX);
         self.served_ms.store(served, Ordering::Relaxed);
-        state.drive(self, |connection| connection.pump(readiness));
+        state.drive(self, Some(readiness));
         now
     }
 
@@ -300,7 +300,7 @@ impl ClientCell {
             drop(state);
             let readiness = match &mut *lock(&self.waiter) {
                 Some(waiter) => waiter.wait(Some(wait_until)),
-                None => Ok(Readiness::default()),
+                None => Ok(Readiness::at(Instant::now())),
             };
             self.is_waiting.store(false, Ordering::Relaxed);
             let failed =
@@ -362,14 +362,15 @@ impl ClientCell {
         }
         state.news.clear();
         let link = std::mem::replace(&mut state.link, Link::Over);
+        let mut buffers = std::mem::take(&mut state.buffers);
         drop(state);
         lock(&self.current).clear();
         if let Link::Open(mut connection) = link {
             // Whoever waited with it has returned, or is about to.
             let waiter = lock(&self.waiter).take();
-            connection.close();
+            connection.close(&mut buffers);
             if let Some(waiter) = waiter.filter(|_| !connection.is_over()) {
-                runtime::see_off(Farewell { connection, waiter });
+                runtime::see_off(Farewell { connection, waiter, buffers });
             }
         }
     }
@@ -418,7 +419,7 @@ pub extern "C" fn pf_client_connect(client: PfClient) -> PfCode {
             return Err(Failure::new(PfCode::Freed, "the client was freed meanwhile"));
         }
         let settings = match &state.link {
-            Link::Setup(settings) => settings.connect.clone(),
+            Link::Setup(settings) => (**settings).clone(),
             Link::Over => {
                 let text = "the client was closed; make another";
                 return Err(Failure::new(PfCode::Usage, text));
@@ -427,18 +428,19 @@ pub extern "C" fn pf_client_connect(client: PfClient) -> PfCode {
                 return Err(Failure::new(PfCode::Usage, "pf_client_connect was called before"));
             }
         };
-        let registration = cell.registration.try_clone();
-        let failed =
-            |error| Failure::new(PfCode::Failed, format!("no descriptor is left: {error}"));
         runtime::keep(&cell)?;
-        match Connection::open(settings, registration.map_err(failed)?) {
-            Ok(connection) => state.link = Link::Open(Box::new(connection)),
+        match Dialer::new(&settings.url, &settings.root_certificates) {
+            Ok(dialer) => {
+                let registration = cell.registration.clone();
+                let connection = Connection::open(Arc::new(dialer), settings.connect, registration);
+                state.link = Link::Open(Box::new(connection));
+            }
             Err(error) => {
                 state.link = Link::Over;
                 state.report(Report::new(PfEventKind::Ended).because(error));
             }
         }
-        state.drive(&cell, |_| {});
+        state.drive(&cell, None);
         // Another thread that waits must look at the socket.
         cell.registration.wake();
         Ok(())
@@ -564,7 +566,7 @@ pub unsafe extern "C" fn pf_client_give_token(
             return Err(Failure::new(PfCode::Usage, text));
         }
         state.token_request = 0;
-        state.drive(&cell, |_| {});
+        state.drive(&cell, None);
         cell.registration.wake();
         Ok(())
     })
@@ -595,7 +597,7 @@ pub extern "C" fn pf_client_close(client: PfClient) -> PfCode {
                 }
                 state.is_closing = true;
                 state.is_corked = false;
-                state.drive(&cell, |_| {});
+                state.drive(&cell, None);
             }
             Link::Open(_) | Link::Over => {}
         }

@@ -256,7 +256,7 @@ pub extern "C" fn pf_client_suspect(client: PfClient) -> PfCode {
             state.check_connected()?;
             if let Link::Open(connection) = &mut state.link {
                 connection.suspect();
-                connection.flush();
+                connection.flush(&mut state.buffers);
             }
             Ok(())
         })

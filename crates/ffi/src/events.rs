@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use playfield_client::poll::Connection;
+use playfield_client::poll::Readiness;
 use playfield_client::session::{Event, Failure as Failed, Subscribed, SubscriptionNumber};
 use playfield_client::{Error, RequestNumber, RoomNumber};
 use playfield_wire::schema::RoomSchema;
@@ -22,9 +22,9 @@ use crate::text::milliseconds;
 
 impl State {
     /// Takes what the connection has, and gives it what waits, until there is nothing more to do.
-    pub(crate) fn drive(&mut self, client: &Arc<ClientCell>, pump: impl FnOnce(&mut Connection)) {
-        if let Link::Open(connection) = &mut self.link {
-            pump(connection);
+    pub(crate) fn drive(&mut self, client: &Arc<ClientCell>, readiness: Option<Readiness>) {
+        if let (Link::Open(connection), Some(readiness)) = (&mut self.link, readiness) {
+            connection.pump(readiness, &mut self.buffers);
         }
         loop {
             // It is apart while its events, which borrow from it, change the rest.
@@ -43,7 +43,7 @@ impl State {
             self.go_on();
             let Link::Open(connection) = &mut self.link else { return };
             if !self.is_corked {
-                connection.settle();
+                connection.settle(&mut self.buffers);
             }
             if !connection.has_news() {
                 return;

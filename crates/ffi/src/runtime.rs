@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use playfield_client::poll::{Connection, Waiter};
+use playfield_client::poll::{Buffers, Connection, Waiter};
 
 use crate::client::ClientCell;
 use crate::failure::{Failure, Outcome, PfCode};
@@ -21,6 +21,7 @@ const LAST: Duration = Duration::from_millis(100);
 pub(crate) struct Farewell {
     pub(crate) connection: Box<Connection>,
     pub(crate) waiter: Waiter,
+    pub(crate) buffers: Buffers,
 }
 
 #[derive(Default)]
@@ -165,9 +166,9 @@ impl Farewell {
     /// Goes on as far as it can. Returns whether there is more to do.
     fn goes_on(&mut self) -> bool {
         let Ok(readiness) = self.waiter.wait(Some(Instant::now())) else { return false };
-        self.connection.pump(readiness);
+        self.connection.pump(readiness, &mut self.buffers);
         while self.connection.poll_event().is_some() {}
-        self.connection.settle();
+        self.connection.settle(&mut self.buffers);
         !self.connection.is_over()
     }
 }

@@ -48,6 +48,8 @@ pub enum PfOption {
 /// The settings of a client that is not connected yet.
 #[derive(Clone)]
 pub(crate) struct Settings {
+    pub(crate) url: String,
+    pub(crate) root_certificates: Vec<Vec<u8>>,
     pub(crate) connect: poll::Settings,
     kept: Kept,
 }
@@ -56,7 +58,8 @@ impl Settings {
     pub(crate) fn new(url: &str) -> Self {
         let kept =
             Kept { events_max: 1 << 14, event_bytes_max: 1 << 20, queue_bytes_max: 64 << 20 };
-        Self { connect: poll::Settings::new(url), kept }
+        let (url, root_certificates) = (url.to_owned(), Vec::new());
+        Self { url, root_certificates, connect: poll::Settings::default(), kept }
     }
 
     pub(crate) fn kept(&self) -> Kept {
@@ -102,7 +105,7 @@ pub unsafe extern "C" fn pf_client_set_text(
                 option if option == PfOption::Name as u32 => text?.clone_into(&mut connect.name),
                 option if option == PfOption::Token as u32 => connect.token = bytes.to_vec(),
                 option if option == PfOption::RootCertificate as u32 => {
-                    connect.root_certificates.push(bytes.to_vec());
+                    settings.root_certificates.push(bytes.to_vec());
                 }
                 option => return Err(unknown(option, "text")),
             }
@@ -118,7 +121,7 @@ pub extern "C" fn pf_client_set_number(client: PfClient, option: u32, value: u64
         change(client, |settings| {
             let size = usize::try_from(value).unwrap_or(usize::MAX);
             let time = Duration::from_millis(value);
-            let Settings { connect, kept } = settings;
+            let Settings { connect, kept, .. } = settings;
             match option {
                 option if option == PfOption::TokenWanted as u32 => {
                     connect.asks_for_tokens = value != 0;

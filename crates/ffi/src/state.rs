@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use playfield_client::poll::{Connection, Kept, NumberMap, Room};
+use playfield_client::poll::{Buffers, Connection, Kept, NumberMap, Room};
 use playfield_client::session::{CommandError, Session, SubscriptionNumber};
 use playfield_client::{Error, Position, RequestNumber, RoomNumber};
 use playfield_wire::server;
@@ -230,6 +230,7 @@ pub(crate) struct Seat {
 
 pub(crate) struct State {
     pub(crate) link: Link,
+    pub(crate) buffers: Buffers,
     /// `PF_EVENT_KIND_CONNECTED` was reported.
     pub(crate) is_welcomed: bool,
     pub(crate) is_closing: bool,
@@ -270,6 +271,7 @@ impl State {
         let kept = settings.kept();
         Self {
             link: Link::Setup(Box::new(settings)),
+            buffers: Buffers::default(),
             is_welcomed: false,
             is_closing: false,
             lost_at: None,
@@ -530,7 +532,7 @@ impl State {
             && let Link::Open(connection) = &mut self.link
         {
             self.is_closing = false;
-            connection.close();
+            connection.close(&mut self.buffers);
         }
     }
 
@@ -539,7 +541,7 @@ impl State {
         if !self.is_corked
             && let Link::Open(connection) = &mut self.link
         {
-            connection.flush();
+            connection.flush(&mut self.buffers);
         }
     }
 

@@ -1,12 +1,10 @@
-//! One connection: its socket, its client and its actor.
+//! One connection, and the actor that uses it.
 
-use std::io::ErrorKind;
-use std::time::Duration;
-
-use playfield_client::poll::Stream;
+use playfield_client::poll::{self, Buffers, Readiness};
 use playfield_client::session::Session;
 
 use crate::actor::Actor;
+use crate::dial::explain;
 use crate::engine::Shared;
 use crate::timers::NEVER;
 
@@ -14,8 +12,7 @@ use crate::timers::NEVER;
 const RUNS_AT_ONCE: usize = 8;
 
 pub(crate) struct Connection {
-    pub(crate) stream: Stream,
-    pub(crate) client: Session,
+    pub(crate) client: poll::Connection,
     pub(crate) actor: Actor,
     pub(crate) stage: Stage,
     /// When its valid entry in the heap of timers is due.
@@ -26,27 +23,11 @@ pub(crate) struct Connection {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    Connecting,
-    /// Connected, and not yet welcomed.
-    Greeting,
+    /// Not yet welcomed.
+    Opening,
     Open,
     /// It said goodbye, and waits for the node to close the connection.
     Leaving,
-}
-
-/// What the socket has for its reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Input {
-    None,
-    Some,
-    /// The end follows.
-    Last,
-}
-
-/// Buffers that all connections share.
-pub(crate) struct Buffers {
-    pub(crate) input: Vec<u8>,
-    pub(crate) output: Vec<u8>,
 }
 
 impl Connection {
@@ -56,126 +37,82 @@ impl Connection {
         buffers: &mut Buffers,
         shared: &mut Shared,
         now: u64,
-        input: Input,
+        readiness: Readiness,
     ) -> Option<String> {
-        let time = Duration::from_nanos(now);
-        if self.stage == Stage::Connecting {
-            match self.stream.is_connected() {
-                Ok(true) => self.stage = Stage::Greeting,
-                // It was connected, and has ended already.
-                Ok(false) if input != Input::None => {
-                    return Some("the node closed it at once".into());
-                }
-                Ok(false) if now < self.deadline => return None,
-                Ok(false) => return Some("the connection was not answered in time".into()),
-                Err(error) => return Some(format!("can't connect: {error}")),
-            }
-        }
-        self.client.advance(time);
-        self.hear(shared, now);
-        let failed = match input {
-            Input::None => None,
-            _ => self.read(buffers, shared, now, input == Input::Last),
-        };
-        if self.stage == Stage::Greeting && self.actor.is_welcomed {
+        self.client.pump(readiness, buffers);
+        let mut why = None;
+        self.hear(shared, now, &mut why);
+        if self.stage == Stage::Opening && self.actor.is_welcomed {
             (self.stage, self.deadline) = (Stage::Open, NEVER);
         }
-        if failed.is_some() {
-            return failed;
-        }
-        if now >= self.deadline {
-            return Some("the node did not answer in time".into());
-        }
-        if now >= self.actor.deadline(shared.timeout_ns) {
-            self.actor.expire(shared, now);
-        }
         // A program that hears of the end of its room would go on.
-        let is_over = |client: &Session| client.is_finished() || client.is_away();
-        if !is_over(&self.client)
-            && let Err(error) = self.run(buffers, shared, now)
-        {
-            return Some(format!("the connection failed: {error}"));
-        }
-        if is_over(&self.client) {
-            let lost = self.client.lost().map(ToString::to_string);
-            self.client.give_up();
-            self.hear(shared, now);
-            let said = self.actor.goodbye.take().map(String::from);
-            return Some(said.or(lost).unwrap_or_else(|| "the node closed it".into()));
-        }
-        None
-    }
-
-    /// Reads all there is. `Some` if the connection failed.
-    fn read(
-        &mut self,
-        buffers: &mut Buffers,
-        shared: &mut Shared,
-        now: u64,
-        is_last: bool,
-    ) -> Option<String> {
-        loop {
-            match self.stream.read(&mut buffers.input) {
-                Ok(0) => {
-                    self.client.ended();
-                    self.hear(shared, now);
-                    return None;
-                }
-                Ok(count) => {
-                    shared.counts.bytes_in += count as u64;
-                    self.client.received(&buffers.input[..count]);
-                    self.hear(shared, now);
-                    // The end comes with the event of the last bytes, or with one of its own.
-                    if !is_last && self.stream.is_drained(count, buffers.input.len()) {
-                        return None;
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Some(format!("the connection failed: {error}")),
+        if !self.is_over() {
+            if now >= self.deadline {
+                return Some("the node did not answer in time".into());
             }
+            if now >= self.actor.deadline(shared.timeout_ns) {
+                self.actor.expire(shared, now);
+            }
+            self.run(buffers, shared, now);
+            return None;
         }
+        if let Some(session) = self.client.session() {
+            session.give_up();
+        }
+        self.hear(shared, now, &mut why);
+        let said = self.actor.goodbye.take().map(String::from);
+        Some(said.or(why).unwrap_or_else(|| "the node closed it".into()))
     }
 
-    /// Takes what has happened.
-    fn hear(&mut self, shared: &mut Shared, now: u64) {
-        while let Some(event) = self.client.poll_event() {
-            let entered = self.actor.hear(event, shared, now);
-            if let Some((room, copy)) = entered {
-                self.client.set_copy(room, Box::new(copy));
+    fn is_over(&mut self) -> bool {
+        let ended = |session: &mut Session| session.is_finished() || session.is_away();
+        self.client.is_over() || self.client.session().is_some_and(ended)
+    }
+
+    /// Takes what has happened. The first reason for an end is kept.
+    fn hear(&mut self, shared: &mut Shared, now: u64, why: &mut Option<String>) {
+        while let Some((event, because)) = self.client.poll_event() {
+            if let Some(because) = because {
+                why.get_or_insert_with(|| explain(&because));
+            }
+            if let Some((room, copy)) = self.actor.hear(event, shared, now)
+                && let Some(session) = self.client.session()
+            {
+                session.set_copy(room, Box::new(copy));
             }
         }
     }
 
     /// Runs the program, and sends what it says.
-    fn run(&mut self, buffers: &mut Buffers, shared: &mut Shared, now: u64) -> std::io::Result<()> {
+    fn run(&mut self, buffers: &mut Buffers, shared: &mut Shared, now: u64) {
         for _ in 0..RUNS_AT_ONCE {
             let mut goes_on = false;
-            if self.stage == Stage::Open && !self.stream.is_blocked() {
-                self.actor.ping_if_due(&mut self.client, shared, now);
-                self.actor.answer_commands(&mut self.client, shared);
-                goes_on = self.actor.run(&mut self.client, shared, now);
+            if self.stage == Stage::Open
+                && !self.client.is_blocked()
+                && let Some(session) = self.client.session()
+            {
+                self.actor.ping_if_due(session, shared, now);
+                self.actor.answer_commands(session, shared);
+                goes_on = self.actor.run(session, shared, now);
                 if self.actor.is_done() {
                     self.leave(now, shared);
                 }
             }
-            buffers.output.clear();
-            self.client.take_output(&mut buffers.output);
-            shared.counts.bytes_out += buffers.output.len() as u64;
-            self.stream.write(&buffers.output)?;
+            self.client.flush(buffers);
             if !goes_on {
-                return Ok(());
+                return;
             }
         }
         // After the others.
         self.actor.wake_at = now + 1;
-        Ok(())
     }
 
     /// Says goodbye. The node then closes the connection.
     pub(crate) fn leave(&mut self, now: u64, shared: &Shared) {
-        if self.stage == Stage::Open {
-            self.client.goodbye();
+        if self.stage == Stage::Open
+            && let Some(session) = self.client.session()
+        {
+            session.goodbye();
             self.stage = Stage::Leaving;
             self.deadline = now.saturating_add(shared.timeout_ns);
         }
@@ -183,10 +120,10 @@ impl Connection {
 
     /// When there is something to do without input.
     pub(crate) fn due_at(&self, shared: &Shared) -> u64 {
-        let client = self.client.due_at().map_or(NEVER, |at| at.as_nanos() as u64);
+        let client = self.client.due_at().map_or(NEVER, |at| shared.nanoseconds(at));
         let actor = match self.stage {
             // A blocked socket becomes writable first.
-            Stage::Open if !self.stream.is_blocked() => self.actor.wake_at.min(self.actor.ping_at),
+            Stage::Open if !self.client.is_blocked() => self.actor.wake_at.min(self.actor.ping_at),
             _ => NEVER,
         };
         client.min(actor).min(self.deadline).min(self.actor.deadline(shared.timeout_ns))

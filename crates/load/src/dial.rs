@@ -1,84 +1,76 @@
-//! Where connections go, and how.
+//! Where connections go, and from where.
 
-use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
-use mio::net::TcpStream;
-use playfield_client::poll::{Stream, Tls};
-use playfield_client::session::{Masks, Transport, Url};
-use socket2::{Domain, Socket, Type};
+use playfield_client::Error;
+use playfield_client::poll::{self, Dialer};
+use playfield_client::session::Patience;
 
-use crate::random::Random;
+use crate::name::token_of;
 use crate::settings::{LoadError, Settings};
 
 /// How many connections share a source address. Linux assigns about 28,000 ports to one, and
 /// looks for a free one slowly once half of them are taken.
 pub(crate) const PER_SOURCE: usize = 12_000;
 
-/// Opens connections to the node.
+/// The node, and the addresses to connect from.
 #[derive(Debug)]
 pub(crate) struct Dial {
-    pub(crate) address: SocketAddr,
-    tls: Option<Tls>,
-    web_socket: Option<(String, String)>,
+    pub(crate) dialer: Arc<Dialer>,
     sources: Vec<IpAddr>,
 }
 
 impl Dial {
     pub(crate) fn new(settings: &Settings) -> Result<Self, LoadError> {
-        let url: &Url = &settings.url;
-        let address = url
-            .authority
-            .to_socket_addrs()
-            .map_err(|error| LoadError::unreachable(&url.authority, &error))?
-            // Most nodes listen on IPv4, where a name has both.
-            .min_by_key(|address| !address.is_ipv4())
-            .ok_or_else(|| {
-                let error = io::Error::other("the name has no address");
-                LoadError::unreachable(&url.authority, &error)
-            })?;
-        let tls = url.is_secure.then(|| tls(url, settings.root.as_deref())).transpose()?;
+        let (url, root) = (&settings.url, settings.root.as_deref());
+        let refuse = |why: String| match root {
+            Some(path) => LoadError::Usage(format!("--root-certificate {}: {why}", path.display())),
+            None => LoadError::Usage(why),
+        };
+        let roots = root.filter(|_| url.is_secure).map(std::fs::read).transpose();
+        let roots = Vec::from_iter(roots.map_err(|error| refuse(error.to_string()))?);
+        let dialer = Dialer::to(url.clone(), &roots);
+        let mut dialer = dialer.map_err(|error| refuse(error.to_string()))?;
+        let address = dialer.resolve();
+        let address = address.map_err(|error| LoadError::unreachable(&url.authority, &error))?;
         let sources = match &settings.sources[..] {
             [] => sources_for(address, settings.connections),
             given => given.to_vec(),
         };
-        Ok(Self { address, tls, web_socket: url.web_socket.clone(), sources })
+        Ok(Self { dialer: Arc::new(dialer), sources })
     }
 
-    /// Begins to connect. The socket becomes writable when it is connected, or has failed.
-    pub(crate) fn open(&self, source: Option<SocketAddr>) -> io::Result<Stream> {
-        let mut stream = Stream::new(match source {
-            None => TcpStream::connect(self.address)?,
-            Some(source) => connect_from(self.address, source)?,
-        });
-        if let Some(tls) = &self.tls {
-            stream.secure(tls)?;
+    /// The settings of the connection with this number, whose script has this token.
+    pub(crate) fn settings(
+        &self,
+        settings: &Settings,
+        number: usize,
+        token: Option<&str>,
+    ) -> poll::Settings {
+        poll::Settings {
+            name: settings.name.clone(),
+            token: token_of(token.map_or(&*settings.token, str::as_bytes), number),
+            deflate: settings.deflate,
+            is_resumable: settings.resumable,
+            patience: Patience { timeout: settings.timeout, ..Patience::default() },
+            source: self.source(number),
+            ..poll::Settings::default()
         }
-        Ok(stream)
     }
 
     /// The source address of the connection with this number, if it matters.
-    pub(crate) fn source(&self, number: usize) -> Option<SocketAddr> {
-        if self.sources.is_empty() {
-            return None;
-        }
-        let source = self.sources[number / PER_SOURCE % self.sources.len()];
-        Some((source, 0).into())
+    fn source(&self, number: usize) -> Option<IpAddr> {
+        let index = (number / PER_SOURCE).checked_rem(self.sources.len())?;
+        Some(self.sources[index])
     }
+}
 
-    /// The transport of a new connection.
-    pub(crate) fn transport(&self, random: &mut Random) -> Transport {
-        match self.web_socket.clone() {
-            None => Transport::Native,
-            // Nothing of a load is secret, so its keys and masks need not be unpredictable.
-            Some((host, target)) => Transport::WebSocket {
-                host,
-                target,
-                key: random.bytes(),
-                masks: Masks::seeded(random.bytes()),
-            },
-        }
+/// An error with its cause.
+pub(crate) fn explain(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 
@@ -96,35 +88,6 @@ fn sources_for(address: SocketAddr, connections: usize) -> Vec<IpAddr> {
 /// 127.0.0.1 and those after it, without those that end in 0 or 255.
 fn loopback(number: usize) -> IpAddr {
     Ipv4Addr::new(127, 0, (number / 254) as u8, (number % 254 + 1) as u8).into()
-}
-
-fn tls(url: &Url, root: Option<&Path>) -> Result<Tls, LoadError> {
-    let refuse = |why: String| match root {
-        Some(path) => LoadError::Usage(format!("--root-certificate {}: {why}", path.display())),
-        None => LoadError::Usage(why),
-    };
-    let roots = match root {
-        Some(path) => vec![std::fs::read(path).map_err(|error| refuse(error.to_string()))?],
-        None => Vec::new(),
-    };
-    Tls::new(url.host(), &roots, url.web_socket.is_some())
-        .map_err(|error| refuse(error.to_string()))
-}
-
-/// Connects from this address.
-fn connect_from(address: SocketAddr, source: SocketAddr) -> io::Result<TcpStream> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&source.into())?;
-    match socket.connect(&address.into()) {
-        Err(error) if !is_in_progress(&error) => Err(error),
-        _ => Ok(TcpStream::from_std(socket.into())),
-    }
-}
-
-fn is_in_progress(error: &io::Error) -> bool {
-    error.kind() == ErrorKind::WouldBlock
-        || error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error())
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
 //! The event loop of one process: opens connections, serves them, and ends the load.
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
-use playfield_client::session::{ClientConfig, Session};
+use playfield_client::poll::{self, Buffers, Readiness, Registration};
 
 use crate::actor::Actor;
-use crate::alarm::{ALARM, Alarm};
-use crate::connection::{Buffers, Connection, Input, Stage};
+use crate::alarm::Alarm;
+use crate::connection::{Connection, Stage};
 use crate::counts::Counts;
 use crate::deliveries::{Deliveries, Endings, monotonic_ns};
 use crate::dial::Dial;
-use crate::name::token_of;
 use crate::program::Programs;
 use crate::progress::Progress;
 use crate::settings::{LoadError, Settings};
@@ -36,6 +36,9 @@ const EXACT_NS: u64 = 50_000_000;
 /// How many different problems are counted. Others count as `other`.
 const PROBLEMS_MAX: usize = 32;
 
+/// The token of events that only wake the loop.
+const WAKER: Token = Token(usize::MAX - 1);
+
 /// How long a problem's text may be.
 const PROBLEM_CHARS_MAX: usize = 300;
 
@@ -50,6 +53,8 @@ pub(crate) trait Control {
 
 /// What all connections share.
 pub(crate) struct Shared {
+    /// Times are in nanoseconds since then.
+    began: Instant,
     pub(crate) programs: Rc<Programs>,
     pub(crate) counts: Counts,
     pub(crate) timings: AllTimings,
@@ -75,6 +80,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    pub(crate) fn nanoseconds(&self, at: Instant) -> u64 {
+        nanoseconds(at.saturating_duration_since(self.began))
+    }
+
     /// Something went wrong. Problems with the same text are counted together.
     pub(crate) fn problem(&mut self, mut text: String) {
         if let Some((end, _)) = text.char_indices().nth(PROBLEM_CHARS_MAX) {
@@ -126,7 +135,7 @@ pub(crate) struct Engine<'a> {
     dial: &'a Dial,
     poll: Poll,
     alarm: Alarm,
-    began: Instant,
+    registration: Registration,
     buffers: Buffers,
     timers: Timers,
     /// By their place in this process.
@@ -153,6 +162,7 @@ impl<'a> Engine<'a> {
         let began = Instant::now();
         let deliveries = Deliveries::new(run);
         let shared = Shared {
+            began,
             deliveries,
             programs,
             counts: Counts::default(),
@@ -170,13 +180,14 @@ impl<'a> Engine<'a> {
         };
         let poll = Poll::new()?;
         let alarm = Alarm::new(poll.registry())?;
+        let registration = Registration::new(poll.registry(), WAKER, WAKER)?;
         Ok(Self {
             settings,
             dial,
             poll,
             alarm,
-            began,
-            buffers: Buffers { input: vec![0; 64 << 10], output: Vec::new() },
+            registration,
+            buffers: Buffers::default(),
             timers: Timers::default(),
             connections: numbers.clone().map(|_| None).collect(),
             first: numbers.start,
@@ -206,16 +217,10 @@ impl<'a> Engine<'a> {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
                 _ => {}
             }
-            for event in events.iter().filter(|event| event.token() != ALARM) {
-                let now = self.now();
-                let input = if event.is_read_closed() || event.is_error() {
-                    Input::Last
-                } else if event.is_readable() {
-                    Input::Some
-                } else {
-                    Input::None
-                };
-                self.serve(event.token().0, now, input);
+            for event in events.iter().filter(|event| event.token() < WAKER) {
+                let now = Instant::now();
+                let readiness = Readiness::of(event, now);
+                self.serve(event.token().0, self.shared.nanoseconds(now), readiness);
             }
             let now = self.now();
             while let Some((at, place)) = self.timers.pop(now) {
@@ -224,7 +229,7 @@ impl<'a> Engine<'a> {
                 if let Some(connection) = connection.filter(|connection| connection.timer_at == at)
                 {
                     connection.timer_at = NEVER;
-                    self.serve(place, now, Input::None);
+                    self.go_on(place, now);
                 }
             }
             if let Some(why) = self.shared.misfit.take() {
@@ -251,7 +256,7 @@ impl<'a> Engine<'a> {
     }
 
     fn now(&self) -> u64 {
-        nanoseconds(self.began.elapsed())
+        self.shared.nanoseconds(Instant::now())
     }
 
     fn wait_until(&self, phase: &Phase, tick_at: u64) -> u64 {
@@ -310,7 +315,7 @@ impl<'a> Engine<'a> {
                 for place in 0..all {
                     if let Some(connection) = &mut self.connections[place] {
                         connection.actor.go(&self.shared, now);
-                        self.serve(place, now, Input::None);
+                        self.go_on(place, now);
                     }
                 }
                 let duration = self.settings.duration.map_or(NEVER, nanoseconds);
@@ -333,11 +338,11 @@ impl<'a> Engine<'a> {
                     match connection.stage {
                         Stage::Open => {
                             connection.leave(now, &self.shared);
-                            self.serve(place, now, Input::None);
+                            self.go_on(place, now);
                         }
                         Stage::Leaving => {}
                         // The load ended before it was welcomed.
-                        Stage::Connecting | Stage::Greeting => self.end(place, None),
+                        Stage::Opening => self.end(place, None),
                     }
                 }
                 Some(Phase::Leaving)
@@ -380,47 +385,39 @@ impl<'a> Engine<'a> {
             let place = self.opened;
             self.opened += 1;
             self.shared.counts.begun += 1;
-            let now = self.now();
-            if let Err(error) = self.open(place, now) {
-                self.shared.counts.failed += 1;
-                self.shared.settled += 1;
-                self.shared.problem(format!("can't connect: {error}"));
-            }
+            self.open(place);
         }
     }
 
-    fn open(&mut self, place: usize, now: u64) -> io::Result<()> {
-        let number = self.first + place;
-        let mut stream = self.dial.open(self.dial.source(number))?;
-        stream.register(self.poll.registry(), Token(place))?;
+    fn open(&mut self, place: usize) {
+        let (number, now) = (self.first + place, self.now());
         // A connection that waits for its turn past its place in the ramp is late already.
         let due = if self.settings.ramp.is_zero() { now } else { self.open_at(place).min(now) };
-        let mut actor = Actor::new(number, &self.shared.programs, self.settings.seed, due);
-        let transport = self.dial.transport(actor.random());
-        let mut config = ClientConfig::new(transport);
-        config.name = self.settings.name.clone();
-        let token = self.shared.programs.token_of(number);
-        let token = token.map_or(&*self.settings.token, str::as_bytes);
-        config.token = token_of(token, number);
-        config.resumable = self.settings.resumable;
-        config.deflate = self.settings.deflate;
-        let mut client = Session::new(config).map_err(io::Error::other)?;
-        client.advance(Duration::from_nanos(now));
+        let programs = &self.shared.programs;
+        let actor = Actor::new(number, programs, self.settings.seed, due);
+        let settings = self.dial.settings(self.settings, number, programs.token_of(number));
+        let registration = self.registration.with_token(Token(place));
+        let client = poll::Connection::open(Arc::clone(&self.dial.dialer), settings, registration);
         let deadline = now.saturating_add(self.shared.timeout_ns);
-        let stage = Stage::Connecting;
-        let connection = Connection { stream, client, actor, stage, timer_at: NEVER, deadline };
+        let stage = Stage::Opening;
+        let connection = Connection { client, actor, stage, timer_at: NEVER, deadline };
         self.connections[place] = Some(Box::new(connection));
         self.opening += 1;
-        self.schedule(place, now);
-        Ok(())
+        self.go_on(place, now);
     }
 
-    fn serve(&mut self, place: usize, now: u64, input: Input) {
+    fn go_on(&mut self, place: usize, now: u64) {
+        let readiness = Readiness::at(self.shared.began + Duration::from_nanos(now));
+        self.serve(place, now, readiness);
+    }
+
+    fn serve(&mut self, place: usize, now: u64, readiness: Readiness) {
         let Some(connection) = &mut self.connections[place] else { return };
-        let before = connection.stage;
-        let over = connection.serve(&mut self.buffers, &mut self.shared, now, input);
-        let is_welcomed = is_opening(before) && !is_opening(connection.stage);
-        self.opening -= usize::from(is_welcomed);
+        let was_opening = connection.stage == Stage::Opening;
+        let over = connection.serve(&mut self.buffers, &mut self.shared, now, readiness);
+        self.opening -= usize::from(was_opening && connection.stage != Stage::Opening);
+        let counts = &mut self.shared.counts;
+        (counts.bytes_in, counts.bytes_out) = (self.buffers.received, self.buffers.sent);
         match over {
             None => self.schedule(place, now),
             Some(why) => self.end(place, Some(why)),
@@ -443,7 +440,7 @@ impl<'a> Engine<'a> {
         let Some(mut connection) = self.connections[place].take() else { return };
         connection.actor.close(&mut self.shared);
         match connection.stage {
-            Stage::Connecting | Stage::Greeting => {
+            Stage::Opening => {
                 self.opening -= 1;
                 if let Some(why) = why {
                     self.shared.counts.failed += 1;
@@ -458,10 +455,6 @@ impl<'a> Engine<'a> {
             Stage::Leaving => self.shared.counts.open -= 1,
         }
     }
-}
-
-fn is_opening(stage: Stage) -> bool {
-    matches!(stage, Stage::Connecting | Stage::Greeting)
 }
 
 pub(crate) fn nanoseconds(time: Duration) -> u64 {

@@ -36,10 +36,4 @@ impl Random {
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.fraction() < probability
     }
-
-    pub(crate) fn bytes(&mut self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        self.0.fill_bytes(&mut bytes);
-        bytes
-    }
 }

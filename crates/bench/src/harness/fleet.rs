@@ -318,7 +318,7 @@ impl Links {
         }
         self.close(client);
         let link = &mut self.all[client];
-        let mut stream = Stream::new(self.source.connect(self.server, client, link.connections)?);
+        let mut stream = self.source.connect(self.server, client, link.connections)?;
         link.connections += 1;
         if let Some(tls) = &self.tls {
             stream.secure(tls)?;

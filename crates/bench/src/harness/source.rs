@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use mio::net::TcpStream;
+use playfield_client::poll::Stream;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// How many connections share an address. Past half of its ports, connecting becomes slow.
@@ -31,9 +31,8 @@ impl Source {
         server: SocketAddr,
         client: usize,
         connections: usize,
-    ) -> io::Result<TcpStream> {
+    ) -> io::Result<Stream> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
         let (from, resets) = match self {
             Self::Any => (None, false),
             Self::Network(network) => {
@@ -57,14 +56,7 @@ impl Source {
         if resets {
             socket.set_linger(Some(Duration::ZERO))?;
         }
-        match socket.connect(&server.into()) {
-            Err(error)
-                if error.raw_os_error() != Some(rustix::io::Errno::INPROGRESS.raw_os_error()) =>
-            {
-                Err(error)
-            }
-            _ => Ok(TcpStream::from_std(socket.into())),
-        }
+        Stream::connect_by(socket, server)
     }
 }
 

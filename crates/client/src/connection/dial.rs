@@ -34,7 +34,7 @@ impl Dialer {
     }
 
     async fn dial_plain(&self) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect(&self.authority).await?;
+        let stream = TcpStream::connect(&*self.authority).await?;
         // Messages are written in batches already: waiting for more only delays them.
         stream.set_nodelay(true)?;
         Ok(stream)

@@ -1,17 +1,17 @@
 //! An attempt to connect, that does not block.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-use mio::net::TcpStream;
-use mio::{Registry, Token, Waker};
-
 use super::stream::Stream;
+use super::waiter::Registration;
 use crate::Error;
 use crate::dial::Dialer;
+use crate::error::Ending;
+use crate::session::ClientError;
 #[cfg(feature = "tls")]
 use crate::tls::explain;
 
@@ -24,45 +24,45 @@ pub(super) struct Dialing {
     lookup: Option<Receiver<Found>>,
     addresses: std::vec::IntoIter<SocketAddr>,
     stream: Option<Stream>,
-    token: Token,
+    source: Option<IpAddr>,
     limit: Duration,
     until: Instant,
     failed: Option<io::Error>,
 }
 
 impl Dialing {
-    /// Begins an attempt, which fails after `limit`. A look-up that is answered wakes `waker`.
+    /// Begins an attempt, which fails after `limit`.
     pub(super) fn begin(
         dialer: &Dialer,
-        token: Token,
+        source: Option<IpAddr>,
         limit: Duration,
         now: Instant,
-        waker: &Arc<Waker>,
+        registration: &Registration,
     ) -> Self {
         let until = now.checked_add(limit).unwrap_or(now + Duration::from_secs(u32::MAX.into()));
         let mut dialing = Self {
             lookup: None,
             addresses: Vec::new().into_iter(),
             stream: None,
-            token,
+            source,
             limit,
             until,
             failed: None,
         };
-        match dialer.authority.parse::<SocketAddr>() {
-            Ok(address) => dialing.addresses = vec![address].into_iter(),
-            Err(_) => dialing.look_up(dialer.authority.clone(), Arc::clone(waker)),
+        match dialer.address {
+            Some(address) => dialing.addresses = vec![address].into_iter(),
+            None => dialing.look_up(Arc::clone(&dialer.authority), registration.clone()),
         }
         dialing
     }
 
     /// Looks a name up on a thread: the system's function blocks.
-    fn look_up(&mut self, authority: String, waker: Arc<Waker>) {
+    fn look_up(&mut self, authority: Arc<str>, registration: Registration) {
         let (send, found) = sync_channel(1);
         let thread = std::thread::Builder::new().name("playfield-lookup".into());
         let begun = thread.spawn(move || {
             let _ = send.send(authority.to_socket_addrs().map(Iterator::collect));
-            let _ = waker.wake();
+            registration.wake();
         });
         match begun {
             Ok(_) => self.lookup = Some(found),
@@ -75,12 +75,14 @@ impl Dialing {
         self.until
     }
 
-    /// Goes on as far as it can without waiting. `Some` at the end of the attempt.
+    /// Goes on as far as it can without waiting; the node `has_ended` its half of the socket, or has
+    /// not. `Some` at the end of the attempt.
     pub(super) fn go_on(
         &mut self,
         dialer: &Dialer,
-        registry: &Registry,
+        registration: &Registration,
         now: Instant,
+        mut has_ended: bool,
     ) -> Option<Result<Stream, Error>> {
         if let Some(lookup) = &self.lookup {
             match lookup.try_recv() {
@@ -103,14 +105,20 @@ impl Dialing {
                     let error = self.failed.take().unwrap_or_else(none);
                     return Some(Err(Error::unreachable(&dialer.authority, error)));
                 };
-                match connect(address, dialer, registry, self.token) {
+                match connect(address, self.source, dialer, registration) {
                     Ok(stream) => self.stream = Some(stream),
                     Err(error) => self.failed = Some(error),
                 }
+                has_ended = false;
                 continue;
             };
             match stream.is_ready() {
                 Ok(true) => return self.stream.take().map(Ok),
+                // It was connected, and has ended already.
+                Ok(false) if has_ended && stream.is_connected().is_ok_and(|is| !is) => {
+                    let ended = Ending::Broken(ClientError::Ended { close_code: None });
+                    return Some(Err(ended.unwelcome()));
+                }
                 Ok(false) if is_late => return Some(Err(self.late(dialer))),
                 Ok(false) => return None,
                 #[cfg(feature = "tls")]
@@ -134,17 +142,17 @@ impl Dialing {
 
 fn connect(
     address: SocketAddr,
+    source: Option<IpAddr>,
     dialer: &Dialer,
-    registry: &Registry,
-    token: Token,
+    registration: &Registration,
 ) -> io::Result<Stream> {
-    let mut stream = Stream::new(TcpStream::connect(address)?);
+    let mut stream = Stream::connect(address, source)?;
     #[cfg(feature = "tls")]
     if let Some(tls) = &dialer.tls {
         stream.secure(tls)?;
     }
     #[cfg(not(feature = "tls"))]
     let _ = dialer;
-    stream.register(registry, token)?;
+    stream.register(registration.registry(), registration.token)?;
     Ok(stream)
 }

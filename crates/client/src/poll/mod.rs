@@ -1,24 +1,27 @@
 //! A connection that the program polls: no thread and no runtime, so a request and its reply pass
-//! nothing but the session. The C ABI stands on it.
+//! nothing but the session. The C ABI and the load generator stand on it.
 //!
 //! ```no_run
-//! use playfield_client::poll::{Connection, Settings, Waiter};
+//! use std::sync::Arc;
+//!
+//! use playfield_client::poll::{Buffers, Connection, Dialer, Settings, Waiter};
 //! use playfield_client::session::Event;
 //!
 //! # fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let (mut waiter, registration) = Waiter::new()?;
-//! let settings = Settings::new("tcp://127.0.0.1:7350");
-//! let mut connection = Connection::open(settings, registration)?;
+//! let mut buffers = Buffers::default();
+//! let dialer = Arc::new(Dialer::new("tcp://127.0.0.1:7350", &[])?);
+//! let mut connection = Connection::open(dialer, Settings::default(), registration);
 //! loop {
 //!     let readiness = waiter.wait(connection.due_at())?;
-//!     connection.pump(readiness);
+//!     connection.pump(readiness, &mut buffers);
 //!     while let Some((event, why)) = connection.poll_event() {
 //!         match event {
 //!             Event::Closed { .. } => return Err(why.into_iter().next().unwrap().into()),
 //!             event => println!("{event:?}"),
 //!         }
 //!     }
-//!     connection.settle();
+//!     connection.settle(&mut buffers);
 //! }
 //! # }
 //! ```
@@ -26,15 +29,17 @@
 mod dialing;
 mod room;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod waiter;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use mio::{Registry, Token, Waker};
-
+pub use crate::dial::Dialer;
 pub use crate::queue::{Kept, Next, Queue};
 pub use crate::session::NumberMap;
 #[cfg(feature = "tls")]
@@ -44,10 +49,8 @@ pub use stream::Stream;
 pub use waiter::{Readiness, Registration, Waiter};
 
 use crate::Error;
-use crate::asleep::Asleep;
-use crate::dial::Dialer;
 use crate::ending::Fate;
-use crate::session::{ClientConfig, ClientError, Event, Patience, Session, Step};
+use crate::session::{ClientConfig, ClientError, Event, Patience, Session, Step, Transport};
 use dialing::Dialing;
 
 /// The size of a read.
@@ -70,10 +73,6 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// The settings of a [`Connection`].
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The node's URL.
-    pub url: String,
-    /// The certificates, in PEM or DER, to trust instead of the system's.
-    pub root_certificates: Vec<Vec<u8>>,
     /// The player's display name.
     pub name: String,
     /// The token for the node's authenticator.
@@ -84,25 +83,39 @@ pub struct Settings {
     pub deflate: bool,
     /// The longest message accepted from the node, in bytes.
     pub message_bytes_max: usize,
-    /// How long to try to connect, and to restore a lost connection.
+    /// Whether the node is asked to keep the session of a lost connection.
+    pub is_resumable: bool,
+    /// How long to try to connect, and to restore a lost connection. A session that is not resumable
+    /// is not restored.
     pub patience: Patience,
+    /// The address to connect from. `None`: the system chooses.
+    pub source: Option<IpAddr>,
 }
 
-impl Settings {
-    /// The default settings.
-    #[must_use]
-    pub fn new(url: &str) -> Self {
+impl Default for Settings {
+    fn default() -> Self {
         Self {
-            url: url.to_owned(),
-            root_certificates: Vec::new(),
             name: String::new(),
             token: Vec::new(),
             asks_for_tokens: false,
             deflate: false,
             message_bytes_max: 16 << 20,
+            is_resumable: true,
             patience: Patience::default(),
+            source: None,
         }
     }
+}
+
+/// Memory that connections share while one of them reads or writes: a connection that waits has none.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// How many bytes the connections have received.
+    pub received: u64,
+    /// How many bytes their sessions have written.
+    pub sent: u64,
 }
 
 /// A connection to a node, and its session.
@@ -112,24 +125,20 @@ impl Settings {
 /// [session](Self::session) at any time, and sent by [`flush`](Self::flush).
 #[derive(Debug)]
 pub struct Connection {
-    settings: Settings,
-    dialer: Dialer,
+    dialer: Arc<Dialer>,
+    source: Option<IpAddr>,
+    registration: Registration,
+    /// Until there is a session.
+    settings: Option<Box<Settings>>,
     /// `None` before the first connection.
     session: Option<Session>,
     link: Link,
-    /// The number of the present socket.
-    socket: usize,
     fate: Fate,
     started: Instant,
-    asleep: Asleep,
-    registry: Registry,
-    waker: Arc<Waker>,
-    input: Vec<u8>,
-    output: Vec<u8>,
     /// More may be there than was read.
     is_readable: bool,
     /// The node has ended its half. No other edge tells of it, so reading goes on until its end.
-    is_ended: bool,
+    has_ended: bool,
     wants_token: bool,
     /// What happened without the session.
     happened: VecDeque<(Event<'static>, Error)>,
@@ -149,39 +158,31 @@ enum Link {
 
 impl Connection {
     /// Begins to connect. [`Event::Welcome`] follows, or [`Event::Closed`].
-    ///
-    /// # Errors
-    /// If the URL or a certificate is invalid.
-    pub fn open(settings: Settings, registration: Registration) -> Result<Self, Error> {
-        let dialer = Dialer::new(&settings.url, &settings.root_certificates)?;
-        let Registration { waker, registry } = registration;
+    #[must_use]
+    pub fn open(dialer: Arc<Dialer>, settings: Settings, registration: Registration) -> Self {
         let fate = Fate::of(&dialer.authority);
+        let (limit, asks) = (settings.patience.timeout, settings.asks_for_tokens);
         let mut connection = Self {
-            settings,
             dialer,
+            source: settings.source,
+            registration,
+            settings: Some(Box::new(settings)),
             session: None,
             link: Link::Lost,
-            socket: 0,
             fate,
             started: Instant::now(),
-            asleep: Asleep::new(),
-            registry,
-            waker,
-            input: Vec::new(),
-            output: Vec::new(),
             is_readable: false,
-            is_ended: false,
+            has_ended: false,
             wants_token: false,
             happened: VecDeque::new(),
             farewell_ends: None,
         };
-        let limit = connection.settings.patience.timeout;
-        if connection.settings.asks_for_tokens {
+        if asks {
             connection.ask_for_token(limit);
         } else {
             connection.dial(limit);
         }
-        Ok(connection)
+        connection
     }
 
     /// The session. `None` until the node is reached for the first time.
@@ -222,14 +223,20 @@ impl Connection {
     pub fn give_token(&mut self, token: Vec<u8>) -> bool {
         let Link::Token(..) = self.link else { return false };
         self.link = Link::Lost;
-        match &mut self.session {
-            Some(session) => session.set_token(token),
-            None => {
-                self.settings.token = token;
-                self.dial(self.settings.patience.timeout);
-            }
+        if let Some(session) = &mut self.session {
+            session.set_token(token);
+        } else if let Some(settings) = &mut self.settings {
+            settings.token = token;
+            let limit = settings.patience.timeout;
+            self.dial(limit);
         }
         true
+    }
+
+    /// Returns whether something waits for the socket.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        matches!(&self.link, Link::Open(stream) if stream.is_blocked())
     }
 
     /// Returns whether there are events that came about without the socket.
@@ -242,7 +249,7 @@ impl Connection {
     /// When to [pump](Self::pump) again, if nothing comes before.
     #[must_use]
     pub fn due_at(&self) -> Option<Instant> {
-        if self.is_readable || self.has_news() {
+        if self.is_readable && self.reads() || self.has_news() {
             return Some(self.started);
         }
         let session = self.session.as_ref().and_then(Session::due_at);
@@ -256,24 +263,23 @@ impl Connection {
     }
 
     /// Reads what has come, and does what is due.
-    pub fn pump(&mut self, readiness: Readiness) {
-        let now = Instant::now();
-        let is_news = readiness.socket == self.socket;
-        self.is_readable |= is_news && readiness.is_readable;
-        self.is_ended |= is_news && readiness.is_ended;
+    pub fn pump(&mut self, readiness: Readiness, buffers: &mut Buffers) {
+        let now = readiness.now;
         if let Some(session) = &mut self.session {
-            session.advance(now - self.started);
-            if self.asleep.has_been_at(now, SystemTime::now()) {
+            session.advance(now.saturating_duration_since(self.started));
+            if readiness.has_slept {
                 session.suspect();
             }
         }
         match &mut self.link {
-            Link::Open(_) => self.read(),
-            Link::Dialing(dialing) => {
-                self.is_readable = false;
-                if let Some(dialed) = dialing.go_on(&self.dialer, &self.registry, now) {
-                    self.dialed(dialed);
-                }
+            Link::Open(_) => {
+                self.is_readable |= readiness.is_readable;
+                self.has_ended |= readiness.has_ended;
+                self.read(buffers);
+            }
+            Link::Dialing(_) => {
+                self.has_ended |= readiness.has_ended;
+                self.go_on(now, readiness.has_ended);
             }
             Link::Token(until, limit) if now >= *until => {
                 let error = Error::no_token(format!("it gave none within {limit:?}").into());
@@ -304,12 +310,12 @@ impl Connection {
     }
 
     /// Sends what is to be sent, and takes the next step: all events are polled.
-    pub fn settle(&mut self) {
-        self.flush();
+    pub fn settle(&mut self, buffers: &mut Buffers) {
+        self.flush(buffers);
         let Some(session) = &mut self.session else { return };
         if session.is_finished() {
             if self.farewell_ends.is_none() {
-                self.begin_farewell();
+                self.begin_farewell(buffers);
             }
             return;
         }
@@ -317,7 +323,7 @@ impl Connection {
             return;
         }
         if let Link::Open(stream) = &mut self.link {
-            stream.deregister(&self.registry);
+            stream.deregister(self.registration.registry());
             (self.link, self.is_readable) = (Link::Lost, false);
         }
         match session.next_step() {
@@ -326,18 +332,20 @@ impl Connection {
             Step::Dial(limit) => {
                 self.fate.begin_attempt();
                 self.dial(limit);
+                self.flush(buffers);
             }
         }
     }
 
     /// Sends what commands have written, as far as the socket takes it.
-    pub fn flush(&mut self) {
+    pub fn flush(&mut self, buffers: &mut Buffers) {
         let (Link::Open(stream), Some(session)) = (&mut self.link, &mut self.session) else {
             return;
         };
-        self.output.clear();
-        session.take_output(&mut self.output);
-        match stream.write(&self.output) {
+        buffers.output.clear();
+        session.take_output(&mut buffers.output);
+        buffers.sent += buffers.output.len() as u64;
+        match stream.write(&buffers.output) {
             // On WebSocket the node closes the transport, after both close frames (RFC 6455, 7.1.1).
             Ok(true) if self.farewell_ends.is_some() && !self.dialer.is_web_socket() => {
                 stream.shut_down();
@@ -366,7 +374,7 @@ impl Connection {
     }
 
     /// Says goodbye. [`Event::Closed`] follows.
-    pub fn close(&mut self) {
+    pub fn close(&mut self, buffers: &mut Buffers) {
         match &mut self.session {
             Some(session) => {
                 let was_away = !session.is_welcomed();
@@ -382,13 +390,13 @@ impl Connection {
                 self.happened.push_back((Event::Closed { error: Some(error) }, why));
             }
         }
-        self.begin_farewell();
+        self.begin_farewell(buffers);
     }
 
-    fn begin_farewell(&mut self) {
+    fn begin_farewell(&mut self, buffers: &mut Buffers) {
         self.farewell_ends.get_or_insert_with(|| Instant::now() + FAREWELL);
         match &self.link {
-            Link::Open(_) => self.flush(),
+            Link::Open(_) => self.flush(buffers),
             _ => self.link = Link::Over,
         }
     }
@@ -401,21 +409,22 @@ impl Connection {
         (self.link, self.is_readable, self.farewell_ends) = (Link::Over, false, None);
     }
 
-    fn read(&mut self) {
-        let (Link::Open(stream), Some(session)) = (&mut self.link, &mut self.session) else {
-            return;
-        };
-        if self.input.is_empty() {
-            self.input = vec![0; INPUT_BYTES];
-        }
+    /// Returns whether more may be read now.
+    fn reads(&self) -> bool {
+        let (Link::Open(stream), Some(session)) = (&self.link, &self.session) else { return false };
+        session.wants_input() && stream.unsent_bytes() + session.output_bytes() < ANSWERS_BYTES_MAX
+    }
+
+    fn read(&mut self, buffers: &mut Buffers) {
         let mut bytes = 0;
-        let unsent = stream.unsent_bytes() + session.output_bytes();
-        while self.is_readable
-            && bytes < TURN_BYTES
-            && session.wants_input()
-            && unsent < ANSWERS_BYTES_MAX
-        {
-            match stream.read(&mut self.input) {
+        while self.is_readable && bytes < TURN_BYTES && self.reads() {
+            let (Link::Open(stream), Some(session)) = (&mut self.link, &mut self.session) else {
+                return;
+            };
+            if buffers.input.is_empty() {
+                buffers.input = vec![0; INPUT_BYTES];
+            }
+            match stream.read(&mut buffers.input) {
                 Ok(0) => {
                     self.is_readable = false;
                     session.ended();
@@ -426,8 +435,10 @@ impl Connection {
                 }
                 Ok(count) => {
                     bytes += count;
-                    session.received(&self.input[..count]);
-                    self.is_readable = self.is_ended || !stream.is_drained(count, self.input.len());
+                    buffers.received += count as u64;
+                    session.received(&buffers.input[..count]);
+                    self.is_readable =
+                        self.has_ended || !stream.is_drained(count, buffers.input.len());
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.is_readable = false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -448,53 +459,35 @@ impl Connection {
     }
 
     fn dial(&mut self, limit: Duration) {
-        self.socket += 1;
-        self.is_ended = false;
-        let (token, now) = (Token(self.socket), Instant::now());
-        let dialing = Dialing::begin(&self.dialer, token, limit, now, &self.waker);
+        (self.is_readable, self.has_ended) = (false, false);
+        let now = Instant::now();
+        let dialing = Dialing::begin(&self.dialer, self.source, limit, now, &self.registration);
         self.link = Link::Dialing(Box::new(dialing));
         // It goes on at once: connecting to an address begins without waiting.
-        let Link::Dialing(dialing) = &mut self.link else { return };
-        if let Some(dialed) = dialing.go_on(&self.dialer, &self.registry, now) {
-            self.dialed(dialed);
-        }
+        self.go_on(now, false);
     }
 
-    fn dialed(&mut self, dialed: Result<Stream, Error>) {
+    fn go_on(&mut self, now: Instant, has_ended: bool) {
+        let Link::Dialing(dialing) = &mut self.link else { return };
+        let dialed = dialing.go_on(&self.dialer, &self.registration, now, has_ended);
+        let Some(dialed) = dialed else { return };
         self.link = Link::Lost;
-        let begun = dialed.and_then(|stream| {
-            let transport = self.dialer.transport()?;
-            match &mut self.session {
-                Some(session) => session.reconnect(transport)?,
-                None => self.session = Some(Session::new(self.config(transport))?),
-            }
-            Ok(stream)
-        });
-        match begun {
-            Ok(stream) => {
-                // What came meanwhile, with the end of the handshake, was announced before.
-                (self.link, self.is_readable) = (Link::Open(stream), true);
-                self.flush();
-            }
+        match dialed.and_then(|stream| self.begin(stream)) {
+            // What came meanwhile, with the end of the handshake, was announced before.
+            Ok(stream) => (self.link, self.is_readable) = (Link::Open(stream), true),
             Err(error) => self.failed(error),
         }
     }
 
-    fn config(&self, transport: crate::session::Transport) -> ClientConfig {
-        let mut seed = [0; 16];
-        // Without random numbers the waits are only less random.
-        let _ = getrandom::fill(&mut seed);
-        ClientConfig {
-            name: self.settings.name.clone(),
-            token: self.settings.token.clone(),
-            deflate: self.settings.deflate,
-            message_bytes_max: self.settings.message_bytes_max,
-            resumable: !self.settings.patience.reconnect_for.is_zero(),
-            patience: self.settings.patience,
-            renews_token: self.settings.asks_for_tokens,
-            seed,
-            ..ClientConfig::new(transport)
+    /// Has the session begin on a socket, or go on.
+    fn begin(&mut self, stream: Stream) -> Result<Stream, Error> {
+        let transport = self.dialer.transport()?;
+        if let Some(session) = &mut self.session {
+            session.reconnect(transport)?;
+        } else if let Some(settings) = self.settings.take() {
+            self.session = Some(Session::new(config(*settings, transport))?);
         }
+        Ok(stream)
     }
 
     /// An attempt to connect came to no connection.
@@ -511,5 +504,22 @@ impl Connection {
             let event = Event::AttemptFailed { error: because, is_last: false };
             self.happened.push_back((event, error));
         }
+    }
+}
+
+fn config(settings: Settings, transport: Transport) -> ClientConfig {
+    let mut seed = [0; 16];
+    // Without random numbers the waits are only less random.
+    let _ = getrandom::fill(&mut seed);
+    ClientConfig {
+        name: settings.name,
+        token: settings.token,
+        deflate: settings.deflate,
+        message_bytes_max: settings.message_bytes_max,
+        resumable: settings.is_resumable && !settings.patience.reconnect_for.is_zero(),
+        patience: settings.patience,
+        renews_token: settings.asks_for_tokens,
+        seed,
+        ..ClientConfig::new(transport)
     }
 }

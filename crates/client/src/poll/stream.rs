@@ -1,7 +1,7 @@
 //! One socket that does not block, with or without TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown, SocketAddr};
 #[cfg(feature = "tls")]
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 #[cfg(feature = "tls")]
 use rustls::ClientConnection;
+use socket2::{Domain, Socket, Type};
 
 #[cfg(feature = "tls")]
 use crate::tls::{RecordSize, Tls};
@@ -32,16 +33,40 @@ struct Secured {
 }
 
 impl Stream {
-    /// A socket that connects, or has connected.
-    #[must_use]
-    pub fn new(socket: TcpStream) -> Self {
-        Self {
-            socket,
+    /// Begins to connect, from this address if one is given.
+    ///
+    /// # Errors
+    /// If the system can't.
+    pub fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        if let Some(source) = source {
+            socket.bind(&SocketAddr::from((source, 0)).into())?;
+        }
+        Self::connect_by(socket, address)
+    }
+
+    /// Begins to connect by a socket with settings of the program's own.
+    ///
+    /// # Errors
+    /// If the system can't.
+    pub fn connect_by(socket: Socket, address: SocketAddr) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let in_progress = Some(rustix::io::Errno::INPROGRESS.raw_os_error());
+        match socket.connect(&address.into()) {
+            Err(error)
+                if error.kind() != ErrorKind::WouldBlock && error.raw_os_error() != in_progress =>
+            {
+                return Err(error);
+            }
+            _ => {}
+        }
+        Ok(Self {
+            socket: TcpStream::from_std(socket.into()),
             #[cfg(feature = "tls")]
             tls: None,
             unsent: Vec::new(),
             start: 0,
-        }
+        })
     }
 
     /// Has the socket begin TLS once it is connected: [`is_ready`](Self::is_ready), or reading and

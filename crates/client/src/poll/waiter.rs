@@ -1,67 +1,103 @@
-//! Waiting for what a connection needs: its socket, its time, or a program that wakes it.
+//! Waiting for what connections need: their sockets, their times, or a program that wakes them.
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
+use mio::event::Event;
 use mio::{Events, Poll, Registry, Token, Waker};
 
-/// The token of a waker.
+use crate::asleep::Asleep;
+
+/// The token of a waiter's waker.
 const WAKER: Token = Token(0);
 
+/// The token of the sockets of a waiter's connection.
+const SOCKET: Token = Token(1);
+
 /// The side of a [`Connection`](super::Connection) that waits. It is apart from the connection so
-/// that other threads can use that meanwhile.
+/// that other threads can use that meanwhile. A program with many connections waits for all of them
+/// by a loop of its own: [`Registration::new`].
 #[derive(Debug)]
 pub struct Waiter {
     poll: Poll,
     events: Events,
+    asleep: Asleep,
 }
 
-/// The side of a [`Waiter`] that is woken.
-#[derive(Debug)]
+/// A connection's place in a loop: that of a [`Waiter`], or the program's own.
+#[derive(Clone, Debug)]
 pub struct Registration {
-    pub(super) waker: Arc<Waker>,
-    pub(super) registry: Registry,
+    shared: Arc<(Registry, Waker)>,
+    /// The token of the connection's sockets.
+    pub(super) token: Token,
 }
 
 impl Registration {
-    /// Wakes the waiter, or lets its next wait return at once. Any thread may do it.
-    pub fn wake(&self) {
-        // It fails only if the system has no resources; the waiter then wakes at its time.
-        let _ = self.waker.wake();
-    }
-
-    /// Another for the same waiter.
+    /// The place of sockets with this token in the loop of a registry. Events with the token `waker`
+    /// only wake the loop.
     ///
     /// # Errors
     /// If the system has no resources.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { waker: Arc::clone(&self.waker), registry: self.registry.try_clone()? })
+    pub fn new(registry: &Registry, waker: Token, token: Token) -> io::Result<Self> {
+        let waker = Waker::new(registry, waker)?;
+        Ok(Self { shared: Arc::new((registry.try_clone()?, waker)), token })
+    }
+
+    /// Another place in the same loop.
+    #[must_use]
+    pub fn with_token(&self, token: Token) -> Self {
+        Self { shared: Arc::clone(&self.shared), token }
+    }
+
+    /// Wakes the loop, or lets its next wait return at once. Any thread may do it.
+    pub fn wake(&self) {
+        // It fails only if the system has no resources; the loop then wakes at its time.
+        let _ = self.shared.1.wake();
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.shared.0
     }
 }
 
 /// The news of a wait.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Readiness {
-    /// Which of the connection's sockets they are about.
-    pub(super) socket: usize,
+    /// The time of the news.
+    pub(super) now: Instant,
     pub(super) is_readable: bool,
     /// The node has ended its half: the end follows what is there to read.
-    pub(super) is_ended: bool,
-    pub(super) is_writable: bool,
+    pub(super) has_ended: bool,
+    /// This process, or the whole device, has slept.
+    pub(super) has_slept: bool,
+}
+
+impl Readiness {
+    /// No news but the time.
+    #[must_use]
+    pub fn at(now: Instant) -> Self {
+        Self { now, is_readable: false, has_ended: false, has_slept: false }
+    }
+
+    /// The news of an event of a connection's socket.
+    #[must_use]
+    pub fn of(event: &Event, now: Instant) -> Self {
+        let has_ended = event.is_read_closed() || event.is_error();
+        Self { is_readable: event.is_readable() || has_ended, has_ended, ..Self::at(now) }
+    }
 }
 
 impl Waiter {
-    /// A waiter, to be given to a [`Connection`](super::Connection::open).
+    /// A waiter, and the place of a [`Connection`](super::Connection::open) in it.
     ///
     /// # Errors
     /// If the system has no resources.
     pub fn new() -> io::Result<(Self, Registration)> {
         let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKER)?;
-        let registry = poll.registry().try_clone()?;
-        let registration = Registration { waker: Arc::new(waker), registry };
-        Ok((Self { poll, events: Events::with_capacity(8) }, registration))
+        let registration = Registration::new(poll.registry(), WAKER, SOCKET)?;
+        let (events, asleep) = (Events::with_capacity(8), Asleep::new());
+        Ok((Self { poll, events, asleep }, registration))
     }
 
     /// Waits for the socket, for a wake, or until a time; `None` waits for as long as it takes. Hand
@@ -73,19 +109,17 @@ impl Waiter {
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                return Ok(Readiness::default());
+                return Ok(Readiness::at(Instant::now()));
             }
             polled => polled?,
         }
-        let mut readiness = Readiness::default();
-        for event in self.events.iter().filter(|event| event.token() != WAKER) {
-            if event.token().0 > readiness.socket {
-                readiness = Readiness { socket: event.token().0, ..Readiness::default() };
-            }
-            readiness.is_readable |=
-                event.is_readable() || event.is_read_closed() || event.is_error();
-            readiness.is_ended |= event.is_read_closed() || event.is_error();
-            readiness.is_writable |= event.is_writable() || event.is_error();
+        let now = Instant::now();
+        let has_slept = self.asleep.has_been_at(now, SystemTime::now());
+        let mut readiness = Readiness { has_slept, ..Readiness::at(now) };
+        for event in self.events.iter().filter(|event| event.token() == SOCKET) {
+            let news = Readiness::of(event, now);
+            readiness.is_readable |= news.is_readable;
+            readiness.has_ended |= news.has_ended;
         }
         Ok(readiness)
     }

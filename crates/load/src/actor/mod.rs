@@ -157,10 +157,6 @@ impl Actor {
         }
     }
 
-    pub(crate) fn random(&mut self) -> &mut Random {
-        &mut self.random
-    }
-
     /// Whether the program has ended and nothing is waited for.
     pub(crate) fn is_done(&self) -> bool {
         self.state == State::Ended && self.asked.is_empty()
