@@ -120,7 +120,7 @@ impl Line {
         line
     }
 
-    /// Cuts all connections. There are no others until it is [mended](Self::mend).
+    /// Cuts all connections. There are no others until it is [restored](Self::restore).
     fn cut(&self) {
         let mut open = self.sockets.lock().expect("nobody panics with it");
         self.is_cut.store(true, Ordering::Relaxed);
@@ -130,7 +130,7 @@ impl Line {
         }
     }
 
-    fn mend(&self) {
+    fn restore(&self) {
         self.is_cut.store(false, Ordering::Relaxed);
     }
 }
@@ -220,7 +220,7 @@ async fn chat_shows_who_is_away_and_who_comes_back_has_missed_nothing() -> Resul
     line.cut();
     until(&bob, |state| state["away"] != json!({})).await?;
     bob.request("Say", &json!({ "text": "are you there?" })).await?;
-    line.mend();
+    line.restore();
     until(&bob, |state| state["away"] == json!({})).await?;
     until(&ann, |state| state["lines"][0]["text"] == "are you there?").await?;
     assert_eq!(ann.next_event().await?.value()?["text"], "Bob is here");
@@ -506,7 +506,7 @@ async fn talk_brings_what_was_said_while_the_connection_was_lost() -> Result<(),
     for text in ["one", "two"] {
         ann.publish("talk:lobby", json!({ "text": text })).await?;
     }
-    line.mend();
+    line.restore();
     loop {
         if let Some(ChannelEvent::Subscribed { recovered, missed, .. }) = lobby.next().await
             && recovered

@@ -160,7 +160,7 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
             link.cut_after(bytes.map_err(|_| "cut_after takes numbers with commas between")?);
         }
         "all_cut" => link.until(|done| done.all_cut).await,
-        "mend" => link.mend(),
+        "restore" => link.restore(),
         "hold" => link.hold(),
         "move" => link.lead_to(links.other.address),
         "alone" => {
@@ -179,8 +179,8 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
         "spoiled_check" => link.until(|done| done.spoiled_check).await,
         "snapshot" => link.until(|done| done.snapshot).await,
         other => {
-            let actions = "cut, cut_after, all_cut, mend, hold, move, alone, stop, lose_patch, lost_patch, \
-                           spoil_check, spoiled_check, snapshot";
+            let actions = "cut, cut_after, all_cut, restore, hold, move, alone, stop, lose_patch, \
+                           lost_patch, spoil_check, spoiled_check, snapshot";
             return Err(format!("unknown action {other:?}; the actions are {actions}").into());
         }
     }

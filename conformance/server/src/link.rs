@@ -91,14 +91,14 @@ impl Link {
         self.port
     }
 
-    /// Cuts the connections. Others are closed at once until it is [mended](Self::mend).
+    /// Cuts the connections. Others are closed at once until it is [restored](Self::restore).
     pub(crate) fn cut(&self) {
         let mut inner = self.inner();
         inner.is_cut = true;
         inner.end_all();
     }
 
-    pub(crate) fn mend(&self) {
+    pub(crate) fn restore(&self) {
         let mut inner = self.inner();
         (inner.is_cut, inner.is_held) = (false, false);
         self.released.notify_all();
@@ -113,7 +113,7 @@ impl Link {
         inner.cuts = bytes.into();
     }
 
-    /// Holds what the node sends, while connections stay, until it is [mended](Self::mend).
+    /// Holds what the node sends, while connections stay, until it is [restored](Self::restore).
     pub(crate) fn hold(&self) {
         self.inner().is_held = true;
     }

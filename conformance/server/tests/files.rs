@@ -23,7 +23,7 @@ const ACTIONS: &[(&str, &[&str])] = &[
     ("close", &[]),
     ("cut", &[]),
     ("cut_after", &["bytes"]),
-    ("mend", &[]),
+    ("restore", &[]),
     ("hold", &[]),
     ("move", &[]),
     ("alone", &[]),

@@ -412,7 +412,7 @@ private:
                 into->changes.push_back(VALUE(Document::parse(told.text())));
             });
             if (!watch) throw Failed(watch.error().message);
-        } else if (action == "cut" || action == "mend" || action == "hold" || action == "move" ||
+        } else if (action == "cut" || action == "restore" || action == "hold" || action == "move" ||
                    action == "alone" || action == "stop" || action == "lose_patch" || action == "spoil_check") {
             (void)control(controls_, actor.action(action));
         } else if (action == "cut_after") {

@@ -319,8 +319,8 @@ class Player:
     async def played(self, step):
         await self._action("played")
 
-    async def mend(self, step):
-        await self._action("mend")
+    async def restore(self, step):
+        await self._action("restore")
 
     async def hold(self, step):
         await self._action("hold")

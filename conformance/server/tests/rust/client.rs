@@ -101,7 +101,7 @@ impl Client {
                 self.changes.insert(room.to_owned(), changes);
                 Ok(())
             }
-            action @ ("cut" | "mend" | "hold" | "move" | "alone" | "stop" | "lose_patch"
+            action @ ("cut" | "restore" | "hold" | "move" | "alone" | "stop" | "lose_patch"
             | "spoil_check") => control(controls, &self.action(action)).await.map(drop),
             "cut_after" => {
                 let action = self.action(&format!("cut_after/{}", text(step, "bytes")?));
