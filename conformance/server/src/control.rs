@@ -22,14 +22,14 @@ pub(crate) struct Links {
     open: Mutex<HashMap<u16, Way>>,
 }
 
-/// What a client connects to.
+/// The target of a client's connections.
 #[derive(Clone)]
 enum Way {
     Link(Arc<Link>),
     Scripted(Arc<Scripted>),
 }
 
-/// Where a node is, and its certificate in DER.
+/// The address of a node, and its certificate in DER.
 pub(crate) struct Place {
     address: SocketAddr,
     certificate: Vec<u8>,
@@ -48,7 +48,7 @@ impl Links {
     }
 
     pub(crate) fn set_node(&self, node: Place) {
-        // It is called once.
+        // This is called once.
         let _ = self.node.set(node);
     }
 
@@ -169,7 +169,7 @@ async fn act(links: &Links, request: &Request) -> Result<String> {
         }
         "stop" => {
             let node = link.take_own(links.node()?.address).ok_or("it has no node of its own")?;
-            // It waits for the node's threads.
+            // This waits for the node's threads.
             let stopped = tokio::task::spawn_blocking(|| node.shutdown()).await;
             stopped.map_err(|error| Error::from(error.to_string()))?;
         }

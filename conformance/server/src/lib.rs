@@ -26,7 +26,7 @@ pub use plays::plays;
 /// A scenario server that runs.
 pub struct ScenarioServer {
     node: Running,
-    /// Where links lead that were moved.
+    /// The target of links that were moved.
     other: Running,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Link {
     done: watch::Sender<Done>,
 }
 
-/// What was done to messages.
+/// Counts of what was done to messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
     /// A patch was lost.
@@ -39,15 +39,15 @@ struct Inner {
     /// A node that only this link leads to.
     own: Option<Running>,
     is_cut: bool,
-    /// Whether messages to the client wait here.
+    /// Says whether messages to the client wait here.
     is_held: bool,
-    /// Whether the next patch to the client is to be lost.
+    /// Says whether the next patch to the client is to be lost.
     loses_patch: bool,
-    /// Whether the digests of checks are to be changed, until a snapshot passes.
+    /// Says whether the digests of checks are to be changed, until a snapshot passes.
     spoils_check: bool,
     /// After how many bytes the next connections are cut, one each.
     cuts: VecDeque<usize>,
-    /// Those of the connections that are open.
+    /// The connections that are open.
     sockets: Vec<Weak<TcpStream>>,
 }
 
@@ -220,7 +220,7 @@ impl Link {
         }
     }
 
-    /// Whether a message reaches the client. It may be changed.
+    /// Returns whether a message reaches the client. It may be changed.
     fn passes(&self, message: &mut [u8]) -> bool {
         let inner = self.released.wait_while(self.inner(), |inner| inner.is_held);
         let mut inner = inner.unwrap_or_else(PoisonError::into_inner);
@@ -244,7 +244,7 @@ impl Link {
 /// How much a connection passes, in both directions together.
 struct Limit {
     left: AtomicUsize,
-    /// Whether the ends get an error in place of an end.
+    /// Says whether the ends get an error in place of an end.
     resets: bool,
 }
 
@@ -268,7 +268,7 @@ impl Limit {
         }
         for end in [from, to] {
             if self.resets {
-                // It takes effect when both directions have ended.
+                // This takes effect when both directions have ended.
                 SockRef::from(end).set_linger(Some(Duration::ZERO))?;
                 end.shutdown(Shutdown::Read)?;
             } else {
@@ -333,7 +333,7 @@ fn next_message(framing: &mut Option<Framing>, bytes: &[u8]) -> Option<Place> {
     }
 }
 
-/// Whether a node's message is of a kind, in any format.
+/// Returns whether a node's message is of a kind, in any format.
 fn is_kind(message: &[u8], packed: u8, name: &str) -> bool {
     let has = |text: &[u8]| find(message, text).is_some();
     match message.first() {
@@ -346,7 +346,7 @@ fn is_kind(message: &[u8], packed: u8, name: &str) -> bool {
     }
 }
 
-/// Where a text ends in a message.
+/// The end of a text in a message.
 fn find(message: &[u8], text: &[u8]) -> Option<usize> {
     let begin = message.windows(text.len()).position(|window| window == text)?;
     Some(begin + text.len())

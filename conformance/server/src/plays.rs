@@ -14,7 +14,7 @@ const COMMANDS: usize = 50;
 /// The history of the first kind has all that is published; that of the second is short.
 const CHANNELS: [&str; 2] = ["deep", "shallow"];
 
-/// As many plays as it takes to cut so many connections, as a group of scenarios. With `tls`, one
+/// Enough plays to cut so many connections, as a group of scenarios. With `tls`, one
 /// of the clients uses it in every second play.
 #[must_use]
 pub fn plays(cuts: u64, tls: bool) -> Value {
@@ -184,7 +184,7 @@ impl Play {
         }
     }
 
-    /// What a client must have seen of all, itself among them, at the end.
+    /// The messages that a client must have seen of all, itself among them, at the end.
     fn ends_well(&mut self, client: &str, said: &[Said; CLIENTS.len()]) {
         for (said, (owner, room)) in said.iter().zip(CLIENTS) {
             // The first in each room is its owner.

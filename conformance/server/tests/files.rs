@@ -95,7 +95,7 @@ pub(crate) fn scenarios_of(group: &Value) -> Vec<Scenario> {
     scenarios.map(scenario).collect()
 }
 
-/// What a client does not do, and why.
+/// The steps that a client does not do, and why.
 #[derive(Debug)]
 pub(crate) struct LeftOut {
     pub(crate) formats: Vec<String>,

@@ -18,8 +18,8 @@ impl Asleep {
         Self { monotonic: Instant::now(), wall: SystemTime::now() }
     }
 
-    /// Whether the device has slept since the last call. A wall clock that was set forward looks
-    /// the same; that does no harm.
+    /// Returns whether the device has slept since the last call. A wall clock that was set forward
+    /// looks the same; that does no harm.
     pub(crate) fn has_been(&mut self) -> bool {
         self.has_been_at(Instant::now(), SystemTime::now())
     }

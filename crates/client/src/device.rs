@@ -68,13 +68,13 @@ impl Device {
         &self.id
     }
 
-    /// Whether no device was registered under the id before.
+    /// Returns whether no device was registered under the id before.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// Whether the payloads of the fleet are bytes, and not JSON.
+    /// Returns whether the payloads of the fleet are bytes, and not JSON.
     #[must_use]
     pub fn bytes(&self) -> bool {
         self.bytes
@@ -136,7 +136,7 @@ impl Device {
     }
 }
 
-/// What happens to a device.
+/// An event of a device.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DeviceEvent {
@@ -173,13 +173,13 @@ pub struct DeviceCommand {
 }
 
 impl DeviceCommand {
-    /// What is to be done.
+    /// The payload, which says what is to be done.
     #[must_use]
     pub fn payload(&self) -> &Payload {
         &self.payload
     }
 
-    /// Whether someone waits for the answer.
+    /// Returns whether someone waits for the answer.
     #[must_use]
     pub fn wants_answer(&self) -> bool {
         self.obligation.is_some()

@@ -213,20 +213,20 @@ impl Error {
         Self { kind: Kind::Usage(text.into()) }
     }
 
-    /// Whether the node or the room refused. [`code`](Self::code) and [`text`](Self::text) say why;
-    /// the connection is unaffected.
+    /// Returns whether the node or the room refused. [`code`](Self::code) and [`text`](Self::text)
+    /// say why; the connection is unaffected.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self.kind, Kind::Refused { .. })
     }
 
-    /// Whether the node can't be reached, or did not answer while connecting.
+    /// Returns whether the node can't be reached, or did not answer while connecting.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self.kind, Kind::Unreachable { .. })
     }
 
-    /// Whether this client is not in the room: it left, was removed, or the room ended.
+    /// Returns whether this client is not in the room: it left, was removed, or the room ended.
     /// [`code`](Self::code) says which. A client also leaves a room whose state it can't read.
     #[must_use]
     pub fn is_left(&self) -> bool {
@@ -236,50 +236,51 @@ impl Error {
         )
     }
 
-    /// Whether the connection has ended.
+    /// Returns whether the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         matches!(self.kind, Kind::Closed(_) | Kind::Command(CommandError::Closed))
     }
 
-    /// Whether the node's room type is incompatible with this client's. The message names the first
-    /// difference.
+    /// Returns whether the node's room type is incompatible with this client's. The message names
+    /// the first difference.
     #[must_use]
     pub fn is_incompatible(&self) -> bool {
         matches!(self.kind, Kind::Incompatible(_))
     }
 
-    /// Whether the function that gives the token failed, or took too long; see
+    /// Returns whether the function that gives the token failed, or took too long; see
     /// [`Connect::token_by`](crate::Connect::token_by).
     #[must_use]
     pub fn is_token_missing(&self) -> bool {
         matches!(self.kind, Kind::NoToken(_))
     }
 
-    /// Whether the node's TLS certificate was not accepted: it is expired, for another name, or
-    /// from an unknown issuer. Another attempt will fail too.
+    /// Returns whether the node's TLS certificate was not accepted: it is expired, for another
+    /// name, or from an unknown issuer. Another attempt will fail too.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn is_untrusted(&self) -> bool {
         matches!(self.kind, Kind::Insecure { is_untrusted: true, .. })
     }
 
-    /// Whether the node did not send a room's schema in time; see
+    /// Returns whether the node did not send a room's schema in time; see
     /// [`Connect::schema_timeout`](crate::Connect::schema_timeout).
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         matches!(self.kind, Kind::NoSchema { .. })
     }
 
-    /// Whether the answer was lost: the connection was lost, and the node had to forget the answer,
-    /// or no longer had the session. It is unknown whether the node did what was asked.
+    /// Returns whether the answer was lost: the connection was lost, and the node had to forget the
+    /// answer, or no longer had the session. It is unknown whether the node did what was asked.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self.kind, Kind::Lost)
     }
 
-    /// Whether events or changes were missed: because they were not taken out in time, because the
-    /// node had to forget them while the connection was lost, or because a copy had to be replaced.
+    /// Returns whether events or changes were missed: because they were not taken out in time,
+    /// because the node had to forget them while the connection was lost, or because a copy had to
+    /// be replaced.
     #[must_use]
     pub fn is_missed(&self) -> bool {
         matches!(

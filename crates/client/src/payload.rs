@@ -1,4 +1,4 @@
-//! What is published to channels, and what devices and their fleet send each other.
+//! Payloads that are published to channels, and that devices and their fleet send each other.
 
 use playfield_state::Data;
 use playfield_wire::tree::{TreeWriter, read_value};

@@ -1,4 +1,4 @@
-//! What waits for a handle, and how much of it is kept.
+//! Events that wait for a handle, and how many of them are kept.
 
 #![cfg_attr(not(feature = "poll"), expect(unreachable_pub, reason = "`poll` shows them"))]
 
@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// What an event counts for beside its payload and its texts. The message of an event has at least 6
+/// The cost of an event beside its payload and its texts. The message of an event has at least 6
 /// bytes beside these, so four times the bytes of all messages is always enough.
 pub(crate) const EVENT_BYTES: usize = 24;
 
@@ -75,7 +75,7 @@ impl<S> Monitor<S> {
     }
 }
 
-/// What arrives for a handle, oldest first, until the end.
+/// Events for a handle, oldest first, until the end.
 #[derive(Debug)]
 pub struct Queue<T> {
     inner: Monitor<Inner<T>>,
@@ -87,7 +87,7 @@ pub struct Queue<T> {
 struct Inner<T> {
     /// Each with the bytes that it counts for.
     waiting: VecDeque<(T, usize)>,
-    /// What all that wait count for.
+    /// The sum of the costs of all that wait.
     bytes: usize,
     /// Dropped before the oldest that waits.
     missed: u64,

@@ -76,8 +76,8 @@ pub(crate) struct RecordSize {
 impl RecordSize {
     pub(crate) const FIRST: Self = Self { bytes_max: FIRST_RECORD_BYTES };
 
-    /// What of these bytes is encrypted at once: one record, or any number of them when they have
-    /// grown.
+    /// The part of these bytes that is encrypted at once: one record, or any number of them when
+    /// they have grown.
     pub(crate) fn front<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         if self.bytes_max < RECORD_BYTES {
             &bytes[..bytes.len().min(self.bytes_max)]
@@ -184,7 +184,7 @@ fn certificate(why: &CertificateError) -> String {
 mod tests {
     use super::{FIRST_RECORD_BYTES, RECORD_BYTES, RECORD_PART, RecordSize};
 
-    /// What a cut takes along is at most a part of what the connection has carried.
+    /// A cut takes along at most a part of what the connection has carried.
     #[test]
     fn records_grow_with_what_the_connection_has_carried() {
         let bytes = [0; 1 << 20];

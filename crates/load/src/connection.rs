@@ -26,7 +26,7 @@ pub(crate) enum Stage {
     /// Not yet welcomed.
     Opening,
     Open,
-    /// It said goodbye, and waits for the node to close the connection.
+    /// The connection has said goodbye, and waits for the node to close it.
     Leaving,
 }
 

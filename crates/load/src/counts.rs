@@ -1,8 +1,8 @@
-//! What a run has counted.
+//! Counts of a run.
 
 macro_rules! counts {
     ($($(#[$docs:meta])* $name:ident,)*) => {
-        /// What a run has counted, over all connections.
+        /// Counts of a run, over all connections.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {
             $($(#[$docs])* pub $name: u64,)*
@@ -69,8 +69,8 @@ counts! {
     sends_refused,
     /// Messages that were due and not sent.
     unsent,
-    /// Those of them that were due for 100 ms and more, and pings that were due past the most that
-    /// wait for answers.
+    /// The part of them that was due for 100 ms and more, and pings that were due past the most
+    /// that wait for answers.
     overdue,
     /// Channels that were subscribed to.
     subscribed,
@@ -130,13 +130,13 @@ counts! {
 }
 
 impl Counts {
-    /// Whether every answer came that was due, and every copy was right.
+    /// Returns whether every answer came that was due, and every copy was right.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.trouble().is_none()
     }
 
-    /// What went wrong, in one sentence.
+    /// The trouble, in one sentence.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn all_that_has_no_answer_is_trouble() {
-        // What is there, what was done, and what only may have been about to be sent.
+        // In turn: what is there, what was done, and what only may have been about to be sent.
         let fine = "begun connected open finished joined in_rooms sent requests replies unsent \
                     subscribed in_channels publications deliveries presences registered reports \
                     commands answers events snapshots patches compared pongs bytes_in bytes_out";

@@ -1,4 +1,4 @@
-//! What was delivered to the subscriptions of this process: when, in which order, and what was not.
+//! Deliveries to the subscriptions of this process: their times, their order, and losses.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ pub(crate) struct Subscription {
     pub(crate) number: SubscriptionNumber,
     /// The channel's number in this process.
     pub(crate) channel: u32,
-    /// Whether the node has answered it.
+    /// Says whether the node has answered it.
     pub(crate) is_open: bool,
     epoch: u64,
     /// The last offset.
@@ -39,7 +39,7 @@ impl Subscription {
             Some(bit) => {
                 self.seen |= bit;
                 counts.deliveries_out_of_order += 1;
-                // It was counted when the one after it came.
+                // This was counted when the one after it came.
                 counts.deliveries_lost = counts.deliveries_lost.saturating_sub(1);
             }
             None => counts.deliveries_repeated += 1,
@@ -47,7 +47,7 @@ impl Subscription {
     }
 }
 
-/// What all subscriptions of this process to a channel have received.
+/// Deliveries to all subscriptions of this process to a channel.
 #[derive(Debug)]
 struct Channel {
     name: String,
@@ -61,7 +61,8 @@ struct Channel {
     end: Ending,
 }
 
-/// What is missing at the end of a load, of the subscriptions that were open to the last.
+/// Deliveries that are missing at the end of a load, of the subscriptions that were open to the
+/// last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ending {
     /// The last offset that is known.
@@ -193,7 +194,7 @@ impl Deliveries {
                     std::cmp::Ordering::Equal => counts.deliveries_repeated += 1,
                     std::cmp::Ordering::Less => {
                         counts.deliveries_out_of_order += 1;
-                        // It was counted when the one after it came.
+                        // This was counted when the one after it came.
                         counts.publications_lost = counts.publications_lost.saturating_sub(1);
                     }
                 }
@@ -207,12 +208,12 @@ impl Deliveries {
         self.last_at = now;
     }
 
-    /// Whether nothing was delivered for a while.
+    /// Returns whether nothing was delivered for a while.
     pub(crate) fn is_quiet(&self, now: u64) -> bool {
         now.saturating_sub(self.last_at) >= QUIET_NS
     }
 
-    /// Whether a subscription has all that this process knows of.
+    /// Returns whether a subscription has all that this process knows of.
     pub(crate) fn is_complete(&self, of: &Subscription) -> bool {
         let channel = &self.channels[of.channel as usize];
         !of.is_open || of.epoch != channel.epoch || of.reached >= channel.latest
@@ -323,7 +324,7 @@ mod tests {
             party.hear(1, offset, sequence);
         }
         assert_eq!(party.counts.publications_lost, 2, "9 and 10");
-        // What subscriptions have missed is counted by the offsets.
+        // Misses of subscriptions are counted by the offsets.
         party.hear(0, 20, 17);
         party.hear(0, 21, 18);
         assert_eq!(party.counts.publications_lost, 2);

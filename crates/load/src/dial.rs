@@ -1,4 +1,4 @@
-//! Where connections go, and from where.
+//! The node's address, and those that connections come from.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;

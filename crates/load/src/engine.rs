@@ -51,7 +51,7 @@ pub(crate) trait Control {
     fn may_go(&mut self) -> bool;
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(crate) struct Shared {
     /// Times are in nanoseconds since then.
     began: Instant,
@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     pub(crate) copies: usize,
     pub(crate) ping_ns: Option<u64>,
     pub(crate) timeout_ns: u64,
-    /// What the subscriptions have received.
+    /// Deliveries to the subscriptions.
     pub(crate) deliveries: Deliveries,
     /// Why the script does not fit the node. It ends the load.
     pub(crate) misfit: Option<String>,
@@ -107,7 +107,7 @@ impl Shared {
     }
 }
 
-/// What a process has measured.
+/// The measurements of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
@@ -115,7 +115,7 @@ pub(crate) struct Outcome {
     pub(crate) problems: BTreeMap<String, u64>,
     /// The processes that ended before they could say what they have measured, and why.
     pub(crate) ended_early: Vec<String>,
-    /// What was not delivered at the end.
+    /// Deliveries that were missing at the end.
     pub(crate) endings: Endings,
     /// From the first connection until all were ready.
     pub(crate) connect_s: f64,
@@ -351,7 +351,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether answers or deliveries still come.
+    /// Returns whether answers or deliveries still come.
     fn still_comes(&self, now: u64) -> bool {
         let deliveries = &self.shared.deliveries;
         let mut open = self.connections.iter().flatten();

@@ -29,7 +29,7 @@ impl Generator<'_> {
     /// - `"me"` for a player is the own one.
     ///
     /// # Errors
-    /// What is wrong with `given`.
+    /// The error in `given`.
     pub(crate) fn value(&mut self, of: &Type, given: Option<&Value>) -> Result<Value, String> {
         let Some(given) = given else { return Ok(self.any(of)) };
         if let Some(choices) = one_of(of, given)? {

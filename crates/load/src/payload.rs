@@ -15,7 +15,7 @@ pub(crate) const STAMP_MEMBER: &str = "load";
 /// How many values are generated to check a step.
 const SAMPLES: u64 = 32;
 
-/// What a step sends.
+/// The payload that a step sends.
 #[derive(Debug)]
 pub(crate) struct Payload(Form);
 
@@ -34,7 +34,7 @@ impl Payload {
     /// Checks what a step sends. A publication has a stamp.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its error.
     pub(crate) fn new(content: &Content, has_stamp: bool) -> Result<Self, String> {
         let value = match content {
             Content::Bytes(length) => {
@@ -86,7 +86,7 @@ impl Payload {
                 }
             }
             Form::Generated(value) => {
-                // It was checked.
+                // The value was checked.
                 let value = generated(value, random).unwrap_or_default();
                 out.extend_from_slice(&written(value, stamp));
             }

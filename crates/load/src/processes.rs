@@ -119,7 +119,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn new(stop: &'a AtomicBool) -> Self {
         let (sender, commands) = sync_channel(LINES_MAX);
-        // It ends with the process: nothing else can interrupt a read of standard input.
+        // The thread ends with the process: nothing else can interrupt a read of standard input.
         thread::spawn(move || {
             for line in io::stdin().lock().lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {

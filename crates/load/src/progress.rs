@@ -12,7 +12,7 @@ pub struct Progress {
     pub elapsed: Duration,
     /// How many connections to open.
     pub connections: usize,
-    /// What was counted so far.
+    /// Counts so far.
     pub counts: Counts,
     /// The time to half of the replies since the last report, in milliseconds; of several
     /// processes, the longest.

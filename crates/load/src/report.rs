@@ -1,4 +1,4 @@
-//! What a load has measured, as a table or as JSON.
+//! The measurements of a load, as a table or as JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ const PERCENTILES: [(&str, f64); 5] =
 /// How many processes that ended early are named.
 const ENDED_EARLY_MAX: usize = 3;
 
-/// What a load has measured.
+/// The measurements of a load.
 #[derive(Clone, Debug)]
 pub struct Report {
     settings: Settings,
@@ -30,7 +30,7 @@ impl Report {
         Self { settings: settings.clone(), processes, outcome }
     }
 
-    /// What was counted.
+    /// The counts.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.outcome.counts
@@ -50,7 +50,7 @@ impl Report {
         Some(self.outcome.timings.named()[index])
     }
 
-    /// What went wrong, in one sentence; `None` if every answer came and every copy was right.
+    /// The trouble, in one sentence; `None` if every answer came and every copy was right.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let Counts { begun, .. } = self.outcome.counts;

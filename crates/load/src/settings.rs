@@ -1,4 +1,4 @@
-//! What a load consists of.
+//! The parts of a load.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -35,7 +35,7 @@ pub struct Settings {
     /// The token for the node's authenticator. If it is a [`Name`](crate::Name), each connection's
     /// is the one with its number; otherwise all have the same.
     pub token: Vec<u8>,
-    /// Whether the node keeps a session whose connection is lost.
+    /// Says whether the node keeps a session whose connection is lost.
     pub resumable: bool,
     /// Over WebSocket, offers compression.
     pub deflate: bool,
@@ -49,7 +49,7 @@ pub struct Settings {
     pub ping: Option<Duration>,
     /// Of all random values.
     pub seed: u64,
-    /// What connections do.
+    /// The scripts of connections.
     pub scripts: Vec<Script>,
     /// The arguments of this program that start one of several processes.
     pub worker_arguments: Vec<OsString>,
@@ -64,31 +64,31 @@ pub struct Worker {
     pub number: usize,
     /// How many there are.
     pub of: usize,
-    /// What distinguishes the load from others.
+    /// A number that distinguishes the load from others.
     pub run: u64,
 }
 
-/// What some of the connections do.
+/// The behavior of some of the connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     /// How many connections run it, in relation to the others.
     pub weight: u32,
     /// The token of these connections, as [`Settings::token`], which it replaces.
     pub token: Option<String>,
-    /// Its steps.
+    /// Its action.
     pub steps: Vec<Step>,
 }
 
 /// One step of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Where it comes from, for errors: a file and a line, or an option.
+    /// Its origin, for errors: a file and a line, or an option.
     pub place: String,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Enters a room.
@@ -122,14 +122,14 @@ pub enum Action {
         name: Option<String>,
         /// The message. What it leaves out is generated.
         value: Option<Value>,
-        /// Whether a reply is expected.
+        /// Says whether a reply is expected.
         kind: MessageKind,
     },
     /// Subscribes to a channel, unless it does already.
     Subscribe {
         /// The channel.
         channel: Name,
-        /// Whether to hear of others who subscribe.
+        /// Says whether to hear of others who subscribe.
         presence: bool,
     },
     /// Ends the subscription to this channel, or the last one.
@@ -143,7 +143,7 @@ pub enum Action {
         channel: Name,
         /// The payload, without what the load adds to it.
         content: Content,
-        /// Whether a confirmation is expected.
+        /// Says whether a confirmation is expected.
         kind: MessageKind,
     },
     /// Registers as a device.
@@ -161,7 +161,7 @@ pub enum Action {
     Report {
         /// The payload.
         content: Content,
-        /// Whether a reply is expected.
+        /// Says whether a reply is expected.
         kind: MessageKind,
     },
     /// Sends a ping, and does not wait for the answer.
@@ -220,7 +220,7 @@ pub enum Answer {
     Value(Value),
 }
 
-/// Whether a reply to a message is expected.
+/// Says whether a reply to a message is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// No.

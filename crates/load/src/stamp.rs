@@ -1,4 +1,4 @@
-//! What makes a publication of the load known where it is received.
+//! Stamps, which make a publication of the load known where it is received.
 
 const MARK: &str = "load:";
 

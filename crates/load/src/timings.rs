@@ -21,7 +21,7 @@ impl Default for Timings {
 impl Timings {
     /// Adds one time, in nanoseconds.
     pub fn record(&mut self, ns: u64) {
-        // It grows as needed, up to the limit.
+        // The histogram grows as needed, up to the limit.
         let _ = self.0.record(ns.clamp(1, NS_MAX));
     }
 
@@ -67,7 +67,7 @@ impl Timings {
             .collect()
     }
 
-    /// What [`to_json`](Self::to_json) wrote.
+    /// Timings that [`to_json`](Self::to_json) wrote.
     pub(crate) fn from_json(value: &Value) -> Self {
         let mut timings = Self::default();
         for pair in value.as_array().into_iter().flatten() {
@@ -125,7 +125,7 @@ impl AllTimings {
         }
     }
 
-    /// Those that every run has: their names and values.
+    /// The timings that every run has: their names and values.
     pub(crate) fn named(&self) -> [&Timings; 6] {
         [&self.connect, &self.join, &self.ping, &self.lateness, &self.delivery, &self.reply]
     }

@@ -52,7 +52,7 @@ struct FullChunks {
     bytes: usize,
 }
 
-/// Whether a message goes on its way when it is counted.
+/// Says whether a message goes on its way when it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
     /// The message is written to a connection: the other end may receive it.
@@ -117,7 +117,7 @@ impl Log {
         })
     }
 
-    /// Whether all is acknowledged, or lost.
+    /// Returns whether all is acknowledged, or lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.as_ref().is_none_or(|kept| kept.messages == 0)
@@ -160,7 +160,7 @@ impl Log {
         self.gone += u64::from(messages);
     }
 
-    /// Whether this message, counted from 1, is kept and was never on its way.
+    /// Returns whether this message, counted from 1, is kept and was never on its way.
     #[must_use]
     pub fn is_held(&self, number: u64) -> bool {
         self.kept.as_ref().is_some_and(|kept| {
@@ -562,7 +562,7 @@ mod tests {
         }
         let (sent, half) = (log.sent(), count / 2);
         assert_eq!(log.resume(0), Ok(vec![lost(1, half), lost(2, half)]));
-        // It may have received any of the oldest.
+        // The other end may have received any of the oldest.
         let told = log.resume(half).unwrap();
         let is_bound = |of: &Lost| (half / 2..=half).contains(&of.messages);
         assert!(told.len() == 2 && told.iter().all(is_bound), "{told:?}");
@@ -627,7 +627,7 @@ mod tests {
                 } else if acknowledge == 6 {
                     is_away = true;
                 } else if acknowledge == 7 {
-                    // It has received some of what was on its way.
+                    // The other end has received some of what was on its way.
                     received += (length as u64).min(arrived - received);
                     let told = log.resume(received).unwrap();
                     check(&told, &rooms[received as usize..gone.max(received) as usize])?;

@@ -41,13 +41,14 @@ impl Received {
         self.unacknowledged = self.unacknowledged.saturating_add(messages);
     }
 
-    /// Whether some are not acknowledged. An acknowledgement should follow within [`ACK_DELAY`].
+    /// Returns whether some are not acknowledged. An acknowledgement should follow within
+    /// [`ACK_DELAY`].
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.unacknowledged > 0
     }
 
-    /// Whether an acknowledgement should be sent now.
+    /// Returns whether an acknowledgement should be sent now.
     #[must_use]
     #[inline]
     pub fn is_due(&self) -> bool {

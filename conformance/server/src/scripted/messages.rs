@@ -1,4 +1,4 @@
-//! What a script says, as messages in the client's format. Rooms are those of the type `lab`.
+//! The lines of a script, as messages in the client's format. Rooms are those of the type `lab`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ static SCHEMA: LazyLock<RoomSchema> = LazyLock::new(schema::<Lab>);
 /// The player that the client is.
 const PLAYER: PlayerId = PlayerId(1);
 
-/// What the node knows of the session.
+/// The node's knowledge of the session.
 pub(super) struct Session {
     lab: Lab,
     tracker: Tracker<Lab>,
@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// Whether the client has asked for the schema, and so has it.
+    /// Returns whether the client has asked for the schema, and so has it.
     pub(super) fn told_schema(&self) -> bool {
         self.requests.contains_key("schema")
     }
@@ -254,8 +254,8 @@ fn json_in(format: Format, value: &Value) -> Vec<u8> {
     out
 }
 
-/// What no client may take for a message, from the vectors of the protocol. There are as many as
-/// anyone asks for: they start over.
+/// Bytes that no client may take for a message, from the vectors of the protocol. There are as many
+/// as anyone asks for: they start over.
 pub(super) fn refused(number: usize, format: Format) -> Outcome<Vec<u8>> {
     const VECTORS: &str = include_str!("../../../vectors/protocol/server.json");
     let vectors: Value = serde_json::from_str(VECTORS).map_err(said)?;

@@ -203,7 +203,7 @@ impl Client {
         if let Some(name) = step.get("as").and_then(Value::as_str) {
             let asking = tokio::spawn(async move { room.request(&message, &payload).await });
             self.answers.insert(name.to_owned(), asking);
-            // It is queued before the next step begins.
+            // This is queued before the next step begins.
             tokio::task::yield_now().await;
             return Ok(());
         }

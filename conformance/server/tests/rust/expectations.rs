@@ -1,4 +1,4 @@
-//! What a client must see.
+//! Expectations: what a client must see.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What steps say, and whether it is so.
+//! Values that steps name, and whether they are so.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Outcome, Step};
 
-/// What was made, or `None` if it was refused as the step says.
+/// The thing that was made, or `None` if it was refused as the step says.
 pub(super) fn taken<T>(step: &Step, made: Result<T, Error>) -> Outcome<Option<T>> {
     let Some(refused) = step.get("refused") else { return made.map(Some).map_err(said) };
     let error = made.err().ok_or("it was not refused")?;
@@ -33,7 +33,7 @@ pub(super) fn is_connection_lost(code: playfield::ErrorCode) -> bool {
     code == playfield::ErrorCode::ConnectionLost
 }
 
-/// Whether values are equal, however their integers are written.
+/// Checks that values are equal, however their integers are written.
 pub(super) fn equal(expected: &Value, found: &Value) -> Outcome<()> {
     if is_equal(expected, found) { Ok(()) } else { Err(format!("it is {found}")) }
 }
@@ -67,7 +67,7 @@ fn narrow(number: f64) -> f32 {
     number as f32
 }
 
-/// Whether the members of one object are those of another, which may have more.
+/// Checks that the members of one object are those of another, which may have more.
 pub(super) fn contained(expected: &Value, found: &Value) -> Outcome<()> {
     let members = expected.as_object().ok_or("it is not an object")?;
     members.iter().try_for_each(|(name, value)| equal(value, &found[name]))

@@ -34,7 +34,7 @@ pub(crate) struct Dialogue {
     transport: Transport,
 }
 
-/// What is at the front of what was read.
+/// The front of what was read.
 pub(crate) enum Frame<'a> {
     /// The answer to the request for a WebSocket.
     Upgraded,
@@ -57,7 +57,7 @@ impl Dialogue {
         self.opening_at("/", is_resumable)
     }
 
-    /// As [`opening`](Self::opening), with the path of a WebSocket.
+    /// Same as [`opening`](Self::opening), with the path of a WebSocket.
     pub(crate) fn opening_at(self, path: &str, is_resumable: bool) -> Vec<u8> {
         match self.transport {
             Transport::Tcp => {
@@ -127,7 +127,7 @@ impl Dialogue {
         }
     }
 
-    /// What is at the front, and its length; `None` if it is incomplete.
+    /// The frame at the front, and its length; `None` if it is incomplete.
     pub(crate) fn frame(self, input: &[u8]) -> io::Result<Option<(Frame<'_>, usize)>> {
         match self.transport {
             Transport::Tcp => {

@@ -223,7 +223,7 @@ impl<S: Script> Fleet<S> {
             self.read(client)?;
         }
         let Self { script, links, .. } = self;
-        // What is read may need an answer of TLS.
+        // Input may need an answer of TLS.
         if (is_writable || links.tls.is_some())
             && let Some(stream) = &mut links.all[client].stream
             && stream.write(&[])?

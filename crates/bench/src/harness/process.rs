@@ -141,7 +141,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have exited already.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -199,7 +199,7 @@ pub(crate) struct Finished {
     pub(crate) line: String,
     /// The same record, parsed.
     pub(crate) record: Value,
-    /// Whether it exited successfully, so that everything it counted is verified.
+    /// Says whether it exited successfully, so that everything it counted is verified.
     pub(crate) is_verified: bool,
 }
 

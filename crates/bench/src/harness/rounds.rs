@@ -69,7 +69,7 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Whether this form is to be measured.
+    /// Returns whether this form is to be measured.
     pub(crate) fn has(&self, form: Form) -> bool {
         self.form.is_none_or(|only| only == form)
     }
@@ -97,7 +97,7 @@ pub(crate) struct Run {
     pub(crate) took: Duration,
     /// The bytes of one operation; bytes that are written and read count once.
     pub(crate) bytes_per_op: u64,
-    /// Whether everything that was compared was correct.
+    /// Says whether everything that was compared was correct.
     pub(crate) right: bool,
     /// The number of allocations during the run, if known.
     pub(crate) allocations: Option<u64>,

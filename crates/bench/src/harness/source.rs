@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn runs_at_the_same_time_share_ports_as_long_as_each_has_its_own_server() {
         let servers = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", 0)).unwrap());
-        // What is accepted stays open, so that no port is given back.
+        // Accepted connections stay open, so that no port is given back.
         let open = servers.each_ref().map(|server| {
             let client = Source::Network(250).connect(server.local_addr().unwrap(), 0, 0).unwrap();
             (client, server.accept().unwrap())

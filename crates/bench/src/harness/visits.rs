@@ -17,7 +17,7 @@ pub(crate) enum Progress {
     Waits,
     /// The connection has served its purpose, and is closed.
     Leaves,
-    /// It has served its purpose, and stays.
+    /// The connection has served its purpose, and stays.
     Stays,
 }
 
@@ -75,9 +75,9 @@ impl Fleet<Visits<'_>> {
 
 /// A message to a client that waits for another.
 pub(crate) enum Verdict {
-    /// It is the one that is waited for.
+    /// The message that is waited for.
     Wanted,
-    /// It may come before.
+    /// A message that may come before.
     Passing,
     Wrong,
 }

@@ -13,14 +13,14 @@ use crate::queue::{Next, Queue};
 use crate::session::{Event, Position, Session, Subscribed};
 use crate::{Error, Payload};
 
-/// What happens in a channel. Returned by [`Channel::next`].
+/// An event of a channel. Returned by [`Channel::next`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ChannelEvent {
     /// The node has answered the subscription, on the first or on a later connection.
     Subscribed {
-        /// Whether nothing was lost: everything since the position that was reached follows, or
-        /// there was no position, as in a first subscription.
+        /// Says whether nothing was lost: everything since the position that was reached follows,
+        /// or there was no position, as in a first subscription.
         recovered: bool,
         /// If not, how many publications since then will not come, as far as is known: those of a
         /// channel that ended meanwhile, or with the node, are not counted. So it may be 0.
@@ -68,7 +68,7 @@ pub struct Publication {
     pub offset: u64,
     /// The verified user who published it, if a client with one did.
     pub user: Option<String>,
-    /// What was published.
+    /// The payload.
     pub payload: Payload,
 }
 
@@ -79,7 +79,7 @@ pub struct Members {
     pub sequence: u64,
     /// How many sessions subscribe.
     pub count: u64,
-    /// Those that the node lists.
+    /// The members that the node lists.
     pub members: Vec<MemberInfo<'static>>,
 }
 
@@ -88,7 +88,7 @@ pub struct Members {
 pub struct History {
     /// The place of the channel's last publication.
     pub last: Position,
-    /// Whether the channel's payloads are bytes, and not JSON.
+    /// Says whether the channel's payloads are bytes, and not JSON.
     pub bytes: bool,
     /// The oldest first.
     pub publications: Vec<Publication>,
@@ -275,7 +275,7 @@ impl Channel {
     /// Publishes to this channel; see [`Connection::publish`].
     ///
     /// # Errors
-    /// As [`Connection::publish`].
+    /// Same as [`Connection::publish`].
     pub async fn publish(&self, payload: impl Into<Payload>) -> Result<u64, Error> {
         publish(&self.line, &self.name, payload.into()).await
     }
@@ -298,7 +298,7 @@ impl fmt::Debug for Channel {
     }
 }
 
-/// What the connection's task and the handle share.
+/// State that the connection's task and the handle share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Events, with the position after them.

@@ -1,4 +1,4 @@
-//! What the handles ask of the connection's task, and how they reach it.
+//! Commands of the handles to the connection's task, and their way to it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,7 +27,7 @@ type Act = Box<dyn FnOnce(Result<&mut Task, Error>) + Send>;
 pub(crate) struct Command {
     /// The room that it is for.
     pub(super) place: Option<Place>,
-    /// Whether nobody waits for an answer.
+    /// Says whether nobody waits for an answer.
     pub(super) is_send: bool,
     act: Act,
 }

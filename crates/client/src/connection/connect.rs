@@ -104,9 +104,10 @@ impl Connect {
     /// the `exp` of a JSON Web Token: an outage of the node is none of the login service. All tokens
     /// must name the same user.
     ///
-    /// It may take as long as an attempt to connect ([`timeout`](Self::timeout)). If it fails at
-    /// first, so does connecting, with an error that [`is_token_missing`](Error::is_token_missing).
-    /// Later the client tries again, as if the node could not be reached.
+    /// The function may take as long as an attempt to connect ([`timeout`](Self::timeout)). If it
+    /// fails at first, so does connecting, with an error that
+    /// [`is_token_missing`](Error::is_token_missing). Later the client tries again, as if the node
+    /// could not be reached.
     ///
     /// ```no_run
     /// # async fn log_in() -> std::io::Result<String> { Ok(String::new()) }

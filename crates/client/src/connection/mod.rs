@@ -31,7 +31,7 @@ pub(crate) use task::Task;
 
 /// A connection to a node, made by [`connect`].
 ///
-/// It is a handle: clones refer to the same connection. When the last of them and of its
+/// A handle: clones refer to the same connection. When the last of them and of its
 /// [rooms](crate::Room) is dropped, the client says goodbye.
 ///
 /// If the connection is lost, the client [reconnects by itself](Connect::reconnect_for), and the
@@ -104,7 +104,7 @@ impl Connection {
         self.line.status.events()
     }
 
-    /// Whether the connection is there: not lost, and not at its end.
+    /// Returns whether the connection is there: not lost, and not at its end.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.line.status.is_connected()

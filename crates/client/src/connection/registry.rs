@@ -30,15 +30,15 @@ pub(crate) struct Registry {
     pub(super) pings: HashMap<u64, Answer<Duration>>,
     pub(super) rooms: NumberMap<RoomNumber, JoinedRoom>,
     pub(super) subscriptions: HashMap<SubscriptionNumber, Subscriber>,
-    /// Where commands to this device go. Its handle may be gone.
+    /// The queue of commands to this device. Its handle may be gone.
     pub(super) device: Weak<Queue<Incoming>>,
-    /// Whether they are bytes.
+    /// Says whether they are bytes.
     pub(super) device_has_bytes: bool,
     /// Rooms to leave once this many commands were taken, because their handles were dropped.
     pub(super) forsaken: Vec<(RoomNumber, u64)>,
     /// The time since the connection began.
     pub(super) now: Duration,
-    /// What the handles ask for.
+    /// Commands of the handles.
     pub(super) commands: Commands,
     /// How many sends of the session that is over the node has not confirmed.
     pub(super) unconfirmed: u64,
@@ -61,7 +61,7 @@ pub(super) struct Subscriber {
     pub(super) channel: Arc<channel::Shared>,
     /// Who waits for the node's first answer.
     pub(super) beginning: Option<Answer<Subscription>>,
-    /// As of the last answer.
+    /// The value of the last answer.
     pub(super) epoch: u64,
     pub(super) is_bytes: bool,
 }

@@ -1,4 +1,4 @@
-//! What the task does for the handles.
+//! Requests that the task makes for the handles.
 
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ const EVENTS_MAX: usize = 64;
 /// Longer texts of refusals are truncated to this many bytes: `EVENTS_MAX` of them may wait.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// What happened to a connection. Returned by [`ConnectionEvents::next`].
+/// An event of a connection. Returned by [`ConnectionEvents::next`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ConnectionEvent {
@@ -37,7 +37,7 @@ pub enum ConnectionEvent {
     Resumed {
         /// How long the connection was lost.
         away: Duration,
-        /// What the node had to forget meanwhile, by room: events, which the
+        /// Losses of the node meanwhile, by room: events, which the
         /// [room](crate::Room::next_event) reports as missed, and answers, whose requests fail with
         /// an error that [`is_lost`](Error::is_lost). Empty if nothing is missing.
         lost: Vec<Lost>,
@@ -122,7 +122,7 @@ impl ConnectionEvents {
     }
 }
 
-/// What the connection's task tells its handles.
+/// News of the connection's task for its handles.
 #[derive(Debug)]
 pub(crate) struct Status {
     started: Instant,
@@ -191,7 +191,7 @@ impl Status {
         }
         let is_last = matches!(event, ConnectionEvent::Ended { .. });
         if let Some(events) = &inner.events {
-            // It fails only if nobody listens.
+            // Sending fails only if nobody listens.
             let _ = events.send(event);
         }
         if is_last {

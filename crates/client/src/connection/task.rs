@@ -39,15 +39,15 @@ pub(crate) struct Task {
     pub(super) reconnect: Reconnect,
     /// This client ends the connection.
     pub(super) is_leaving: bool,
-    /// It will, once the commands that wait are carried out, or if the connection is lost.
+    /// This client will, once the commands that wait are carried out, or if the connection is lost.
     pub(super) is_closing: bool,
     /// The deadline of the farewell, once it has begun.
     pub(super) farewell_ends: Option<Instant>,
-    /// What was last measured.
+    /// The last measurement.
     pub(super) clock: Option<Clock>,
 }
 
-/// What to do next.
+/// The next thing to do.
 enum Next {
     Read(std::io::Result<usize>),
     Written(std::io::Result<usize>),

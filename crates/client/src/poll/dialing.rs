@@ -114,7 +114,7 @@ impl Dialing {
             };
             match stream.is_ready() {
                 Ok(true) => return self.stream.take().map(Ok),
-                // It was connected, and has ended already.
+                // The socket was connected, and has ended already.
                 Ok(false) if has_ended && stream.is_connected().is_ok_and(|is| !is) => {
                     let ended = Ending::Broken(ClientError::Ended { close_code: None });
                     return Some(Err(ended.unwelcome()));

@@ -77,13 +77,14 @@ pub struct Settings {
     pub name: String,
     /// The token for the node's authenticator.
     pub token: Vec<u8>,
-    /// Whether the program gives each token: [`Connection::takes_token`]. `token` is not used then.
+    /// Says whether the program gives each token: [`Connection::takes_token`]. `token` is not used
+    /// then.
     pub asks_for_tokens: bool,
-    /// Whether to offer compression over WebSocket.
+    /// Says whether to offer compression over WebSocket.
     pub deflate: bool,
     /// The longest message accepted from the node, in bytes.
     pub message_bytes_max: usize,
-    /// Whether the node is asked to keep the session of a lost connection.
+    /// Says whether the node is asked to keep the session of a lost connection.
     pub is_resumable: bool,
     /// How long to try to connect, and to restore a lost connection. A session that is not resumable
     /// is not restored.
@@ -140,7 +141,7 @@ pub struct Connection {
     /// The node has ended its half. No other edge tells of it, so reading goes on until its end.
     has_ended: bool,
     wants_token: bool,
-    /// What happened without the session.
+    /// Events that came about without the session.
     happened: VecDeque<(Event<'static>, Error)>,
     farewell_ends: Option<Instant>,
 }
@@ -463,7 +464,7 @@ impl Connection {
         let now = Instant::now();
         let dialing = Dialing::begin(&self.dialer, self.source, limit, now, &self.registration);
         self.link = Link::Dialing(Box::new(dialing));
-        // It goes on at once: connecting to an address begins without waiting.
+        // The first step is taken at once: connecting to an address begins without waiting.
         self.go_on(now, false);
     }
 
@@ -473,7 +474,7 @@ impl Connection {
         let Some(dialed) = dialed else { return };
         self.link = Link::Lost;
         match dialed.and_then(|stream| self.begin(stream)) {
-            // What came meanwhile, with the end of the handshake, was announced before.
+            // Input that came meanwhile, with the end of the handshake, was announced before.
             Ok(stream) => (self.link, self.is_readable) = (Link::Open(stream), true),
             Err(error) => self.failed(error),
         }

@@ -173,7 +173,7 @@ impl Room {
         Ok(events.iter().position(|event| event.name == name).map(|number| number as u32))
     }
 
-    /// What happened next, if anything did. Events that this client's schema does not have are left
+    /// The next event, if there is one. Events that this client's schema does not have are left
     /// out. The payloads of events whose numbers are `packed` stay as they came.
     #[must_use]
     pub fn next(&self, packed: &[u32]) -> Option<RoomNews> {

@@ -20,7 +20,7 @@ pub struct Stream {
     socket: TcpStream,
     #[cfg(feature = "tls")]
     tls: Option<Box<Secured>>,
-    /// What the socket did not take yet, from `start` on.
+    /// Bytes that the socket did not take yet, from `start` on.
     unsent: Vec<u8>,
     start: usize,
 }

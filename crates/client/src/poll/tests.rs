@@ -75,7 +75,7 @@ fn a_node_that_does_not_read_keeps_no_program_busy() {
         session.publish("news", &[7; 500_000], false).unwrap();
         client.connection.flush(&mut client.buffers);
     }
-    // It has something to read, and must not read it.
+    // The client has something to read, and must not read it.
     say(&mut node, &ServerMessage::Pong(Pong { nonce: 1, time_us: 0 }));
     while !client.connection.is_readable {
         client.turn();

@@ -52,7 +52,7 @@ impl Registration {
 
     /// Wakes the loop, or lets its next wait return at once. Any thread may do it.
     pub fn wake(&self) {
-        // It fails only if the system has no resources; the loop then wakes at its time.
+        // This fails only if the system has no resources; the loop then wakes at its time.
         let _ = self.shared.1.wake();
     }
 

@@ -124,7 +124,7 @@ impl Subscription {
                 });
                 match called.await {
                     Ok(back) => call = back,
-                    // It panicked, or the runtime is shutting down.
+                    // The function panicked, or the runtime is shutting down.
                     Err(_) => break,
                 }
             }
@@ -139,8 +139,8 @@ impl Subscription {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// Whether no more calls will come: the function panicked, or this client is no longer in the
-    /// room.
+    /// Returns whether no more calls will come: the function panicked, or this client is no longer
+    /// in the room.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.task.is_finished()

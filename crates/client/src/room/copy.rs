@@ -73,7 +73,7 @@ impl<M: Mirror> Copy<M> {
         self.changes
     }
 
-    /// Whether updates wait.
+    /// Returns whether updates wait.
     pub(crate) fn is_behind(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -139,7 +139,7 @@ impl<M: Mirror> Copy<M> {
         Some(if self.unreadable > 1 { Repair::Leave } else { Repair::Snapshot })
     }
 
-    /// Whether the copy has this digest, as far as can be known.
+    /// Returns whether the copy has this digest, as far as can be known.
     pub(crate) fn check(&mut self, digest: u64) -> bool {
         // A failed update is reported once, by whoever finds it first.
         if self.settle().is_err() {

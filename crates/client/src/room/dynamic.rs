@@ -91,10 +91,10 @@ impl Connection {
     /// Enters the room of a type that has this key. The case of a code does not matter.
     ///
     /// # Errors
-    /// As [`join_dynamic`](Self::join_dynamic).
+    /// Same as [`join_dynamic`](Self::join_dynamic).
     ///
     /// # Cancel safety
-    /// As [`join_dynamic`](Self::join_dynamic).
+    /// Same as [`join_dynamic`](Self::join_dynamic).
     pub async fn join_by_key_dynamic(
         &self,
         room_type: &str,
@@ -108,10 +108,10 @@ impl Connection {
     /// private. Without options the room has its type's default options.
     ///
     /// # Errors
-    /// As [`join_dynamic`](Self::join_dynamic).
+    /// Same as [`join_dynamic`](Self::join_dynamic).
     ///
     /// # Cancel safety
-    /// As [`join_dynamic`](Self::join_dynamic).
+    /// Same as [`join_dynamic`](Self::join_dynamic).
     pub async fn create_dynamic(
         &self,
         room_type: &str,
@@ -126,10 +126,10 @@ impl Connection {
     /// Enters any room of a type that is not full and has no key, or a new one with these options.
     ///
     /// # Errors
-    /// As [`join_dynamic`](Self::join_dynamic).
+    /// Same as [`join_dynamic`](Self::join_dynamic).
     ///
     /// # Cancel safety
-    /// As [`join_dynamic`](Self::join_dynamic).
+    /// Same as [`join_dynamic`](Self::join_dynamic).
     pub async fn join_or_create_dynamic(
         &self,
         room_type: &str,
@@ -142,10 +142,10 @@ impl Connection {
     /// Enters the room of a type that has this key, or a new one with it and these options.
     ///
     /// # Errors
-    /// As [`join_dynamic`](Self::join_dynamic).
+    /// Same as [`join_dynamic`](Self::join_dynamic).
     ///
     /// # Cancel safety
-    /// As [`join_dynamic`](Self::join_dynamic).
+    /// Same as [`join_dynamic`](Self::join_dynamic).
     pub async fn join_or_create_by_key_dynamic(
         &self,
         room_type: &str,

@@ -95,7 +95,7 @@ impl<R: Kind> Room<R> {
         PlayerId(self.entered.joined.player)
     }
 
-    /// What the node said about the room when this client joined it.
+    /// The node's words about the room when this client joined it.
     #[must_use]
     pub fn joined(&self) -> &Joined<'static> {
         &self.entered.joined

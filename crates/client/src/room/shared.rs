@@ -1,4 +1,4 @@
-//! What the connection's task and the handle of one room share.
+//! State that the connection's task and the handle of one room share.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -33,7 +33,7 @@ struct Inner<M> {
 #[derive(Debug, Default)]
 struct Events {
     waiting: VecDeque<Result<RawEvent, Error>>,
-    /// What they count for.
+    /// The sum of their costs.
     bytes: usize,
     missed: u64,
     ended: Option<Error>,
@@ -167,7 +167,7 @@ impl<M: Mirror> Shared<M> {
     }
 }
 
-/// What an event, or the refusal of a send, counts for.
+/// The cost of an event, or of the refusal of a send.
 fn bytes(event: &Result<RawEvent, Error>) -> usize {
     let bytes = match event {
         Ok(RawEvent { message: MessageRef::Name(name), payload, .. }) => name.len() + payload.len(),
@@ -227,7 +227,7 @@ impl<M: Mirror + Send + Sync> RoomCopy for Arc<Shared<M>> {
     }
 }
 
-/// Where events of a room go, whatever the type of its state.
+/// The receiver of a room's events, whatever the type of its state.
 pub(crate) trait Deliver: Send + Sync {
     fn event(&self, event: &server::Event<'_>);
 

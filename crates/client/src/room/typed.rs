@@ -30,10 +30,10 @@ impl Connection {
     /// Enters the room of a type that has this key. The case of a code does not matter.
     ///
     /// # Errors
-    /// As [`join`](Self::join).
+    /// Same as [`join`](Self::join).
     ///
     /// # Cancel safety
-    /// As [`join`](Self::join).
+    /// Same as [`join`](Self::join).
     pub async fn join_by_key<R: RoomInterface + Kind>(
         &self,
         room_type: &str,
@@ -50,10 +50,10 @@ impl Connection {
     /// room type yet, it first asks for the schema, to send options in the node's form.
     ///
     /// # Errors
-    /// As [`join`](Self::join).
+    /// Same as [`join`](Self::join).
     ///
     /// # Cancel safety
-    /// As [`join`](Self::join).
+    /// Same as [`join`](Self::join).
     pub async fn create<R: RoomInterface + Kind>(
         &self,
         room_type: &str,
@@ -68,10 +68,10 @@ impl Connection {
     /// Enters any room of a type that is not full and has no key, or a new one with these options.
     ///
     /// # Errors
-    /// As [`join`](Self::join); `busy` if eight rooms in a row end before anyone can join.
+    /// Same as [`join`](Self::join); `busy` if eight rooms in a row end before anyone can join.
     ///
     /// # Cancel safety
-    /// As [`join`](Self::join).
+    /// Same as [`join`](Self::join).
     pub async fn join_or_create<R: RoomInterface + Kind>(
         &self,
         room_type: &str,
@@ -84,10 +84,10 @@ impl Connection {
     /// Enters the room of a type that has this key, or a new one with it and these options.
     ///
     /// # Errors
-    /// As [`join`](Self::join); `busy` if eight rooms in a row end before anyone can join.
+    /// Same as [`join`](Self::join); `busy` if eight rooms in a row end before anyone can join.
     ///
     /// # Cancel safety
-    /// As [`join`](Self::join).
+    /// Same as [`join`](Self::join).
     pub async fn join_or_create_by_key<R: RoomInterface + Kind>(
         &self,
         room_type: &str,

@@ -128,7 +128,7 @@ impl Attempts {
         self.took += now.saturating_sub(self.began).min(self.patience.timeout);
     }
 
-    /// Whether the time for attempts is over.
+    /// Returns whether the time for attempts is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.took >= self.patience.reconnect_for

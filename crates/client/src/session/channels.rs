@@ -27,19 +27,19 @@ pub struct SubscriptionNumber(pub u32);
 pub struct Subscribed {
     /// The place in the channel before the publications that follow.
     pub position: Position,
-    /// Whether nothing was lost: all publications after the position that this client had reached
-    /// follow, or it had none.
+    /// Says whether nothing was lost: all publications after the position that this client had
+    /// reached follow, or it had none.
     pub recovered: bool,
     /// How many publications were missed since that position, as far as is known: if the channel
     /// has another epoch, those that the earlier one had are not counted.
     pub missed: u64,
-    /// Whether payloads are bytes, and not JSON.
+    /// Says whether payloads are bytes, and not JSON.
     pub bytes: bool,
     /// How many sessions subscribe, this one included; 0 if the client may not know.
     pub members: u64,
 }
 
-/// Whether a refusal passes, so that what was granted before may be asked for again.
+/// Returns whether a refusal passes, so that what was granted before may be asked for again.
 pub(super) fn is_passing(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::Limit | ErrorCode::TooFast | ErrorCode::Busy)
 }

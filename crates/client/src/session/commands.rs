@@ -1,4 +1,4 @@
-//! What a caller may ask of a client.
+//! Commands that a caller may give to a client.
 
 use std::borrow::Cow;
 

@@ -20,8 +20,8 @@ pub struct ClientConfig {
     /// The most requests that may wait for an answer; one more fails with
     /// [`CommandError::Busy`](super::CommandError::Busy). Default: 65536.
     pub requests_max: usize,
-    /// Whether the session outlives a lost connection: the client keeps what it has sent until the
-    /// node has confirmed it, and [`reconnect`](super::Session::reconnect) goes on where the
+    /// Says whether the session outlives a lost connection: the client keeps what it has sent until
+    /// the node has confirmed it, and [`reconnect`](super::Session::reconnect) goes on where the
     /// connection was lost. Default: `true`.
     pub resumable: bool,
     /// The most bytes of messages that may wait to be confirmed by the node, before a command fails
@@ -38,8 +38,8 @@ pub struct ClientConfig {
     /// How long, and how often, to try to restore a lost connection:
     /// [`Session::next_step`](super::Session::next_step).
     pub patience: Patience,
-    /// Whether the program can give another token when one is refused, or about to expire. Default:
-    /// `false`.
+    /// Says whether the program can give another token when one is refused, or about to expire.
+    /// Default: `false`.
     pub renews_token: bool,
     /// Random bytes, by which clients that lose their connections at once don't all come back at
     /// once. Default: zeros.

@@ -12,7 +12,7 @@ use super::protocol::Protocol;
 use super::requests::Asked;
 use super::{ClientError, CommandError, Event, Failure};
 
-/// What a device says when it registers.
+/// The registration of a device.
 #[derive(Clone, Debug)]
 pub(super) struct Registration {
     pub(super) device: String,

@@ -102,9 +102,9 @@ pub(super) struct Entering {
     shown: NumberMap<RequestNumber, String>,
     /// Requests to enter a room that the node has not granted.
     entries: NumberMap<RequestNumber, Entry>,
-    /// Those that were not sent yet: they wait for the schema of a room type.
+    /// Requests that were not sent yet: they wait for the schema of a room type.
     unready: Vec<(String, RequestNumber, Target)>,
-    /// Those that have it.
+    /// Requests that have it.
     ready: Vec<(RequestNumber, Target)>,
     /// Rooms to leave once that can be sent.
     forsaken: Vec<RoomNumber>,
@@ -137,7 +137,7 @@ impl std::fmt::Debug for BoxedCopy {
     }
 }
 
-/// What is left to do until a room is entered that the node has granted.
+/// The steps that are left until a room is entered that the node has granted.
 #[derive(Debug)]
 pub(super) struct Granted {
     room_type: String,
@@ -194,7 +194,7 @@ impl Session {
     /// Asks for the schema of a room type. Answered by [`Event::Schema`].
     ///
     /// # Errors
-    /// As for all [commands](Self::join).
+    /// Same as for all [commands](Self::join).
     pub fn schema(&mut self, room_type: &str) -> Result<RequestNumber, CommandError> {
         let request = self.protocol.ask_schema(room_type)?;
         self.protocol.entering.shown.insert(request, room_type.to_owned());
@@ -210,7 +210,7 @@ impl Session {
     /// [`Build::Any`], JSON.
     ///
     /// # Errors
-    /// As for all [commands](Self::join).
+    /// Same as for all [commands](Self::join).
     pub fn enter(
         &mut self,
         target: Target,
@@ -312,7 +312,7 @@ impl Protocol {
         let Some(Entry { build, copy }) = self.entering.entries.remove(&joined.request) else {
             return Report::This;
         };
-        // It comes before what follows from it.
+        // The event comes before those that follow from it.
         self.events.push_back(Event::Joined(joined.to_static()));
         let (room, fingerprint) = (joined.room, joined.fingerprint);
         self.entering.schemas.joined(&joined.room_type, fingerprint);

@@ -27,7 +27,7 @@ pub enum ClientError {
     Unreadable {
         /// How many.
         messages: u32,
-        /// What is wrong with the last.
+        /// The error of the last.
         last: Box<ClientError>,
     },
     /// The node confirms messages that it was not sent.
@@ -46,7 +46,7 @@ pub enum ClientError {
     },
     /// A message came before the welcome, or a second welcome came.
     OutOfTurn {
-        /// What came.
+        /// The value that came.
         message: &'static str,
     },
     /// An answer names a request that was never made, or that was answered before.
@@ -58,14 +58,14 @@ pub enum ClientError {
     WrongAnswer {
         /// The request's number.
         request: RequestNumber,
-        /// What came.
+        /// The value that came.
         answer: &'static str,
     },
     /// A message names a room that this session isn't in.
     UnknownRoom {
         /// The number in the message.
         room: RoomNumber,
-        /// What came.
+        /// The value that came.
         message: &'static str,
     },
     /// The node gave a room the number of another.
@@ -132,12 +132,13 @@ impl ClientError {
         }
     }
 
-    /// Whether the node sent something that can't be read. It comes again on the next connection.
+    /// Returns whether the node sent something that can't be read. It comes again on the next
+    /// connection.
     pub(super) fn is_unreadable(&self) -> bool {
         matches!(self, Self::WebSocket(_) | Self::Frame(_) | Self::Message(_) | Self::Text)
     }
 
-    /// Whether another connection would not help.
+    /// Returns whether another connection would not help.
     pub(super) fn is_final(&self) -> bool {
         !self.is_unreadable()
             && !matches!(

@@ -28,7 +28,7 @@ pub enum Event<'a> {
     AttemptFailed {
         /// Why.
         error: ClientError,
-        /// Whether the session gives up. [`Closed`](Self::Closed) follows.
+        /// Says whether the session gives up. [`Closed`](Self::Closed) follows.
         is_last: bool,
     },
     /// The session goes on over a new connection. What happened meanwhile follows. If the node had
@@ -38,7 +38,7 @@ pub enum Event<'a> {
     /// else (`docs/protocol.md`, "Weak connections"). Or it is so no longer. A connection that is
     /// lost is no longer weak, without this.
     Weak {
-        /// Whether it is so now.
+        /// Says whether it is so now.
         is_weak: bool,
     },
     /// The node did not keep the session, and has opened a new one. This client is no longer in any
@@ -169,9 +169,9 @@ pub enum Event<'a> {
     Registered {
         /// The request that this answers, if it does.
         request: Option<RequestNumber>,
-        /// Whether no device was registered under the id.
+        /// Says whether no device was registered under the id.
         is_new: bool,
-        /// Whether the payloads of the fleet are bytes, and not JSON.
+        /// Says whether the payloads of the fleet are bytes, and not JSON.
         bytes: bool,
     },
     /// The node refused to register the device again in a new session.
@@ -196,12 +196,12 @@ pub enum Event<'a> {
     /// The session has ended, by a goodbye or by an error. This is the last event. Unanswered
     /// requests have [failed](Self::Failed) just before.
     Closed {
-        /// What went wrong, if anything did.
+        /// The error, if there is one.
         error: Option<ClientError>,
     },
 }
 
-/// What is to be reported of a message that was handled.
+/// The report on a message that was handled.
 #[derive(Debug)]
 pub(super) enum Report {
     Nothing,
@@ -229,7 +229,7 @@ pub(super) enum Report {
     },
 }
 
-/// Where a part of the bytes is in them. `None` if it was copied.
+/// The place of a part of the bytes in them. `None` if it was copied.
 fn place(part: &[u8], bytes: &[u8]) -> Option<Range<usize>> {
     let start = part.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
     let end = start.checked_add(part.len())?;
@@ -282,7 +282,7 @@ impl Report {
                 Event::Event(server::Event { room, sequence, version, message, payload })
             }
             Self::Nothing | Self::This | Self::Of(_) => {
-                // It was decoded before.
+                // The message was decoded before.
                 return Event::of(ServerMessage::decode(FORMAT, bytes).ok()?, &self);
             }
         })

@@ -22,7 +22,7 @@ pub(super) struct Inbox {
     pub(super) is_last: bool,
 }
 
-/// Where the body of a message is.
+/// The place of a message's body.
 #[derive(Debug)]
 pub(super) enum Place {
     Inbox(Range<usize>),

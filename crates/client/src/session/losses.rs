@@ -1,4 +1,4 @@
-//! What a node had to forget while this client was away: the requests whose answers will not come.
+//! Losses of a node while this client was away: the requests whose answers will not come.
 //!
 //! A room that the client may be in without knowing, because the answer to its join was lost, is
 //! left.
@@ -99,7 +99,8 @@ impl Protocol {
         !self.abandoned.joins.is_empty()
     }
 
-    /// Whether a message is about, or enters, an abandoned room. It is dropped, and the room left.
+    /// Returns whether a message is about, or enters, an abandoned room. It is dropped, and the
+    /// room left.
     #[inline]
     pub(super) fn is_abandoned(&mut self, message: &ServerMessage<'_>) -> bool {
         !self.abandoned.is_empty() && self.drops(message)
@@ -135,7 +136,7 @@ impl Protocol {
         }
     }
 
-    /// Whether an abandoned request may have entered a room that is unknown here.
+    /// Returns whether an abandoned request may have entered a room that is unknown here.
     fn may_be_entered(&self, room: RoomNumber) -> bool {
         !self.rooms.knows(room) && !self.abandoned.joins.is_empty()
     }

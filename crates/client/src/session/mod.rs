@@ -177,9 +177,9 @@ impl Session {
         self.protocol.resumption.is_token_refused
     }
 
-    /// Whether the program may give another token after one was refused. If so, the next refusal
-    /// as `unauthorized` after a lost connection leaves the client [away](Self::is_away), for one
-    /// more attempt with another token. Call it again once the client was welcomed.
+    /// Sets whether the program may give another token after one was refused. If so, the next
+    /// refusal as `unauthorized` after a lost connection leaves the client [away](Self::is_away),
+    /// for one more attempt with another token. Call it again once the client was welcomed.
     pub fn set_renews_token(&mut self, renews: bool) {
         self.protocol.resumption.renews_token = renews;
     }
@@ -251,7 +251,7 @@ impl Session {
                 self.protocol.fail(error);
             }
         };
-        // What is borrowed can't leave the loop, so it is borrowed again.
+        // A borrow can't leave the loop, so there is another.
         report.event(self.inbox.body(&self.inbound, place))
     }
 
@@ -301,7 +301,8 @@ impl Session {
         self.protocol.give_up();
     }
 
-    /// Whether the connection is lost, and the session waits for [`reconnect`](Self::reconnect).
+    /// Returns whether the connection is lost, and the session waits for
+    /// [`reconnect`](Self::reconnect).
     #[must_use]
     pub fn is_away(&self) -> bool {
         self.protocol.phase == Phase::Away
@@ -334,9 +335,9 @@ impl Session {
         self.protocol.is_open() && self.protocol.welcomed
     }
 
-    /// Whether the present connection, or the last, has resumed the session and brought it forward:
-    /// a counted message was handled, one of this client's was confirmed, or a copy advanced. Then
-    /// the next loss is not one more failure in a row.
+    /// Returns whether the present connection, or the last, has resumed the session and brought it
+    /// forward: a counted message was handled, one of this client's was confirmed, or a copy
+    /// advanced. Then the next loss is not one more failure in a row.
     #[must_use]
     pub fn made_progress(&self) -> bool {
         self.protocol.resumption.made_progress()

@@ -19,8 +19,8 @@ pub trait RoomCopy {
     /// brings a good one.
     fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError>;
 
-    /// Whether the copy has this digest, or can't tell. If it has another, the session asks for a
-    /// snapshot.
+    /// Returns whether the copy has this digest, or can't tell. If it has another, the session asks
+    /// for a snapshot.
     fn digest_is(&mut self, digest: u64) -> bool;
 
     /// The node's schema is needed to read updates, and unknown: keeps them until
@@ -50,7 +50,8 @@ pub trait RoomCopy {
         Ok(())
     }
 
-    /// Whether a snapshot was applied, once one has come. One that is kept for later does not count.
+    /// Returns whether a snapshot was applied, once one has come. One that is kept for later does
+    /// not count.
     fn is_filled(&self) -> bool {
         true
     }

@@ -43,7 +43,7 @@ pub(super) struct Protocol {
     pub(super) channels: Channels,
     pub(super) registrations: Registrations,
     pub(super) entering: Entering,
-    /// What has happened and was not polled, but for what the message at hand says.
+    /// Events that were not polled, but for those that the message at hand says.
     pub(super) events: VecDeque<Event<'static>>,
 }
 
@@ -95,13 +95,13 @@ impl Protocol {
         self.phase == Phase::Finished
     }
 
-    /// Whether there is a transport to receive from.
+    /// Returns whether there is a transport to receive from.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Talking | Phase::Leaving)
     }
 
-    /// Whether messages can be sent. The first ones follow the hello; after a lost connection, only
-    /// the welcome says which of them the node has handled.
+    /// Returns whether messages can be sent. The first ones follow the hello; after a lost
+    /// connection, only the welcome says which of them the node has handled.
     pub(super) fn can_send(&self) -> bool {
         self.is_open() && (self.welcomed || self.resumption.is_first())
     }

@@ -28,7 +28,7 @@ pub(super) struct Pulse {
     /// A message is expected this often, in both directions; zero if none is, and before the
     /// welcome.
     heartbeat: Duration,
-    /// What that is by the node, whatever rooms want.
+    /// The node's value of that, whatever rooms want.
     usual: Duration,
     sent_at: Duration,
     heard_at: Duration,
@@ -48,7 +48,7 @@ pub(super) struct Pulse {
     is_news: bool,
 }
 
-/// Whether the connection is weak (`docs/protocol.md`, "Weak connections").
+/// Says whether the connection is weak (`docs/protocol.md`, "Weak connections").
 #[derive(Clone, Copy, Debug, Default)]
 enum Watch {
     /// The rooms rest, as far as is known.
@@ -92,7 +92,7 @@ struct Ping {
     asked: bool,
 }
 
-/// What is due at the current time.
+/// Messages that are due at the current time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     Nothing,
@@ -152,7 +152,7 @@ impl Pulse {
         match &mut self.watch {
             Watch::Rest => {}
             Watch::Listening => return true,
-            // What came meanwhile may not have been read yet.
+            // Input that came meanwhile may not have been read yet.
             Watch::Asked { until, is_answered: false } if is_late => *until = self.now + QUIET,
             Watch::Asked { is_answered: true, .. } => self.watch = Watch::Rest,
             Watch::Asked { .. } => {
@@ -171,7 +171,7 @@ impl Pulse {
         }
     }
 
-    /// Whether the connection is weak, if that is news to the program.
+    /// Returns whether the connection is weak, if that is news to the program.
     #[inline]
     pub(super) fn take_news(&mut self) -> Option<bool> {
         std::mem::take(&mut self.is_news).then_some(self.is_weak)

@@ -7,7 +7,7 @@ use playfield_wire::{RequestNumber, RoomNumber};
 use super::numbers::NumberMap;
 use super::{ClientError, CommandError};
 
-/// What was asked.
+/// The matter of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     /// To enter a room.
@@ -20,7 +20,7 @@ pub(super) enum Asked {
     Publish,
     /// Who subscribes to a channel.
     Members,
-    /// What was published to a channel.
+    /// A publication to a channel.
     History,
     /// To be registered as a device.
     Register,

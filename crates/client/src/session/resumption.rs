@@ -20,7 +20,7 @@ pub const UNREADABLE_IN_A_ROW_MAX: u32 = 2;
 /// A buffer with more capacity than this is freed.
 const IDLE_SCRATCH_BYTES_MAX: usize = 4 << 10;
 
-/// What a client says in each hello.
+/// The content of each hello.
 #[derive(Debug)]
 pub(super) struct Greeting {
     pub(super) name: String,
@@ -28,11 +28,11 @@ pub(super) struct Greeting {
     pub(super) schemas: Vec<(String, u64)>,
 }
 
-/// What a client keeps for its next connection.
+/// State that a client keeps for its next connection.
 #[derive(Debug)]
 pub(super) struct Resumption {
     pub(super) greeting: Greeting,
-    /// Whether the session is to outlive a connection.
+    /// Says whether the session is to outlive a connection.
     is_wanted: bool,
     /// The number of the session, after the first welcome.
     session: Option<u64>,
@@ -55,7 +55,7 @@ pub(super) struct Resumption {
     has_progress: bool,
     /// How long the node wants this client to wait, as it said on this connection.
     pub(super) retry_after: Option<Duration>,
-    /// Whether the program may give another token after one was refused.
+    /// Says whether the program may give another token after one was refused.
     pub(super) renews_token: bool,
     /// The node has refused the token.
     pub(super) is_token_refused: bool,
@@ -86,17 +86,17 @@ impl Resumption {
         }
     }
 
-    /// Whether no connection was welcomed yet.
+    /// Returns whether no connection was welcomed yet.
     pub(super) fn is_first(&self) -> bool {
         self.session.is_none()
     }
 
-    /// Whether both ends keep the session when the connection is lost, as far as is known.
+    /// Returns whether both ends keep the session when the connection is lost, as far as is known.
     pub(super) fn is_kept(&self) -> bool {
         self.is_wanted && (self.is_first() || !self.token.is_empty())
     }
 
-    /// Whether a command would be refused, because too much waits to be confirmed.
+    /// Returns whether a command would be refused, because too much waits to be confirmed.
     pub(super) fn is_full(&self) -> bool {
         self.log.bytes() >= self.unconfirmed_bytes_max
     }
@@ -148,7 +148,7 @@ impl Resumption {
         self.has_progress = true;
     }
 
-    /// Whether this connection has resumed the session, and brought it forward.
+    /// Returns whether this connection has resumed the session, and brought it forward.
     pub(super) fn made_progress(&self) -> bool {
         self.is_resumed && self.has_progress
     }
@@ -160,7 +160,7 @@ impl Resumption {
     /// The node has ended this connection, but not what this client wants.
     pub(super) fn turned_away(&mut self, code: ErrorCode) {
         match code {
-            // It ended the session. The token still says to its successor what was lost.
+            // The node ended the session. The token still says to its successor what was lost.
             ErrorCode::ShuttingDown => self.grace = Duration::ZERO,
             // One more attempt, with another token.
             ErrorCode::Unauthorized => {
@@ -304,7 +304,7 @@ impl Protocol {
         self.finish(error);
     }
 
-    /// Whether a goodbye of the node ends this connection only, and not the session.
+    /// Returns whether a goodbye of the node ends this connection only, and not the session.
     pub(super) fn is_passing(&self, code: ErrorCode) -> bool {
         let is_kept = self.phase == Phase::Talking && self.resumption.is_wanted;
         if !is_kept || self.resumption.is_first() {

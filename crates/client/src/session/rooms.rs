@@ -31,8 +31,8 @@ pub(super) struct Progress {
     pub(super) version: u64,
     /// The number of the last event.
     pub(super) sequence: u64,
-    /// Whether a patch can be applied. If not, a snapshot is on its way, was asked for, or could
-    /// not be read.
+    /// Says whether a patch can be applied. If not, a snapshot is on its way, was asked for, or
+    /// could not be read.
     in_step: bool,
     /// How many updates in a row could not be used.
     unusable: u32,
@@ -45,11 +45,11 @@ pub(super) struct Progress {
     resync_waits: bool,
     /// The session has entered the room, and leaves it if it can't be used.
     is_entered: bool,
-    /// What is left to do until it is entered.
+    /// The steps that are left until it is entered.
     granted: Option<Box<Granted>>,
 }
 
-/// What became of an update.
+/// The outcome of an update.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Applied,
@@ -61,7 +61,7 @@ pub(super) enum Outcome {
     NoSnapshot(OutOfStep),
 }
 
-/// What to do with an update.
+/// The handling of an update.
 #[derive(Debug)]
 pub(super) enum Verdict {
     Apply,
@@ -79,7 +79,7 @@ impl Progress {
         } else if base != self.version {
             Verdict::OutOfStep(OutOfStep::Base { base, version: self.version })
         } else if version <= base {
-            // It would fit a second time, too.
+            // The patch would fit a second time, too.
             Verdict::OutOfStep(OutOfStep::NoAdvance { version })
         } else {
             Verdict::Apply
@@ -114,7 +114,7 @@ impl Progress {
         };
         match update.kind {
             UpdateKind::Patch => Outcome::OutOfStep(OutOfStep::Patch(error)),
-            // It may have been damaged on its way: the next one may be readable.
+            // The snapshot may have been damaged on its way: the next one may be readable.
             UpdateKind::Snapshot if !std::mem::replace(&mut self.snapshot_failed, true) => {
                 Outcome::OutOfStep(OutOfStep::Snapshot(error))
             }
@@ -263,7 +263,7 @@ impl Rooms {
         self.copies.get(&room).is_some_and(|progress| progress.version > 0)
     }
 
-    /// What is left to do until a room is entered, and its copy.
+    /// The steps that are left until a room is entered, and its copy.
     pub(super) fn granted(&mut self, room: RoomNumber) -> Option<(&mut Granted, &mut BoxedCopy)> {
         let progress = self.copies.get_mut(&room)?;
         progress.granted.as_deref_mut().zip(progress.copy.as_mut())

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 /// A token is renewed when it expires within this time.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// Whether the program has to give a token before the next attempt to connect: a login service is
-/// not to be asked as often as a node that is down.
+/// Says whether the program has to give a token before the next attempt to connect: a login service
+/// is not to be asked as often as a node that is down.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenLife {
     /// By the token's own word; `None` if it says nothing.
@@ -21,7 +21,7 @@ impl TokenLife {
         Self { until: expiry(token).filter(|&until| until > now) }
     }
 
-    /// Whether the token has expired, or is about to.
+    /// Returns whether the token has expired, or is about to.
     #[must_use]
     pub fn is_over(&self, now: SystemTime) -> bool {
         self.until.is_some_and(|until| now >= until)

@@ -21,7 +21,7 @@ pub struct Url {
     pub authority: String,
     /// The `Host` header and the path of a WebSocket. `None` for native framing.
     pub web_socket: Option<(String, String)>,
-    /// Whether the transport is over TLS.
+    /// Says whether the transport is over TLS.
     pub is_secure: bool,
 }
 
@@ -70,7 +70,7 @@ impl FromStr for Url {
     }
 }
 
-/// What is wrong with the URL of a node.
+/// The error in a node's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError {
     url: String,

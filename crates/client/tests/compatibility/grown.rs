@@ -258,7 +258,7 @@ impl Table {
         }
     }
 
-    /// What an old client of this player sees.
+    /// The view of an old client of this player.
     fn seen_by(&self, viewer: PlayerId) -> old::Table {
         let spot = |spot: &Spot| old::Spot { x: spot.x, y: spot.y };
         let own = |player: PlayerId| player == viewer;

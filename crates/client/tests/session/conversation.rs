@@ -10,7 +10,7 @@ use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::support::{Node, Said, config, polled};
 
-/// What the client does, and what the node then sends.
+/// A step of the client, and the node's answer.
 struct Step {
     acts: fn(&mut Session),
     packed: &'static [&'static [u8]],

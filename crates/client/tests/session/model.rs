@@ -14,7 +14,7 @@ use crate::support::{joined, kept, resumable};
 
 const FORMAT: Format = Format::Packed;
 
-/// What happened in the room: requests and sends, in the order of execution, and events.
+/// Events of the room: requests and sends, in the order of execution, and events.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
     /// The payloads of messages, which are numbers in the order in which the client sent them.
@@ -226,10 +226,10 @@ pub(crate) struct World {
     node: Node,
     to_node: Vec<u8>,
     to_client: Vec<u8>,
-    /// What the client did: how many messages, and which requests.
+    /// Actions of the client: how many messages, and which requests.
     sent: u32,
     requests: Vec<RequestNumber>,
-    /// What it heard: how each request ended, the last event, and the copy's version.
+    /// Results that the client heard: how each request ended, the last event, and the copy's version.
     replies: BTreeMap<RequestNumber, bool>,
     sequence: u64,
     version: u64,

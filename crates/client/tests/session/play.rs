@@ -67,7 +67,7 @@ impl Node {
         body
     }
 
-    /// What a copy must be now.
+    /// The state that a copy must have now.
     pub(crate) fn expected(&mut self) -> String {
         let copy = Copy::new();
         let (kind, body) = (UpdateKind::Snapshot, &self.snapshot());

@@ -71,7 +71,7 @@ fn a_node_is_not_silent_while_its_messages_wait() {
     assert_eq!(polled(&mut talk.client), []);
     talk.advances(late);
     assert!(!talk.client.is_finished());
-    // It gets as long as after any other message.
+    // The node gets as long as after any other message.
     assert!(talk.client.due_at().unwrap() > late - Duration::from_secs(1));
     for second in 60..70 {
         talk.advances(Duration::from_secs(second));

@@ -152,7 +152,7 @@ fn a_node_that_confirms_what_was_not_sent_ends_the_session() {
     talk.says(&kept(b"t2", Some(Resumed { received: 2, lost: vec![] })));
     talk.assert_closed(ClientError::NeverSent { received: 2, sent: 1 });
 
-    // It can't take back what it has confirmed, for that is forgotten.
+    // A node can't take back what it has confirmed, for that is forgotten.
     let mut talk = Talk::kept_in_room();
     talk.says(&ServerMessage::Ack(server::Ack { received: 1 }));
     talk.reconnects(false);
@@ -305,7 +305,7 @@ fn an_unreadable_message_ends_the_connection_and_comes_again() {
         assert!(talk.client.is_away());
         let lost = talk.all_events();
         assert!(matches!(&lost[..], [Event::ConnectionLost { .. }]), "{lost:?}");
-        // What follows on that connection is ignored.
+        // The rest of that connection is ignored.
         talk.says(&ServerMessage::Listed(server::Listed { request: list, rooms: vec![] }));
         assert_eq!(talk.all_events(), []);
         let closes = if web_socket { 1 } else { 0 };
@@ -406,7 +406,7 @@ fn losses_that_alternate_between_rooms_explain_the_gaps_of_each() {
     talk.says(&snapshot(second, 3, 5));
     talk.reconnects(false);
     talk.all_events();
-    // What a node keeps: it has lost 400 events of each room, in turn.
+    // Losses that a node keeps: it has lost 400 events of each room, in turn.
     let mut log = Log::default();
     for _ in 0..2 {
         log.push(Some(ROOM), 1 << 20, Passage::Sent, |_| {});

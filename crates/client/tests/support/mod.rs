@@ -181,7 +181,7 @@ impl Talk {
         assert_eq!(self.all_events(), [], "nothing is heard after the end");
     }
 
-    /// What the client has sent meanwhile.
+    /// Messages that the client has sent meanwhile.
     pub(crate) fn heard(&mut self) -> Vec<Said> {
         let mut bytes = Vec::new();
         self.client.take_output(&mut bytes);
@@ -189,7 +189,7 @@ impl Talk {
     }
 }
 
-/// What a client has sent: a message in its debug form, or a frame of the transport.
+/// Output of a client: a message in its debug form, or a frame of the transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
     Hello {

@@ -340,7 +340,7 @@ async fn after_the_last_listener_the_next_one_starts_over() {
     let changes = listen(&room, &mut node).await;
     drop(changes);
     node.change(|arena| arena.round = 2).await;
-    // It asks for a snapshot again, as the second copy was dropped.
+    // The client asks for a snapshot again, as the second copy was dropped.
     let mut changes = listen(&room, &mut node).await;
     node.change(|arena| arena.round = 3).await;
     assert_eq!(next(&mut changes, 1).await, [told("round", "Changed", json!([2, 3]))]);

@@ -196,7 +196,7 @@ async fn the_payloads_of_a_fleet_of_bytes_are_bytes() {
     running.shutdown();
 }
 
-/// What a client says, but for pings.
+/// The messages of a client, but for pings.
 async fn hear(script: &mut Script) -> String {
     loop {
         if let Said::Other(said) = script.hear().await

@@ -239,7 +239,7 @@ async fn a_suspected_connection_is_pinged_and_the_clock_is_measured() {
 
 #[tokio::test]
 async fn a_function_gives_another_token_when_one_is_refused_and_may_fail() {
-    // What the function does when it is called for the nth time.
+    // The outcome of the function's nth call.
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let give = move || {
@@ -372,7 +372,7 @@ async fn the_waits_start_over_after_each_return_that_made_progress() {
             last = Some(server);
         }
     };
-    // As failures in a row, they would take minutes.
+    // If they counted as failures in a row, they would take minutes.
     let cuts = tokio::time::timeout(Duration::from_secs(30), cuts).await;
     assert!(cuts.is_ok(), "the client waits ever longer");
     drop(connection);

@@ -246,7 +246,7 @@ impl Server {
         self.stream.write_all(&bytes).await.unwrap();
     }
 
-    /// Whether the client has closed its half of the connection by now.
+    /// Returns whether the client has closed its half of the connection by now.
     pub(crate) async fn has_ended(&mut self) -> bool {
         // After a round trip over another connection, the runtime has polled this one.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

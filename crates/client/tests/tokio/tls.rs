@@ -159,7 +159,7 @@ async fn root_certificates_that_cannot_be_read_are_refused_before_connecting() {
         let error = fails(connect("tls://localhost:1").root_certificate(wrong)).await;
         assert!(error.to_string().contains("root_certificate"), "{error}");
     }
-    // Those of the system are not this node's.
+    // The system's certificates are not this node's.
     let running = start(Config { tls_self_signed: true, ..config() });
     let error = fails(dial(&running, "tls")).await.to_string();
     assert!(error.contains("unknown issuer") || error.contains("root certificates"), "{error}");

@@ -349,8 +349,8 @@ async fn a_room_is_entered_with_its_snapshot() {
     assert_eq!(table.unwrap().state().round, 5);
 }
 
-/// As when nothing waits, a snapshot that can't be read is asked for again. The core does not count
-/// the one that waited, so the room is left after two more.
+/// A snapshot that can't be read is, as when nothing waits, asked for again. The core does not
+/// count the one that waited, so the room is left after two more.
 #[tokio::test]
 async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
     for (is_readable, is_typed) in [(true, true), (false, true), (true, false), (false, false)] {
@@ -369,7 +369,7 @@ async fn an_unreadable_snapshot_that_waited_is_asked_for_again() {
             server.hear().await;
             server.schema(Some(RequestNumber(2)), text.as_bytes()).await;
             assert_eq!(server.hear().await, other("Resync { room: 1 }"));
-            // It was sent before the node read the resync.
+            // This was sent before the node read the resync.
             server.patch(2, 3, b"?").await;
             server.snapshot(3, body).await;
             if !is_readable {

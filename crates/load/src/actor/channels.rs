@@ -1,4 +1,4 @@
-//! What a connection does in channels.
+//! Steps of a connection in channels.
 
 use playfield_client::ErrorCode;
 use playfield_client::session::{Session, Subscribed, SubscriptionNumber};

@@ -1,4 +1,4 @@
-//! What a connection does as a device.
+//! Steps of a connection as a device.
 
 use playfield_client::session::Session;
 

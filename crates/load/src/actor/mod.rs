@@ -1,4 +1,4 @@
-//! What one connection does: it runs a program, and hears what the node answers.
+//! The actor of one connection: runs a program, and hears what the node answers.
 
 mod channels;
 mod devices;
@@ -17,8 +17,8 @@ use crate::random::Random;
 use crate::settings::MessageKind;
 use crate::timers::NEVER;
 
-/// What was due for so long at the end of the load was held up. What is due later may only have
-/// been about to be sent.
+/// A message that was due for so long at the end of the load was held up. One due later may only
+/// have been about to be sent.
 const OVERDUE_NS: u64 = 100_000_000;
 
 /// No place in a program.
@@ -30,7 +30,7 @@ pub(crate) struct Actor {
     program: u32,
     /// The step to run.
     at: u32,
-    /// Where to go on after a room was joined again.
+    /// The step to go on at after a room was joined again.
     back: u32,
     state: State,
     random: Random,
@@ -54,7 +54,7 @@ pub(crate) struct Actor {
     waits_since: u64,
     is_settled: bool,
     pub(crate) is_welcomed: bool,
-    /// What the node said before it ended the connection.
+    /// The node's words before it ended the connection.
     pub(crate) goodbye: Option<Box<str>>,
 }
 
@@ -84,7 +84,7 @@ struct Loop {
 struct Asked {
     number: u64,
     what: What,
-    /// Whether the program waits for it.
+    /// Says whether the program waits for it.
     is_awaited: bool,
     due: u64,
 }
@@ -103,7 +103,7 @@ enum What {
         channel: u32,
         epoch: u64,
     },
-    /// It has the number of the subscription.
+    /// Its number is that of the subscription.
     Subscribe {
         timing: u32,
     },
@@ -157,12 +157,12 @@ impl Actor {
         }
     }
 
-    /// Whether the program has ended and nothing is waited for.
+    /// Returns whether the program has ended and nothing is waited for.
     pub(crate) fn is_done(&self) -> bool {
         self.state == State::Ended && self.asked.is_empty()
     }
 
-    /// Whether answers or deliveries are waited for.
+    /// Returns whether answers or deliveries are waited for.
     pub(crate) fn is_waiting(&self, deliveries: &Deliveries, now: u64) -> bool {
         let is_complete = |of| deliveries.is_complete(of);
         !self.asked.is_empty()
@@ -234,7 +234,7 @@ impl Actor {
         shared.counts.in_channels -= open.count() as u64;
     }
 
-    /// What was asked was not answered in time.
+    /// The answers did not come in time.
     pub(crate) fn give_up(&mut self, shared: &mut Shared, now: u64) {
         for asked in std::mem::take(&mut self.asked) {
             Self::unanswered(&asked, shared, now);

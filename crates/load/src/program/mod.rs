@@ -28,11 +28,11 @@ pub(crate) struct Programs {
     weights: u64,
 }
 
-/// What one connection does.
+/// The steps of one connection.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) ops: Vec<Op>,
-    /// Whether it waits for all connections.
+    /// Says whether it waits for all connections.
     pub(crate) waits_for_all: bool,
     pub(crate) token: Option<String>,
     weight: u32,
@@ -257,7 +257,7 @@ impl Programs {
 }
 
 impl Program {
-    /// Whether it ends by itself.
+    /// Returns whether it ends by itself.
     pub(crate) fn ends(&self) -> bool {
         !self.ops.iter().any(|op| matches!(op, Op::Hold | Op::Repeat { times: u64::MAX, .. }))
     }

@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> Result<Vec<Script>, LoadError> {
 /// Reads scripts; `file` is their name in errors.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as [`read`].
 pub fn parse(file: &str, text: &str) -> Result<Vec<Script>, LoadError> {
     let source = Source { file, text };
     let table = DeTable::parse(text).map_err(|error| {
@@ -270,7 +270,7 @@ impl Source<'_> {
         })
     }
 
-    /// Whether an answer is expected, as this word and `ahead` say.
+    /// Reads whether an answer is expected, as this word and `ahead` say.
     fn kind(&self, table: &Table<'_>, word: &str) -> Result<MessageKind, LoadError> {
         let switch = |name| table.get(name).map(|item| self.switch(item, name)).transpose();
         let expects = switch(word)?.unwrap_or(false);

@@ -22,7 +22,7 @@ struct Drivers(Arc<State>);
 #[derive(Default)]
 struct State {
     node: OnceLock<NodeHandle>,
-    /// What was reported, and the tags of who reported.
+    /// Reports, and the tags of who reported.
     reports: Mutex<Vec<(String, String)>>,
     answers: Mutex<Vec<Pending<f64>>>,
 }

@@ -32,7 +32,8 @@ impl Build {
         Self::Of(fingerprint(&schema), Arc::new(schema))
     }
 
-    /// Whether the options of a new room hold anything, so that they must be in the node's form.
+    /// Returns whether the options of a new room hold anything, so that they must be in the node's
+    /// form.
     pub(super) fn has_options(&self, options: &[u8]) -> bool {
         match self {
             Self::Of(_, schema) => schema.options != Type::Unit,

@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(schema_requests.expired(Duration::from_millis(9999)), [""; 0]);
         assert_eq!(schema_requests.expired(s(10)), ["a"]);
         assert_eq!(schema_requests.expired(s(14)), ["b"]);
-        // It may be asked again.
+        // The request may be made again.
         schema_requests.ask(s(20), "a");
         assert_eq!(all(&mut schema_requests, s(20)), ["a"]);
     }

@@ -39,7 +39,7 @@ impl Schema {
         self.fingerprint
     }
 
-    /// What reads and writes messages of a client that was built with another schema.
+    /// Reads and writes messages of a client that was built with another schema.
     ///
     /// # Errors
     /// If the schemas are incompatible, or a type can't be transcoded.
@@ -61,7 +61,7 @@ impl Schema {
         Ok(transcoder)
     }
 
-    /// What reads and writes messages of a client that was built with none.
+    /// Reads and writes messages of a client that was built with none.
     ///
     /// # Errors
     /// If a type can't be read.
