@@ -1,13 +1,13 @@
 //! The Playfield client.
 //!
 //! ```text
-//!  tokio: Connection, Room ─▶ task ─┐                ┌─▶ socket
-//!  poll:  Connection (C ABI) ───────┼─▶ Session ─────┤
-//!  Python, load generator ──────────┘   (no I/O)     └─▶ events, copies of states
+//!  tokio: Connection, Room ──▶ task ─┐                ┌─▶ socket
+//!  poll:  Connection (C ABI, load) ──┼─▶ Session ─────┤
+//!  Python ───────────────────────────┘   (no I/O)     └─▶ events, copies of states
 //! ```
 //!
-//! [`session`] is the protocol as a state machine, without sockets or clocks; load generators and
-//! bindings for other languages drive it directly. With the feature `tokio`, [`connect`] makes a
+//! [`session`] is the protocol as a state machine, without sockets or clocks; bindings for other
+//! languages drive it directly. With the feature `tokio`, [`connect`] makes a
 //! [`Connection`], which enters a [`Room`]: a typed one, as below, or a [`Dynamic`] one, whose values
 //! are JSON. With the feature `poll` there is a connection that the program polls, without a thread.
 //! Both are on by default.
@@ -57,6 +57,8 @@ mod dial;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
+#[cfg(feature = "tokio")]
+mod limits;
 mod mirror;
 #[cfg(feature = "tokio")]
 mod payload;

@@ -6,7 +6,7 @@ use playfield_wire::RequestNumber;
 
 use super::command::{Answer, Command, Entered, Place, Subscription};
 use super::registry::{JoinedRoom, Registry, Subscriber, Waiting};
-use super::task::{OUTPUT_BYTES_MAX, Task};
+use super::task::Task;
 use crate::Error;
 use crate::channel;
 use crate::device::Incoming;
@@ -25,10 +25,7 @@ impl Task {
         self.signals.take_now().into_iter().for_each(|signal| self.heed(signal));
         self.carry_out(first);
         for _ in 1..COMMANDS_MAX {
-            if self.farewell_ends.is_some()
-                || self.client.output_bytes() >= OUTPUT_BYTES_MAX
-                || self.client.is_full()
-            {
+            if self.farewell_ends.is_some() || !self.client.takes_commands(0) {
                 break;
             }
             match self.registry.commands.try_recv() {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::yield_now;
@@ -14,21 +13,8 @@ use super::registry::Registry;
 use super::status::Status;
 use super::stream::Stream;
 use crate::asleep::Asleep;
+use crate::limits::{FAREWELL, INPUT_BYTES};
 use crate::session::{Clock, Session};
-
-/// The size of a read.
-const INPUT_BYTES: usize = 64 << 10;
-
-/// The most bytes that may wait to be sent before the task takes no more commands.
-pub(super) const OUTPUT_BYTES_MAX: usize = 256 << 10;
-
-/// The most bytes that may wait to be sent before the task stops reading: a node that does not read
-/// must not fill this client's memory with answers.
-const ANSWERS_BYTES_MAX: usize = 4 * OUTPUT_BYTES_MAX;
-
-/// The time limit for the end of a connection: for the rest of the output, the node's goodbye, and
-/// the end of the transport.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct Task {
     pub(super) client: Session,
@@ -116,13 +102,10 @@ impl Task {
             if finished && to_write == 0 || self.is_farewell_over() {
                 return;
             }
-            let unsent = to_write + self.client.output_bytes();
-            let reads = !finished && unsent < ANSWERS_BYTES_MAX;
+            let reads = !finished && self.client.reads(to_write);
             // Commands wait on a lost connection, and while too much is unsent or unconfirmed.
-            let takes_commands = self.farewell_ends.is_none()
-                && unsent < OUTPUT_BYTES_MAX
-                && self.client.is_welcomed()
-                && !self.client.is_full();
+            let takes_commands =
+                self.farewell_ends.is_none() && self.client.takes_commands(to_write);
             let due_at = self.due_at();
             let next = tokio::select! {
                 read = reader.read(&mut input), if reads => Next::Read(read),

@@ -50,25 +50,12 @@ pub use waiter::{Readiness, Registration, Waiter};
 
 use crate::Error;
 use crate::ending::Fate;
+use crate::limits::{FAREWELL, INPUT_BYTES};
 use crate::session::{ClientConfig, ClientError, Event, Patience, Session, Step, Transport};
 use dialing::Dialing;
 
-/// The size of a read.
-const INPUT_BYTES: usize = 64 << 10;
-
 /// The most bytes that are read in one turn, before the events in them are polled.
 const TURN_BYTES: usize = 256 << 10;
-
-/// The most bytes that may wait to be sent before no more is read: a node that does not read must
-/// not fill this client's memory with answers.
-const ANSWERS_BYTES_MAX: usize = 1 << 20;
-
-/// The most bytes that may wait to be sent before commands should wait.
-const OUTPUT_BYTES_MAX: usize = 256 << 10;
-
-/// The time limit for the end of a connection: for the rest of the output, the node's goodbye, and
-/// the end of the transport.
-const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The settings of a [`Connection`].
 #[derive(Clone, Debug)]
@@ -194,13 +181,8 @@ impl Connection {
     /// Returns whether a command can be given now: the connection is there, and not too much waits.
     #[must_use]
     pub fn takes_commands(&self) -> bool {
-        let Link::Open(stream) = &self.link else { return false };
-        let session = self.session.as_ref();
-        session.is_some_and(|session| {
-            session.is_welcomed()
-                && !session.is_full()
-                && stream.unsent_bytes() + session.output_bytes() < OUTPUT_BYTES_MAX
-        })
+        let (Link::Open(stream), Some(session)) = (&self.link, &self.session) else { return false };
+        session.takes_commands(stream.unsent_bytes())
     }
 
     /// Returns whether the connection is there: not lost, and not at its end.
@@ -413,7 +395,7 @@ impl Connection {
     /// Returns whether more may be read now.
     fn reads(&self) -> bool {
         let (Link::Open(stream), Some(session)) = (&self.link, &self.session) else { return false };
-        session.wants_input() && stream.unsent_bytes() + session.output_bytes() < ANSWERS_BYTES_MAX
+        session.reads(stream.unsent_bytes())
     }
 
     fn read(&mut self, buffers: &mut Buffers) {

@@ -7,7 +7,8 @@ use playfield_wire::framing::write_frame_with;
 use playfield_wire::server::{Pong, ServerMessage, Welcome};
 use playfield_wire::{Format, PROTOCOL};
 
-use super::{ANSWERS_BYTES_MAX, Buffers, Connection, Dialer, Link, Settings, Waiter};
+use super::{Buffers, Connection, Dialer, Link, Settings, Waiter};
+use crate::limits::ANSWERS_BYTES_MAX;
 
 /// A connection, and what it is driven with.
 struct Client {
