@@ -75,6 +75,8 @@ fn config() -> Config {
         resume_bytes_max: 16_384,
         rooms_per_session_max: 4,
         list_max: 3,
+        // A machine that runs tests has other work, too.
+        lateness_max_ms: 0,
         tls_self_signed: true,
         ..Config::default()
     }
