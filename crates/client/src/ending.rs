@@ -21,8 +21,8 @@ pub(crate) struct Fate {
     /// How long the session has tried to restore the connection.
     pub(crate) tried: Duration,
     /// Why the connection was lost.
-    lost: Option<Ending>,
-    failed_attempt: Option<Error>,
+    lost: Option<Box<Ending>>,
+    failed_attempt: Option<Box<Error>>,
     is_welcomed: bool,
     /// Why the node said that it ends the connection.
     goodbye: Option<(ErrorCode, String)>,
@@ -45,7 +45,7 @@ impl Fate {
                     ClientError::NoWelcome { limit } => Error::no_answer(&self.authority, *limit),
                     error => Error::closed(Ending::lost(error, self.socket_error.take())),
                 };
-                self.failed_attempt = Some(error.clone());
+                self.failed_attempt = Some(Box::new(error.clone()));
                 return Some(error);
             }
             Event::Resumed(_) | Event::NewSession(_) => {
@@ -75,7 +75,7 @@ impl Fate {
 
     /// An attempt to restore the connection came to none.
     pub(crate) fn attempt_failed(&mut self, error: Error) {
-        self.failed_attempt = Some(error);
+        self.failed_attempt = Some(Box::new(error));
     }
 
     /// Another attempt begins.
@@ -98,7 +98,7 @@ impl Fate {
         // An error that announced a goodbye was not followed by one.
         (self.goodbye, self.retry_after) = (None, None);
         let ending = Ending::lost(error, self.socket_error.take());
-        self.lost = Some(ending.clone());
+        self.lost = Some(Box::new(ending.clone()));
         Error::closed(ending)
     }
 
@@ -107,7 +107,7 @@ impl Fate {
         let lost = self.lost.take().zip(self.failed_attempt.take());
         match (error, self.goodbye.take()) {
             (Some(_), _) if let Some((lost, last)) = lost => {
-                Ending::GaveUp { lost: Box::new(lost), tried: self.tried, last: Box::new(last) }
+                Ending::GaveUp { lost, tried: self.tried, last }
             }
             (None | Some(ClientError::Ended { .. }), Some((code, text))) => {
                 Ending::Goodbye { code, text, retry_after: self.retry_after }

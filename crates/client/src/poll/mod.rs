@@ -255,14 +255,11 @@ impl Connection {
             }
         }
         match &mut self.link {
-            Link::Open(_) => {
+            Link::Open(_) | Link::Dialing(_) => {
                 self.is_readable |= readiness.is_readable;
                 self.has_ended |= readiness.has_ended;
-                self.read(buffers);
-            }
-            Link::Dialing(_) => {
-                self.has_ended |= readiness.has_ended;
                 self.go_on(now, readiness.has_ended);
+                self.read(buffers);
             }
             Link::Token(until, limit) if now >= *until => {
                 let error = Error::no_token(format!("it gave none within {limit:?}").into());
@@ -456,8 +453,10 @@ impl Connection {
         let Some(dialed) = dialed else { return };
         self.link = Link::Lost;
         match dialed.and_then(|stream| self.begin(stream)) {
-            // Input that came meanwhile, with the end of the handshake, was announced before.
-            Ok(stream) => (self.link, self.is_readable) = (Link::Open(stream), true),
+            Ok(stream) => {
+                self.is_readable |= stream.may_hold_input();
+                self.link = Link::Open(stream);
+            }
             Err(error) => self.failed(error),
         }
     }

@@ -38,10 +38,11 @@ impl Stream {
     /// # Errors
     /// If the system can't.
     pub fn connect(address: SocketAddr, source: Option<IpAddr>) -> io::Result<Self> {
+        let Some(source) = source else {
+            return Ok(Self::new(TcpStream::connect(address)?));
+        };
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-        if let Some(source) = source {
-            socket.bind(&SocketAddr::from((source, 0)).into())?;
-        }
+        socket.bind(&SocketAddr::from((source, 0)).into())?;
         Self::connect_by(socket, address)
     }
 
@@ -60,13 +61,17 @@ impl Stream {
             }
             _ => {}
         }
-        Ok(Self {
-            socket: TcpStream::from_std(socket.into()),
+        Ok(Self::new(TcpStream::from_std(socket.into())))
+    }
+
+    fn new(socket: TcpStream) -> Self {
+        Self {
+            socket,
             #[cfg(feature = "tls")]
             tls: None,
             unsent: Vec::new(),
             start: 0,
-        })
+        }
     }
 
     /// Has the socket begin TLS once it is connected: [`is_ready`](Self::is_ready), or reading and
@@ -140,6 +145,14 @@ impl Stream {
             return read_secured(&mut secured.tls, &mut self.socket, buffer);
         }
         self.socket.read(buffer)
+    }
+
+    /// Returns whether input may wait that was announced before.
+    pub(super) fn may_hold_input(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
     }
 
     /// Returns whether everything was read, if [`read`](Self::read) filled this much of a buffer.

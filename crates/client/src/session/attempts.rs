@@ -47,7 +47,8 @@ impl Default for Patience {
 /// [`failed`](Self::failed) or [`lost`](Self::lost).
 #[derive(Debug)]
 pub struct Attempts {
-    patience: Patience,
+    reconnect_for: Duration,
+    timeout: Duration,
     backoff: Backoff,
     /// The time limit of the present attempt.
     limit: Duration,
@@ -68,7 +69,8 @@ impl Attempts {
     #[must_use]
     pub fn new(patience: Patience, now: Duration) -> Self {
         Self {
-            patience,
+            reconnect_for: patience.reconnect_for,
+            timeout: patience.timeout,
             backoff: Backoff::new(patience.backoff_first, patience.backoff_most),
             limit: patience.timeout,
             grace: Duration::ZERO,
@@ -93,6 +95,12 @@ impl Attempts {
     #[must_use]
     pub fn welcome_by(&self) -> Option<Duration> {
         (!self.is_welcomed).then(|| self.began.saturating_add(self.limit))
+    }
+
+    /// The time limit of any attempt.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// The time limit of the present attempt.
@@ -125,13 +133,13 @@ impl Attempts {
 
     /// The present attempt has failed before it came to a connection.
     pub fn failed(&mut self, now: Duration) {
-        self.took += now.saturating_sub(self.began).min(self.patience.timeout);
+        self.took += now.saturating_sub(self.began).min(self.timeout);
     }
 
     /// Returns whether the time for attempts is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.took >= self.patience.reconnect_for
+        self.took >= self.reconnect_for
     }
 
     /// How long the attempts took so far.
@@ -147,7 +155,7 @@ impl Attempts {
             wait = wait.saturating_add(retry_after);
         }
         // There is time for one attempt at least, and the last comes when the time is over.
-        wait = wait.min(self.patience.reconnect_for.saturating_sub(self.took));
+        wait = wait.min(self.reconnect_for.saturating_sub(self.took));
         self.took += wait;
         wait
     }
@@ -163,7 +171,7 @@ impl Attempts {
         self.failed(now);
         self.began = now;
         let part = if self.kept(now).is_zero() { Duration::MAX } else { self.grace / PART };
-        self.limit = self.patience.timeout.min(part.max(ATTEMPT));
+        self.limit = self.timeout.min(part.max(ATTEMPT));
         self.limit
     }
 

@@ -24,7 +24,6 @@ pub enum Step {
 #[derive(Debug)]
 pub(super) struct Reconnect {
     attempts: Attempts,
-    patience: Patience,
     /// The program can give another token.
     renews_token: bool,
     token_life: TokenLife,
@@ -56,7 +55,7 @@ impl Reconnect {
             false => TokenLife::default(),
         };
         let (attempts, random) = (Attempts::new(patience, Duration::ZERO), Masks::seeded(seed));
-        Self { attempts, patience, renews_token, token_life, random, stage: Stage::Connected }
+        Self { attempts, renews_token, token_life, random, stage: Stage::Connected }
     }
 
     /// The program has given another token.
@@ -86,7 +85,7 @@ impl Session {
         }
         let needs_token =
             self.is_token_refused() || self.reconnect.token_life.is_over(SystemTime::now());
-        let Reconnect { attempts, patience, stage, .. } = &mut self.reconnect;
+        let Reconnect { attempts, stage, .. } = &mut self.reconnect;
         match *stage {
             Stage::Waiting { until } if now >= until => attempts.begin(now),
             // The token was given.
@@ -95,7 +94,7 @@ impl Session {
         }
         if needs_token {
             *stage = Stage::Token;
-            return Step::Token(patience.timeout);
+            return Step::Token(attempts.timeout());
         }
         *stage = Stage::Dialing;
         Step::Dial(attempts.dial(now))
