@@ -232,10 +232,12 @@ impl EventLoop {
         let mut events = Events::with_capacity(EVENTS);
         while !self.is_over() {
             let timeout = self.timeout();
+            let began = self.now();
             match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
+            self.shard.waited(self.now() - began);
             self.turn(&events);
         }
         Ok(())

@@ -498,6 +498,11 @@ impl Shard {
         self.count_bytes(key);
     }
 
+    /// The thread waited this long for something to do.
+    pub(crate) fn waited(&mut self, time: Duration) {
+        self.mean_lateness.waited(time);
+    }
+
     /// Writing to sockets took this long in this turn.
     pub(crate) fn took_to_write(&mut self, time: Duration) {
         self.writing = time;

@@ -112,14 +112,16 @@ impl<T: Copy + Default + Ord, const PERIOD_S: u64> Peak<T, PERIOD_S> {
     }
 }
 
-/// How late a shard's rooms are run, on average: measured over [`MEAN_RUNS`] runs and
+/// How late a full shard runs its rooms, on average: measured over [`MEAN_RUNS`] runs and
 /// [`MEAN_TIME`], so that a single hold-up counts little, and growth is seen soon where rooms are
-/// many.
+/// many. Zero as long as its thread waits for a fifth of the time: then others hold it up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MeanLateness {
     began: Duration,
     runs: u32,
     sum: Duration,
+    /// How long the thread has waited for something to do.
+    waited: Duration,
     /// Of the last measurement.
     mean: Duration,
 }
@@ -132,12 +134,19 @@ const MEAN_TIME: Duration = Duration::from_millis(100);
 const MEAN_TIME_MAX: Duration = Duration::from_secs(2);
 /// The number of runs of which there is no mean after that time either.
 const MEAN_RUNS_MIN: u32 = 20;
+/// A shard is full if it waits for less than one part in this many of its time.
+const WAITED_PARTS: u32 = 5;
 
 impl MeanLateness {
     #[inline]
     pub(crate) fn note(&mut self, late: Duration) {
         self.runs += 1;
         self.sum += late;
+    }
+
+    #[inline]
+    pub(crate) fn waited(&mut self, time: Duration) {
+        self.waited += time;
     }
 
     /// The new mean, if a measurement has ended by now with another.
@@ -147,7 +156,8 @@ impl MeanLateness {
         if time < MEAN_TIME || (self.runs < MEAN_RUNS && time < MEAN_TIME_MAX) {
             return None;
         }
-        let mean = if self.runs < MEAN_RUNS_MIN { Duration::ZERO } else { self.sum / self.runs };
+        let is_full = self.runs >= MEAN_RUNS_MIN && self.waited < time / WAITED_PARTS;
+        let mean = if is_full { self.sum / self.runs } else { Duration::ZERO };
         let before = self.mean;
         *self = Self { began: now, mean, ..Self::default() };
         (mean != before).then_some(mean)
@@ -267,7 +277,10 @@ mod tests {
         assert_eq!(noted(&mut mean, 1, 9, 1501), Some(ms(9)));
         assert_eq!(noted(&mut mean, 30, 7, 3501), Some(ms(7)), "few, but it is time");
         assert_eq!(noted(&mut mean, 30, 7, 5501), None, "no other than before");
-        assert_eq!(noted(&mut mean, 19, 7, 7501), Some(ms(0)), "too few to say anything");
+        mean.waited(ms(500));
+        assert_eq!(noted(&mut mean, 100, 7, 7000), Some(ms(0)), "it is not full");
+        assert_eq!(noted(&mut mean, 100, 7, 7400), Some(ms(7)));
+        assert_eq!(noted(&mut mean, 19, 7, 9501), Some(ms(0)), "too few to say anything");
         assert_eq!(mean.next(), None);
     }
 
