@@ -23,7 +23,7 @@ use crate::shard::rooms::join::RoomSpec;
 use crate::sought::Sought;
 use index::Index;
 use keys::{Key, Keys};
-use lateness::ShardLateness;
+use lateness::Latenesses;
 use open::Open;
 
 /// The rooms of a node, of all its shards.
@@ -43,7 +43,7 @@ struct Inner {
     listed: Vec<Index>,
     /// For each shard, the number of its rooms plus their taken and reserved seats.
     loads: Vec<usize>,
-    lateness: ShardLateness,
+    lateness: Latenesses,
     created: u64,
 }
 
@@ -159,13 +159,13 @@ impl Directory {
             open: (0..room_types).map(|_| Open::default()).collect(),
             listed: (0..room_types).map(|_| Index::default()).collect(),
             loads: vec![0; shards],
-            lateness: ShardLateness::new(shards),
+            lateness: Latenesses::new(shards),
             created: 0,
         };
         Self { inner: Mutex::new(inner), rooms_max }
     }
 
-    /// Limits the mean lateness of shards that get new rooms; zero does not.
+    /// Limits the lateness of shards that get new rooms; zero does not.
     pub(crate) fn with_lateness_max(self, max: Duration) -> Self {
         self.lock().lateness.limit(max);
         self
@@ -270,12 +270,12 @@ impl Directory {
         self.lock().plan(plan, self.rooms_max)
     }
 
-    /// A shard's rooms were run this late, on average.
-    pub(crate) fn set_lateness(&self, shard: u16, mean: Duration) {
-        self.lock().lateness.set(shard, mean);
+    /// A shard's rooms were run up to this late.
+    pub(crate) fn set_lateness(&self, shard: u16, late: Duration) {
+        self.lock().lateness.set(shard, late);
     }
 
-    /// The mean lateness of the latest shard's rooms.
+    /// The lateness of the latest shard's rooms.
     pub(crate) fn lateness(&self) -> Duration {
         self.lock().lateness.most()
     }

@@ -450,9 +450,10 @@ settings! {
     rate_multiple_max: u64 = "4", 1..=1000;
     /// Maximum number of rooms.
     rooms_max: usize = "100000", 1..=10_000_000;
-    /// Mean lateness of a shard's rooms, in milliseconds, beyond which it gets no new rooms, and
-    /// beyond four times of which its rooms get no new players; 0 does not limit it.
-    lateness_max_ms: u64 = "4", 0..=DAY_MS;
+    /// Lateness of a shard's rooms, in milliseconds, that 98 of 100 ticks and syncs stay within.
+    /// Beyond it a full shard gets no new rooms, and beyond four times of it its rooms get no new
+    /// players; 0 does not limit it.
+    lateness_max_ms: u64 = "10", 0..=DAY_MS;
     /// Maximum number of rooms that one session may be in.
     rooms_per_session_max: usize = "16", 1..=1024;
     /// Maximum rooms that one session may create per minute; also the burst.

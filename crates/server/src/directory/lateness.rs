@@ -11,14 +11,14 @@ const JOINS_FACTOR: u32 = 4;
 /// When whoever was refused may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The mean lateness of each shard's rooms.
-pub(super) struct ShardLateness {
+/// The lateness of each shard's rooms.
+pub(super) struct Latenesses {
     /// The most with which a shard gets new rooms; zero does not limit it.
     max: Duration,
     shards: Vec<Duration>,
 }
 
-impl ShardLateness {
+impl Latenesses {
     pub(super) fn new(shards: usize) -> Self {
         Self { max: Duration::ZERO, shards: vec![Duration::ZERO; shards] }
     }
@@ -27,8 +27,8 @@ impl ShardLateness {
         self.max = max;
     }
 
-    pub(super) fn set(&mut self, shard: u16, mean: Duration) {
-        self.shards[usize::from(shard)] = mean;
+    pub(super) fn set(&mut self, shard: u16, late: Duration) {
+        self.shards[usize::from(shard)] = late;
     }
 
     /// The latest shard's.
@@ -48,8 +48,8 @@ impl ShardLateness {
     pub(super) fn refusal(&self) -> Error {
         let (late, max) = (self.most().as_millis(), self.max.as_millis());
         let text = format!(
-            "lateness_max_ms: rooms are run {late} ms late on average, and the node takes no more \
-             beyond {max} ms; try again"
+            "lateness_max_ms: rooms are run up to {late} ms late, and the node takes no more beyond \
+             {max} ms; try again"
         );
         Error::new(ErrorCode::Busy, text).with_retry_after(RETRY_AFTER)
     }
@@ -65,13 +65,13 @@ mod tests {
 
     use playfield_wire::ErrorCode;
 
-    use super::ShardLateness;
+    use super::Latenesses;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
     fn a_late_shard_takes_no_rooms_and_a_very_late_one_no_players() {
-        let mut lateness = ShardLateness::new(2);
+        let mut lateness = Latenesses::new(2);
         lateness.limit(MS(5));
         for (late, rooms, players) in [
             (0, true, true),
@@ -86,8 +86,8 @@ mod tests {
         }
         let error = lateness.refusal();
         assert_eq!((error.code(), error.retry_after_ms()), (ErrorCode::Busy, Some(1000)));
-        let text = "lateness_max_ms: rooms are run 21 ms late on average, and the node takes no \
-                    more beyond 5 ms; try again";
+        let text = "lateness_max_ms: rooms are run up to 21 ms late, and the node takes no more \
+                    beyond 5 ms; try again";
         assert_eq!(error.text(), text);
         lateness.limit(MS(0));
         assert!(lateness.takes_rooms(1) && lateness.takes_players(1), "nothing is limited");

@@ -77,7 +77,7 @@ use room_places::RoomPlaces;
 use rooms::Rooms;
 use rooms::join::{JoinRequest, Joiner};
 pub(crate) use rooms::lateness::Stopwatch;
-use rooms::lateness::{Lateness, MeanLateness};
+use rooms::lateness::{Lateness, ShardLateness};
 use rooms::schedule::Schedule;
 use rooms::traffic::Traffic;
 use services::HostedService;
@@ -129,7 +129,7 @@ pub(crate) struct Shard {
     /// The connection that is served.
     visit: Visit,
     lateness: Lateness,
-    mean_lateness: MeanLateness,
+    shard_lateness: ShardLateness,
     snapshots: Snapshots,
     /// How long the last turn took to write to sockets.
     writing: Duration,
@@ -237,7 +237,7 @@ impl Shard {
             input: InputQueue::default(),
             visit: Visit::default(),
             lateness: Lateness::default(),
-            mean_lateness: MeanLateness::default(),
+            shard_lateness: ShardLateness::default(),
             snapshots: Snapshots::default(),
             writing: Duration::ZERO,
             sessions: 0,
@@ -381,7 +381,7 @@ impl Shard {
             soon(!self.coming_back.is_empty(), PARKED_RETRY),
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
-            self.mean_lateness.next(),
+            self.shard_lateness.next(),
             self.snapshots.deadline(),
             self.next_service_wake(),
             self.delivery.channels.home.next(),
@@ -500,7 +500,7 @@ impl Shard {
 
     /// The thread waited this long for something to do.
     pub(crate) fn waited(&mut self, time: Duration) {
-        self.mean_lateness.waited(time);
+        self.shard_lateness.waited(time);
     }
 
     /// Writing to sockets took this long in this turn.

@@ -112,36 +112,48 @@ impl<T: Copy + Default + Ord, const PERIOD_S: u64> Peak<T, PERIOD_S> {
     }
 }
 
-/// How late a full shard runs its rooms, on average: measured over [`MEAN_RUNS`] runs and
-/// [`MEAN_TIME`], so that a single hold-up counts little, and growth is seen soon where rooms are
-/// many. Zero as long as its thread waits for a fifth of the time: then others hold it up.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MeanLateness {
+/// How late a full shard runs its rooms: the time that 98 of 100 runs stay within, to a
+/// millisecond. Measured over [`RUNS`] and [`TIME`] at least, so that a single hold-up counts
+/// little, and growth is seen soon where rooms are many. Zero as long as its thread waits for a
+/// fifth of the time: then others hold it up.
+pub(crate) struct ShardLateness {
     began: Duration,
-    runs: u32,
-    sum: Duration,
+    /// How many runs were so many milliseconds late.
+    runs: [u32; LATE_MS_MAX],
+    count: u32,
     /// How long the thread has waited for something to do.
     waited: Duration,
     /// Of the last measurement.
-    mean: Duration,
+    late: Duration,
 }
 
-/// The least number of runs that a mean is of.
-const MEAN_RUNS: u32 = 100;
-/// The least time that a mean is of.
-const MEAN_TIME: Duration = Duration::from_millis(100);
-/// The time after which a mean is of fewer runs than that.
-const MEAN_TIME_MAX: Duration = Duration::from_secs(2);
-/// The number of runs of which there is no mean after that time either.
-const MEAN_RUNS_MIN: u32 = 20;
+/// The least number of runs that are measured.
+const RUNS: u32 = 100;
+/// The least time for which they are measured.
+const TIME: Duration = Duration::from_millis(100);
+/// The time after which fewer runs are enough.
+const TIME_MAX: Duration = Duration::from_secs(2);
+/// The number of runs that say nothing after that time either.
+const RUNS_MIN: u32 = 20;
 /// A shard is full if it waits for less than one part in this many of its time.
 const WAITED_PARTS: u32 = 5;
+/// One run in this many is not looked at.
+const OUTLIERS: u32 = 50;
+/// What is later counts as this late.
+const LATE_MS_MAX: usize = 256;
 
-impl MeanLateness {
+impl Default for ShardLateness {
+    fn default() -> Self {
+        let (began, waited, late) = Default::default();
+        Self { began, runs: [0; LATE_MS_MAX], count: 0, waited, late }
+    }
+}
+
+impl ShardLateness {
     #[inline]
     pub(crate) fn note(&mut self, late: Duration) {
-        self.runs += 1;
-        self.sum += late;
+        self.count += 1;
+        self.runs[(late.as_millis() as usize).min(LATE_MS_MAX - 1)] += 1;
     }
 
     #[inline]
@@ -149,23 +161,32 @@ impl MeanLateness {
         self.waited += time;
     }
 
-    /// The new mean, if a measurement has ended by now with another.
+    /// The new lateness, if a measurement has ended by now with another.
     #[inline]
     pub(crate) fn changed(&mut self, now: Duration) -> Option<Duration> {
         let time = now.saturating_sub(self.began);
-        if time < MEAN_TIME || (self.runs < MEAN_RUNS && time < MEAN_TIME_MAX) {
+        if time < TIME || (self.count < RUNS && time < TIME_MAX) {
             return None;
         }
-        let is_full = self.runs >= MEAN_RUNS_MIN && self.waited < time / WAITED_PARTS;
-        let mean = if is_full { self.sum / self.runs } else { Duration::ZERO };
-        let before = self.mean;
-        *self = Self { began: now, mean, ..Self::default() };
-        (mean != before).then_some(mean)
+        let is_full = self.count >= RUNS_MIN && self.waited < time / WAITED_PARTS;
+        let late = if is_full { self.most() } else { Duration::ZERO };
+        let before = self.late;
+        *self = Self { began: now, late, ..Self::default() };
+        (late != before).then_some(late)
+    }
+
+    fn most(&self) -> Duration {
+        let mut later = 0;
+        let most = self.runs.iter().rposition(|runs| {
+            later += runs;
+            later > self.count / OUTLIERS
+        });
+        Duration::from_millis(most.unwrap_or_default() as u64)
     }
 
     /// When to look again, even if no room is run: as long as rooms were late.
     pub(crate) fn next(&self) -> Option<Duration> {
-        (!self.mean.is_zero()).then(|| self.began + MEAN_TIME_MAX)
+        (!self.late.is_zero()).then(|| self.began + TIME_MAX)
     }
 }
 
@@ -214,7 +235,7 @@ impl Lateness {
 mod tests {
     use std::time::Duration;
 
-    use super::{Cost, Late, Lateness, LongestSync, MeanLateness};
+    use super::{Cost, Late, Lateness, LongestSync, ShardLateness};
 
     #[test]
     fn each_room_type_is_reported_every_ten_seconds_at_most_with_all_that_was_missed() {
@@ -263,25 +284,25 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_lateness_is_of_many_runs() {
+    fn a_shards_lateness_is_of_many_runs() {
         let ms = Duration::from_millis;
-        let mut mean = MeanLateness::default();
-        let noted = |mean: &mut MeanLateness, runs, late, at| {
-            (0..runs).for_each(|_| mean.note(ms(late)));
-            mean.changed(ms(at))
+        let mut lateness = ShardLateness::default();
+        let noted = |lateness: &mut ShardLateness, runs, late, at| {
+            (0..runs).for_each(|_| lateness.note(ms(late)));
+            lateness.changed(ms(at))
         };
-        assert_eq!(noted(&mut mean, 1000, 8, 99), None, "too soon");
-        assert_eq!(noted(&mut mean, 1000, 4, 100), Some(ms(6)));
-        assert_eq!(mean.next(), Some(ms(2100)));
-        assert_eq!(noted(&mut mean, 99, 9, 1500), None, "too few runs");
-        assert_eq!(noted(&mut mean, 1, 9, 1501), Some(ms(9)));
-        assert_eq!(noted(&mut mean, 30, 7, 3501), Some(ms(7)), "few, but it is time");
-        assert_eq!(noted(&mut mean, 30, 7, 5501), None, "no other than before");
-        mean.waited(ms(500));
-        assert_eq!(noted(&mut mean, 100, 7, 7000), Some(ms(0)), "it is not full");
-        assert_eq!(noted(&mut mean, 100, 7, 7400), Some(ms(7)));
-        assert_eq!(noted(&mut mean, 19, 7, 9501), Some(ms(0)), "too few to say anything");
-        assert_eq!(mean.next(), None);
+        assert_eq!(noted(&mut lateness, 980, 8, 99), None, "too soon");
+        assert_eq!(noted(&mut lateness, 20, 90, 100), Some(ms(8)), "20 of 1000 do not count");
+        assert_eq!(lateness.next(), Some(ms(2100)));
+        assert_eq!(noted(&mut lateness, 97, 8, 1500), None, "too few runs");
+        assert_eq!(noted(&mut lateness, 3, 9, 1501), Some(ms(9)), "3 of 100 do");
+        assert_eq!(noted(&mut lateness, 30, 700, 3501), Some(ms(255)), "few, but it is time");
+        assert_eq!(noted(&mut lateness, 30, 800, 5501), None, "no other than before");
+        lateness.waited(ms(500));
+        assert_eq!(noted(&mut lateness, 100, 7, 7000), Some(ms(0)), "it is not full");
+        assert_eq!(noted(&mut lateness, 100, 7, 7400), Some(ms(7)));
+        assert_eq!(noted(&mut lateness, 19, 7, 9501), Some(ms(0)), "too few to say anything");
+        assert_eq!(lateness.next(), None);
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Shard {
             }
             let late = self.now - deadline;
             hosted.late.note(self.now, late.into());
-            self.mean_lateness.note(late);
+            self.shard_lateness.note(late);
             self.delivery.counters.lateness_us_max =
                 self.delivery.counters.lateness_us_max.max(late.as_micros() as u64);
 
@@ -227,8 +227,8 @@ impl Shard {
             }
         }
         self.schedule.end(self.now);
-        if let Some(mean) = self.mean_lateness.changed(self.now) {
-            self.delivery.node.directory.set_lateness(self.delivery.shard, mean);
+        if let Some(late) = self.shard_lateness.changed(self.now) {
+            self.delivery.node.directory.set_lateness(self.delivery.shard, late);
         }
     }
 

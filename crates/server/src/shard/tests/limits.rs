@@ -114,7 +114,7 @@ fn rooms_created_per_minute_max() {
 
 #[test]
 fn a_shard_whose_rooms_are_late_takes_no_more_until_they_are_on_time() {
-    let mut world = World::new(1, &[("lateness_max_ms", "5")]);
+    let mut world = World::new(1, &[("lateness_max_ms", "10")]);
     let (client, other) = (world.client(0), world.client(0));
     let (_, id) = world.room(client, "tick=50 sync=50");
     let busy = |number| [refusal(RequestNumber(number), ErrorCode::Busy)];
