@@ -154,6 +154,10 @@ impl Dialogue {
                         (10, u64::from_be_bytes([a, b, c, d, e, f, g, h]))
                     }
                     [] | [_] | [0x82, 126 | 127, ..] => return Ok(None),
+                    [0x88, ..] => {
+                        let text = "the server closed the WebSocket";
+                        return Err(io::Error::new(io::ErrorKind::ConnectionAborted, text));
+                    }
                     _ => return Err(wrong(&format!("not a whole message: {:?}", &input[..2]))),
                 };
                 let end = header + usize::try_from(length).map_err(io::Error::other)?;

@@ -30,8 +30,9 @@ const CALM: Duration = Duration::from_millis(200);
 /// ones count as lost.
 const COUNTS: u32 = 20;
 const COUNT_EVERY: Duration = Duration::from_millis(100);
-/// How often a client without inputs sends a ping: well within any server's idle timeout.
-const PING_EVERY: Duration = Duration::from_secs(5);
+/// How often a client without inputs sends a ping: well within the 5 s for which a room bears
+/// silence.
+const PING_EVERY: Duration = Duration::from_secs(1);
 /// The first byte of a patch.
 const PATCH: u8 = 0x48;
 
