@@ -252,13 +252,17 @@ impl Directory {
             may_create?;
             return inner.plan(plan, self.rooms_max);
         }
-        let open = inner.open.get(usize::from(plan.room_type));
-        let fitting = open.and_then(|open| open.oldest(&plan.criteria, except));
-        if let Some(id) = fitting
-            && inner.lateness.takes_players(inner.rooms[&id].shard)
-        {
+        let fitting = inner.open[usize::from(plan.room_type)].oldest(&plan.criteria, except);
+        let mut fitting = fitting.map(|id| (id, inner.rooms[&id].shard)).peekable();
+        let may_create = match may_create {
+            // There would be a room for it at another time.
+            Err(_) if fitting.peek().is_some() => Err(inner.lateness.refusal()),
+            may_create => may_create,
+        };
+        let found = fitting.find(|(_, shard)| inner.lateness.takes_players(*shard));
+        drop(fitting);
+        if let Some((id, shard)) = found {
             inner.change(id, None, |room| room.reserved += 1);
-            let shard = inner.rooms[&id].shard;
             return Ok(Choice { id, shard, new: false });
         }
         may_create?;
@@ -684,7 +688,16 @@ mod tests {
         assert!(directory.reserve(id(1), true).is_ok(), "a reserved seat was promised");
         let busy = |error: Error| assert_eq!(error.code(), ErrorCode::Busy, "{error:?}");
         busy(directory.reserve(id(1), false).unwrap_err());
-        assert_eq!(choose(&directory, 5), Choice { id: id(5), shard: 1, new: true });
+        assert_eq!(choose(&directory, 5), Choice { id: id(2), shard: 1, new: false });
+
+        let summary = RoomSummary { capacity: 9, ..RoomSummary::default() };
+        directory.seated(id(3), &summary);
+        let none = || Err(Error::new(ErrorCode::Forbidden, "no rooms of this type"));
+        let choice = directory.choose(&plan(6), &[], none(), false).unwrap();
+        assert_eq!(choice.shard, 1, "not the oldest, but on time");
+        let all: Vec<_> = (2..=5).map(id).collect();
+        let full = directory.choose(&plan(6), &all, none(), false).unwrap_err();
+        assert_eq!(full.code(), ErrorCode::Busy, "there would be a seat in room 1: {full:?}");
 
         directory.set_lateness(1, ms(21));
         let key = Some(Key { text: "k".into(), is_code: false });

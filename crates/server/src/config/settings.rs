@@ -453,7 +453,7 @@ settings! {
     /// Lateness of a shard's rooms, in milliseconds, that 98 of 100 ticks and syncs stay within.
     /// Beyond it a full shard gets no new rooms, and beyond four times of it its rooms get no new
     /// players; 0 does not limit it.
-    lateness_max_ms: u64 = "5", 0..=DAY_MS;
+    lateness_max_ms: u64 = "5", 0..=250;
     /// Maximum number of rooms that one session may be in.
     rooms_per_session_max: usize = "16", 1..=1024;
     /// Maximum rooms that one session may create per minute; also the burst.

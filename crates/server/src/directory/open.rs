@@ -13,10 +13,14 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// The oldest room with these criteria that is not among `except`.
-    pub(super) fn oldest(&self, criteria: &[u8], except: &[RoomId]) -> Option<RoomId> {
-        let rooms = self.by_criteria.get(criteria)?;
-        rooms.values().find(|id| !except.contains(id)).copied()
+    /// Rooms with these criteria that are not among `except`, the oldest first.
+    pub(super) fn oldest(
+        &self,
+        criteria: &[u8],
+        except: &[RoomId],
+    ) -> impl Iterator<Item = RoomId> {
+        let rooms = self.by_criteria.get(criteria).into_iter().flat_map(BTreeMap::values);
+        rooms.filter(|id| !except.contains(id)).copied()
     }
 
     pub(super) fn insert(&mut self, criteria: &[u8], age: u64, id: RoomId) {

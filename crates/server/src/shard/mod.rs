@@ -506,6 +506,7 @@ impl Shard {
     /// Writing to sockets took this long in this turn.
     pub(crate) fn took_to_write(&mut self, time: Duration) {
         self.writing = time;
+        self.shard_lateness.worked(time);
     }
 
     /// The next connection to which everything is written that it will ever get.

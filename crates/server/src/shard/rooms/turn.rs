@@ -227,6 +227,7 @@ impl Shard {
             }
         }
         self.schedule.end(self.now);
+        self.shard_lateness.worked(self.stopwatch.read().saturating_sub(turn_began));
         if let Some(late) = self.shard_lateness.changed(self.now) {
             self.delivery.node.directory.set_lateness(self.delivery.shard, late);
         }

@@ -1,5 +1,7 @@
 //! Every limit: what happens one past it, and that memory stays bounded.
 
+use std::time::Duration;
+
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
@@ -114,13 +116,14 @@ fn rooms_created_per_minute_max() {
 
 #[test]
 fn a_shard_whose_rooms_are_late_takes_no_more_until_they_are_on_time() {
-    let mut world = World::new(1, &[("lateness_max_ms", "10")]);
+    let mut world = World::new(1, &[("lateness_max_ms", "8")]);
     let (client, other) = (world.client(0), world.client(0));
     let (_, id) = world.room(client, "tick=50 sync=50");
     let busy = |number| [refusal(RequestNumber(number), ErrorCode::Busy)];
+    world.each_look_takes(Duration::from_millis(3));
 
     let held_up = |world: &mut World, milliseconds| {
-        for _ in 0..3000 / milliseconds {
+        for _ in 0..5000 / milliseconds {
             world.oversleep(milliseconds);
             world.run();
         }
@@ -132,7 +135,7 @@ fn a_shard_whose_rooms_are_late_takes_no_more_until_they_are_on_time() {
     world.wait(20);
     assert!(matches!(&world.heard(other)[..], [Heard::Joined { .. }, ..]), "players still come");
     let third = world.client(0);
-    held_up(&mut world, 70);
+    held_up(&mut world, 37);
     world.join(third, RequestNumber(1), &id);
     assert_eq!(world.heard(third), busy(1));
     assert_eq!(world.counters(0).joins_refused_late, 2);
