@@ -32,12 +32,20 @@ pub enum Source {
 /// Records suites, and makes the documents anew. Returns whether all could be recorded: a row that
 /// is not verified, or a command that fails, leaves the file of its suite as it was.
 ///
-/// Files that differ from the commit are refused, unless `allows_changes`: then results say so.
+/// Files that differ from the commit, and sources that are newer than this program, are refused,
+/// unless `allows_changes`: then results say so.
 ///
 /// # Errors
 /// The repository can't be read or written, or there is no such suite.
 pub fn record(source: &Source, allows_changes: bool, out: &mut dyn Write) -> io::Result<bool> {
-    record_in(&tree::root()?, source, allows_changes, out)
+    let root = tree::root()?;
+    if matches!(source, Source::Suites(_))
+        && !allows_changes
+        && let Some(why) = tree::is_not_built_from(&root, &env::current_exe()?)?
+    {
+        return Err(error(format!("{why}: build it again, or record with --changed")));
+    }
+    record_in(&root, source, allows_changes, out)
 }
 
 fn record_in(
