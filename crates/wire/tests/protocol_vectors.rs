@@ -1,7 +1,7 @@
 //! The messages in `conformance/vectors/protocol/`, for clients in other languages. This crate
 //! writes and reads exactly these.
 //!
-//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-wire protocol_vectors` regenerates them.
+//! `PLAYFIELD_WRITE_VECTORS=1 cargo test -p playfield-wire the_vectors_are_what` regenerates them.
 
 mod refused;
 
