@@ -475,8 +475,9 @@ enum pf_code pf_client_connect(struct pf_client client);
 enum pf_code pf_client_next(struct pf_client client, uint32_t timeout_ms, struct pf_event *event);
 
 // Does the same for several events: writes up to `capacity` of them, and sets `count` to how many.
-// Only replies and events of rooms come together; all else comes alone, such as
-// `PF_EVENT_KIND_STATE`, so states move only in this call. Events of a room that was freed since
+// Only replies, and events of rooms in `packed`, come together; all else comes alone. So states move
+// only in this call, what is set after `PF_EVENT_KIND_JOINED` holds for all events of the room, and
+// `pf_room_set_packed` for all events that were not taken. Events of a room that was freed since
 // remain in the array.
 //
 // # Safety

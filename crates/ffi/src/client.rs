@@ -318,28 +318,38 @@ impl ClientCell {
         }
     }
 
-    /// Takes the next report, and those that may come with it.
+    /// Takes the next report, and those that come with it.
     fn take(&self, state: &mut State, most: usize, taken: &mut Vec<Current>) {
         while taken.len() < most
             && let Some(news) = state.news.front()
-            && (taken.is_empty() || news.may_follow())
-            && let Some(news) = state.news.pop_front()
         {
-            let report = match news {
-                News::Reply(reply) => {
+            let is_alone = !news.comes_together(&state.rooms);
+            if is_alone && !taken.is_empty() {
+                return;
+            }
+            let report = match state.news.pop_front() {
+                None => return,
+                Some(News::Reply(reply)) => {
                     state.taken_reply();
                     taken.push(Current::Reply(reply));
                     continue;
                 }
-                News::Report(report) => Some(report),
-                News::Room(room) => RoomCell::take(state, room).map(Box::new),
-                News::State(room) => RoomCell::refresh(state, room).map(Box::new),
-                News::Channel(channel) => ChannelCell::take(state, channel).map(Box::new),
-                News::Device(device) => DeviceCell::take(state, device).map(Box::new),
+                Some(News::Report(report)) => Some(report),
+                Some(News::Room(room)) => RoomCell::take(state, room).map(Box::new),
+                Some(News::State(room)) => RoomCell::refresh(state, room).map(Box::new),
+                Some(News::Channel(channel)) => ChannelCell::take(state, channel).map(Box::new),
+                Some(News::Device(device)) => DeviceCell::take(state, device).map(Box::new),
             };
-            if let Some(report) = report {
-                state.taken(&report);
-                taken.push(Current::Report(report, Trees::default()));
+            let Some(report) = report else { continue };
+            // What was to be an event can't be read.
+            if !taken.is_empty() && report.kind == PfEventKind::Error {
+                return state.news.push_front(News::Report(report));
+            }
+            let is_alone = is_alone || report.kind == PfEventKind::Error;
+            state.taken(&report);
+            taken.push(Current::Report(report, Trees::default()));
+            if is_alone {
+                return;
             }
         }
     }
@@ -472,8 +482,9 @@ pub unsafe extern "C" fn pf_client_next(
 }
 
 /// Does the same for several events: writes up to `capacity` of them, and sets `count` to how many.
-/// Only replies and events of rooms come together; all else comes alone, such as
-/// `PF_EVENT_KIND_STATE`, so states move only in this call. Events of a room that was freed since
+/// Only replies, and events of rooms in `packed`, come together; all else comes alone. So states move
+/// only in this call, what is set after `PF_EVENT_KIND_JOINED` holds for all events of the room, and
+/// `pf_room_set_packed` for all events that were not taken. Events of a room that was freed since
 /// remain in the array.
 ///
 /// # Safety

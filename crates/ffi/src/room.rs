@@ -175,6 +175,11 @@ impl RoomCell {
         reports
     }
 
+    /// Whether the next that waits in the room's queue is an event that the program wants in `packed`.
+    pub(crate) fn is_next_packed(&self) -> bool {
+        self.room.is_next_packed(&lock(&self.packed))
+    }
+
     /// The next that waits in the room's queue. `None` if it was dropped, or the room was freed.
     pub(crate) fn take(state: &mut State, handle: u64) -> Option<Report> {
         let cell = Arc::clone(state.rooms.get(&handle)?);

@@ -56,11 +56,12 @@ pub(crate) struct PackedReply {
 }
 
 impl News {
-    /// Whether the program may get it together with what came before.
-    pub(crate) fn may_follow(&self) -> bool {
+    /// Whether it is a reply, or an event in `packed`: those come to the program together.
+    pub(crate) fn comes_together(&self, rooms: &HashMap<u64, Arc<RoomCell>>) -> bool {
         match self {
             Self::Report(report) => report.kind == PfEventKind::Reply,
-            Self::Reply(_) | Self::Room(_) => true,
+            Self::Reply(_) => true,
+            Self::Room(room) => rooms.get(room).is_some_and(|room| room.is_next_packed()),
             Self::State(_) | Self::Channel(_) | Self::Device(_) => false,
         }
     }

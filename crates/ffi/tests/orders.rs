@@ -569,3 +569,98 @@ fn a_room_keeps_no_more_bytes_of_events_than_is_set() {
     assert_eq!(pf_client_free(client), PfCode::Ok);
     node.join().expect("a node that heard what it expects");
 }
+
+/// All events until the end, as they came together.
+fn batches(client: PfClient, mut each: impl FnMut(&[PfEvent])) {
+    loop {
+        let (mut count, mut events) = (0, [PfEvent::default(); 16]);
+        let (place, most) = (events.as_mut_ptr(), events.len());
+        // SAFETY: there are as many places, and the count is one.
+        let code = unsafe { pf_client_next_many(client, 0, place, most, &raw mut count) };
+        assert_eq!(code, PfCode::Ok);
+        assert_ne!(count, 0, "the end does not come");
+        each(&events[..count]);
+        if events[0].kind == PfEventKind::Ended {
+            return;
+        }
+    }
+}
+
+fn set_packed(room: PfRoom, is_packed: bool) {
+    // SAFETY: the text outlives the call.
+    assert_eq!(unsafe { pf_room_set_packed(room, text("Dealt"), is_packed) }, PfCode::Ok);
+}
+
+/// Events came with the answer to a join, so in the form that was set before the program could set
+/// another, and values with what could have it set another.
+#[test]
+fn only_replies_and_events_in_packed_come_together() {
+    let (url, node) = Node::start(|node| {
+        node.welcome();
+        node.let_in(1);
+        let heard = node.hear();
+        assert!(heard.starts_with("Join"), "{heard}");
+        node.prepare(&event(1, 1, "a"));
+        node.prepare(&event(1, 2, "b"));
+        node.prepare(&joined(request_of(&heard), 2));
+        let snapshot_bytes = states().0;
+        node.prepare(&snapshot(2, &snapshot_bytes));
+        for (room, sequence) in [(2, 1), (2, 2), (1, 3)] {
+            node.prepare(&event(room, sequence, "c"));
+        }
+        node.prepare(&patch(1));
+        for (room, sequence) in [(1, 4), (2, 3), (1, 5), (2, 4)] {
+            node.prepare(&event(room, sequence, "d"));
+        }
+        node.bye();
+    });
+    let client = connecting(&url, &[]);
+    next(client, PfEventKind::Connected);
+    join(client);
+    let first = next(client, PfEventKind::Joined).room;
+    set_packed(first, true);
+    rest(client);
+    join(client);
+    wait_for_the_end(client);
+    let (mut found, mut second) = (Vec::new(), PfRoom::default());
+    batches(client, |events| {
+        let of = |event: &PfEvent| match event.kind {
+            PfEventKind::Event => {
+                assert_ne!(event.value.tree == 0, event.bytes.length == 0, "{event:?}");
+                let room = if event.room == first { 1 } else { 2 };
+                let form = if event.value.tree == 0 { "packed" } else { "value" };
+                format!("{room}.{} {form}", event.number)
+            }
+            kind => format!("{kind:?}"),
+        };
+        found.push(events.iter().map(of).collect::<Vec<_>>().join(", "));
+        match events[0].kind {
+            PfEventKind::Joined => {
+                second = events[0].room;
+                set_packed(second, true);
+            }
+            PfEventKind::State if events[0].room == first => set_packed(first, false),
+            PfEventKind::Event if events[0].room == first && events[0].number == 4 => {
+                set_packed(second, false);
+            }
+            _ => {}
+        }
+    });
+    let expected = [
+        "1.1 packed, 1.2 packed",
+        "Joined",
+        "State",
+        "2.1 packed, 2.2 packed, 1.3 packed",
+        "State",
+        "1.4 value",
+        "2.3 value",
+        "1.5 value",
+        "2.4 value",
+        "Left",
+        "Left",
+        "Ended",
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard what it expects");
+}

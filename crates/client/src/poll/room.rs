@@ -192,6 +192,14 @@ impl Room {
         }
     }
 
+    /// Returns whether [`next`](Self::next) takes an event whose number is one of `packed`.
+    #[must_use]
+    pub fn is_next_packed(&self, packed: &[u32]) -> bool {
+        self.shared.is_next(
+            |event| matches!(event.message, MessageRef::Index(index) if packed.contains(&index)),
+        )
+    }
+
     fn read_event(&self, event: RawEvent, packed: &[u32]) -> Option<RoomNews> {
         let RawEvent { message, sequence, version, payload } = event;
         let (Ok(learned), MessageRef::Index(index)) = (self.learned(), message) else {

@@ -112,6 +112,13 @@ impl<M: Mirror> Shared<M> {
         self.events.wait(Events::next).await
     }
 
+    /// Whether the next is an event of this kind.
+    #[cfg(feature = "poll")]
+    pub(crate) fn is_next(&self, is_so: impl FnOnce(&RawEvent) -> bool) -> bool {
+        let events = self.events.lock();
+        events.missed == 0 && matches!(events.waiting.front(), Some(Ok(event)) if is_so(event))
+    }
+
     /// Why the room ended, if it has.
     pub(crate) fn ended(&self) -> Option<Error> {
         self.inner.lock().ended.clone()
