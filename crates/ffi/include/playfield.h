@@ -493,7 +493,8 @@ enum pf_code pf_client_wake(struct pf_client client);
 
 // Holds back what is sent from now on, or lets it go. What a program sends while it handles several
 // events then leaves in one write, which takes less time. `pf_client_next` lets it go before it
-// waits.
+// waits, and the library's thread when the program has not polled for 200 ms: so the connection
+// lives on.
 enum pf_code pf_client_cork(struct pf_client client, bool is_corked);
 
 // Answers `PF_EVENT_KIND_TOKEN_WANTED`.

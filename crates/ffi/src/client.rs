@@ -249,7 +249,11 @@ impl ClientCell {
         else {
             return;
         };
-        self.serve(&mut self.lock(), readiness);
+        let state = &mut *self.lock();
+        // The node must have its answers, also while the program holds back what it sends.
+        let is_corked = std::mem::take(&mut state.is_corked);
+        self.serve(state, readiness);
+        state.is_corked = is_corked;
     }
 
     /// Writes the next events into `events`. Returns how many; none if there were none in time.
@@ -540,7 +544,8 @@ pub extern "C" fn pf_client_wake(client: PfClient) -> PfCode {
 
 /// Holds back what is sent from now on, or lets it go. What a program sends while it handles several
 /// events then leaves in one write, which takes less time. `pf_client_next` lets it go before it
-/// waits.
+/// waits, and the library's thread when the program has not polled for 200 ms: so the connection
+/// lives on.
 #[unsafe(no_mangle)]
 pub extern "C" fn pf_client_cork(client: PfClient, is_corked: bool) -> PfCode {
     call(|| {

@@ -664,3 +664,32 @@ fn only_replies_and_events_in_packed_come_together() {
     assert_eq!(pf_client_free(client), PfCode::Ok);
     node.join().expect("a node that heard what it expects");
 }
+
+/// A program that held back what it sends, and did not poll, lost its connection.
+#[test]
+fn pings_are_answered_while_what_is_sent_is_held_back() {
+    let ((is_corked, corked), (is_answered, answered)) = (sync_channel(1), sync_channel(1));
+    let (url, node) = Node::start(move |node| {
+        node.welcome();
+        node.let_in(1);
+        corked.recv().expect("the test runs");
+        node.say(&ServerMessage::Ping(server::Ping { nonce: 9 }));
+        let limit = Some(std::time::Duration::from_secs(20));
+        node.stream.set_read_timeout(limit).expect("an option");
+        let heard = [node.hear(), node.hear()];
+        assert!(heard[0].starts_with("Send") && heard[1].starts_with("Pong"), "{heard:?}");
+        is_answered.send(()).expect("the test waits");
+    });
+    let client = connecting(&url, &[]);
+    next(client, PfEventKind::Connected);
+    join(client);
+    let room = next(client, PfEventKind::Joined).room;
+    rest(client);
+    assert_eq!(pf_client_cork(client, true), PfCode::Ok);
+    send(room, "Go", "1");
+    is_corked.send(()).expect("the node runs");
+    // The client is not polled meanwhile.
+    let _ = answered.recv();
+    assert_eq!(pf_client_free(client), PfCode::Ok);
+    node.join().expect("a node that heard what it expects");
+}
