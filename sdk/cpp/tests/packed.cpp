@@ -141,6 +141,46 @@ void a_room_is_asked_and_answers(const std::string &url) {
     CHECK_EQUAL(refused.error().said, "the count would overflow");
 }
 
+/// Events that were taken in packed reach one function, also if `on_packed` is removed meanwhile; and
+/// one that is set in a callback gets all after it.
+void functions_are_replaced_in_callbacks(const std::string &url) {
+    constexpr int events = 40;
+    auto client = test::open(url);
+    auto room = VALUE(client.create_room("hello").wait());
+    int all = 0, packed = 0, values = 0;
+    auto held = std::make_shared<int>();
+    room.on_event([&](const RoomEvent &) { ++all; });
+    room.on_event("Said", [&](Value) { ++values; });
+    VALUE(room.on_packed("Said", [&, held](PackedReader event) {
+        CHECK_EQUAL(event.player(), room.player());
+        ++packed;
+        VALUE(room.on_packed("Said", nullptr));
+    }));
+    PackedWriter message;
+    auto say = [&] {
+        for (int i = 0; i < events; ++i) VALUE(room.send_packed("Say", message.clear().text("x")));
+        bool answered = false;
+        room.request_packed("Add", message.clear().i64(1), [&](Result<PackedReader>) {
+            answered = true;
+        });
+        UNTIL(client, answered && all == events);
+    };
+    say();
+    CHECK(packed > 0);
+    CHECK_EQUAL(packed + values, events);
+    (void)client.poll();
+    CHECK_EQUAL(held.use_count(), 1);
+
+    all = packed = values = 0;
+    room.on_event("Said", [&](Value) {
+        ++values;
+        VALUE(room.on_packed("Said", [&](PackedReader) { ++packed; }));
+    });
+    say();
+    CHECK_EQUAL(values, 1);
+    CHECK_EQUAL(packed, events - 1);
+}
+
 /// Wrong bytes are refused before they are sent, and leave the connection as it is.
 void wrong_bytes_are_refused(const std::string &url) {
     auto client = test::open(url);
@@ -222,6 +262,7 @@ int main() {
     test::Node node;
     a_room_is_asked_and_answers(node.tcp());
     a_room_is_asked_and_answers(node.ws());
+    functions_are_replaced_in_callbacks(node.tcp());
     wrong_bytes_are_refused(node.tcp());
     callbacks_may_throw_and_free(node.tcp());
     VALUE(shut_down());

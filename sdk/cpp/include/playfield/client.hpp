@@ -208,6 +208,8 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     /// The events that were taken last, and which of them are to be dispatched.
     std::unique_ptr<pf_event[]> taken;
     std::size_t next_taken = 0, taken_end = 0;
+    /// The names whose `on_packed` was removed since, which is called for these events still.
+    std::vector<std::pair<std::weak_ptr<RoomCore>, std::string>> unset;
     bool is_freed = false;
     /// Atomic, so that another thread that polls is noticed.
     std::atomic<bool> is_polling = false;
@@ -240,6 +242,8 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
     Result<std::size_t> pump(std::chrono::milliseconds wait) override { return poll(wait, 1); }
     inline Result<std::size_t> poll(std::chrono::milliseconds wait, std::size_t most);
     inline void dispatch(const pf_event &event);
+    /// Drops the functions of `unset`.
+    inline void drop_unset();
     inline void dispatch_answer(const pf_event &event);
     /// Calls the function for an event of this name, which may have freed the client before.
     template <class Hooks, class Payload>
@@ -349,7 +353,7 @@ struct Core : Pump, std::enable_shared_from_this<Core> {
 /// Texts as keys, which are found by a view.
 template <class T> using ByName = std::map<std::string, T, std::less<>>;
 
-struct RoomCore {
+struct RoomCore : std::enable_shared_from_this<RoomCore> {
     std::shared_ptr<Core> client;
     pf_room handle{};
     std::uint64_t player = 0;
@@ -575,12 +579,24 @@ public:
         if (core_) core_->events.set(std::move(call));
     }
     /// Calls a function for each event of a name with its payload in `packed`, which saves the time
-    /// of a `Value`. Then `on_event` of that name is not called.
+    /// of a `Value`. Then `on_event` of that name is not called. Set in a callback, it is called for
+    /// all events after the present one. Removed in a callback, it is still called for those that
+    /// were taken with the present one: what it refers to must live until poll() has returned 0.
     Result<void> on_packed(std::string_view name, std::function<void(PackedReader)> call) {
         bool is_set = bool(call);
         auto is_known = detail::check(
             pf_room_set_packed(core_->handle, detail::text(name), is_set));
-        if (is_known) core_->packed_by_name[std::string(name)].set(std::move(call));
+        if (!is_known) return is_known;
+        auto &client = *core_->client;
+        std::erase_if(client.unset, [&](const auto &unset) {
+            return unset.first.lock().get() == core_.operator->() && unset.second == name;
+        });
+        // What was taken in packed has no value for on_event.
+        if (!is_set && client.next_taken < client.taken_end) {
+            client.unset.emplace_back(core_->weak_from_this(), name);
+        } else {
+            core_->packed_by_name[std::string(name)].set(std::move(call));
+        }
         return is_known;
     }
     /// Calls a function when the state is another.
@@ -1113,6 +1129,8 @@ inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_
         if (next_taken == taken_end) {
             if (!taken) taken = std::make_unique_for_overwrite<pf_event[]>(taken_max);
             next_taken = taken_end = 0;
+            drop_unset();
+            if (is_freed) break;
             pf_code code = pf_client_next_many(handle, happened ? 0 : std::uint32_t(left),
                                                taken.get(), std::min(most - happened, taken_max),
                                                &taken_end);
@@ -1133,6 +1151,12 @@ inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_
         dispatch(taken[next_taken++]);
     }
     return happened;
+}
+
+inline void Core::drop_unset() {
+    for (auto &[of, name] : std::exchange(unset, {})) {
+        if (auto room = of.lock()) (void)room->packed_by_name.extract(name);
+    }
 }
 
 inline void Core::dispatch_answer(const pf_event &event) {
