@@ -179,6 +179,10 @@ void functions_are_replaced_in_callbacks(const std::string &url) {
     say();
     CHECK_EQUAL(values, 1);
     CHECK_EQUAL(packed, events - 1);
+
+    // The bytes have no types.
+    auto sum = VALUE(room.request_packed("Add", message.clear().u64(5)).wait());
+    CHECK_EQUAL(PackedReader(sum).i64(), 2 - 3);
 }
 
 /// Wrong bytes are refused before they are sent, and leave the connection as it is.

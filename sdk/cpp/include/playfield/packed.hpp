@@ -19,8 +19,9 @@
 namespace playfield {
 
 /// Writes a value in `packed` (docs/state.md): of a struct its fields, in the order of the room's
-/// schema. Each function is named for the schema's type; a member of another type than the schema
-/// says is refused when the message is sent, with the byte at which it does not fit.
+/// schema. Each function is named for the schema's type. The bytes have no types: what can't be read as
+/// the schema says is refused when the message is sent, with the byte at which it does not fit; what
+/// can be read has another value, as `u64(5)` for an `i64` is -3.
 ///
 ///     // struct Turn { card: u16, targets: List<PlayerId>, note: Option<String> }
 ///     PackedWriter turn;
@@ -90,7 +91,7 @@ private:
 ///
 /// It is checked. After the first read that fails, all give 0 or nothing; `finish()` says what was
 /// wrong, and at which byte. The library has checked payloads by the room's schema before it hands
-/// them over: reading fails only if the program expects another type.
+/// them over; a program that reads another type gets an error or another value.
 class PackedReader {
 public:
     PackedReader() = default;
