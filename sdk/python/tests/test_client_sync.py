@@ -1,6 +1,8 @@
 """The client of a node for blocking code, against the example `cards`."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -96,6 +98,39 @@ def test_threads_share_a_client(node):
             thread.join()
         assert sorted(played) == sorted(cards)
         table.until(lambda state: len(state.played) == len(cards), timeout=10)
+
+
+FINALIZERS = """
+import gc, sys
+from playfield.sync import connect
+
+with connect(sys.argv[1]) as client:
+    copy = client.create("table")._copy
+    expected, found = copy.state(), []
+
+    class Watcher:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            found.append(copy.state())
+
+    # One of these has the collection run within the call.
+    for objects in range(1, 30):
+        gc.collect()
+        Watcher()
+        gc.set_threshold(objects)
+        found.append(copy.state())
+        gc.set_threshold(0)
+    gc.collect()
+    assert found == [expected] * 58, found
+"""
+
+
+def test_a_finalizer_reads_the_state_while_it_is_made(node):
+    """A garbage collection may run whenever an object is made, and finalizers with it."""
+    # A process of its own can be ended if a thread of it waits for ever.
+    subprocess.run([sys.executable, "-c", FINALIZERS, f"tcp://{node}"], check=True, timeout=20)
 
 
 def test_mistakes(node):

@@ -29,8 +29,9 @@ pub struct RoomCopy(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Both are `None` while the schema is unknown.
-    mirror: Option<DynamicMirror>,
+    /// Both are `None` while the schema is unknown. While objects of the state are made, the mirror
+    /// is shared, and an update then goes to a copy of it.
+    mirror: Option<Arc<DynamicMirror>>,
     learned: Option<Arc<Learned>>,
     /// 0 while there is no state.
     version: u64,
@@ -60,10 +61,14 @@ impl RoomCopy {
         self.lock().version
     }
 
-    /// The state; `None` while there is none.
+    /// The state; `None` while there is none. Nothing is locked while its objects are made: that may
+    /// collect garbage, and a finalizer may read the state.
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let inner = self.lock();
-        let Inner { mirror: Some(mirror), learned, .. } = &*inner else { return Ok(None) };
+        let (mirror, learned) = {
+            let inner = self.lock();
+            (inner.mirror.clone(), inner.learned.clone())
+        };
+        let Some(mirror) = mirror else { return Ok(None) };
         object(py, mirror.state(), learned.as_deref().map(state_shape)).map(Some)
     }
 
@@ -200,7 +205,7 @@ impl session::RoomCopy for RoomCopy {
     ) -> Result<bool, ShapeError> {
         let inner = &mut *self.lock();
         if let Translation::Learned(learned) = translation {
-            inner.mirror = Some(DynamicMirror::new(&learned.schema.state, player)?);
+            inner.mirror = Some(Arc::new(DynamicMirror::new(&learned.schema.state, player)?));
             inner.learned = Some(Arc::clone(learned));
         }
         let mut held = std::mem::take(&mut inner.held).into_iter();
@@ -224,7 +229,7 @@ impl Inner {
         let is_wanted = |change: &Change| patterns.iter().any(|of| of.matches(&change.path));
         let tell: &mut dyn FnMut(Change) =
             &mut |change| changes.extend(Some(change).filter(is_wanted));
-        mirror.apply(kind, body, (!patterns.is_empty()).then_some(tell))?;
+        Arc::make_mut(mirror).apply(kind, body, (!patterns.is_empty()).then_some(tell))?;
         self.version = version;
         Ok(())
     }
