@@ -135,8 +135,8 @@ pub struct Connection {
 
 #[derive(Debug)]
 enum Link {
-    /// The program is asked for a token, until then.
-    Token(Instant, Duration),
+    /// The program is asked for a token, until then. `None`: without a limit.
+    Token(Option<Instant>, Duration),
     Dialing(Box<Dialing>),
     Open(Stream),
     /// There is none, until the session says so.
@@ -238,7 +238,7 @@ impl Connection {
         let session = self.session.as_ref().and_then(Session::due_at);
         let session = session.and_then(|due_at| self.started.checked_add(due_at));
         let link = match &self.link {
-            Link::Token(until, _) => Some(*until),
+            Link::Token(until, _) => *until,
             Link::Dialing(dialing) => Some(dialing.until()),
             _ => None,
         };
@@ -261,7 +261,7 @@ impl Connection {
                 self.go_on(now, readiness.has_ended);
                 self.read(buffers);
             }
-            Link::Token(until, limit) if now >= *until => {
+            Link::Token(Some(until), limit) if now >= *until => {
                 let error = Error::no_token(format!("it gave none within {limit:?}").into());
                 self.failed(error);
             }
@@ -433,8 +433,7 @@ impl Connection {
     }
 
     fn ask_for_token(&mut self, limit: Duration) {
-        let now = Instant::now();
-        self.link = Link::Token(now.checked_add(limit).unwrap_or(now), limit);
+        self.link = Link::Token(Instant::now().checked_add(limit), limit);
         self.wants_token = true;
     }
 

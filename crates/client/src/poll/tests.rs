@@ -1,14 +1,15 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use playfield_wire::framing::write_frame_with;
 use playfield_wire::server::{Pong, ServerMessage, Welcome};
 use playfield_wire::{Format, PROTOCOL};
 
-use super::{Buffers, Connection, Dialer, Link, Settings, Waiter};
+use super::{Buffers, Connection, Dialer, Link, Readiness, Settings, Waiter};
 use crate::limits::ANSWERS_BYTES_MAX;
+use crate::session::Patience;
 
 /// A connection, and what it is driven with.
 struct Client {
@@ -90,4 +91,18 @@ fn a_node_that_does_not_read_keeps_no_program_busy() {
         client.turn();
         client.connection.settle(&mut client.buffers);
     }
+}
+
+#[test]
+fn a_token_is_awaited_without_a_limit() {
+    let patience = Patience { timeout: Duration::MAX, ..Patience::default() };
+    let settings = Settings { asks_for_tokens: true, patience, ..Settings::default() };
+    let (_waiter, registration) = Waiter::new().unwrap();
+    let dialer = Arc::new(Dialer::new("tcp://127.0.0.1:9", &[]).unwrap());
+    let mut connection = Connection::open(dialer, settings, registration);
+    assert!(connection.takes_token());
+    connection.pump(Readiness::at(Instant::now()), &mut Buffers::default());
+    assert!(connection.poll_event().is_none());
+    assert!(connection.due_at().is_none());
+    assert!(connection.give_token(Vec::new()));
 }
