@@ -353,8 +353,11 @@ impl Connection {
         }
     }
 
-    /// Says goodbye. [`Event::Closed`] follows.
+    /// Says goodbye. [`Event::Closed`] follows, once.
     pub fn close(&mut self, buffers: &mut Buffers) {
+        if self.is_over() {
+            return;
+        }
         match &mut self.session {
             Some(session) => {
                 let was_away = !session.is_welcomed();

@@ -9,7 +9,7 @@ use playfield_wire::{Format, PROTOCOL};
 
 use super::{Buffers, Connection, Dialer, Link, Readiness, Settings, Waiter};
 use crate::limits::ANSWERS_BYTES_MAX;
-use crate::session::Patience;
+use crate::session::{Event, Patience};
 
 /// A connection, and what it is driven with.
 struct Client {
@@ -105,4 +105,33 @@ fn a_token_is_awaited_without_a_limit() {
     assert!(connection.poll_event().is_none());
     assert!(connection.due_at().is_none());
     assert!(connection.give_token(Vec::new()));
+}
+
+#[test]
+fn the_end_is_reported_once_however_often_a_connection_is_closed() {
+    for has_failed in [false, true] {
+        let (mut waiter, registration) = Waiter::new().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("tcp://{}", listener.local_addr().unwrap());
+        let settings = Settings { asks_for_tokens: true, ..Settings::default() };
+        let dialer = Arc::new(Dialer::new(&url, &[]).unwrap());
+        let mut connection = Connection::open(dialer, settings, registration);
+        let (mut buffers, mut ends) = (Buffers::default(), 0);
+        if has_failed {
+            drop(listener);
+            assert!(connection.takes_token() && connection.give_token(Vec::new()));
+            while !connection.is_over() {
+                let readiness = waiter.wait(connection.due_at()).unwrap();
+                connection.pump(readiness, &mut buffers);
+            }
+        }
+        for _ in 0..3 {
+            connection.close(&mut buffers);
+            while let Some((event, _)) = connection.poll_event() {
+                assert!(matches!(event, Event::Closed { .. }));
+                ends += 1;
+            }
+        }
+        assert_eq!(ends, 1, "has failed: {has_failed}");
+    }
 }
