@@ -39,11 +39,14 @@ pub enum Source {
 /// The repository can't be read or written, or there is no such suite.
 pub fn record(source: &Source, allows_changes: bool, out: &mut dyn Write) -> io::Result<bool> {
     let root = tree::root()?;
-    if matches!(source, Source::Suites(_))
+    if let Source::Suites(names) = source
         && !allows_changes
-        && let Some(why) = tree::is_not_built_from(&root, &env::current_exe()?)?
     {
-        return Err(error(format!("{why}: build it again, or record with --changed")));
+        let library = Library::read(&root)?;
+        names.iter().try_for_each(|name| library.of(name).map(drop))?;
+        if let Some(why) = tree::is_not_built_from(&root, &env::current_exe()?)? {
+            return Err(error(format!("{why}: build it again, or record with --changed")));
+        }
     }
     record_in(&root, source, allows_changes, out)
 }
