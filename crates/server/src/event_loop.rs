@@ -237,16 +237,18 @@ impl EventLoop {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
-            self.shard.waited(self.now() - began);
-            self.turn(&events);
+            self.turn(&events, began);
         }
         Ok(())
     }
 
     /// One turn: everything that came in, everything that is due, and then everything that is owed,
     /// at once.
-    fn turn(&mut self, events: &Events) {
+    ///
+    /// The thread has waited for events since `waited_from`.
+    fn turn(&mut self, events: &Events, waited_from: Duration) {
         let now = self.now();
+        self.shard.waited(now - waited_from);
         self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
         self.shard.begin(now);
         self.tls.begin();
