@@ -345,7 +345,7 @@ impl ClientCell {
                 Some(News::Device(device)) => DeviceCell::take(state, device).map(Box::new),
             };
             let Some(report) = report else { continue };
-            // What was to be an event can't be read.
+            // The event can't be read.
             if !taken.is_empty() && report.kind == PfEventKind::Error {
                 return state.news.push_front(News::Report(report));
             }

@@ -175,7 +175,7 @@ impl RoomCell {
         reports
     }
 
-    /// Whether the next that waits in the room's queue is an event that the program wants in `packed`.
+    /// Returns whether the next in the room's queue is an event that the program wants in `packed`.
     pub(crate) fn is_next_packed(&self) -> bool {
         self.room.is_next_packed(&lock(&self.packed))
     }

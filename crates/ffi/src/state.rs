@@ -56,7 +56,7 @@ pub(crate) struct PackedReply {
 }
 
 impl News {
-    /// Whether it is a reply, or an event in `packed`: those come to the program together.
+    /// Returns whether it is a reply, or an event in `packed`: these come to the program together.
     pub(crate) fn comes_together(&self, rooms: &HashMap<u64, Arc<RoomCell>>) -> bool {
         match self {
             Self::Report(report) => report.kind == PfEventKind::Reply,

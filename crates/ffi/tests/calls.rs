@@ -250,7 +250,7 @@ fn replies_in_packed_come_together_and_states_alone() {
         }
         assert_eq!(together, values.len());
 
-        // What is wrong with a request is its answer, and what is wrong with a send is said at once.
+        // An error of a request is its answer, and one of a send is returned at once.
         for (bytes, why) in [(&[0x80][..], "at byte 0"), (&[2, 2], "at byte 1")] {
             let asked = pf_room_request_packed(room, text("Add"), packed(bytes), &raw mut request);
             assert_eq!(asked, PfCode::Ok);
@@ -261,7 +261,7 @@ fn replies_in_packed_come_together_and_states_alone() {
             assert!(read(pf_error_message()).contains(why), "{}", read(pf_error_message()));
         }
 
-        // Two events in packed, of which each has its bytes.
+        // Two packed events, each with its bytes.
         assert_eq!(pf_room_set_packed(room, text("Counted"), true), PfCode::Ok);
         assert_eq!(pf_room_set_packed(room, text("Sung"), true), PfCode::NotFound);
         assert_eq!(pf_room_send_packed(room, text("Count"), packed(&[2])), PfCode::Ok);

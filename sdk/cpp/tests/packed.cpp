@@ -135,7 +135,7 @@ void a_room_is_asked_and_answers(const std::string &url) {
     CHECK_EQUAL(all, 3);
     CHECK_EQUAL(room.on_packed("Sung", [](PackedReader) {}).error().code, PF_CODE_NOT_FOUND);
 
-    // What the room answers with an error.
+    // The room answers with an error.
     auto refused = room.request_packed("Add", message.clear().i64(INT64_MAX)).wait();
     CHECK(!refused && refused.error().is_refused());
     CHECK_EQUAL(refused.error().said, "the count would overflow");

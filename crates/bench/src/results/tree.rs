@@ -20,8 +20,8 @@ pub(super) fn commit(root: &Path) -> io::Result<String> {
     output(root, "git", &["rev-parse", "--short=8", "HEAD"])
 }
 
-/// Why a program is not what the sources of this repository make, if that can be told: it lies
-/// elsewhere, or a source was written later.
+/// Returns why a program was not built from the sources of this repository: it lies elsewhere, or a
+/// source is newer. `None` if nothing says so.
 pub(super) fn is_not_built_from(root: &Path, program: &Path) -> io::Result<Option<String>> {
     let (root, shown) = (root.canonicalize()?, program.display());
     if !program.canonicalize()?.starts_with(&root) {

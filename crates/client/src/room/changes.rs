@@ -139,7 +139,7 @@ impl Subscription {
         self.missed.load(Ordering::Relaxed)
     }
 
-    /// Returns whether no more calls will come: the function panicked, or this client is no longer
+    /// Returns whether the function is called no more: it panicked, or this client is no longer
     /// in the room.
     #[must_use]
     pub fn is_over(&self) -> bool {

@@ -112,7 +112,7 @@ impl<M: Mirror> Shared<M> {
         self.events.wait(Events::next).await
     }
 
-    /// Whether the next is an event of this kind.
+    /// Returns whether the next is an event of this kind.
     #[cfg(feature = "poll")]
     pub(crate) fn is_next(&self, is_so: impl FnOnce(&RawEvent) -> bool) -> bool {
         let events = self.events.lock();

@@ -8,7 +8,7 @@ use playfield_wire::ErrorCode;
 /// How many times later than it gets new rooms a shard still gets players for those that it has.
 const JOINS_FACTOR: u32 = 4;
 
-/// When whoever was refused may try again.
+/// The time after which a refused player may try again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The lateness of each shard's rooms.
@@ -44,7 +44,7 @@ impl Latenesses {
         self.is_within(shard, self.max * JOINS_FACTOR)
     }
 
-    /// The answer to whoever wanted a shard to take more.
+    /// The error for a room or player that no shard takes.
     pub(super) fn refusal(&self) -> Error {
         let (late, max) = (self.most().as_millis(), self.max.as_millis());
         let text = format!(

@@ -591,7 +591,7 @@ public:
         std::erase_if(client.unset, [&](const auto &unset) {
             return unset.first.lock().get() == core_.operator->() && unset.second == name;
         });
-        // What was taken in packed has no value for on_event.
+        // An event taken in packed has no value for on_event.
         if (!is_set && client.next_taken < client.taken_end) {
             client.unset.emplace_back(core_->weak_from_this(), name);
         } else {
@@ -1125,7 +1125,7 @@ inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_
     std::size_t happened = 0, uncorked = 0;
     auto left = std::clamp<std::int64_t>(wait.count(), 0, UINT32_MAX);
     while (happened < most && !is_freed) {
-        // Those that an exception has left come first.
+        // Events that an exception has left come first.
         if (next_taken == taken_end) {
             if (!taken) taken = std::make_unique_for_overwrite<pf_event[]>(taken_max);
             next_taken = taken_end = 0;
@@ -1136,7 +1136,7 @@ inline Result<std::size_t> Core::poll(std::chrono::milliseconds wait, std::size_
                                                &taken_end);
             if (code != PF_CODE_OK) return last_error(code);
             if (taken_end == 0) {
-                // Who finds no event has let go what was held back.
+                // To find no event sends what was held back.
                 polling.is_corked = false;
                 break;
             }

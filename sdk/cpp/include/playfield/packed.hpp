@@ -48,7 +48,7 @@ public:
         return *this;
     }
     PackedWriter &player(std::uint64_t value) { return varint(value); }
-    /// Whether the value of an option follows.
+    /// Reads whether the value of an option follows.
     PackedWriter &option(bool follows) { return boolean(follows); }
     /// How many elements of a list follow, or entries of a map, each its key and then its value.
     PackedWriter &count(std::size_t value) { return varint(value); }
@@ -57,7 +57,7 @@ public:
     /// A message or a struct without fields.
     PackedWriter &unit() { return byte(0); }
 
-    /// Begins anew, in the same memory.
+    /// Starts over, and keeps the memory.
     PackedWriter &clear() {
         bytes_.clear();
         return *this;
@@ -123,7 +123,7 @@ public:
         return found;
     }
     std::uint64_t player() { return varint(); }
-    /// Whether the value of an option follows.
+    /// Reads whether the value of an option follows.
     bool option() { return boolean(); }
     /// How many elements of a list, or entries of a map, follow. Never more than bytes are left.
     std::size_t count() {

@@ -71,7 +71,7 @@ pub(super) fn run(case: &Options, side: Side) -> Result<Outcome, Failure> {
     let mut server =
         Server::start(&ROLE, &[&side, rooms, players, hz, inputs_hz, transport, bytes])?;
     let outcome = run_on(&mut server, case, side);
-    // Whoever loses all clients by ending is not overloaded.
+    // A server that ended lost all its clients, but not to overload.
     match server.ended()? {
         Some(status) => Err(Failure::Fault(format!("the server's process ended: {status}"))),
         None => outcome,

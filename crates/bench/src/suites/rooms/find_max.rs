@@ -4,7 +4,7 @@
 //! A size that loses clients, or whose patches come late, does not hold. A run that fails is
 //! repeated once if the machine may be the reason: processes had to wait for their cores, clients
 //! were lost, or the *gauge*, a small baseline case that runs in between, was slower than its best.
-//! Wrong contents and a node that ends are no matter of size: then there is no result.
+//! Wrong contents, and a node that ends, are faults at any size: then there is no result.
 
 use std::io;
 use std::time::Duration;

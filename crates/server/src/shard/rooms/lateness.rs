@@ -126,7 +126,7 @@ pub(crate) struct ShardLateness {
     waited: Duration,
     /// How long it has run rooms and written what they sent.
     worked: Duration,
-    /// What the last measurement found.
+    /// The lateness that the last measurement found.
     found: Duration,
     /// The lesser of the last two.
     late: Duration,
@@ -142,11 +142,11 @@ const TIME_MAX: Duration = Duration::from_secs(2);
 const RUNS_MIN: u32 = 20;
 /// A shard is full if it waits for less than one part in this many of its time.
 const WAITED_PARTS: u32 = 5;
-/// It is full of rooms if these take at least one part in this many of the rest.
+/// A busy shard is full of rooms if they take at least one part in this many of that time.
 const WORKED_PARTS: u32 = 2;
 /// One run in this many is not looked at.
 const OUTLIERS: u32 = 50;
-/// What is later counts as this late.
+/// The lateness, in milliseconds, from which all counts alike.
 const LATE_MS_MAX: usize = 1024;
 
 impl Default for ShardLateness {
