@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
@@ -19,6 +19,7 @@ use socket2::SockRef;
 use accept::Listener;
 use layer::{Tls, part};
 
+use crate::clock::{Clock, Eviction, Pace};
 use crate::mailbox::{Backlog, Mailbox, Parcel};
 use crate::memory::{release, shrink_table};
 use crate::shard::keys::ConnectionKey;
@@ -30,7 +31,8 @@ use crate::tls::TlsContext;
 /// State that the shards' threads share.
 pub(crate) struct SharedRuntime {
     pub(crate) mailboxes: Vec<Mailbox>,
-    pub(crate) began: Instant,
+    pub(crate) clock: Clock,
+    pub(crate) pace: Pace,
     /// The node is to stop.
     pub(crate) stops: AtomicBool,
     /// During a shutdown, the shards whose rooms have ended.
@@ -159,6 +161,8 @@ pub(crate) struct EventLoop {
     /// The buffer that all connections are read into, from [`KEPT_BYTES`].
     buffer: Box<[u8]>,
     tls: Tls,
+    eviction: Option<Eviction>,
+    eviction_ns: u64,
     refused: u64,
     /// When a shutdown ends.
     ends_at: Option<Duration>,
@@ -201,6 +205,7 @@ impl EventLoop {
             )?;
             listeners.push(listener);
         }
+        let eviction = Eviction::new(shared.pace.evict_bytes);
         Ok(Self {
             index,
             shard,
@@ -220,6 +225,8 @@ impl EventLoop {
             answered_bytes: 0,
             writes_on: false,
             buffer: vec![0; KEPT_BYTES + READ_BYTES].into_boxed_slice(),
+            eviction,
+            eviction_ns: 0,
             refused: 0,
             ends_at: None,
             has_closed: false,
@@ -237,18 +244,29 @@ impl EventLoop {
                 Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
                 _ => {}
             }
-            self.turn(&events, began);
+            let waited = self.now().saturating_sub(began);
+            self.evict();
+            self.turn(&events, waited);
         }
         Ok(())
+    }
+
+    /// Reads memory in a node that is measured.
+    fn evict(&mut self) {
+        if let Some(eviction) = &mut self.eviction {
+            let began = self.shard.stopwatch();
+            eviction.run();
+            self.eviction_ns += (self.shard.stopwatch() - began).as_nanos() as u64;
+        }
     }
 
     /// One turn: everything that came in, everything that is due, and then everything that is owed,
     /// at once.
     ///
-    /// The thread has waited for events since `waited_from`.
-    fn turn(&mut self, events: &Events, waited_from: Duration) {
+    /// The thread has waited for events for this long.
+    fn turn(&mut self, events: &Events, waited: Duration) {
         let now = self.now();
-        self.shard.waited(now - waited_from);
+        self.shard.waited(waited);
         self.published.pulse.turn_began_ms.store(now.as_millis() as u64 + 1, Ordering::Relaxed);
         self.shard.begin(now);
         self.tls.begin();
@@ -265,9 +283,9 @@ impl EventLoop {
         self.read();
         self.shard.advance();
         self.change_sockets();
-        let began = self.now();
+        let began = self.shard.stopwatch();
         self.write();
-        self.shard.took_to_write(self.now() - began);
+        self.shard.wrote_since(began);
         self.hand_over();
         self.post();
         self.change_sockets();
@@ -278,8 +296,11 @@ impl EventLoop {
             self.shared.close(self.index);
         }
 
-        let mut counters =
-            crate::stats::Counters { connections_refused: self.refused, ..self.shard.counters() };
+        let mut counters = crate::stats::Counters {
+            connections_refused: self.refused,
+            eviction_ns: self.eviction_ns,
+            ..self.shard.counters()
+        };
         self.tls.count(&mut counters);
         self.published.publish(&counters);
         self.published.pulse.turn_began_ms.store(0, Ordering::Relaxed);
@@ -694,10 +715,10 @@ impl EventLoop {
         let now = self.now();
         self.shard.is_awake_until(now + POLL);
         let next = deadlines.into_iter().flatten().min()?;
-        Some(next.saturating_sub(now))
+        Some(self.shared.clock.real(next.saturating_sub(now)))
     }
 
     fn now(&self) -> Duration {
-        self.shared.began.elapsed()
+        self.shared.clock.now()
     }
 }

@@ -22,6 +22,7 @@ mod background;
 #[cfg(feature = "bare-shard")]
 #[doc(hidden)]
 pub mod bare_shard;
+mod clock;
 mod config;
 mod control;
 mod counted;
@@ -59,6 +60,7 @@ mod waker;
 mod watchdog;
 
 pub use auth::{AsyncAuthenticator, Authenticator, Decided, Deciding, Decision, Guests, Identity};
+pub use clock::Pace;
 pub use config::{
     Config, ConfigError, Descriptors, Network, Origin, Secret, Setting, closest, settings,
 };

@@ -14,6 +14,7 @@ use playfield_wire::excerpt;
 use playfield_wire::schema::Type;
 
 use crate::auth::{Admit, Authenticator, Decision, Identity};
+use crate::clock::Pace;
 use crate::config::Config;
 use crate::fleet::{Fleet, FleetSettings};
 use crate::handle::NodeHandle;
@@ -26,6 +27,7 @@ pub use running::{Running, Stopper};
 /// A node that is not running yet.
 pub struct Server {
     config: Config,
+    pace: Pace,
     room_types: Vec<RoomType>,
     site: Site,
     /// The first error in what was added.
@@ -64,6 +66,7 @@ impl Server {
     pub fn new(config: Config) -> Self {
         Self {
             config,
+            pace: Pace::default(),
             room_types: Vec::new(),
             site: Site::default(),
             wrong: None,
@@ -78,6 +81,20 @@ impl Server {
             on_start: Vec::new(),
             opens: Vec::new(),
         }
+    }
+
+    /// Runs the node at another pace, to measure it.
+    #[must_use]
+    pub fn pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+
+    /// Changes the room types, such as their rates, to measure them.
+    #[must_use]
+    pub fn change_room_types(mut self, change: impl FnMut(&mut RoomType)) -> Self {
+        self.room_types.iter_mut().for_each(change);
+        self
     }
 
     /// The room types by name, each with its schema as JSON.

@@ -219,6 +219,22 @@ counters! {
     /// Publications of rooms, services and the program that were refused, because they were too
     /// large or of the wrong kind, no rule matches the channel, or `channels_max` was reached.
     publications_refused,
+    /// Turns of the shards.
+    turns,
+    /// Time taken by reading from sockets, handling what came, and answers written at once, in
+    /// nanoseconds.
+    input_ns,
+    /// Time taken by ticks and timers of rooms, in nanoseconds.
+    ticks_ns,
+    /// Time taken by finding what has changed in rooms that sync, in nanoseconds.
+    syncs_ns,
+    /// Time taken by making patches and snapshots for players, in nanoseconds.
+    patches_ns,
+    /// Time taken by writing to sockets at the end of turns, in nanoseconds.
+    writes_ns,
+    /// Time taken by reading memory so that caches are cold, which only a node that is measured
+    /// does, in nanoseconds.
+    eviction_ns,
     /// The maximum delay of a tick or sync, in microseconds.
     lateness_us_max,
 }

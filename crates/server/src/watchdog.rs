@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::clock::Clock;
 use crate::node::Node;
 use crate::stats::{Called, Published};
 
@@ -12,7 +13,7 @@ use crate::stats::{Called, Published};
 pub(crate) struct Watchdog {
     pub(crate) node: Arc<Node>,
     pub(crate) published: Vec<Arc<Published>>,
-    pub(crate) began: Instant,
+    pub(crate) clock: Clock,
 }
 
 /// Ends a watchdog's thread.
@@ -42,7 +43,7 @@ impl Watchdog {
         let limit = self.node.config.watchdog();
         let pause = (limit / 4).min(self.node.config.ask_timeout() / 4);
         while leash.holds_for(pause) {
-            self.look(self.began.elapsed(), limit);
+            self.look(self.clock.now(), limit);
             self.node.asks.expire(Instant::now());
         }
     }
@@ -85,12 +86,13 @@ impl Watchdog {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use super::Watchdog;
     use playfield_session::TokenKey;
 
     use crate::auth::Guests;
+    use crate::clock::{Clock, Pace};
     use crate::config::Config;
     use crate::http::{Desk, Site};
     use crate::node::Node;
@@ -105,8 +107,8 @@ mod tests {
         let node = Node::new(config, 1, Vec::new(), Site::default(), desk, guests, None, tokens);
         let node = Arc::new(node);
         let published = Arc::new(Published::default());
-        let watchdog =
-            Watchdog { node, published: vec![Arc::clone(&published)], began: Instant::now() };
+        let clock = Clock::start(Pace::default());
+        let watchdog = Watchdog { node, published: vec![Arc::clone(&published)], clock };
         let look = |now_ms: u64| {
             watchdog.look(Duration::from_millis(now_ms), Duration::from_millis(100));
             published.pulse.stuck.load(Ordering::Relaxed)

@@ -71,7 +71,7 @@ impl Devices<'_> {
     /// The time since the node started, as [`Device::last_seen`] has it.
     #[must_use]
     pub fn now(&self) -> Duration {
-        self.node.shared.began.elapsed()
+        self.node.shared.clock.now()
     }
 
     /// Pushes a value to one device, by its id, to all that have a tag, or to all. The fleet's

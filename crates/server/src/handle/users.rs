@@ -41,8 +41,7 @@ impl NodeHandle {
     /// `shutting_down` after the node's end.
     pub fn end_sessions(&self, user: &str, why: impl Into<String>) -> Result<usize> {
         self.check_running()?;
-        let ending =
-            self.node.users.end(user, End::kicked(why.into()), self.shared.began.elapsed());
+        let ending = self.node.users.end(user, End::kicked(why.into()), self.shared.clock.now());
         let count = ending.len();
         for (place, end) in ending {
             self.inform(place.shard, UserMail::End(place, end));

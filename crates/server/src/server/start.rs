@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::Instant;
 
 use mio::Poll;
 use playfield_room::{RoomType, Store};
@@ -15,6 +14,7 @@ use playfield_session::TokenKey;
 use super::running::{Running, Stopper, Word};
 use super::{OnStart, Server, ServiceAt, named};
 use crate::auth::{Admitting, Guests};
+use crate::clock::Clock;
 use crate::config::{Config, Descriptors};
 use crate::control::Control;
 use crate::entropy::Entropy;
@@ -91,7 +91,8 @@ pub(super) fn start(mut server: Server) -> io::Result<Running> {
         .map_err(|error| named("descriptors", &error))?;
     let shared = Arc::new(SharedRuntime {
         mailboxes,
-        began: Instant::now(),
+        clock: Clock::start(server.pace),
+        pace: server.pace,
         stops: AtomicBool::new(false),
         closed: (0..shards).map(|_| AtomicBool::new(false)).collect(),
         connections: AtomicUsize::new(0),
@@ -377,7 +378,7 @@ impl Running {
         let watchdog = Watchdog {
             node: Arc::clone(&self.node),
             published: self.published.clone(),
-            began: self.stopper.shared.began,
+            clock: self.stopper.shared.clock,
         };
         let leash = Arc::clone(&self.leash);
         let thread = thread::Builder::new().name("playfield-watchdog".into());

@@ -6,10 +6,10 @@
 
 use std::collections::VecDeque;
 
-use crate::shard::Shard;
 use crate::shard::keys::ConnectionKey;
 use crate::shard::lines::{End, Host, Lines};
 use crate::shard::pacing::Part;
+use crate::shard::{Shard, nanoseconds};
 
 /// Connections that have input.
 #[derive(Default)]
@@ -50,6 +50,7 @@ impl Shard {
 
     /// Begins to serve those that wait, each once.
     pub(crate) fn begin_input(&mut self) {
+        self.input_began = self.stopwatch.read();
         self.begin_part(Part::Input);
         let InputQueue { calm, busy, lines, left } = &mut self.input;
         *left = [lines.len(), calm.len(), busy.len()];
@@ -78,6 +79,8 @@ impl Shard {
     /// No more is served in this turn. What is left waits by address.
     pub(crate) fn end_input(&mut self) {
         self.end_part();
+        let took = self.stopwatch.read().saturating_sub(self.input_began);
+        self.delivery.counters.input_ns += nanoseconds(took);
         let [_, calm, busy] = std::mem::take(&mut self.input.left);
         if calm + busy == 0 {
             return;

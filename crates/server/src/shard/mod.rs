@@ -34,6 +34,11 @@ mod slab;
 mod snapshots;
 mod turns;
 
+/// A time as counters have it.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -125,6 +130,8 @@ pub(crate) struct Shard {
     watch: Watch,
     stopwatch: Stopwatch,
     pacing: Pacing,
+    /// The stopwatch when the turn began to read.
+    input_began: Duration,
     input: InputQueue,
     /// The connection that is served.
     visit: Visit,
@@ -234,6 +241,7 @@ impl Shard {
             watch,
             stopwatch,
             pacing: Pacing::default(),
+            input_began: Duration::ZERO,
             input: InputQueue::default(),
             visit: Visit::default(),
             lateness: Lateness::default(),
@@ -503,10 +511,16 @@ impl Shard {
         self.shard_lateness.waited(time);
     }
 
-    /// Writing to sockets took this long in this turn.
-    pub(crate) fn took_to_write(&mut self, time: Duration) {
-        self.writing = time;
-        self.shard_lateness.worked(time);
+    /// The time by the shard's stopwatch.
+    pub(crate) fn stopwatch(&self) -> Duration {
+        self.stopwatch.read()
+    }
+
+    /// What is due was written to sockets, from this time by the stopwatch until now.
+    pub(crate) fn wrote_since(&mut self, began: Duration) {
+        self.writing = self.stopwatch.read().saturating_sub(began);
+        self.delivery.counters.writes_ns += nanoseconds(self.writing);
+        self.shard_lateness.worked(self.writing);
     }
 
     /// The next connection to which everything is written that it will ever get.
@@ -584,6 +598,7 @@ impl Shard {
         let lateness_us_max = std::mem::take(&mut self.delivery.counters.lateness_us_max);
         let evicted = self.delivery.channels.home.evicted();
         Counters {
+            turns: self.turn,
             connections: self.delivery.connections.len() as u64 - self.sessions_away,
             sessions: self.sessions,
             sessions_away: self.sessions_away,

@@ -8,7 +8,6 @@ use playfield_session::SyncHistory;
 use playfield_wire::RoomNumber;
 use playfield_wire::server::{self, ServerMessage, Versions};
 
-use crate::shard::Shard;
 use crate::shard::connection::Kind;
 use crate::shard::delivery::Delivery;
 use crate::shard::keys::{ConnectionKey, MemberKey, RoomKey};
@@ -19,6 +18,7 @@ use crate::shard::rooms::member::{Member, MemberOutput, Standing};
 use crate::shard::rooms::snapshots::{enter, write_snapshot};
 use crate::shard::session::allowance::Rate;
 use crate::shard::snapshots::Waiting;
+use crate::shard::{Shard, nanoseconds};
 
 /// Why a room is synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,12 +153,12 @@ impl Shard {
             self.delivery.counters.left_out +=
                 live.map(|(_, member)| room.left_out(member.player)).sum::<u64>();
         }
+        let sync = synced.saturating_sub(began);
+        let patches = self.stopwatch.read().saturating_sub(synced);
+        self.delivery.counters.syncs_ns += nanoseconds(sync);
+        self.delivery.counters.patches_ns += nanoseconds(patches);
         if matches!(cause, Cause::Clock { .. }) {
-            hosted.cost = Cost::new(
-                std::mem::take(&mut hosted.ticking),
-                synced.saturating_sub(began),
-                self.stopwatch.read().saturating_sub(synced),
-            );
+            hosted.cost = Cost::new(std::mem::take(&mut hosted.ticking), sync, patches);
         }
         for (member, at) in waiting {
             self.queue_snapshot(Waiting::Member(key, member), at);

@@ -13,7 +13,6 @@ use playfield_wire::ErrorCode;
 
 use crate::memory::shrink_map;
 use crate::room_id::RoomId;
-use crate::shard::Shard;
 use crate::shard::delivery::HostedRoomOutput;
 use crate::shard::keys::{RoomKey, link};
 use crate::shard::rooms::Hosted;
@@ -22,6 +21,7 @@ use crate::shard::rooms::lateness::{Cost, Late, LongestSync};
 use crate::shard::rooms::schedule::{Beat, before};
 use crate::shard::rooms::sync::Cause;
 use crate::shard::slab::Slab;
+use crate::shard::{Shard, nanoseconds};
 
 /// How long rooms are run in one turn, before what they sent is written. Those that are due and
 /// were not run come first in the next.
@@ -213,7 +213,9 @@ impl Shard {
                 }
             });
             if let Some(hosted) = self.rooms.get_mut(key) {
-                hosted.ticking += self.stopwatch.read().saturating_sub(began);
+                let took = self.stopwatch.read().saturating_sub(began);
+                hosted.ticking += took;
+                self.delivery.counters.ticks_ns += nanoseconds(took);
             }
             if syncs_due > 0 {
                 self.sync_room(key, Cause::Clock { due: syncs_due });

@@ -1,0 +1,102 @@
+//! The node's clock, which a measurement may let run faster than time.
+
+use std::time::{Duration, Instant};
+
+/// The pace of a node that is measured. A node that serves clients has the default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// How many seconds pass for rooms and clients in one of real time; at least 1. One room at a
+    /// speed of 50 costs as much as 50 such rooms, whose input and output come as densely.
+    pub speed: u32,
+    /// How many bytes of memory each turn reads before it begins, so that the processor's caches
+    /// hold as little of a room as if others had run meanwhile.
+    pub evict_bytes: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { speed: 1, evict_bytes: 0 }
+    }
+}
+
+/// The time since the node started, as its rooms and clients know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    began: Instant,
+    speed: u32,
+}
+
+impl Clock {
+    pub(crate) fn start(pace: Pace) -> Self {
+        Self { began: Instant::now(), speed: pace.speed.max(1) }
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> Duration {
+        self.began.elapsed() * self.speed
+    }
+
+    /// How long it takes in real time until this much has passed.
+    pub(crate) fn real(&self, time: Duration) -> Duration {
+        time / self.speed
+    }
+}
+
+/// Reads memory, so that the processor's caches hold less of anything else.
+pub(crate) struct Eviction {
+    memory: Box<[u64]>,
+    next: usize,
+    words: usize,
+    /// The sum of what was read, so that the reads are not optimized away.
+    sum: u64,
+}
+
+/// The memory that is read in turn: larger than the last of most processors' caches.
+const EVICTION_BYTES: usize = 64 << 20;
+/// The words of a line of a cache, of which one is read.
+const LINE_WORDS: usize = 8;
+
+impl Eviction {
+    /// Reads this many bytes each time; `None` for 0.
+    pub(crate) fn new(bytes: usize) -> Option<Self> {
+        let words = bytes.min(EVICTION_BYTES) / size_of::<u64>();
+        (words > 0).then(|| Self {
+            // Not zero, or the system would back it with a single page.
+            memory: vec![1; EVICTION_BYTES / size_of::<u64>()].into_boxed_slice(),
+            next: 0,
+            words,
+            sum: 0,
+        })
+    }
+
+    pub(crate) fn run(&mut self) {
+        for _ in 0..self.words / LINE_WORDS {
+            self.sum = self.sum.wrapping_add(self.memory[self.next]);
+            self.next = (self.next + LINE_WORDS) % self.memory.len();
+        }
+        std::hint::black_box(self.sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Clock, Eviction, Pace};
+
+    #[test]
+    fn a_fast_clock_is_ahead_of_time_and_waits_less() {
+        let clock = Clock::start(Pace { speed: 1000, evict_bytes: 0 });
+        let before = clock.began.elapsed();
+        assert!(clock.now() >= before * 1000);
+        assert_eq!(clock.real(Duration::from_secs(5)), Duration::from_millis(5));
+    }
+
+    #[test]
+    fn eviction_reads_what_it_is_told_and_goes_on_from_there() {
+        assert!(Eviction::new(0).is_none());
+        let mut eviction = Eviction::new(1 << 20).unwrap();
+        (0..65).for_each(|_| eviction.run());
+        assert_eq!(eviction.sum, 65 * (1 << 20) / 64);
+    }
+}
