@@ -17,6 +17,8 @@ pub(crate) struct Seat {
     /// When a patch came, minus when its version would be due if the room had begun at 0: the
     /// least of all.
     earliest: i64,
+    /// When the last update came; 0 before the first.
+    updated_at: u64,
 }
 
 /// The copy of a room's state.
@@ -46,7 +48,13 @@ impl Seat {
             hz => 1_000_000_000 / i64::from(hz),
         };
         let (room, player) = (joined.room, joined.player);
-        Self { room, of, player, sync_ns, earliest: i64::MAX }
+        Self { room, of, player, sync_ns, earliest: i64::MAX, updated_at: 0 }
+    }
+
+    /// The time since the update before this one, in nanoseconds.
+    pub(crate) fn interval_ns(&mut self, now: u64) -> Option<u64> {
+        let before = std::mem::replace(&mut self.updated_at, now);
+        (before > 0).then(|| now.saturating_sub(before))
     }
 
     /// How late an update came, in nanoseconds, compared with the one that came soonest after its

@@ -28,7 +28,7 @@ const OPENING_MAX: usize = 512;
 const OPENED_AT_ONCE: usize = 64;
 
 /// The time between two reports of the progress.
-const TICK: Duration = Duration::from_millis(100);
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// Shorter waits need the alarm: the poll rounds them up to milliseconds.
 const EXACT_NS: u64 = 50_000_000;
@@ -65,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) settled: usize,
     /// All are ready.
     pub(crate) is_going: bool,
+    /// From when the updates' lateness and intervals count.
+    pub(crate) warm_at: u64,
     /// Nothing more is sent.
     pub(crate) is_over: bool,
     /// Connections with smaller numbers keep copies.
@@ -171,9 +173,10 @@ impl<'a> Engine<'a> {
             problems: BTreeMap::new(),
             settled: 0,
             is_going: false,
+            warm_at: NEVER,
             is_over: false,
             copies: settings.copies,
-            ping_ns: settings.ping.map(nanoseconds),
+            ping_ns: settings.ping.map(|ping| nanoseconds(ping / settings.speed.max(1))),
             timeout_ns: nanoseconds(settings.timeout),
             misfit: None,
             payload: Vec::new(),
@@ -209,7 +212,8 @@ impl<'a> Engine<'a> {
                 self.open_some(now);
             }
             let until = self.wait_until(&phase, tick_at);
-            let timeout = until.saturating_sub(self.now());
+            let spins = self.settings.spin && matches!(phase, Phase::Going { .. });
+            let timeout = if spins { 0 } else { until.saturating_sub(self.now()) };
             if (1..EXACT_NS).contains(&timeout) {
                 self.alarm.set(until, self.now())?;
             }
@@ -312,6 +316,7 @@ impl<'a> Engine<'a> {
                     return Some(self.drain(now));
                 }
                 self.shared.is_going = true;
+                self.shared.warm_at = now + nanoseconds(self.settings.warm_up);
                 for place in 0..all {
                     if let Some(connection) = &mut self.connections[place] {
                         connection.actor.go(&self.shared, now);

@@ -15,6 +15,7 @@
 
 mod actor;
 mod alarm;
+mod bot;
 mod connection;
 mod copies;
 mod counts;
@@ -37,6 +38,7 @@ mod stamp;
 mod timers;
 mod timings;
 
+pub use bot::{Bot, MakeBot, Turn};
 pub use counts::Counts;
 pub use name::Name;
 pub use processes::{PROCESSES_MAX, run};

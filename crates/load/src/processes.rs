@@ -15,7 +15,7 @@ use crate::counts::Counts;
 use crate::deliveries::{Ending, Endings, add_ending, missing, monotonic_ns};
 use crate::descriptors;
 use crate::dial::Dial;
-use crate::engine::{Control, Engine, Outcome};
+use crate::engine::{Control, Engine, Outcome, TICK};
 use crate::probe;
 use crate::program::{Program, Programs, room_types};
 use crate::progress::Progress;
@@ -29,10 +29,7 @@ pub const PROCESSES_MAX: usize = 1024;
 /// How long a load lasts that neither ends by itself nor has a duration.
 const DURATION: Duration = Duration::from_secs(10);
 
-/// The time between two reports of the progress.
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
-
-/// How many reports of the engine fall into that time.
+/// How many ticks of the engine lie between two reports of a worker.
 const TICKS: u32 = 10;
 
 /// How many lines of processes may wait to be read.
@@ -63,7 +60,7 @@ pub fn run(
     }
     let dial = Dial::new(settings)?;
     let schemas = probe::schemas(settings, &dial, &room_types(&settings.scripts))?;
-    let programs = Programs::new(&settings.scripts, schemas)?;
+    let programs = Programs::new(&settings.scripts, schemas, settings.speed)?;
     let mut settings = settings.clone();
     if settings.duration.is_none() && !programs.programs.iter().all(Program::ends) {
         settings.duration = Some(DURATION);
@@ -76,9 +73,12 @@ pub fn run(
             say(&json!({ "outcome": to_json(&outcome) }));
             outcome
         }
-        None if processes == 1 => {
-            engine(&settings)?.run(&mut Alone { stop, progress, ticks: 0 })?
-        }
+        None if processes == 1 => engine(&settings)?.run(&mut Alone {
+            stop,
+            progress,
+            every: settings.progress_every,
+            shown: Duration::ZERO,
+        })?,
         None => Crew::start(&settings, processes)?.run(&settings, stop, progress),
     };
     outcome.counts.deliveries_late += missing(&outcome.endings);
@@ -89,14 +89,17 @@ pub fn run(
 struct Alone<'a> {
     stop: &'a AtomicBool,
     progress: &'a mut dyn FnMut(&Progress),
-    ticks: u32,
+    every: Duration,
+    /// When the last report was made, in the load's time.
+    shown: Duration,
 }
 
 impl Control for Alone<'_> {
     fn tick(&mut self, progress: &dyn Fn() -> Progress, interval: &mut Timings) -> bool {
-        self.ticks += 1;
-        if self.ticks.is_multiple_of(TICKS) {
-            (self.progress)(&progress());
+        let now = progress();
+        if now.elapsed.saturating_sub(self.shown) >= self.every {
+            self.shown = now.elapsed;
+            (self.progress)(&now);
             interval.clear();
         }
         !self.stop.load(Ordering::Relaxed)
@@ -228,7 +231,7 @@ impl Crew {
         let began = Instant::now();
         let (mut shown_at, mut went, mut stopped) = (began, false, false);
         while self.members.iter().any(|member| !member.is_done) {
-            match self.lines.recv_timeout(PROGRESS_EVERY / 10) {
+            match self.lines.recv_timeout(TICK) {
                 Ok((number, line)) => self.members[number].heard(line),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -241,7 +244,7 @@ impl Crew {
                 stopped = true;
                 self.command("stop");
             }
-            if shown_at.elapsed() >= PROGRESS_EVERY {
+            if shown_at.elapsed() >= settings.progress_every {
                 shown_at = Instant::now();
                 progress(&self.progress(began.elapsed(), settings.connections));
             }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use playfield_client::session::Url;
 use serde_json::Value;
 
+use crate::bot::MakeBot;
 use crate::name::Name;
 
 /// The most connections of one load.
@@ -47,6 +48,16 @@ pub struct Settings {
     pub copies: usize,
     /// How often each connection sends a ping whose answer is timed.
     pub ping: Option<Duration>,
+    /// How many times as fast the scripts run, for a node whose clock does.
+    pub speed: u32,
+    /// Polls sockets without waiting once the load has begun, which takes a core. A node on the
+    /// same machine then spends no time on waking this program up.
+    pub spin: bool,
+    /// How long after the load has begun the lateness of updates and the intervals between them are
+    /// left out.
+    pub warm_up: Duration,
+    /// How often the progress is reported, at most ten times a second.
+    pub progress_every: Duration,
     /// Of all random values.
     pub seed: u64,
     /// The scripts of connections.
@@ -175,6 +186,11 @@ pub enum Action {
         /// The steps.
         steps: Vec<Step>,
     },
+    /// Lets a bot act in the room that was joined last, until the load ends.
+    Bot {
+        /// Makes it.
+        make: MakeBot,
+    },
     /// Stays until the load ends.
     Hold,
 }
@@ -250,6 +266,10 @@ impl Settings {
             sources: Vec::new(),
             copies: 1000,
             ping: None,
+            speed: 1,
+            spin: false,
+            warm_up: Duration::ZERO,
+            progress_every: Duration::from_secs(1),
             seed: 1,
             scripts: Vec::new(),
             worker_arguments: Vec::new(),

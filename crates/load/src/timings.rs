@@ -91,6 +91,8 @@ pub(crate) struct AllTimings {
     pub(crate) ping: Timings,
     /// How late patches were.
     pub(crate) lateness: Timings,
+    /// The time between two patches of a room.
+    pub(crate) interval: Timings,
     /// Publications, from when they were due until a subscription received them.
     pub(crate) delivery: Timings,
     /// Replies to all messages.
@@ -126,17 +128,18 @@ impl AllTimings {
     }
 
     /// The timings that every run has: their names and values.
-    pub(crate) fn named(&self) -> [&Timings; 6] {
-        [&self.connect, &self.join, &self.ping, &self.lateness, &self.delivery, &self.reply]
+    pub(crate) fn named(&self) -> [&Timings; 7] {
+        let Self { connect, join, ping, lateness, interval, delivery, reply, .. } = self;
+        [connect, join, ping, lateness, interval, delivery, reply]
     }
 
-    fn named_mut(&mut self) -> [&mut Timings; 6] {
-        let Self { connect, join, ping, lateness, delivery, reply, .. } = self;
-        [connect, join, ping, lateness, delivery, reply]
+    fn named_mut(&mut self) -> [&mut Timings; 7] {
+        let Self { connect, join, ping, lateness, interval, delivery, reply, .. } = self;
+        [connect, join, ping, lateness, interval, delivery, reply]
     }
 
-    pub(crate) const NAMES: [&'static str; 6] =
-        ["connect", "join", "ping", "lateness", "delivery", "reply"];
+    pub(crate) const NAMES: [&'static str; 7] =
+        ["connect", "join", "ping", "lateness", "interval", "delivery", "reply"];
 
     pub(crate) fn to_json(&self) -> Value {
         let named: Vec<_> = self.named().into_iter().map(Timings::to_json).collect();

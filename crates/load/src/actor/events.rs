@@ -109,9 +109,11 @@ impl Actor {
         now: u64,
     ) {
         came(kind, shared);
-        let lateness = self.seat(room).and_then(|seat| seat.lateness_ns(kind, version, now));
-        if let Some(ns) = lateness.filter(|_| shared.is_going) {
-            shared.timings.lateness.record(ns);
+        let Some(seat) = self.seat(room) else { return };
+        let (lateness, interval) = (seat.lateness_ns(kind, version, now), seat.interval_ns(now));
+        if now >= shared.warm_at {
+            lateness.into_iter().for_each(|ns| shared.timings.lateness.record(ns));
+            interval.into_iter().for_each(|ns| shared.timings.interval.record(ns));
         }
     }
 

@@ -1,5 +1,6 @@
 //! The actor of one connection: runs a program, and hears what the node answers.
 
+mod bots;
 mod channels;
 mod devices;
 mod events;
@@ -8,6 +9,8 @@ mod steps;
 use std::collections::VecDeque;
 
 use playfield_client::RoomNumber;
+
+use bots::Acting;
 
 use crate::copies::Seat;
 use crate::deliveries::{Deliveries, Subscription};
@@ -48,6 +51,8 @@ pub(crate) struct Actor {
     published: Vec<(u32, u32)>,
     /// The step that has registered it as a device.
     registered_at: u32,
+    /// The bot that acts, if one does.
+    bot: Option<Box<Acting>>,
     /// Answers to commands that were not sent yet.
     answers: VecDeque<(u64, Vec<u8>)>,
     /// When the program began to wait for an answer.
@@ -149,6 +154,7 @@ impl Actor {
             subscriptions: Vec::new(),
             published: Vec::new(),
             registered_at: NOWHERE,
+            bot: None,
             answers: VecDeque::new(),
             waits_since: 0,
             is_settled: false,

@@ -10,7 +10,7 @@ use crate::settings::{Enter, MessageKind};
 use crate::timers::NEVER;
 
 /// The most requests of one connection that may wait for answers. Later ones are due, and wait.
-const IN_FLIGHT_MAX: usize = 1024;
+pub(super) const IN_FLIGHT_MAX: usize = 1024;
 
 /// How many steps a connection runs before others get their turn.
 const STEPS_AT_ONCE: usize = 64;
@@ -176,6 +176,9 @@ impl Actor {
                 let request = self.taken(sent, shared)?;
                 let what = What::Message { timing: message.timing };
                 self.sent(request, what, *kind, client, shared)?;
+            }
+            Op::Bot { room, join, make, timing } => {
+                return self.act((*room, *join), make, *timing, client, shared);
             }
             Op::Publish { .. } | Op::Report { .. }
                 if self.asked.len() >= IN_FLIGHT_MAX || client.is_full() =>

@@ -1,5 +1,7 @@
 //! Compiles the steps of a script, and checks them with the schemas.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::{Message, Op, Program, Programs, Reaction, RoomType};
@@ -63,7 +65,7 @@ impl<'a> Compiler<'a> {
                 Op::Leave { room }
             }
             Action::Wait { least, most } => {
-                Op::Wait { least_ns: nanoseconds(*least), most_ns: nanoseconds(*most) }
+                Op::Wait { least_ns: self.wait_ns(*least), most_ns: self.wait_ns(*most) }
             }
             Action::WaitForAll => {
                 self.waits = true;
@@ -127,12 +129,16 @@ impl<'a> Compiler<'a> {
                 Op::Report { payload, kind: *kind, timing: self.all.timing("report") }
             }
             Action::Ping => Op::Ping,
+            Action::Bot { make } => {
+                let (room, join) = self.joined(None)?;
+                Op::Bot { room, join, make: make.clone(), timing: self.all.timing("bot") }
+            }
             Action::Hold => Op::Hold,
             Action::Repeat { times, every, steps } => {
                 if steps.is_empty() {
                     return Err("repeat has no steps; give some".to_owned().into());
                 }
-                let every_ns = every.map_or(0, nanoseconds);
+                let every_ns = every.map_or(0, |every| self.wait_ns(every));
                 self.ops.push(Op::Hold);
                 self.steps(steps).map_err(Wrong::Within)?;
                 let end = self.ops.len() as u32;
@@ -144,6 +150,11 @@ impl<'a> Compiler<'a> {
         };
         self.ops.push(op);
         Ok(())
+    }
+
+    /// A time between steps, at the speed of the load.
+    fn wait_ns(&self, time: Duration) -> u64 {
+        nanoseconds(time / self.all.speed)
     }
 
     /// The room type that a step means, and where it is joined.

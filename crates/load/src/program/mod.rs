@@ -9,6 +9,7 @@ use playfield_wire::schema::{RoomSchema, Type};
 use serde_json::Value;
 
 use self::compiler::Compiler;
+use crate::bot::MakeBot;
 use crate::generate::Generator;
 use crate::name::Name;
 use crate::payload::Payload;
@@ -25,6 +26,8 @@ pub(crate) struct Programs {
     pub(crate) rooms: Vec<RoomType>,
     /// The names of messages, for their timings.
     pub(crate) messages: Vec<String>,
+    /// How many times as fast they run.
+    pub(crate) speed: u32,
     weights: u64,
 }
 
@@ -102,6 +105,12 @@ pub(crate) enum Op {
     End {
         begin: u32,
     },
+    Bot {
+        room: u32,
+        join: u32,
+        make: MakeBot,
+        timing: u32,
+    },
     Hold,
 }
 
@@ -142,6 +151,7 @@ impl Programs {
     pub(crate) fn new(
         scripts: &[Script],
         schemas: BTreeMap<String, RoomSchema>,
+        speed: u32,
     ) -> Result<Self, LoadError> {
         let rooms = schemas
             .into_iter()
@@ -152,7 +162,9 @@ impl Programs {
                 Ok(RoomType { name, schema, exchange })
             })
             .collect::<Result<_, LoadError>>()?;
-        let mut programs = Self { programs: Vec::new(), rooms, messages: Vec::new(), weights: 0 };
+        let speed = speed.max(1);
+        let mut programs =
+            Self { programs: Vec::new(), rooms, messages: Vec::new(), weights: 0, speed };
         for script in scripts {
             let program = Compiler::compile(&mut programs, script)?;
             programs.weights += u64::from(script.weight);
