@@ -2,6 +2,9 @@
 //!
 //! `cargo run --bin arena` serves it on 127.0.0.1:7350.
 
+use std::time::Duration;
+
+use playfield::load::Turn;
 use playfield::prelude::*;
 
 const SIZE: f32 = 1_000.0; // width and height of the arena
@@ -66,6 +69,17 @@ impl Handle<Steer> for Arena {
     }
 }
 
+/// A player for `cargo run --release --bin arena -- capacity arena`: turns five times a second.
+fn wander(turn: &mut Turn<'_, Arena>) -> Duration {
+    let angle = turn.fraction() as f32 * std::f32::consts::TAU;
+    turn.send(&Steer { angle });
+    Duration::from_millis(200)
+}
+
+pub(crate) fn server() -> Server {
+    Server::new().room::<Arena>("arena").bot::<Arena, _>("arena", |_| wander)
+}
+
 fn main() -> ExitCode {
-    Server::new().room::<Arena>("arena").run()
+    server().run()
 }

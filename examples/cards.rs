@@ -3,6 +3,9 @@
 //!
 //! `cargo run --bin cards` serves it on 127.0.0.1:7350.
 
+use std::time::Duration;
+
+use playfield::load::Turn;
 use playfield::prelude::*;
 
 /// How many cards a player draws on joining.
@@ -129,6 +132,21 @@ impl Table {
     }
 }
 
+/// A player for `cargo run --release --bin cards -- capacity table --players 4`: trades a card with
+/// a neighbor every second.
+fn trade(turn: &mut Turn<'_, Table>) -> Duration {
+    let neighbor = PlayerId(turn.player() + 1);
+    match turn.player() % 2 {
+        1 => turn.request(&Trade { place: 0, with: neighbor }),
+        _ => turn.request(&Accept { place: 0 }),
+    }
+    Duration::from_secs(1)
+}
+
+pub(crate) fn server() -> Server {
+    Server::new().room::<Table>("table").bot::<Table, _>("table", |_| trade)
+}
+
 fn main() -> ExitCode {
-    Server::new().room::<Table>("table").run()
+    server().run()
 }

@@ -8,11 +8,13 @@
 //! with a model that goes through the same steps without the engine. `verified` says that everything
 //! counted was also compared. To test the check itself, a hidden flag corrupts one message.
 
+mod capacity;
 mod harness;
 pub mod results;
 mod suites;
 pub mod workloads;
 
+pub use capacity::measured;
 pub use harness::allocations::{Allocations, count_allocations_by};
 pub use harness::options::Command;
 pub use harness::process::Role;

@@ -23,6 +23,7 @@ Usage: playfield-bench COMMAND [OPTIONS]
 
 Commands:
   bench [SUITE]         run benchmarks and verify their results; bench --help lists them
+  capacity --room ROOM  say how many rooms a machine carries: arena, table (of cards) or world
   record [SUITE...]     run suites, and write docs/benchmarks/SUITE.json and the tables of documents
   tables                make the tables of documents from docs/benchmarks
   load URL              drive a running node with many clients, and measure it
@@ -50,6 +51,11 @@ fn main() -> ExitCode {
                 live_bytes: (stats.bytes_allocated - stats.bytes_deallocated) as u64,
             }
         });
+    }
+    let arguments: Vec<_> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(server) = playfield_bench::measured(&arguments) {
+        return server.run();
     }
     exit_code(run(std::env::args_os().skip(1), &mut io::stdout().lock()))
 }

@@ -3,6 +3,8 @@
 //! Exit status: 0 for success, 1 if something failed or could not be verified, 2 if the arguments
 //! are wrong.
 
+#[cfg(feature = "load")]
+mod capacity;
 mod generate;
 #[cfg(feature = "load")]
 pub mod load;
@@ -21,6 +23,10 @@ use playfield_server::{Config, Server};
 
 use options::{Failure, Usage, unknown};
 
+/// The bots of a program, each with the type of its room.
+#[cfg(feature = "load")]
+pub type Bots = Vec<(String, playfield_load::MakeBot)>;
+
 /// What a command wants of the server that a program makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -30,13 +36,27 @@ pub enum Purpose {
     Describe,
     /// Its room types and its store, which is there already.
     Saves,
+    /// Its room types, and what they need to run. Nothing outside is reached.
+    Measure,
 }
 
-/// Runs the command that this process was started with. `make` makes the program's server.
-pub fn main(make: impl FnOnce(Config, Purpose) -> io::Result<Server>) -> ExitCode {
+/// Runs the command that this process was started with. `make` makes the program's server, and
+/// `bots` are its players for measurements.
+pub fn main(
+    #[cfg(feature = "load")] bots: Bots,
+    make: impl FnOnce(Config, Purpose) -> io::Result<Server>,
+) -> ExitCode {
     let mut arguments = std::env::args_os();
     let program = name(arguments.next());
-    exit_code(run(&program, arguments.collect(), make, &mut io::stdout().lock()))
+    let out = &mut io::stdout().lock();
+    exit_code(run(
+        &program,
+        arguments.collect(),
+        #[cfg(feature = "load")]
+        bots,
+        make,
+        out,
+    ))
 }
 
 /// Reports a failure on standard error, and returns the exit status.
@@ -62,6 +82,7 @@ fn name(path: Option<OsString>) -> String {
 fn run(
     program: &str,
     mut arguments: Vec<OsString>,
+    #[cfg(feature = "load")] bots: Bots,
     make: impl FnOnce(Config, Purpose) -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
@@ -86,9 +107,22 @@ fn run(
             generate::run(parser, program, || make(Config::default(), Purpose::Describe), out)
         }
         "saves" => saves::run(parser, program, || make(Config::default(), Purpose::Saves), out),
+        #[cfg(feature = "load")]
+        "capacity" => capacity::run(parser, program, bots, out),
+        #[cfg(not(feature = "load"))]
+        "capacity" => {
+            let text = "capacity: this program was built without the feature `load`";
+            Err(io::Error::other(text).into())
+        }
+        #[cfg(feature = "load")]
+        playfield_measure::node::COMMAND => {
+            let words = parser.raw_args()?.map(|word| word.to_string_lossy().into_owned());
+            let words: Vec<_> = words.collect();
+            Ok(playfield_measure::node::run(&words, |config| make(config, Purpose::Measure))?)
+        }
         "help" => help(parser, program, out),
         other => Err(Usage(format!(
-            "unknown command {other:?}; the commands are serve, schema, generate, saves, help"
+            "unknown command {other:?}; the commands are serve, capacity, schema, generate, saves, help"
         ))
         .into()),
     }
@@ -100,12 +134,14 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
         None | Some(Short('h') | Long("help")) => overview(program),
         Some(Value(topic)) => match &*topic.to_string_lossy() {
             "serve" => serve::help(program),
+            #[cfg(feature = "load")]
+            "capacity" => capacity::help(program),
             "schema" => schema::help(program),
             "generate" => generate::help(program),
             "saves" => saves::help(program),
             other => {
                 let text = format!(
-                    "no help for {other:?}; there is help for serve, schema, generate, saves"
+                    "no help for {other:?}; there is help for serve, capacity, schema, generate, saves"
                 );
                 return Err(Usage(text).into());
             }
@@ -122,6 +158,7 @@ Usage: {program} [COMMAND] [OPTIONS]
 
 Commands:
   serve                 serve until interrupted; the default
+  capacity ROOM_TYPE    measure what rooms cost, and say how many a machine carries
   schema                print the schemas of this program's room types, as JSON
   schema URL ROOM_TYPE  print the schema of a room type of a running node
   schema check OLD      fail if clients or saves of an older release would no longer be served or read

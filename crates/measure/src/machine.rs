@@ -7,15 +7,16 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::report::Record;
+use serde_json::Value;
 
-/// The server's core, and the clients'.
-pub(crate) const SERVER_CORE: usize = 0;
-pub(crate) const DRIVER_CORE: usize = 1;
+/// The server's core.
+pub const SERVER_CORE: usize = 0;
+/// The clients' core.
+pub const DRIVER_CORE: usize = 1;
 
 /// Properties of the machine that a figure depends on.
-#[derive(Clone, Debug)]
-pub(crate) struct Machine {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
     cores: usize,
     cpu: String,
     kernel: String,
@@ -25,7 +26,8 @@ pub(crate) struct Machine {
 impl Machine {
     /// Describes this machine. Call it before pinning the process to a core, which would hide the
     /// others.
-    pub(crate) fn describe() -> Self {
+    #[must_use]
+    pub fn describe() -> Self {
         let uname = rustix::system::uname();
         Self {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -42,20 +44,23 @@ impl Machine {
         }
     }
 
-    /// Adds the machine, the build profile and the version to a record.
-    pub(crate) fn add_to(&self, record: Record) -> Record {
-        record
-            .with("cores", self.cores)
-            .with("cpu", self.cpu.as_str())
-            .with("kernel", self.kernel.as_str())
-            .with("memory_mb", self.memory_mb)
-            .with("profile", if cfg!(debug_assertions) { "debug" } else { "release" })
-            .with("version", env!("CARGO_PKG_VERSION"))
+    /// The machine, the build profile and the version, by name.
+    #[must_use]
+    pub fn fields(&self) -> [(&'static str, Value); 6] {
+        [
+            ("cores", self.cores.into()),
+            ("cpu", self.cpu.as_str().into()),
+            ("kernel", self.kernel.as_str().into()),
+            ("memory_mb", self.memory_mb.into()),
+            ("profile", if cfg!(debug_assertions) { "debug" } else { "release" }.into()),
+            ("version", env!("CARGO_PKG_VERSION").into()),
+        ]
     }
 }
 
 /// A value from one of Linux's `name: value` files.
-pub(crate) fn proc_value(path: &str, name: &str) -> Option<String> {
+#[must_use]
+pub fn proc_value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     text.lines()
         .filter_map(|line| line.split_once(':'))
@@ -64,23 +69,27 @@ pub(crate) fn proc_value(path: &str, name: &str) -> Option<String> {
 
 /// The CPU time of this thread so far. A call takes a third of a microsecond on a virtual machine,
 /// so read it around batches.
-pub(crate) fn thread_cpu() -> Duration {
+#[must_use]
+pub fn thread_cpu() -> Duration {
     read(ClockId::ThreadCPUTime)
 }
 
 /// The CPU time of this process so far, over all threads.
-pub(crate) fn process_cpu() -> Duration {
+#[must_use]
+pub fn process_cpu() -> Duration {
     read(ClockId::ProcessCPUTime)
 }
 
 /// A time in nanoseconds, as one process prints it for another.
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
+#[must_use]
+pub fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// How long the threads of this process, pinned to `core`, were runnable but waited: for another
 /// process on the core, or for another machine on the host. Only known on Linux.
-pub(crate) fn delayed(core: usize) -> Duration {
+#[must_use]
+pub fn delayed(core: usize) -> Duration {
     let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let nanoseconds = threads.filter_map(|thread| {
         let times = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
@@ -97,7 +106,8 @@ fn stolen(core: usize) -> Duration {
 
 /// How long a core of this machine has worked for any process so far, or was held up by the host
 /// (proc_stat(5)). Zero where that is not known.
-pub(crate) fn busy(core: usize) -> Duration {
+#[must_use]
+pub fn busy(core: usize) -> Duration {
     // User, nice, system and stolen; interrupts count for whoever is interrupted.
     const COLUMNS: [usize; 4] = [0, 1, 2, 7];
     let times = core_times(core);
@@ -113,7 +123,10 @@ fn core_times(core: usize) -> Vec<u64> {
 }
 
 /// Pins this thread, and all threads that it starts from now on, to one core if there are several.
-pub(crate) fn pin(core: usize) -> io::Result<()> {
+///
+/// # Errors
+/// If the system refuses.
+pub fn pin(core: usize) -> io::Result<()> {
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() <= core) {
         return Ok(());
     }
@@ -132,19 +145,21 @@ fn read(clock: ClockId) -> Duration {
 }
 
 /// The hard limit: how many descriptors a process may have open after raising its limit.
-pub(crate) fn descriptors_max() -> u64 {
+#[must_use]
+pub fn descriptors_max() -> u64 {
     getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
 /// Raises the soft limit to the hard limit. On failure the process continues with the current
 /// limit; opening too many descriptors then reports an error.
-pub(crate) fn raise_descriptors() {
+pub fn raise_descriptors() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 /// The memory of this process, in bytes; 0 where that is not known.
-pub(crate) fn resident() -> u64 {
+#[must_use]
+pub fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64

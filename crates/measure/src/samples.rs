@@ -1,31 +1,28 @@
 //! Means and percentiles.
 
-use playfield_load::Timings;
-
-/// The time in milliseconds that so many percent of all do not exceed; NaN without any, which reports
-/// show as nothing.
-pub(crate) fn percentile_ms(times: &Timings, percent: f64) -> f64 {
-    if times.count() == 0 { f64::NAN } else { times.percentile_ms(percent) }
-}
-
 /// Samples of one quantity.
 #[derive(Clone, Debug)]
-pub(crate) struct Samples {
+pub struct Samples {
     sorted: Vec<f64>,
 }
 
 impl Samples {
-    pub(crate) fn new(mut samples: Vec<f64>) -> Self {
+    /// Samples in any order.
+    #[must_use]
+    pub fn new(mut samples: Vec<f64>) -> Self {
         samples.sort_unstable_by(f64::total_cmp);
         Self { sorted: samples }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
     /// The mean; 0 without samples.
-    pub(crate) fn mean(&self) -> f64 {
+    #[must_use]
+    pub fn mean(&self) -> f64 {
         if self.sorted.is_empty() {
             0.0
         } else {
@@ -34,7 +31,8 @@ impl Samples {
     }
 
     /// The smallest sample that at least `percent` of all samples do not exceed; 0 without samples.
-    pub(crate) fn percentile(&self, percent: f64) -> f64 {
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> f64 {
         let rank = (self.sorted.len() as f64 * percent / 100.0).ceil() as usize;
         self.sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
     }

@@ -2,36 +2,42 @@
 
 use std::collections::BTreeMap;
 
-/// The step up from a size that passes, and down from one that fails, at first.
-const COARSE: u32 = 20;
-
-/// The step between the result and a size that fails.
-const FINE: u32 = 10;
-
-/// How often a size must pass.
-const RUNS: u32 = 3;
+/// How a search goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// The step up from a size that passes, and down from one that fails, at first.
+    pub coarse: u32,
+    /// The step between the result and a size that fails.
+    pub fine: u32,
+    /// How often a size must pass.
+    pub runs: u32,
+}
 
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// It passes.
     Holds,
+    /// It does not.
     Fails {
+        /// The reason.
         why: String,
         /// Whether the machine may be the reason.
         by_machine: bool,
     },
 }
 
-/// Searches for the largest size that passes three runs and fails none. The caller runs the size it
+/// Searches for the largest size that passes its runs and fails none. The caller runs the size it
 /// asks for and reports the result. A run that failed by the machine is repeated, once a size.
 #[derive(Clone, Debug)]
-pub(super) struct Search {
+pub struct Search {
     /// The size to try next; 0 if none is left.
     trying: u32,
     sizes: BTreeMap<u32, Tried>,
     /// The smallest size that failed, and the reason.
     failed: Option<(u32, String)>,
     most: u32,
+    steps: Steps,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -42,33 +48,38 @@ struct Tried {
 
 impl Search {
     /// Starts at `first` and never exceeds `most`.
-    pub(super) fn new(first: u32, most: u32) -> Self {
+    #[must_use]
+    pub fn new(first: u32, most: u32, steps: Steps) -> Self {
         let most = most.max(1);
-        Self { trying: first.clamp(1, most), sizes: BTreeMap::new(), failed: None, most }
+        Self { trying: first.clamp(1, most), sizes: BTreeMap::new(), failed: None, most, steps }
     }
 
     /// The size to run next; `None` when the search is complete.
-    pub(super) fn next(&self) -> Option<u32> {
-        (self.trying > 0 && self.passed(self.trying) < RUNS).then_some(self.trying)
+    #[must_use]
+    pub fn next(&self) -> Option<u32> {
+        (self.trying > 0 && self.passed(self.trying) < self.steps.runs).then_some(self.trying)
     }
 
     /// The largest size that passed all its runs; 0 if none did.
-    pub(super) fn result(&self) -> u32 {
-        if self.passed(self.trying) >= RUNS { self.trying } else { 0 }
+    #[must_use]
+    pub fn result(&self) -> u32 {
+        if self.passed(self.trying) >= self.steps.runs { self.trying } else { 0 }
     }
 
     /// The reason why the result is not larger, if a larger size was tried.
-    pub(super) fn limit(&self) -> Option<String> {
+    #[must_use]
+    pub fn limit(&self) -> Option<String> {
         self.failed.as_ref().map(|(size, why)| format!("{size} rooms: {why}"))
     }
 
     /// How many runs were repeated.
-    pub(super) fn repeated(&self) -> usize {
+    #[must_use]
+    pub fn repeated(&self) -> usize {
         self.sizes.values().filter(|tried| tried.is_repeated).count()
     }
 
     /// Reports the result of the run that [`next`](Self::next) asked for.
-    pub(super) fn ran(&mut self, verdict: Verdict) {
+    pub fn ran(&mut self, verdict: Verdict) {
         let tried = self.sizes.entry(self.trying).or_default();
         match verdict {
             Verdict::Holds => tried.passed += 1,
@@ -87,10 +98,10 @@ impl Search {
         let end = failed.unwrap_or(u32::MAX);
         let passed = self.sizes.range(..end).rev().find(|(_, tried)| tried.passed > 0);
         let Some((&best, tried)) = passed else {
-            let step = if end > COARSE { COARSE } else { FINE };
+            let step = if end > self.steps.coarse { self.steps.coarse } else { self.steps.fine };
             return end.saturating_sub(step);
         };
-        let step = if failed.is_none() { COARSE } else { FINE };
+        let step = if failed.is_none() { self.steps.coarse } else { self.steps.fine };
         let above = best.saturating_add(step).min(self.most);
         if tried.passed == 1 && best < above && above < end { above } else { best }
     }
@@ -102,7 +113,9 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
-    use super::{Search, Verdict};
+    use super::{Search, Steps, Verdict};
+
+    const STEPS: Steps = Steps { coarse: 20, fine: 10, runs: 3 };
 
     fn verdict(holds: bool) -> Verdict {
         if holds { Verdict::Holds } else { fails(false) }
@@ -115,7 +128,7 @@ mod tests {
     /// Runs a search to its end; `run` gets the size and how many runs were before. Returns the
     /// search and the number of runs.
     fn search(first: u32, most: u32, mut run: impl FnMut(u32, u32) -> Verdict) -> (Search, u32) {
-        let mut search = Search::new(first, most);
+        let mut search = Search::new(first, most, STEPS);
         let mut runs = 0;
         while let Some(size) = search.next() {
             assert!((1..=most).contains(&size));
@@ -168,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_run_that_failed_by_the_machine_is_repeated_once_a_size() {
-        let mut search = Search::new(100, 1000);
+        let mut search = Search::new(100, 1000, STEPS);
         search.ran(fails(true));
         assert_eq!((search.next(), search.repeated()), (Some(100), 1));
         search.ran(Verdict::Holds);

@@ -42,6 +42,12 @@ pub use playfield_room::__rt;
 #[cfg(feature = "client")]
 pub use playfield_client as client;
 
+/// Bots, the players of [`Server::bot`].
+#[cfg(feature = "load")]
+pub mod load {
+    pub use playfield_load::{Bot, Turn};
+}
+
 /// Signed proof of who players are: JSON Web Tokens for [`Server::jwt`], and tickets for
 /// [`Server::tickets`].
 #[cfg(feature = "jwt")]
@@ -122,6 +128,11 @@ struct Guide;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/packets.md")]
 struct Packets;
+
+/// The bot of the page on capacity compiles.
+#[cfg(all(doctest, feature = "load"))]
+#[doc = include_str!("../../../docs/capacity.md")]
+struct Capacity;
 
 /// The recipes compile and run.
 #[cfg(doctest)]

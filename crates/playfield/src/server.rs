@@ -63,6 +63,9 @@ pub struct Server {
     services: Vec<Addition>,
     has_service_paths: bool,
     on_start: Vec<Addition>,
+    /// Players for measurements, by the type of their room.
+    #[cfg(feature = "load")]
+    bots: Vec<(String, playfield_load::MakeBot)>,
     preparations: Vec<Preparation>,
 }
 
@@ -99,6 +102,8 @@ impl Server {
             services: Vec::new(),
             has_service_paths: false,
             on_start: Vec::new(),
+            #[cfg(feature = "load")]
+            bots: Vec::new(),
             preparations: Vec::new(),
         }
     }
@@ -619,6 +624,57 @@ impl Server {
         self
     }
 
+    /// Lets bots play in rooms of the type `name` when `capacity` measures it. `make` makes the bot
+    /// of each player, and gets its number, from 0.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    ///
+    /// use playfield::load::Turn;
+    /// use playfield::prelude::*;
+    ///
+    /// #[derive(State, Default)]
+    /// struct Field {
+    ///     angles: Map<PlayerId, f32>,
+    /// }
+    ///
+    /// #[derive(Message)]
+    /// struct Steer {
+    ///     angle: f32,
+    /// }
+    ///
+    /// #[room(messages(Steer))]
+    /// impl Room for Field {}
+    ///
+    /// impl Handle<Steer> for Field {
+    ///     fn handle(&mut self, steer: Steer, player: &Player, _: &mut Context<Self>) -> Result<()> {
+    ///         self.angles.insert(player.id(), steer.angle);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// /// Turns somewhere else three times a second.
+    /// fn wander(turn: &mut Turn<'_, Field>) -> Duration {
+    ///     let angle = turn.fraction() as f32;
+    ///     turn.send(&Steer { angle });
+    ///     Duration::from_millis(333)
+    /// }
+    ///
+    /// fn main() -> ExitCode {
+    ///     Server::new().room::<Field>("field").bot::<Field, _>("field", |_| wander).run()
+    /// }
+    /// ```
+    #[cfg(feature = "load")]
+    #[must_use]
+    pub fn bot<R: Room, B: playfield_load::Bot<R> + 'static>(
+        mut self,
+        name: &str,
+        make: impl Fn(usize) -> B + Send + Sync + 'static,
+    ) -> Self {
+        self.bots.push((name.to_owned(), playfield_load::MakeBot::of::<R, B>(make)));
+        self
+    }
+
     /// Starts with these settings, and returns immediately.
     ///
     /// The node logs through the crate `log`: warnings, failures of rooms, and errors that are not
@@ -640,12 +696,21 @@ impl Server {
     /// is 0 after an orderly shutdown, 1 after a failure or a shutdown that did not finish, and 2
     /// if the arguments are wrong.
     #[cfg(feature = "tools")]
-    pub fn run(self) -> ExitCode {
-        playfield_cli::main(|config, purpose| match purpose {
+    pub fn run(#[cfg_attr(not(feature = "load"), expect(unused_mut))] mut self) -> ExitCode {
+        #[cfg(feature = "load")]
+        let bots = std::mem::take(&mut self.bots);
+        let make = |config, purpose| match purpose {
             Purpose::Serve => self.build(config),
-            Purpose::Describe => Ok(add_types(playfield_server::Server::new(config), self.types)),
+            Purpose::Describe | Purpose::Measure => {
+                Ok(add_types(playfield_server::Server::new(config), self.types))
+            }
             Purpose::Saves => self.with_saves(config),
-        })
+        };
+        playfield_cli::main(
+            #[cfg(feature = "load")]
+            bots,
+            make,
+        )
     }
 
     /// The room types and the store. A store that is added in `prepare` needs what that does.

@@ -4,7 +4,6 @@ pub(crate) mod allocations;
 pub(crate) mod bare;
 pub(crate) mod dialogue;
 pub(crate) mod fleet;
-pub(crate) mod machine;
 pub(crate) mod options;
 pub(crate) mod process;
 pub(crate) mod report;
@@ -15,6 +14,8 @@ pub(crate) mod tables;
 pub(crate) mod ticks;
 pub(crate) mod tls;
 pub(crate) mod visits;
+
+pub(crate) use playfield_measure::machine;
 
 options::names! {
     /// One of the two servers that a suite compares.

@@ -2,20 +2,18 @@
 //! a record.
 
 use std::fmt::Display;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio, exit};
+use std::io::{self, Read};
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio, exit};
 use std::str::FromStr;
 use std::thread;
-use std::time::{Duration, Instant};
 
+pub(crate) use playfield_measure::process::{Server, Usage};
 use playfield_server::Config;
 use serde_json::Value;
 
 use super::allocations;
-use super::machine::{
-    SERVER_CORE, delayed, nanoseconds, pin, process_cpu, raise_descriptors, resident,
-};
+use super::machine::{SERVER_CORE, pin, raise_descriptors};
 
 /// A server that a process of its own can be.
 pub struct Role {
@@ -36,6 +34,13 @@ impl Role {
         raise_descriptors();
         (self.serve)(&mut Words(words.into_iter()))
     }
+
+    /// Starts it with these words in a process of its own, and waits until it serves.
+    pub(crate) fn start(&self, words: &[&dyn Display]) -> io::Result<Server> {
+        let arguments = ["role", self.name].into_iter().map(str::to_owned);
+        let words = words.iter().map(ToString::to_string);
+        Server::start(&arguments.chain(words).collect::<Vec<_>>(), self.log)
+    }
 }
 
 /// Words from one process to another.
@@ -48,121 +53,10 @@ impl Words {
     }
 }
 
-/// A server in a process of its own. Dropping it ends the process.
-pub(crate) struct Server {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-    first: Vec<String>,
-    /// The address of the first port that it named.
-    pub(crate) address: SocketAddr,
-}
-
-/// Resources that a server has used since its start.
-pub(crate) struct Usage {
-    pub(crate) at: Instant,
-    pub(crate) cpu: Duration,
-    /// Time in which it was runnable but something else ran.
-    pub(crate) delayed: Duration,
-    /// Resident memory, in bytes.
-    pub(crate) resident: u64,
-    /// Allocated memory in bytes, if that is counted.
-    pub(crate) heap: Option<u64>,
-    /// Numbers of the server's own.
-    pub(crate) more: Vec<u64>,
-}
-
-impl Server {
-    /// Starts a role with these words, and waits until it serves.
-    pub(crate) fn start(role: &Role, words: &[&dyn Display]) -> io::Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(["role", role.name])
-            .args(words.iter().map(ToString::to_string))
-            .env("PLAYFIELD_LOG", role.log)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(io::Error::other("the server process has no pipes"));
-        };
-        let (output, address) = (BufReader::new(output), (Ipv4Addr::LOCALHOST, 0).into());
-        let mut server = Self { child, input, output, first: Vec::new(), address };
-        server.first = server.line()?.split_whitespace().map(str::to_owned).collect();
-        server.address = server.address(0)?;
-        Ok(server)
-    }
-
-    /// A word of the first line, counted from 0.
-    pub(crate) fn word(&self, at: usize) -> io::Result<&str> {
-        let printed = || io::Error::other(format!("the server process printed {:?}", self.first));
-        self.first.get(at).map(String::as_str).ok_or_else(printed)
-    }
-
-    /// The loopback address with the port that is a word of the first line.
-    pub(crate) fn address(&self, at: usize) -> io::Result<SocketAddr> {
-        let port = self.word(at)?.parse::<u16>().map_err(io::Error::other)?;
-        Ok((Ipv4Addr::LOCALHOST, port).into())
-    }
-
-    pub(crate) fn usage(&mut self) -> io::Result<Usage> {
-        self.input.write_all(b"\n")?;
-        let line = self.line()?;
-        let numbers: Vec<u64> =
-            line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-        let Some(([cpu, delayed, resident, heap], more)) = numbers.split_first_chunk() else {
-            return Err(io::Error::other(format!("the server process printed {line:?}")));
-        };
-        Ok(Usage {
-            at: Instant::now(),
-            cpu: Duration::from_nanos(*cpu),
-            delayed: Duration::from_nanos(*delayed),
-            resident: *resident,
-            heap: (*heap > 0).then_some(*heap),
-            more: more.to_vec(),
-        })
-    }
-
-    /// How the process ended, if it has: it should serve for as long as this lives.
-    pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
-    }
-
-    /// CPU time since the start.
-    pub(crate) fn cpu(&mut self) -> io::Result<Duration> {
-        Ok(self.usage()?.cpu)
-    }
-
-    fn line(&mut self) -> io::Result<String> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        Ok(line)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The process may have exited already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The server's end: prints a line of ports and other words, then its usage and its own numbers for
-/// each line that it reads, until standard input is closed.
-pub(crate) fn serve(first: impl Display, mut more: impl FnMut() -> Vec<u64>) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{first}")?;
-    out.flush()?;
-    for line in io::stdin().lock().lines() {
-        line?;
-        let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
-        let heap = allocations::so_far().map_or(0, |so_far| so_far.live_bytes);
-        let numbers = [cpu, delayed, resident(), heap].into_iter().chain(more());
-        let numbers: Vec<_> = numbers.map(|number| number.to_string()).collect();
-        writeln!(out, "{}", numbers.join(" "))?;
-        out.flush()?;
-    }
-    Ok(())
+/// The server's end: see [`playfield_measure::process::serve`].
+pub(crate) fn serve(first: impl Display, more: impl FnMut() -> Vec<u64>) -> io::Result<()> {
+    let heap = || allocations::so_far().map_or(0, |so_far| so_far.live_bytes);
+    playfield_measure::process::serve(first, heap, more)
 }
 
 /// The configuration of a node on loopback with so many shards. One with a single shard is pinned to

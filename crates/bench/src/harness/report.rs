@@ -27,6 +27,12 @@ impl Record {
         self
     }
 
+    /// Adds the machine, the build profile and the version.
+    #[must_use]
+    pub(crate) fn of_machine(self, machine: &Machine) -> Self {
+        machine.fields().into_iter().fold(self, |record, (name, value)| record.with(name, value))
+    }
+
     /// Adds a measurement, rounded to three decimals. More digits would be noise.
     #[must_use]
     pub(crate) fn measured(self, name: &str, value: f64) -> Self {
@@ -91,7 +97,7 @@ impl<'a> Report<'a> {
     pub(crate) fn add(&mut self, record: Record) -> io::Result<()> {
         self.is_wrong |= record.get("verified") == Some(&Value::Bool(false));
         if self.is_json {
-            let line = self.machine.add_to(record).line();
+            let line = record.of_machine(&self.machine).line();
             return self.text(&line);
         }
         self.print(|(_, name)| cell(record.get(name).unwrap_or(&Value::Null)))

@@ -22,7 +22,7 @@ use crate::harness::dialogue::{Dialogue, FORMAT, Transport, join_or_create, open
 use crate::harness::fleet::{Fleet, Links, Script, wrong};
 use crate::harness::machine::{DRIVER_CORE, pin};
 use crate::harness::options::{Suite, names, options};
-use crate::harness::process::{Role, Server, Words, node, serve};
+use crate::harness::process::{Role, Words, node, serve};
 use crate::harness::report::{Column, Record, Report};
 use crate::harness::source::Source;
 use crate::harness::ticks::AllTicks;
@@ -98,7 +98,7 @@ impl Measured {
 }
 
 fn run(options: &Options, report: &mut Report<'_>) -> std::result::Result<(), Failure> {
-    let mut server = Server::start(&ROLE, &[])?;
+    let mut server = ROLE.start(&[])?;
     pin(DRIVER_CORE)?;
     let (player, room) = create_room(server.address)?;
     let mut asked = 0;

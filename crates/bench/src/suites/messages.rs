@@ -264,7 +264,7 @@ fn said(of: &dyn std::fmt::Display, clients: &Fleet<Clients>) -> bool {
 impl Case {
     fn start(self, side: Side, shards: usize) -> io::Result<Server> {
         let Self { transport, clients, bytes, window } = self;
-        Server::start(&ROLE, &[&side, &shards, &transport, &clients, &bytes, &window])
+        ROLE.start(&[&side, &shards, &transport, &clients, &bytes, &window])
     }
 
     /// The messages of a window.

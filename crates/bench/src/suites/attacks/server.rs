@@ -219,7 +219,7 @@ impl Stats {
 
 impl Hosted {
     pub(super) fn start(shards: usize) -> io::Result<Self> {
-        let process = Server::start(&ROLE, &[&shards])?;
+        let process = ROLE.start(&[&shards])?;
         let word = |at: usize| process.word(at).map(str::to_owned);
         let fat = [2].into_iter().chain(6..6 + FAT_ROOMS - 1).map(word);
         let places = Places {

@@ -179,7 +179,7 @@ fn measure(
     asked: &Receiver<()>,
     is_done: &SyncSender<()>,
 ) -> io::Result<Outcome> {
-    let mut server = Server::start(&ROLE, &[&side, &options.subscribers])?;
+    let mut server = ROLE.start(&[&side, &options.subscribers])?;
     let mut fleet = Audience::fleet(options, server.address, side)?;
     // What is used again is there afterwards.
     for _ in 0..WARM_UP {

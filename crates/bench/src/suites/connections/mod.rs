@@ -19,7 +19,7 @@ use crate::harness::bare::{self, Answer};
 use crate::harness::dialogue::{Dialogue, Transport, upgraded};
 use crate::harness::machine::{DRIVER_CORE, SERVER_CORE, pin, proc_value, raise_descriptors};
 use crate::harness::options::{Suite, names, options};
-use crate::harness::process::{Role, Server, Usage as Used, Words, node_for, serve};
+use crate::harness::process::{Role, Usage as Used, Words, node_for, serve};
 use crate::harness::report::{Column, Record, Report};
 use crate::harness::stats::percentile_ms;
 use crate::harness::tables;
@@ -162,7 +162,7 @@ fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
     let Options { count, transport, is_resumable, .. } = options;
     let words: [&dyn std::fmt::Display; 5] =
         [&side, count, transport, is_resumable, &options.heartbeat.as_millis()];
-    let mut server = Server::start(&ROLE, &words)?;
+    let mut server = ROLE.start(&words)?;
     let empty = server.usage()?;
     let slab_before = slab();
     let began = Instant::now();

@@ -24,7 +24,7 @@ const SHARED: u32 = 100;
 
 pub(super) fn start(options: &Options, side: Side) -> io::Result<Server> {
     let Options { class, connections, window, transport, rooms, .. } = options;
-    Server::start(&ROLE, &[&side, class, connections, window, transport, rooms])
+    ROLE.start(&[&side, class, connections, window, transport, rooms])
 }
 
 fn host(words: &mut Words) -> io::Result<()> {

@@ -82,7 +82,7 @@ struct Measured {
 fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     raise_descriptors();
     report.begin(COLUMNS)?;
-    let mut server = Server::start(&ROLE, &[])?;
+    let mut server = ROLE.start(&[])?;
     pin(DRIVER_CORE)?;
     for (place, algorithm) in ALGORITHMS.into_iter().enumerate() {
         if options.row.as_deref().is_some_and(|row| row != algorithm.name) {

@@ -110,7 +110,7 @@ impl Pace {
 }
 
 pub(super) fn start(pace: Pace) -> io::Result<Server> {
-    Server::start(&ROLE, &[&pace])
+    ROLE.start(&[&pace])
 }
 
 fn host(words: &mut Words) -> io::Result<()> {

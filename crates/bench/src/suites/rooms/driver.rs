@@ -68,8 +68,7 @@ pub(super) fn run(case: &Options, side: Side) -> Result<Outcome, Failure> {
     pin(DRIVER_CORE)?;
     raise_descriptors();
     let Options { rooms, players, hz, inputs_hz, transport, bytes, .. } = case;
-    let mut server =
-        Server::start(&ROLE, &[&side, rooms, players, hz, inputs_hz, transport, bytes])?;
+    let mut server = ROLE.start(&[&side, rooms, players, hz, inputs_hz, transport, bytes])?;
     let outcome = run_on(&mut server, case, side);
     // A server that ended lost all its clients, but not to overload.
     match server.ended()? {

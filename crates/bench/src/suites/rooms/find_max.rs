@@ -9,11 +9,11 @@
 use std::io;
 use std::time::Duration;
 
+use playfield_measure::{Search, Steps, Verdict};
 use serde_json::Value;
 
 use super::Options;
 use super::run::{COLUMNS, copied, is_whole, number, run_baseline, run_ours, sent_bytes};
-use super::search::{Search, Verdict};
 use crate::harness::machine::descriptors_max;
 use crate::harness::report::Report;
 
@@ -22,6 +22,9 @@ const DELAYED_MAX: f64 = 0.02;
 
 /// How much slower than its best the machine may be.
 const SLOWED_MAX: f64 = 1.15;
+
+/// Sizes are multiples of the fine step from the first, and pass three runs.
+const STEPS: Steps = Steps { coarse: 20, fine: 10, runs: 3 };
 
 /// File descriptors that a process needs besides those of its clients.
 const DESCRIPTORS_SPARE: u64 = 64;
@@ -128,7 +131,7 @@ struct Sides {
 
 impl Sides {
     fn new(first: u32, most: u32, has_plain: bool) -> Self {
-        let side = || Side::new(Search::new(first, most));
+        let side = || Side::new(Search::new(first, most, STEPS));
         let plain = has_plain.then(side);
         Self { ours: side(), plain, baseline: side(), bytes: None, compared: 0 }
     }

@@ -11,7 +11,6 @@ mod driver;
 mod find_max;
 mod room;
 mod run;
-mod search;
 mod window;
 
 use std::io;

@@ -166,7 +166,7 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
             eprintln!("not verified: {failure}");
         }
         report.wrong(!outcome.verified());
-        let record = Machine::describe().add_to(outcome.report(case));
+        let record = outcome.report(case).of_machine(&Machine::describe());
         return Ok(report.text(&record.line())?);
     }
     let is_one = !options.chosen.is_empty();

@@ -21,7 +21,7 @@ use crate::harness::dialogue::{Dialogue, FORMAT, Transport, opening};
 use crate::harness::fleet::{Fleet, wrong};
 use crate::harness::machine::{DRIVER_CORE, pin, raise_descriptors};
 use crate::harness::options::{Suite, options, row_of};
-use crate::harness::process::{self, Role, Server, Words, node, serve};
+use crate::harness::process::{self, Role, Words, node, serve};
 use crate::harness::report::{Column, Record, Report};
 use crate::harness::source::Source;
 use crate::harness::stats::Samples;
@@ -113,7 +113,7 @@ fn record(row: &str, count: usize, unit: &str) -> Record {
 
 /// Full handshakes per second of processor time, at the node and at the baseline.
 fn handshakes(options: &Options) -> io::Result<Record> {
-    let mut server = Server::start(&ROLE, &[])?;
+    let mut server = ROLE.start(&[])?;
     let mut corrupt_one = options.corrupt_one;
     // Microseconds of the server, for each, and the time that passed.
     let mut us = [Vec::new(), Vec::new()];
@@ -170,7 +170,7 @@ fn held(options: &Options) -> io::Result<Record> {
     let mut bytes = [0.0; 2];
     let mut per_second = 0.0;
     for (is_tls, bytes) in [false, true].into_iter().zip(&mut bytes) {
-        let mut server = Server::start(&ROLE, &[])?;
+        let mut server = ROLE.start(&[])?;
         let welcomed = |_: usize, input: &mut [u8]| {
             heard(input, |message| matches!(message, ServerMessage::Welcome(_)))
         };

@@ -1,0 +1,274 @@
+//! `capacity`: how many of this program's rooms a machine carries.
+
+mod table;
+
+use std::ffi::OsStr;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use playfield_measure::{Certificate, Drive, Plan, Target, measure, predicted, prove};
+use playfield_server::SelfSigned;
+use serde_json::Value;
+
+use crate::Bots;
+use crate::options::{self, Failure, Setter, Usage, describe, set};
+
+const OPTIONS: &[Setter<Command>] = &[
+    Setter::internal("room", |c, given| set(&mut c.room_type, given.value().map(Some))),
+    Setter::new("players", "N", "players in a room (default 30)", |c, given| {
+        set(&mut c.players, given.within(1..=10_000))
+    }),
+    Setter::new("hz", "N", "ticks and syncs a second (default: the room's own)", |c, given| {
+        set(&mut c.hz, given.within(1..=240).map(Some))
+    }),
+    Setter::new("message", "NAME", "send only this message (default: any)", |c, given| {
+        set(&mut c.message, given.value().map(Some))
+    }),
+    Setter::new("value", "JSON", "its value; what it leaves out is random", |c, given| {
+        set(&mut c.value, given.value().map(Some))
+    }),
+    Setter::new("rate", "N", "messages a second of each player (default 5)", |c, given| {
+        set(&mut c.rate, given.within(0.0..=10_000.0).map(Some))
+    }),
+    Setter::new("request", "", "ask for replies to messages", |c, _| {
+        set(&mut c.is_request, Ok(true))
+    }),
+    Setter::new("script", "FILE", "let players run the steps in this file (TOML)", |c, given| {
+        set(&mut c.script, given.value().map(Some))
+    }),
+    Setter::new("tls", "", "over TLS", |c, _| set(&mut c.tls, Ok(true))),
+    Setter::new("cores", "N", "cores of the machine that is asked for (default 1)", |c, given| {
+        set(&mut c.target.cores, given.value())
+    }),
+    Setter::new(
+        "clock",
+        "X",
+        "how fast a core of it is, against one here (default 1)",
+        |c, given| set(&mut c.target.clock, given.value()),
+    ),
+    Setter::new("memory", "MB", "its memory for rooms (default: no limit)", |c, given| {
+        set(&mut c.target.memory, given.value::<f64>().map(|mb| mb * 1e6))
+    }),
+    Setter::new("bandwidth", "MBIT", "its bandwidth a second (default: no limit)", |c, given| {
+        set(&mut c.target.bandwidth, given.value::<f64>().map(|mbit| mbit * 1e6))
+    }),
+    Setter::new("utilization", "X", "the part of a core to use (default 0.8)", |c, given| {
+        set(&mut c.target.utilization, given.value())
+    }),
+    Setter::new("safety", "X", "the part of what fits to count on (default 0.7)", |c, given| {
+        set(&mut c.target.safety, given.value())
+    }),
+    Setter::new("price", "X", "what the machine costs in an hour", |c, given| {
+        set(&mut c.target.price, given.value().map(Some))
+    }),
+    Setter::new(
+        "prove",
+        "",
+        "find the maximum here, and compare it with the prediction",
+        |c, _| set(&mut c.proves, Ok(true)),
+    ),
+    Setter::new("brief", "", "measure only the room that is asked for", |c, _| {
+        set(&mut c.is_brief, Ok(true))
+    }),
+    Setter::new("seconds", "X", "how long a measurement takes (default 3)", |c, given| {
+        set(&mut c.seconds, given.within(0.2..=60.0))
+    }),
+    Setter::new("json", "", "print one JSON object instead of tables", |c, _| {
+        set(&mut c.is_json, Ok(true))
+    }),
+    Setter::new("quiet", "", "print no progress", |c, _| set(&mut c.is_quiet, Ok(true))),
+];
+
+pub(crate) fn help(program: &str) -> String {
+    format!(
+        "\
+Usage: {program} capacity ROOM_TYPE [OPTIONS]
+
+Measures what a room costs on this machine, and says how many of them a machine carries. Players are
+the program's bots for this room type, or send messages at a rate, with random valid values. It
+needs two cores for itself. The exit status is 1 if a room can't be measured.
+
+{}",
+        describe(OPTIONS.iter().map(|option| &option.opt))
+    )
+}
+
+/// Reads the command line, measures, and prints the result.
+pub(crate) fn run(
+    parser: &mut lexopt::Parser,
+    program: &str,
+    bots: Bots,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let mut command = Command::default();
+    let room_type = |command: &mut Command, word: &OsStr| {
+        let word = word.to_string_lossy().into_owned();
+        Ok(command.room_type.replace(word).is_none())
+    };
+    if !options::read(parser, OPTIONS, &mut command, room_type)? {
+        return Ok(out.write_all(help(program).as_bytes())?);
+    }
+    let certificate = command.tls.then(Files::new).transpose()?;
+    let plan = command.plan(bots, certificate.as_ref())?;
+    command.target.check().map_err(|error| Usage(error.to_string()))?;
+    let mut shown = Shown { is_quiet: command.is_quiet, width: 0 };
+    let capacity = measure(&plan, &mut |what| shown.show(what));
+    shown.end();
+    let capacity = capacity?;
+    if !command.is_json {
+        table::print(&capacity, &command.target, out)?;
+    }
+    let mut result = capacity.to_json();
+    result["answer"] = table::answer_json(&capacity, &command.target);
+    if command.proves {
+        let text = format!("predicted, before any run of several rooms: {}", predicted(&capacity));
+        if !command.is_json {
+            writeln!(out, "\n{text} rooms on one core of this machine, used to the full")?;
+            out.flush()?;
+        }
+        let proof = prove(&capacity, &mut |what| shown.show(what));
+        shown.end();
+        let proof = proof?;
+        if !command.is_json {
+            table::print_proof(&capacity, &proof, out)?;
+        }
+        let Value::Object(members) = proof.to_json(&capacity) else { unreachable!("an object") };
+        members.into_iter().for_each(|(name, value)| result[name] = value);
+    }
+    if command.is_json {
+        writeln!(out, "{result}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The command line.
+struct Command {
+    room_type: Option<String>,
+    players: usize,
+    hz: Option<u32>,
+    message: Option<String>,
+    value: Option<String>,
+    rate: Option<f64>,
+    is_request: bool,
+    script: Option<PathBuf>,
+    tls: bool,
+    target: Target,
+    proves: bool,
+    is_brief: bool,
+    seconds: f64,
+    is_json: bool,
+    is_quiet: bool,
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self {
+            room_type: None,
+            players: 30,
+            hz: None,
+            message: None,
+            value: None,
+            rate: None,
+            is_request: false,
+            script: None,
+            tls: false,
+            target: Target::default(),
+            proves: false,
+            is_brief: false,
+            seconds: 3.0,
+            is_json: false,
+            is_quiet: false,
+        }
+    }
+}
+
+impl Command {
+    fn plan(&self, bots: Bots, certificate: Option<&Files>) -> Result<Plan, Failure> {
+        let Some(room_type) = &self.room_type else {
+            return Err(Usage("capacity needs a room type: capacity arena".into()).into());
+        };
+        let bot = bots.into_iter().find(|(of, _)| of == room_type).map(|(_, make)| make);
+        let has_message = self.message.is_some() || self.value.is_some() || self.rate.is_some();
+        let drive = match (&self.script, bot) {
+            (Some(_), _) if has_message => {
+                let text = "--script says what players send: leave out --message, --value, --rate";
+                return Err(Usage(text.into()).into());
+            }
+            (Some(file), _) => {
+                let read = playfield_load::script::read(file);
+                Drive::Scripts(read.map_err(|error| Usage(error.to_string()))?)
+            }
+            (None, Some(make)) if !has_message => Drive::Bot(make),
+            (None, _) => {
+                let value = self.value.as_ref().map(|text| serde_json::from_str(text));
+                let value = value.transpose().map_err(|error| {
+                    Usage(format!("--value {}: {error}", self.value.as_deref().unwrap_or("")))
+                })?;
+                Drive::Messages {
+                    name: self.message.clone(),
+                    value,
+                    rate: self.rate.unwrap_or(5.0),
+                    is_request: self.is_request,
+                }
+            }
+        };
+        Ok(Plan {
+            room_type: room_type.clone(),
+            players: self.players,
+            hz: self.hz,
+            drive,
+            tls: certificate.map(|files| files.certificate.clone()),
+            time: Duration::from_secs_f64(self.seconds),
+            is_whole: !self.is_brief,
+        })
+    }
+}
+
+/// A certificate for this machine in files of a folder, which is removed in the end.
+struct Files {
+    folder: PathBuf,
+    certificate: Certificate,
+}
+
+impl Files {
+    fn new() -> io::Result<Self> {
+        let signed = SelfSigned::new(&["localhost"]).map_err(io::Error::other)?;
+        let folder = std::env::temp_dir().join(format!("playfield-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
+        let files = Self { folder, certificate: Certificate { certificate, key } };
+        std::fs::write(&files.certificate.certificate, signed.certificate_pem())?;
+        std::fs::write(&files.certificate.key, signed.key_pem())?;
+        Ok(files)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // What can't be removed is left to the system.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The progress on standard error: one line that is written over, on a terminal alone.
+struct Shown {
+    is_quiet: bool,
+    width: usize,
+}
+
+impl Shown {
+    fn show(&mut self, what: &str) {
+        if !self.is_quiet && io::stderr().is_terminal() {
+            let width = std::mem::replace(&mut self.width, what.chars().count());
+            // A closed standard error is no reason to stop.
+            let _ = write!(io::stderr(), "\r{what:<width$}");
+        }
+    }
+
+    fn end(&mut self) {
+        if std::mem::take(&mut self.width) > 0 {
+            let _ = writeln!(io::stderr());
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! What a room costs on this machine: measured at several sizes and rates, one room at a time.
+
+use std::io;
+use std::time::Duration;
+
+use playfield_server::Pace;
+use serde_json::{Value, json};
+
+use crate::fit::{Fit, Observation};
+use crate::machine::Machine;
+use crate::run::{Case, Certificate, Drive, Run, run};
+use crate::samples::Samples;
+use crate::target::Need;
+
+/// The share of a core that a measured room takes: the node's clock runs as fast as that needs.
+/// More of it would batch work that many rooms on one core do not batch.
+const CORE_SHARE: f64 = 0.08;
+/// The fastest clock. On a faster one, connections would be busier than any are.
+const SPEED_MAX: f64 = 24.0;
+/// What each turn reads, so that caches are as cold as if other rooms had run.
+const EVICT_BYTES: usize = 5 << 20;
+/// How often the room that was asked for is measured.
+const ROUNDS: u64 = 3;
+/// The most players whose memory is measured at once.
+const MEMORY_PLAYERS: usize = 2_000;
+/// Rates of the table, in ticks and syncs a second.
+const RATES: [u32; 4] = [10, 20, 30, 60];
+/// Sizes of rooms, in relation to the one that was asked for.
+const SIZES: [f64; 3] = [0.5, 1.0, 2.0];
+/// Rates of messages, in relation to the one that was asked for.
+const MESSAGE_RATES: [f64; 2] = [0.5, 2.0];
+/// What IP and TCP with time stamps add to a segment, in bytes.
+pub(crate) const SEGMENT_BYTES: f64 = 52.0;
+/// A cost that deviates more from the fit is worth a warning.
+const RESIDUAL_MAX: f64 = 0.15;
+/// A machine that makes runs wait for more than this part of their time is too noisy to say.
+const DELAYED_MAX: f64 = 0.25;
+/// Measurements of the same room that differ by more are worth a warning.
+const SPREAD_MAX: f64 = 0.1;
+
+/// What is to be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The type of the rooms.
+    pub room_type: String,
+    /// Players in each.
+    pub players: usize,
+    /// Ticks and syncs a second, if not the type's own.
+    pub hz: Option<u32>,
+    /// The behavior of the players.
+    pub drive: Drive,
+    /// Over TLS, with this certificate.
+    pub tls: Option<Certificate>,
+    /// How long each measurement takes.
+    pub time: Duration,
+    /// Measures the room at other sizes and rates, too.
+    pub is_whole: bool,
+}
+
+/// The cost of rooms with so many players, at such rates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Players in each.
+    pub players: usize,
+    /// Ticks and syncs a second; `None` for the type's own.
+    pub hz: Option<u32>,
+    /// The rate of messages, in relation to the one that was asked for.
+    pub message_rate: f64,
+    /// The share of a core that a room takes, where the core serves many.
+    pub core: f64,
+    /// Its parts, by name.
+    pub parts: Vec<(&'static str, f64)>,
+    /// The part in the system.
+    pub system_share: f64,
+    /// Bytes to a player a second, in frames.
+    pub bytes_out: f64,
+    /// Bytes from a player a second, in frames.
+    pub bytes_in: f64,
+    /// Patches to a player a second.
+    pub patches: f64,
+    /// Syncs of a room a second.
+    pub syncs: f64,
+    /// Messages of a room a second.
+    pub messages: f64,
+}
+
+/// What rooms of a type cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capacity {
+    /// What was measured.
+    pub plan: Plan,
+    /// The room that was asked for.
+    pub cell: Cell,
+    /// Other sizes and rates.
+    pub others: Vec<Cell>,
+    /// The difference of the rounds of the room that was asked for, in relation to their median.
+    pub spread: f64,
+    /// The cost over players, rates and messages; `None` if only one room was measured.
+    pub fit: Option<Fit>,
+    /// Memory of a room without its players, in bytes.
+    pub room_bytes: f64,
+    /// Memory of a connection with its player, in bytes.
+    pub player_bytes: f64,
+    /// The machine.
+    pub machine: Machine,
+    /// What a reader should know before relying on the figures.
+    pub warnings: Vec<String>,
+}
+
+/// Measures a plan. `progress` is told what is measured next.
+///
+/// # Errors
+/// If a room can't be measured: see [`run`].
+pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capacity> {
+    let machine = Machine::describe();
+    let mut warnings = Vec::new();
+    let mut measured = Measurer { plan, guess: None, delayed: Vec::new(), troubles: Vec::new() };
+    progress(&format!("{} with {} players", plan.room_type, plan.players));
+    let mut rounds = Vec::new();
+    for seed in 1..=ROUNDS {
+        rounds.push(measured.cell(plan.players, plan.hz, 1.0, seed)?);
+    }
+    rounds.sort_by(|one, other| one.core.total_cmp(&other.core));
+    let spread = (rounds[rounds.len() - 1].core - rounds[0].core) / rounds[rounds.len() / 2].core;
+    let cell = rounds.swap_remove(rounds.len() / 2);
+    let others = if plan.is_whole { measured.others(progress)? } else { Vec::new() };
+    progress("memory");
+    let (room_bytes, player_bytes) = measured.memory()?;
+
+    let fit = fit(&cell, &others);
+    if let Some(fit) = fit.as_ref().filter(|fit| fit.residual > RESIDUAL_MAX) {
+        warnings.push(format!(
+            "costs deviate from the fit by up to {:.0} %: they grow otherwise than with players, \
+             rates and messages (crowds, views); trust the measured sizes, not those between",
+            fit.residual * 100.0
+        ));
+    }
+    if spread > SPREAD_MAX {
+        warnings.push(format!(
+            "three measurements of the same room differ by {:.0} %: the machine is not quiet",
+            spread * 100.0
+        ));
+    }
+    let delayed = Samples::new(measured.delayed.clone()).percentile(50.0);
+    if delayed > DELAYED_MAX {
+        return Err(io::Error::other(format!(
+            "the machine is too noisy to say: the node waited for its core for {:.0} % of the \
+             time; stop what else runs, and measure again",
+            delayed * 100.0
+        )));
+    }
+    warnings.extend(measured.troubles);
+    let plan = plan.clone();
+    Ok(Capacity { plan, cell, others, spread, fit, room_bytes, player_bytes, machine, warnings })
+}
+
+/// Runs one room after the other.
+struct Measurer<'a> {
+    plan: &'a Plan,
+    /// The cost of the room that was measured first, its players and its rate.
+    guess: Option<(f64, usize, Option<u32>)>,
+    delayed: Vec<f64>,
+    troubles: Vec<String>,
+}
+
+impl Measurer<'_> {
+    fn case(&self, players: usize, hz: Option<u32>, message_rate: f64) -> Case {
+        Case {
+            room_type: self.plan.room_type.clone(),
+            rooms: 1,
+            players,
+            hz,
+            drive: self.plan.drive.at_rate(message_rate),
+            pace: Pace { speed: 1, evict_bytes: EVICT_BYTES },
+            tls: self.plan.tls.clone(),
+            time: self.plan.time,
+            seed: 1,
+        }
+    }
+
+    /// Measures a room.
+    fn cell(
+        &mut self,
+        players: usize,
+        hz: Option<u32>,
+        message_rate: f64,
+        seed: u64,
+    ) -> io::Result<Cell> {
+        let case = Case { seed, ..self.case(players, hz, message_rate) };
+        let speed = self.speed(&case)?;
+        let run = run(&Case { pace: Pace { speed, ..case.pace }, ..case })?;
+        self.delayed.push(run.node_delayed);
+        if let Some(trouble) = &run.trouble {
+            let text = format!("with {players} players: {trouble}");
+            if !self.troubles.contains(&text) {
+                self.troubles.push(text);
+            }
+        }
+        let cell = Cell::of(&run, hz, message_rate);
+        if cell.core.is_nan() || cell.core <= 0.0 {
+            let text = "the room has cost nothing: it has no ticks, no syncs and no messages";
+            return Err(io::Error::other(text));
+        }
+        Ok(cell)
+    }
+
+    /// How fast the clock runs, so that the room takes the share of a core that it should.
+    fn speed(&mut self, case: &Case) -> io::Result<u32> {
+        let (core, players, hz) = match self.guess {
+            Some(guess) => guess,
+            None => {
+                let short = Case { time: self.plan.time / 4, ..case.clone() };
+                let cell = Cell::of(&run(&short)?, case.hz, 1.0);
+                *self.guess.insert((cell.core, case.players, case.hz))
+            }
+        };
+        let rates = case.hz.zip(hz).map_or(1.0, |(hz, guessed)| f64::from(hz) / f64::from(guessed));
+        let core = core * case.players as f64 / players as f64 * rates;
+        Ok((CORE_SHARE / core).clamp(1.0, SPEED_MAX).round() as u32)
+    }
+
+    fn others(&mut self, progress: &mut dyn FnMut(&str)) -> io::Result<Vec<Cell>> {
+        let plan = self.plan;
+        let mut cells = Vec::new();
+        for size in SIZES {
+            let players = (plan.players as f64 * size).round().max(1.0) as usize;
+            for hz in RATES {
+                progress(&format!("{players} players at {hz} Hz"));
+                cells.push(self.cell(players, Some(hz), 1.0, 1)?);
+            }
+        }
+        for times in MESSAGE_RATES {
+            if plan.drive.at_rate(times) != plan.drive {
+                progress(&format!("{times} times as many messages"));
+                cells.push(self.cell(plan.players, plan.hz, times, 1)?);
+            }
+        }
+        Ok(cells)
+    }
+
+    /// The memory of a room and of a player in it, in bytes: what rooms of two sizes take.
+    fn memory(&self) -> io::Result<(f64, f64)> {
+        let of = |players: usize| {
+            let rooms = (MEMORY_PLAYERS / players).clamp(1, 64);
+            let drive = match &self.plan.drive {
+                Drive::Messages { name, value, is_request, .. } => Drive::Messages {
+                    name: name.clone(),
+                    value: value.clone(),
+                    rate: 0.0,
+                    is_request: *is_request,
+                },
+                other => other.clone(),
+            };
+            let case = self.case(players, self.plan.hz, 1.0);
+            let pace = Pace::default();
+            let time = Duration::from_millis(100);
+            let run = run(&Case { rooms, drive, pace, time, ..case })?;
+            let bytes = run.resident.saturating_sub(run.resident_before) as f64;
+            Ok::<_, io::Error>(bytes / rooms as f64)
+        };
+        let (most, least) = (self.plan.players, self.plan.players.div_ceil(2));
+        let whole = of(most)?;
+        if most == least {
+            return Ok((0.0, whole));
+        }
+        let player = ((whole - of(least)?) / (most - least) as f64).max(0.0);
+        let room = (whole - player * most as f64).max(0.0);
+        Ok((room, (whole - room) / most as f64))
+    }
+}
+
+impl Cell {
+    /// The cost where a core serves many such rooms. The parts are as measured. What remains is the
+    /// overhead of turns: a busy shard has one for each sync at most, since what comes meanwhile
+    /// shares it.
+    fn of(run: &Run, hz: Option<u32>, message_rate: f64) -> Self {
+        let per_room = 1.0 / (run.room_s * run.rooms as f64);
+        let parts = run.parts.map(|(name, seconds)| (name, seconds * per_room));
+        let sum: f64 = parts.iter().map(|(_, seconds)| seconds).sum();
+        let rest = (run.cpu_s * per_room - sum).max(0.0);
+        let syncs = run.syncs as f64 * per_room;
+        let turns = (run.turns as f64 * per_room).max(1.0);
+        let turning = rest * (syncs.max(1.0) / turns).min(1.0);
+        Self {
+            players: run.players,
+            hz,
+            message_rate,
+            core: sum + turning,
+            parts: parts.into_iter().chain([("turns", turning)]).collect(),
+            system_share: run.system_share,
+            bytes_out: run.per_player(run.bytes_out),
+            bytes_in: run.per_player(run.bytes_in),
+            patches: run.per_player(run.patches),
+            syncs,
+            messages: run.messages_in as f64 * per_room,
+        }
+    }
+
+    /// The values that its cost depends on.
+    fn terms(&self) -> Vec<f64> {
+        let players = self.players as f64;
+        let syncs = self.syncs;
+        vec![1.0, syncs, syncs * players, syncs * players * players, self.messages]
+    }
+
+    /// Bytes to and from a player a second, with those of TCP and IP. Each patch is a segment, and so
+    /// is each message; every second one is confirmed by a segment of its own.
+    #[must_use]
+    pub fn wire_bytes(&self) -> [f64; 2] {
+        let messages = self.messages / self.players as f64;
+        let out = self.bytes_out + SEGMENT_BYTES * (self.patches + messages / 2.0);
+        [out, self.bytes_in + SEGMENT_BYTES * (messages + self.patches / 2.0)]
+    }
+}
+
+impl Capacity {
+    /// What a room takes of a machine.
+    #[must_use]
+    pub fn need(&self, cell: &Cell) -> Need {
+        Need {
+            core: cell.core,
+            bytes_per_s: cell.wire_bytes()[0] * cell.players as f64,
+            memory: self.room_bytes + self.player_bytes * cell.players as f64,
+            players: cell.players,
+        }
+    }
+
+    /// All that was measured, for programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let cell = |cell: &Cell| {
+            json!({
+                "players": cell.players,
+                "hz": cell.hz,
+                "message_rate": cell.message_rate,
+                "core": cell.core,
+                "parts": cell.parts.iter().map(|(name, core)| (*name, json!(core)))
+                    .collect::<std::collections::BTreeMap<_, _>>(),
+                "system_share": cell.system_share,
+                "bytes_out_per_player_s": cell.bytes_out,
+                "bytes_in_per_player_s": cell.bytes_in,
+                "wire_bytes_out_per_player_s": cell.wire_bytes()[0],
+                "patches_per_player_s": cell.patches,
+                "syncs_per_s": cell.syncs,
+                "messages_per_s": cell.messages,
+            })
+        };
+        json!({
+            "room": self.plan.room_type,
+            "cell": cell(&self.cell),
+            "cells": self.others.iter().map(cell).collect::<Vec<_>>(),
+            "spread": self.spread,
+            "fit_residual": self.fit.as_ref().map(|fit| fit.residual),
+            "room_bytes": self.room_bytes,
+            "player_bytes": self.player_bytes,
+            "machine": self.machine.fields().into_iter()
+                .collect::<std::collections::BTreeMap<_, _>>(),
+            "warnings": self.warnings,
+        })
+    }
+}
+
+/// The fit of the costs, if there are several.
+fn fit(cell: &Cell, others: &[Cell]) -> Option<Fit> {
+    if others.is_empty() {
+        return None;
+    }
+    let all = others.iter().chain([cell]);
+    let seen: Vec<_> =
+        all.map(|cell| Observation { terms: cell.terms(), cost: cell.core }).collect();
+    Fit::of(&seen)
+}

@@ -1,0 +1,242 @@
+//! The node of a measurement: a process of its own, with one shard on a core of its own.
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+
+use playfield_server::{Config, LevelFilter, Pace, Server, ShardStats};
+use serde_json::{Value, json};
+
+use crate::machine::{SERVER_CORE, pin, raise_descriptors};
+use crate::process::serve;
+
+/// The command of a program that makes its process the node of a measurement.
+pub const COMMAND: &str = "measured-node";
+
+/// The begin of the names of shards' threads; the system cuts longer names.
+const SHARD_THREAD: &str = "playfield-shard";
+
+/// The node of a measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The type of the rooms that are measured.
+    pub room_type: String,
+    /// Their players.
+    pub players: u32,
+    /// Their rate of ticks and syncs, if not their own. A type with both keeps their ratio.
+    pub hz: Option<u32>,
+    /// The pace of the node's clock, and what it does to caches.
+    pub pace: Pace,
+    /// Files with a certificate and its key, for TLS.
+    pub tls: Option<[String; 2]>,
+}
+
+impl Node {
+    /// The arguments of this program that start it.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let Self { room_type, players, hz, pace, tls } = self;
+        let settings = json!({
+            "room_type": room_type, "players": players, "hz": hz, "tls": tls,
+            "speed": pace.speed, "evict_bytes": pace.evict_bytes,
+        });
+        vec![COMMAND.into(), settings.to_string()]
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let number = |name: &str| u32::try_from(value[name].as_u64()?).ok();
+        let tls = value["tls"].as_array().map(|files| {
+            [0, 1].map(|at| files.get(at).and_then(Value::as_str).unwrap_or_default().to_owned())
+        });
+        Some(Self {
+            room_type: value["room_type"].as_str()?.to_owned(),
+            players: number("players")?,
+            hz: number("hz"),
+            pace: Pace {
+                speed: number("speed")?,
+                evict_bytes: value["evict_bytes"].as_u64()? as usize,
+            },
+            tls,
+        })
+    }
+
+    /// The settings: those of the program, without limits on how fast clients come.
+    fn config(&self) -> io::Result<Config> {
+        let mut config = Config {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            shards: 1,
+            log: LevelFilter::Error,
+            // Clients that send nothing are not lost, however fast the clock runs.
+            heartbeat_ms: DAY_MS,
+            hello_timeout_ms: DAY_MS,
+            watchdog_ms: DAY_MS,
+            connections_max: 1_000_000,
+            connections_per_address_max: 1_000_000,
+            handshakes_max: 1_000_000,
+            handshakes_per_address_max: 1_000_000,
+            sessions_per_address_per_minute_max: 10_000_000,
+            joins_per_address_per_minute_max: 10_000_000,
+            rooms_created_per_address_per_minute_max: 10_000_000,
+            rooms_created_per_minute_max: 1_000_000,
+            keys_missed_per_address_per_minute_max: 10_000_000,
+            keys_missed_per_minute_max: 1_000_000,
+            messages_per_second_max: 0,
+            bytes_per_second_max: 0,
+            // How many rooms fit is what is asked.
+            lateness_max_ms: 0,
+            ..Config::default()
+        };
+        if let Some([certificate, key]) = &self.tls {
+            config.set("tls_certificate", certificate).map_err(io::Error::other)?;
+            config.set("tls_key", key).map_err(io::Error::other)?;
+        }
+        Ok(config)
+    }
+}
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Runs this process as the node that the words after [`COMMAND`] describe, until standard input is
+/// closed. `make` makes the program's server.
+///
+/// # Errors
+/// If there is no such room type, or the node can't run.
+pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) -> io::Result<()> {
+    let words = words.first().map(String::as_str).unwrap_or_default();
+    let node = Node::parse(words);
+    let node = node.ok_or_else(|| io::Error::other(format!("{words:?} describes no node")))?;
+    raise_descriptors();
+    pin(SERVER_CORE)?;
+    let server = make(node.config()?)?;
+    if !server.schemas().any(|(name, _)| name == node.room_type) {
+        let known: Vec<_> = server.schemas().map(|(name, _)| name.to_owned()).collect();
+        let text = format!(
+            "this program has no room type {:?}; it has {}",
+            node.room_type,
+            known.join(", ")
+        );
+        return Err(io::Error::other(text));
+    }
+    let mut sync_hz = 0;
+    let server = server.pace(node.pace).change_room_types(|of| {
+        // Without a store, no room is saved.
+        of.settings.persist_s = 0;
+        if of.name != node.room_type {
+            return;
+        }
+        let settings = &mut of.settings;
+        sync_hz = settings.sync_hz;
+        settings.capacity = settings.capacity.max(node.players);
+        // Players of a fast room would seem to be silent.
+        settings.silence_ms = DAY_MS;
+        if let Some(hz) = node.hz {
+            let scale = |rate: u32| (rate * hz).checked_div(settings.sync_hz).unwrap_or(rate);
+            settings.tick_hz = scale(settings.tick_hz).clamp(u32::from(settings.tick_hz > 0), 1000);
+            settings.sync_hz = if settings.sync_hz > 0 { hz } else { 0 };
+        }
+    });
+    let running = server.start()?;
+    serve(
+        format_args!("{} {sync_hz}", running.local_addr().port()),
+        || 0,
+        || {
+            let [cpu, user, system] = shard_cpu();
+            let counters = running.stats().total().counters().map(|(_, value)| value);
+            [cpu, user, system].into_iter().chain(counters).collect()
+        },
+    )
+}
+
+/// The CPU time of the shards' threads in nanoseconds, and how many ticks of the system's clock
+/// found them in the program and in the system.
+fn shard_cpu() -> [u64; 3] {
+    let mut sum = [0; 3];
+    for thread in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        if !read("comm").starts_with(SHARD_THREAD) {
+            continue;
+        }
+        let schedule = read("schedstat");
+        let ran = schedule.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+        // The name, in parentheses, may have spaces. User and system time are fields 14 and 15.
+        let status = read("stat");
+        let after = status.rsplit(')').next().unwrap_or_default();
+        let mut fields = after.split_whitespace().skip(11).map_while(|word| word.parse().ok());
+        let parts = [ran.unwrap_or(0), fields.next().unwrap_or(0), fields.next().unwrap_or(0)];
+        sum.iter_mut().zip(parts).for_each(|(sum, part): (&mut u64, u64)| *sum += part);
+    }
+    sum
+}
+
+/// What a node of a measurement has used since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    pub(crate) cpu_ns: u64,
+    pub(crate) user: u64,
+    pub(crate) system: u64,
+    counters: Vec<u64>,
+}
+
+impl Used {
+    /// The numbers that [`run`] reports.
+    pub(crate) fn of(numbers: &[u64]) -> Option<Self> {
+        let ([cpu_ns, user, system], counters) = numbers.split_first_chunk()?;
+        let used =
+            Self { cpu_ns: *cpu_ns, user: *user, system: *system, counters: counters.into() };
+        (used.counters.len() == ShardStats::default().counters().count()).then_some(used)
+    }
+
+    /// The counter of this name.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let names = ShardStats::default();
+        let at = names.counters().position(|(known, _)| known == name);
+        at.and_then(|at| self.counters.get(at)).copied().unwrap_or(0)
+    }
+
+    /// What was used since.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let counters = self.counters.iter().zip(&before.counters);
+        Self {
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            user: self.user.saturating_sub(before.user),
+            system: self.system.saturating_sub(before.system),
+            counters: counters.map(|(now, then)| now.saturating_sub(*then)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use playfield_server::{Pace, ShardStats};
+
+    use super::{COMMAND, Node, Used};
+
+    #[test]
+    fn the_arguments_describe_the_node() {
+        let node = Node {
+            room_type: "a \"room\"".into(),
+            players: 30,
+            hz: Some(20),
+            pace: Pace { speed: 50, evict_bytes: 1 << 20 },
+            tls: Some(["cert.pem".into(), "key.pem".into()]),
+        };
+        for node in [node.clone(), Node { hz: None, tls: None, ..node }] {
+            let arguments = node.arguments();
+            assert_eq!(arguments[0], COMMAND);
+            assert_eq!(Node::parse(&arguments[1]), Some(node));
+        }
+        assert_eq!(Node::parse("{}"), None);
+        assert_eq!(Node::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn what_was_used_is_found_by_its_name() {
+        let count = ShardStats::default().counters().count();
+        let numbers: Vec<u64> = (1000..).take(3 + count).collect();
+        let used = Used::of(&numbers).unwrap();
+        assert_eq!((used.cpu_ns, used.counter("connections")), (1000, 1003));
+        assert_eq!(used.since(&used), Used::of(&vec![0; 3 + count]).unwrap());
+        assert_eq!(Used::of(&numbers[1..]), None);
+    }
+}

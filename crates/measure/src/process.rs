@@ -1,0 +1,157 @@
+//! This program in another process: a server that is asked for its usage.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::machine::{SERVER_CORE, delayed, nanoseconds, process_cpu, resident};
+
+/// A server in a process of its own. Dropping it ends the process.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    first: Vec<String>,
+    /// The address of the first port that it named.
+    pub address: SocketAddr,
+}
+
+/// Resources that a server has used since its start.
+#[derive(Debug)]
+pub struct Usage {
+    /// When it said so.
+    pub at: Instant,
+    /// CPU time of its process.
+    pub cpu: Duration,
+    /// Time in which it was runnable but something else ran.
+    pub delayed: Duration,
+    /// Resident memory, in bytes.
+    pub resident: u64,
+    /// Allocated memory in bytes, if that is counted.
+    pub heap: Option<u64>,
+    /// Numbers of the server's own.
+    pub more: Vec<u64>,
+}
+
+impl Server {
+    /// Starts this program with these arguments and level of the log, and waits until it serves.
+    ///
+    /// # Errors
+    /// If it can't be started, or ends before it serves.
+    pub fn start(arguments: &[String], log: &str) -> io::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(arguments)
+            .env("PLAYFIELD_LOG", log)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("the server process has no pipes"));
+        };
+        let (output, address) = (BufReader::new(output), (Ipv4Addr::LOCALHOST, 0).into());
+        let mut server = Self { child, input, output, first: Vec::new(), address };
+        server.first = server.line()?.split_whitespace().map(str::to_owned).collect();
+        server.address = server.address(0)?;
+        Ok(server)
+    }
+
+    /// A word of the first line, counted from 0.
+    ///
+    /// # Errors
+    /// If there are fewer.
+    pub fn word(&self, at: usize) -> io::Result<&str> {
+        let printed = || match self.first.is_empty() {
+            true => io::Error::other("the server process ended before it served; see above"),
+            false => io::Error::other(format!("the server process printed {:?}", self.first)),
+        };
+        self.first.get(at).map(String::as_str).ok_or_else(printed)
+    }
+
+    /// The loopback address with the port that is a word of the first line.
+    ///
+    /// # Errors
+    /// If it is no port.
+    pub fn address(&self, at: usize) -> io::Result<SocketAddr> {
+        let port = self.word(at)?.parse::<u16>().map_err(io::Error::other)?;
+        Ok((Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// Asks for the usage so far.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn usage(&mut self) -> io::Result<Usage> {
+        self.input.write_all(b"\n")?;
+        let line = self.line()?;
+        let numbers: Vec<u64> =
+            line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        let Some(([cpu, delayed, resident, heap], more)) = numbers.split_first_chunk() else {
+            return Err(io::Error::other(format!("the server process printed {line:?}")));
+        };
+        Ok(Usage {
+            at: Instant::now(),
+            cpu: Duration::from_nanos(*cpu),
+            delayed: Duration::from_nanos(*delayed),
+            resident: *resident,
+            heap: (*heap > 0).then_some(*heap),
+            more: more.to_vec(),
+        })
+    }
+
+    /// How the process ended, if it has: it should serve for as long as this lives.
+    ///
+    /// # Errors
+    /// If the system can't tell.
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.child.try_wait()
+    }
+
+    /// CPU time since the start.
+    ///
+    /// # Errors
+    /// As [`usage`](Self::usage).
+    pub fn cpu(&mut self) -> io::Result<Duration> {
+        Ok(self.usage()?.cpu)
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The process may have exited already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Answers [`Server`], in its process: prints a line of ports and other words, then its usage and
+/// its own numbers for each line that it reads, until standard input is closed. `heap` returns the
+/// bytes allocated now; 0 if that is not counted.
+///
+/// # Errors
+/// If the pipes fail.
+pub fn serve(
+    first: impl std::fmt::Display,
+    heap: impl Fn() -> u64,
+    mut more: impl FnMut() -> Vec<u64>,
+) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{first}")?;
+    out.flush()?;
+    for line in io::stdin().lock().lines() {
+        line?;
+        let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
+        let numbers = [cpu, delayed, resident(), heap()].into_iter().chain(more());
+        let numbers: Vec<_> = numbers.map(|number| number.to_string()).collect();
+        writeln!(out, "{}", numbers.join(" "))?;
+        out.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! The proof: the most rooms that a core of this machine really carries.
+
+use std::io;
+use std::time::Duration;
+
+use playfield_server::Pace;
+use serde_json::{Value, json};
+
+use crate::capacity::{Capacity, Plan};
+use crate::run::{Case, Run, run};
+use crate::samples::Samples;
+use crate::search::{Search, Steps, Verdict};
+use crate::target::Target;
+
+/// How often the maximum is searched; the median counts.
+const SEARCHES: usize = 3;
+/// The steps of a search, as parts of the prediction.
+const COARSE: f64 = 0.1;
+const FINE: f64 = 0.02;
+/// The most connections of this process.
+const PLAYERS_MAX: usize = 18_000;
+/// The share of syncs that a room may miss.
+const MISSED_MAX: f64 = 0.01;
+/// The share of the time that a process may wait for its core before a failure counts as the
+/// machine's.
+const DELAYED_MAX: f64 = 0.1;
+/// A node that takes less of its core when rooms are late is not what limits them.
+const CORE_MIN: f64 = 0.8;
+/// How late patches of rooms without a rate may be.
+const LATENESS: Duration = Duration::from_millis(50);
+
+/// The prediction, and what was found.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The rooms that were predicted, before any run of several.
+    pub predicted: u32,
+    /// The most rooms whose patches came in time: the median of the searches.
+    pub measured: u32,
+    /// The searches' results.
+    pub searches: Vec<u32>,
+    /// Why no more than that fit, by the searches.
+    pub limits: Vec<String>,
+    /// The last run at the maximum.
+    pub run: Option<Run>,
+    /// The process that reached its limit is not the node: the maximum of the node is larger.
+    pub is_driver_bound: bool,
+}
+
+impl Proof {
+    /// How much larger the prediction is, as a part of what was measured.
+    #[must_use]
+    pub fn relative_error(&self) -> f64 {
+        f64::from(self.predicted) / f64::from(self.measured.max(1)) - 1.0
+    }
+
+    /// All of it, for programs.
+    #[must_use]
+    pub fn to_json(&self, capacity: &Capacity) -> Value {
+        let run = self.run.as_ref();
+        json!({
+            "predicted_rooms": self.predicted,
+            "measured_rooms": self.measured,
+            "relative_error": self.relative_error(),
+            "bound_by": if self.is_driver_bound { "players" } else { "cpu" },
+            "searches": self.searches,
+            "limits": self.limits,
+            "interval_ms_p50": run.map(|run| run.interval_ms[0]),
+            "interval_ms_p99": run.map(|run| run.interval_ms[1]),
+            "lateness_ms_p99": run.map(|run| run.lateness_ms),
+            "predicted_core": capacity.cell.core,
+            "measured_core": run.map(Run::core_per_room),
+            "predicted_bytes_out_per_player_s": capacity.cell.bytes_out,
+            "measured_bytes_out_per_player_s": run.map(|run| run.per_player(run.bytes_out)),
+            "predicted_room_bytes": capacity.need(&capacity.cell).memory,
+            "measured_room_bytes": run.map(|run| {
+                run.resident.saturating_sub(run.resident_before) as f64 / run.rooms as f64
+            }),
+        })
+    }
+}
+
+/// The prediction for a core of this machine that is used to the full.
+#[must_use]
+pub fn predicted(capacity: &Capacity) -> u32 {
+    let target = Target { utilization: 1.0, safety: 1.0, ..Target::default() };
+    target.answer(&capacity.need(&capacity.cell)).rooms as u32
+}
+
+/// Finds the most rooms that a core of this machine carries. `progress` is told of each run.
+///
+/// A number of rooms holds if 99 of 100 patches come before the next one is due, no player is lost,
+/// and rooms miss no more than one sync of a hundred.
+///
+/// # Errors
+/// If rooms can't be run.
+pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<Proof> {
+    let (plan, predicted) = (&capacity.plan, predicted(capacity));
+    let most = (PLAYERS_MAX / plan.players.max(1)) as u32;
+    if f64::from(predicted) * (1.0 + COARSE) > f64::from(most) {
+        return Err(io::Error::other(format!(
+            "{predicted} rooms of {} players are predicted, and this process can connect no more \
+             than {PLAYERS_MAX} players: prove it with more messages or a higher rate",
+            plan.players
+        )));
+    }
+    let part = |part: f64| ((f64::from(predicted) * part).round() as u32).max(1);
+    let steps = Steps { coarse: part(COARSE), fine: part(FINE), runs: 1 };
+    let (mut searches, mut limits) = (Vec::new(), Vec::new());
+    let (mut best, mut is_driver_bound) = (None, false);
+    for number in 0..SEARCHES {
+        let mut search = Search::new(predicted, most, steps);
+        while let Some(rooms) = search.next() {
+            progress(&format!("search {} of {SEARCHES}: {rooms} rooms", number + 1));
+            let run = run(&case(plan, rooms as usize, number as u64 + 1))?;
+            let verdict = verdict(plan, &run);
+            if verdict == Verdict::Holds {
+                best = Some(run);
+            } else {
+                is_driver_bound |= run.node_core < CORE_MIN;
+            }
+            search.ran(verdict);
+        }
+        searches.push(search.result());
+        limits.extend(search.limit());
+    }
+    let measured = Samples::new(searches.iter().copied().map(f64::from).collect());
+    let measured = measured.percentile(50.0) as u32;
+    Ok(Proof { predicted, measured, searches, limits, run: best, is_driver_bound })
+}
+
+fn case(plan: &Plan, rooms: usize, seed: u64) -> Case {
+    Case {
+        room_type: plan.room_type.clone(),
+        rooms,
+        players: plan.players,
+        hz: plan.hz,
+        drive: plan.drive.clone(),
+        pace: Pace::default(),
+        tls: plan.tls.clone(),
+        time: plan.time,
+        seed,
+    }
+}
+
+/// Says whether a run holds.
+fn verdict(plan: &Plan, run: &Run) -> Verdict {
+    let hz = plan.hz.unwrap_or(run.sync_hz);
+    let period = Duration::from_secs(1).checked_div(hz).unwrap_or(LATENESS);
+    let late_ms = period.as_secs_f64() * 1e3;
+    let missed = run.syncs_missed as f64 / (run.syncs + run.syncs_missed).max(1) as f64;
+    let why = if let Some(trouble) = &run.trouble {
+        trouble.clone()
+    } else if run.lateness_ms > late_ms {
+        format!("patches were {:.0} ms late, p99, more than {late_ms:.0}", run.lateness_ms)
+    } else if missed > MISSED_MAX {
+        format!("rooms missed {:.1} % of their syncs", missed * 100.0)
+    } else {
+        return Verdict::Holds;
+    };
+    let by_machine = run.node_delayed > DELAYED_MAX || run.driver_delayed > DELAYED_MAX;
+    Verdict::Fails { why, by_machine }
+}
