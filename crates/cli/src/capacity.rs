@@ -4,10 +4,10 @@ mod table;
 
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use playfield_measure::{Certificate, Drive, Plan, Target, measure, predicted, prove};
+use playfield_measure::{Certificate, Drive, Plan, Target, compare, measure, predicted, prove};
 use playfield_server::SelfSigned;
 use serde_json::Value;
 
@@ -74,6 +74,9 @@ const OPTIONS: &[Setter<Command>] = &[
     Setter::new("seconds", "X", "how long a measurement takes (default 3)", |c, given| {
         set(&mut c.seconds, given.within(0.2..=60.0))
     }),
+    Setter::new("baseline", "FILE", "fail if it costs more than in this result", |c, given| {
+        set(&mut c.baseline, given.value().map(Some))
+    }),
     Setter::new("json", "", "print one JSON object instead of tables", |c, _| {
         set(&mut c.is_json, Ok(true))
     }),
@@ -111,6 +114,8 @@ pub(crate) fn run(
     }
     let certificate = command.tls.then(Files::new).transpose()?;
     let plan = command.plan(bots, certificate.as_ref())?;
+    // A file that can't be read is said before anything is measured.
+    let before = command.baseline.as_deref().map(read).transpose()?;
     command.target.check().map_err(|error| Usage(error.to_string()))?;
     let mut shown = Shown { is_quiet: command.is_quiet, width: 0 };
     let capacity = measure(&plan, &mut |what| shown.show(what));
@@ -136,10 +141,41 @@ pub(crate) fn run(
         let Value::Object(members) = proof.to_json(&capacity) else { unreachable!("an object") };
         members.into_iter().for_each(|(name, value)| result[name] = value);
     }
+    let mut is_worse = false;
+    if let (Some(file), Some(before)) = (&command.baseline, &before) {
+        let compared = compare(before, &capacity).map_err(|why| not_comparable(file, &why))?;
+        is_worse = compared.is_worse();
+        let changes = compared.changes.iter().map(ToString::to_string).collect::<Vec<_>>();
+        result["changes"] = changes.into();
+        result["worse"] = is_worse.into();
+        if !command.is_json {
+            table::print_comparison(&compared, file, out)?;
+        }
+    }
     if command.is_json {
         writeln!(out, "{result}")?;
     }
-    Ok(out.flush()?)
+    out.flush()?;
+    match &command.baseline {
+        Some(file) if is_worse => {
+            let text = format!("it costs more than in {}: see above", file.display());
+            Err(io::Error::other(text).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads an earlier result.
+fn read(file: &Path) -> Result<Value, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Usage(format!("--baseline {}: {error}; write one with --json", file.display()))
+    })?;
+    let value = serde_json::from_str(&text);
+    Ok(value.map_err(|error| not_comparable(file, &error.to_string()))?)
+}
+
+fn not_comparable(file: &Path, why: &str) -> Usage {
+    Usage(format!("--baseline {}: {why}; write one with --json", file.display()))
 }
 
 /// The command line.
@@ -157,6 +193,7 @@ struct Command {
     proves: bool,
     is_brief: bool,
     seconds: f64,
+    baseline: Option<PathBuf>,
     is_json: bool,
     is_quiet: bool,
 }
@@ -177,6 +214,7 @@ impl Default for Command {
             proves: false,
             is_brief: false,
             seconds: 3.0,
+            baseline: None,
             is_json: false,
             is_quiet: false,
         }
@@ -270,5 +308,62 @@ impl Shown {
         if std::mem::take(&mut self.width) > 0 {
             let _ = writeln!(io::stderr());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use playfield_load::MakeBot;
+    use playfield_measure::Drive;
+
+    use super::run;
+    use crate::options::{Failure, Usage};
+
+    fn refused(arguments: &[&str]) -> String {
+        let bots = vec![("arena".to_owned(), MakeBot::of::<(), _>(|_| wait))];
+        let parser = &mut lexopt::Parser::from_args(arguments);
+        match run(parser, "game", bots, &mut Vec::new()) {
+            Err(Failure::Usage(Usage(text))) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn wait(_: &mut playfield_load::Turn<'_, ()>) -> std::time::Duration {
+        std::time::Duration::from_secs(1)
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused_before_anything_is_measured() {
+        for (arguments, expected) in [
+            (&["--players", "4"][..], "capacity needs a room type"),
+            (&["arena", "chat"], "unexpected argument \"chat\""),
+            (&["arena", "--players", "0"], "--players 0 must be from 1"),
+            (&["arena", "--cores", "0"], "--cores 0 must be a number above 0"),
+            (&["arena", "--safety", "2"], "--safety 2 must be above 0, and 1 at most"),
+            (&["arena", "--value", "{"], "--value {: "),
+            (&["arena", "--script", "a.toml", "--rate", "2"], "--script says what players send"),
+            (&["arena", "--script", "/nowhere/a.toml"], "/nowhere/a.toml"),
+            (&["arena", "--baseline", "/nowhere/a.json"], "--baseline /nowhere/a.json: "),
+        ] {
+            let text = refused(arguments);
+            assert!(text.contains(expected), "{arguments:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn players_are_bots_unless_messages_are_asked_for() {
+        let drive = |command: super::Command| {
+            let bots = vec![("arena".to_owned(), MakeBot::of::<(), _>(|_| wait))];
+            command.plan(bots, None).map(|plan| plan.drive).expect("it is a plan")
+        };
+        let room_type = || Some("arena".to_owned());
+        let plain = super::Command { room_type: room_type(), ..super::Command::default() };
+        assert!(matches!(drive(plain), Drive::Bot(_)));
+        let rate = Some(2.0);
+        let rated = super::Command { room_type: room_type(), rate, ..super::Command::default() };
+        assert!(matches!(drive(rated), Drive::Messages { rate: 2.0, .. }));
+        let other = Some("chat".to_owned());
+        let other = super::Command { room_type: other, ..super::Command::default() };
+        assert!(matches!(drive(other), Drive::Messages { rate: 5.0, .. }));
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use playfield_server::Pace;
 use serde_json::{Value, json};
 
+use crate::compare::VERSION;
 use crate::fit::{Fit, Observation};
 use crate::machine::Machine;
 use crate::run::{Case, Certificate, Drive, Run, run};
@@ -19,8 +20,17 @@ const CORE_SHARE: f64 = 0.08;
 const SPEED_MAX: f64 = 24.0;
 /// What each turn reads, so that caches are as cold as if other rooms had run.
 const EVICT_BYTES: usize = 5 << 20;
+/// With less CPU time, the system's clock has too few samples, in seconds.
+const SAMPLED_MIN_S: f64 = 0.5;
+/// The share of a core that a room takes to tell what is in the system.
+const BUSY_SHARE: f64 = 0.6;
 /// How often the room that was asked for is measured.
-const ROUNDS: u64 = 3;
+const ROUNDS: u64 = 5;
+/// Turns of a shard a second that is full of rooms, whatever their number: 800 to 1,300 in arenas of
+/// 30 players at the most that hold. Each handles all that came since the last.
+const FULL_TURNS_PER_S: f64 = 1_000.0;
+/// The most of a core that turns by themselves take.
+const TURNS_SHARE_MAX: f64 = 0.1;
 /// The most players whose memory is measured at once.
 const MEMORY_PLAYERS: usize = 2_000;
 /// Rates of the table, in ticks and syncs a second.
@@ -70,8 +80,6 @@ pub struct Cell {
     pub core: f64,
     /// Its parts, by name.
     pub parts: Vec<(&'static str, f64)>,
-    /// The part in the system.
-    pub system_share: f64,
     /// Bytes to a player a second, in frames.
     pub bytes_out: f64,
     /// Bytes from a player a second, in frames.
@@ -95,6 +103,10 @@ pub struct Capacity {
     pub others: Vec<Cell>,
     /// The difference of the rounds of the room that was asked for, in relation to their median.
     pub spread: f64,
+    /// The same difference of the bytes to a player.
+    pub bytes_spread: f64,
+    /// The part of the CPU time that is in the system; `None` if it was too little to tell.
+    pub system_share: Option<f64>,
     /// The cost over players, rates and messages; `None` if only one room was measured.
     pub fit: Option<Fit>,
     /// Memory of a room without its players, in bytes.
@@ -121,9 +133,21 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
         rounds.push(measured.cell(plan.players, plan.hz, 1.0, seed)?);
     }
     rounds.sort_by(|one, other| one.core.total_cmp(&other.core));
-    let spread = (rounds[rounds.len() - 1].core - rounds[0].core) / rounds[rounds.len() / 2].core;
-    let cell = rounds.swap_remove(rounds.len() / 2);
+    let middle = &rounds[rounds.len() / 2];
+    let spread = spread_of(&rounds, |cell| cell.core);
+    let bytes_spread = spread_of(&rounds, |cell| cell.bytes_out);
+    let mean = |of: fn(&Cell) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
+    // Players are elsewhere in each round, so what they are sent differs.
+    let cell = Cell {
+        bytes_out: mean(|cell| cell.bytes_out),
+        bytes_in: mean(|cell| cell.bytes_in),
+        patches: mean(|cell| cell.patches),
+        messages: mean(|cell| cell.messages),
+        ..middle.clone()
+    };
     let others = if plan.is_whole { measured.others(progress)? } else { Vec::new() };
+    progress("the system's share");
+    let system_share = measured.system_share(cell.core)?;
     progress("memory");
     let (room_bytes, player_bytes) = measured.memory()?;
 
@@ -137,7 +161,7 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
     }
     if spread > SPREAD_MAX {
         warnings.push(format!(
-            "three measurements of the same room differ by {:.0} %: the machine is not quiet",
+            "{ROUNDS} measurements of the same room differ by {:.0} %: the machine is not quiet",
             spread * 100.0
         ));
     }
@@ -151,7 +175,19 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
     }
     warnings.extend(measured.troubles);
     let plan = plan.clone();
-    Ok(Capacity { plan, cell, others, spread, fit, room_bytes, player_bytes, machine, warnings })
+    Ok(Capacity {
+        plan,
+        cell,
+        others,
+        spread,
+        bytes_spread,
+        system_share,
+        fit,
+        room_bytes,
+        player_bytes,
+        machine,
+        warnings,
+    })
 }
 
 /// Runs one room after the other.
@@ -238,6 +274,15 @@ impl Measurer<'_> {
         Ok(cells)
     }
 
+    /// The part of the CPU time in the system. The system's clock samples it, so the room is run as
+    /// fast as fills most of a core, and nothing else runs on that.
+    fn system_share(&self, core: f64) -> io::Result<Option<f64>> {
+        let case = self.case(self.plan.players, self.plan.hz, 1.0);
+        let speed = (BUSY_SHARE / core).clamp(1.0, 100.0).round() as u32;
+        let run = run(&Case { pace: Pace { speed, evict_bytes: 0 }, ..case })?;
+        Ok((run.cpu_s >= SAMPLED_MIN_S).then_some(run.system_share))
+    }
+
     /// The memory of a room and of a player in it, in bytes: what rooms of two sizes take.
     fn memory(&self) -> io::Result<(f64, f64)> {
         let of = |players: usize| {
@@ -271,23 +316,22 @@ impl Measurer<'_> {
 
 impl Cell {
     /// The cost where a core serves many such rooms. The parts are as measured. What remains is the
-    /// overhead of turns: a busy shard has one for each sync at most, since what comes meanwhile
-    /// shares it.
+    /// overhead of turns, which rooms of a full shard share.
     fn of(run: &Run, hz: Option<u32>, message_rate: f64) -> Self {
         let per_room = 1.0 / (run.room_s * run.rooms as f64);
         let parts = run.parts.map(|(name, seconds)| (name, seconds * per_room));
         let sum: f64 = parts.iter().map(|(_, seconds)| seconds).sum();
         let rest = (run.cpu_s * per_room - sum).max(0.0);
         let syncs = run.syncs as f64 * per_room;
-        let turns = (run.turns as f64 * per_room).max(1.0);
-        let turning = rest * (syncs.max(1.0) / turns).min(1.0);
+        let per_turn = rest / (run.turns as f64 * per_room).max(1.0);
+        let share = (per_turn * FULL_TURNS_PER_S).min(TURNS_SHARE_MAX);
+        let turning = sum * share / (1.0 - share);
         Self {
             players: run.players,
             hz,
             message_rate,
             core: sum + turning,
             parts: parts.into_iter().chain([("turns", turning)]).collect(),
-            system_share: run.system_share,
             bytes_out: run.per_player(run.bytes_out),
             bytes_in: run.per_player(run.bytes_in),
             patches: run.per_player(run.patches),
@@ -336,7 +380,6 @@ impl Capacity {
                 "core": cell.core,
                 "parts": cell.parts.iter().map(|(name, core)| (*name, json!(core)))
                     .collect::<std::collections::BTreeMap<_, _>>(),
-                "system_share": cell.system_share,
                 "bytes_out_per_player_s": cell.bytes_out,
                 "bytes_in_per_player_s": cell.bytes_in,
                 "wire_bytes_out_per_player_s": cell.wire_bytes()[0],
@@ -346,10 +389,13 @@ impl Capacity {
             })
         };
         json!({
+            "capacity": VERSION,
             "room": self.plan.room_type,
+            "system_share": self.system_share,
             "cell": cell(&self.cell),
             "cells": self.others.iter().map(cell).collect::<Vec<_>>(),
             "spread": self.spread,
+            "bytes_spread": self.bytes_spread,
             "fit_residual": self.fit.as_ref().map(|fit| fit.residual),
             "room_bytes": self.room_bytes,
             "player_bytes": self.player_bytes,
@@ -358,6 +404,13 @@ impl Capacity {
             "warnings": self.warnings,
         })
     }
+}
+
+/// The difference of the largest and the least, as a part of the middle one.
+fn spread_of(cells: &[Cell], of: fn(&Cell) -> f64) -> f64 {
+    let samples = Samples::new(cells.iter().map(of).collect());
+    let at = |percent| samples.percentile(percent);
+    if at(50.0) > 0.0 { (at(100.0) - at(0.0)) / at(50.0) } else { 0.0 }
 }
 
 /// The fit of the costs, if there are several.

@@ -15,6 +15,7 @@
 //! that grow with rooms; what a turn costs by itself is shared by all that a busy shard does in it.
 
 mod capacity;
+mod compare;
 mod fit;
 pub mod machine;
 pub mod node;
@@ -26,6 +27,7 @@ mod search;
 mod target;
 
 pub use capacity::{Capacity, Cell, Plan, measure};
+pub use compare::{Change, Comparison, compare};
 pub use fit::{Fit, Observation};
 pub use prove::{Proof, predicted, prove};
 pub use run::{Case, Certificate, Drive, Run, run};

@@ -1,8 +1,9 @@
 //! Tables of what was measured, for people.
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use playfield_measure::{Bound, Capacity, Cell, Proof, Target};
+use playfield_measure::{Bound, Capacity, Cell, Comparison, Proof, Target};
 use serde_json::{Value, json};
 
 /// Prints the cost of a room, what a machine carries, and the table of sizes and rates.
@@ -20,7 +21,9 @@ pub(super) fn print(capacity: &Capacity, target: &Target, out: &mut dyn Write) -
     for (name, core) in &cell.parts {
         writeln!(out, "  {name:<10} {:>7.3} %", core * 100.0)?;
     }
-    writeln!(out, "  of it {:.0} % in the system", cell.system_share * 100.0)?;
+    if let Some(share) = capacity.system_share {
+        writeln!(out, "  of it {:.0} % in the system", share * 100.0)?;
+    }
     let [wire_out, wire_in] = cell.wire_bytes();
     writeln!(
         out,
@@ -94,6 +97,21 @@ fn print_sizes(capacity: &Capacity, target: &Target, out: &mut dyn Write) -> io:
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// Prints what has changed.
+pub(super) fn print_comparison(
+    comparison: &Comparison,
+    file: &Path,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "\nsince {}:", file.display())?;
+    let Comparison { changes, rooms: [before, now], not_compared } = comparison;
+    changes.iter().try_for_each(|change| writeln!(out, "  {change}"))?;
+    match not_compared {
+        Some(why) => writeln!(out, "  {why}"),
+        None => writeln!(out, "  {before} → {now} rooms a core"),
+    }
 }
 
 /// Prints the prediction beside what was found.
