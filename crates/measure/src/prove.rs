@@ -106,7 +106,7 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
     let part = |part: f64| ((f64::from(predicted) * part).round() as u32).max(1);
     let steps = Steps { coarse: part(COARSE), fine: part(FINE), runs: 1 };
     let (mut searches, mut limits) = (Vec::new(), Vec::new());
-    let (mut best, mut is_driver_bound) = (None, false);
+    let (mut best, mut fails, mut idle_fails) = (None, 0, 0);
     for number in 0..SEARCHES {
         let mut search = Search::new(predicted, most, steps);
         while let Some(rooms) = search.next() {
@@ -116,7 +116,8 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
             if verdict == Verdict::Holds {
                 best = Some(run);
             } else {
-                is_driver_bound |= run.node_core < CORE_MIN;
+                fails += 1;
+                idle_fails += usize::from(run.node_core < CORE_MIN);
             }
             search.ran(verdict);
         }
@@ -125,6 +126,7 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
     }
     let measured = Samples::new(searches.iter().copied().map(f64::from).collect());
     let measured = measured.percentile(50.0) as u32;
+    let is_driver_bound = idle_fails * 2 > fails;
     Ok(Proof { predicted, measured, searches, limits, run: best, is_driver_bound })
 }
 
