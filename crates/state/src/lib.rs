@@ -32,6 +32,7 @@ mod ops;
 mod option;
 mod patch_kind;
 mod player_id;
+mod profile;
 mod quantized;
 mod save;
 mod set;
@@ -56,6 +57,9 @@ pub use player_id::PlayerId;
 pub use playfield_derive::{Data, Key, State};
 pub use playfield_wire::tree::TreeWriter;
 pub use playfield_wire::{DecodeError, Format, TreeFormat};
+pub use profile::{
+    FieldCounts, FieldProfile, MessageCounts, MessageProfile, RoomProfile, Saving, StateProfile,
+};
 pub use save::{
     Dropped, Kept, LoadError, Restored, SaveDifference, SaveFate, load, restore, save,
     save_differences, save_kept, save_to, saved_as_json, saved_type,

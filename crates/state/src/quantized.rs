@@ -10,7 +10,7 @@ use playfield_wire::tree::TreeWriter;
 use playfield_wire::{DecodeError, writer};
 use serde_json::Value;
 
-use crate::column::Integer;
+use crate::column::{self, Integer};
 use crate::data::{Data, unexpected};
 
 /// How a number is quantized, as set by `#[sync(quantize = …)]` and `#[sync(angle = …)]`.
@@ -117,8 +117,29 @@ impl Scale {
         Ok(Self { step: of.step, most, ..scale })
     }
 
+    /// The scale of `#[sync(quantize = step)]`.
+    pub(crate) const fn of_step(step: f64) -> Result<Self, &'static str> {
+        Self::of_type(step, None, false)
+    }
+
+    /// The scale with steps that are larger by this factor. `None` for an angle, whose steps divide a
+    /// turn.
+    pub(crate) fn coarser(self, factor: f64) -> Option<Self> {
+        Self::of_type(self.step * factor, self.range, false).ok().filter(|_| !self.angle)
+    }
+
+    /// The distance between values.
+    pub(crate) const fn step(self) -> f64 {
+        self.step
+    }
+
+    /// Whether the nearest number of steps is within half a step of the value: not beyond the range.
+    pub(crate) fn fits(self, value: f64) -> bool {
+        value.is_finite() && (self.value(self.steps(value)) - value).abs() <= self.step
+    }
+
     /// Steps count from a least value, so they are never negative.
-    const fn is_unsigned(self) -> bool {
+    pub(crate) const fn is_unsigned(self) -> bool {
         self.angle || self.range.is_some()
     }
 
@@ -174,6 +195,18 @@ impl Scale {
             at,
             format!("{steps} steps are out of range: this number has at most {}", self.most),
         ))
+    }
+
+    /// Reads a column of `count` numbers of steps.
+    pub(crate) fn decode_column(
+        self,
+        reader: &mut Reader<'_>,
+        count: usize,
+        mut take: impl FnMut(i64),
+    ) -> Result<(), DecodeError> {
+        let decode = |reader: &mut Reader<'_>| self.decode(reader);
+        let of_rank = |rank| i64::of_rank(rank).filter(|steps| self.holds(*steps));
+        column::get_ranked(reader, count, decode, i64::rank, of_rank, |_, steps| take(steps))
     }
 }
 

@@ -9,8 +9,8 @@ use common::odd::Odd;
 use common::swarm::Swarm;
 use common::world::{Root, World};
 use playfield_state::{
-    DecodeError, DynamicMirror, Format, JsonMirror, Map, Mirror, PlayerId, State, Tracker,
-    Tracking, view,
+    DecodeError, DynamicMirror, Format, JsonMirror, Map, Mirror, PlayerId, State, StateProfile,
+    Tracker, Tracking, view,
 };
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -55,6 +55,9 @@ fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
             let mut mirror = Mirror::<T>::new();
             let mut dynamic = DynamicMirror::new(&T::schema(), VIEWER).unwrap();
             let read = (mirror.snapshot(snapshot), dynamic.snapshot(snapshot));
+            let mut profile = StateProfile::new(&T::schema()).unwrap();
+            assert_eq!(profile.snapshot(VIEWER, snapshot), read.1);
+            assert_eq!(profile.snapshots().bytes(), counted(&read.1, snapshot));
             assert_agree::<T>(&read, snapshot, &[]);
             if read.0.is_ok() {
                 let typed = mirror.patch(patch);
@@ -63,6 +66,8 @@ fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
                 if read.1.is_ok() {
                     let mut reported = 0;
                     let read = (typed, dynamic.patch_with(patch, |_| reported += 1));
+                    assert_eq!(profile.patch(VIEWER, patch), read.1);
+                    assert_eq!(profile.patches().bytes(), counted(&read.1, patch));
                     assert_agree::<T>(&read, snapshot, patch);
                     drop(dynamic.state().to_string());
                     let digests = (dynamic.digest(), mirror.digest());
@@ -79,6 +84,11 @@ fn read<T: Root>(format: Format, snapshot: &[u8], patch: &[u8]) {
             }
         }
     }
+}
+
+/// The bytes that a profile counts of a body: all if it was read, none if it was refused.
+fn counted(read: &Result<(), DecodeError>, body: &[u8]) -> u64 {
+    if read.is_ok() { body.len() as u64 } else { 0 }
 }
 
 /// The typed copy and the one made from the schema accept the same bodies, and reject the others

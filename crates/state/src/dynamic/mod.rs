@@ -9,6 +9,7 @@ use playfield_wire::schema::Type;
 use serde_json::Value;
 
 use crate::change::compare;
+use crate::profile::Tally;
 use crate::walk::{Made, Shape, ShapeError, Walk};
 use crate::{Change, PlayerId};
 
@@ -176,5 +177,24 @@ impl DynamicMirror {
     /// As [`patch`](Self::patch), and appends the converted body.
     pub(crate) fn turn_patch(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         self.change(Walk::new(body, self.viewer, None).turning(body, out))
+    }
+
+    /// An empty copy of the same state for another player.
+    pub(crate) fn for_viewer(&self, viewer: PlayerId) -> Self {
+        Self::turning(Arc::clone(&self.shape), viewer)
+    }
+
+    /// As [`snapshot`](Self::snapshot), and counts the bytes by field.
+    pub(crate) fn count_snapshot(
+        &mut self,
+        body: &[u8],
+        tally: Tally<'_>,
+    ) -> Result<(), DecodeError> {
+        self.put(Walk::new(body, self.viewer, None).counting(tally), None)
+    }
+
+    /// As [`patch`](Self::patch), and counts the bytes by field.
+    pub(crate) fn count_patch(&mut self, body: &[u8], tally: Tally<'_>) -> Result<(), DecodeError> {
+        self.change(Walk::new(body, self.viewer, None).counting(tally))
     }
 }

@@ -1,7 +1,6 @@
 //! One field of many entries at a time.
 
 use playfield_wire::DecodeError;
-use playfield_wire::reader::Reader;
 
 use super::node::{Made, Node, Target, field_of};
 use super::plain::float;
@@ -9,7 +8,7 @@ use super::{Shape, Walk, bits, steps_digest};
 use crate::Part;
 use crate::array::read_marked;
 use crate::change::PathStep;
-use crate::column::{Integer, get_ranked};
+use crate::profile::Step;
 
 impl Walk<'_> {
     /// Reads the changes of several entries, or of one part of each of them. `names` are those of
@@ -21,30 +20,24 @@ impl Walk<'_> {
         names: &[PathStep],
         inside: &mut Vec<PathStep>,
     ) -> Result<(), DecodeError> {
+        let at = self.reader.offset();
         match shape {
             Shape::Plain(plain) => {
                 let mut column = Vec::with_capacity(targets.len());
                 plain.read_column(&mut self.reader, targets.len(), |_, value, digest| {
                     column.push(Made { value, node: Node::Leaf(digest) });
                 })?;
+                self.values_read(at, Some(targets.len()));
                 self.put_column(shape, targets, column, names, inside);
                 Ok(())
             }
             Shape::Steps(scale, is_short) => {
                 let mut column = Vec::with_capacity(targets.len());
-                let of_rank = |rank| i64::of_rank(rank).filter(|steps| scale.holds(*steps));
-                let decode = |reader: &mut Reader<'_>| scale.decode(reader);
-                get_ranked(
-                    &mut self.reader,
-                    targets.len(),
-                    decode,
-                    i64::rank,
-                    of_rank,
-                    |_, steps| {
-                        let value = float(scale.value(steps), *is_short);
-                        column.push(Made::leaf((value, steps_digest(*scale, steps, *is_short))));
-                    },
-                )?;
+                scale.decode_column(&mut self.reader, targets.len(), |steps| {
+                    let value = float(scale.value(steps), *is_short);
+                    column.push(Made::leaf((value, steps_digest(*scale, steps, *is_short))));
+                })?;
+                self.values_read(at, Some(targets.len()));
                 self.put_column(shape, targets, column, names, inside);
                 Ok(())
             }
@@ -69,9 +62,9 @@ impl Walk<'_> {
                         let (values, nodes) = target.again().items();
                         Target { value: &mut values[place], node: &mut nodes[place] }
                     });
-                    let parts = parts.collect();
+                    let parts: Vec<_> = parts.collect();
                     inside.push(PathStep::Index(place));
-                    self.columns(of, parts, names, inside)?;
+                    self.inside(Step::Elements, |walk| walk.columns(of, parts, names, inside))?;
                     inside.pop();
                 }
                 Ok(())

@@ -65,7 +65,7 @@ impl Walk<'_> {
                     made
                 }
                 None if is_named => {
-                    let made = self.whole(of, part)?;
+                    let made = self.inside_each(|walk| walk.whole(of, part))?;
                     self.watch.enter_at(index);
                     self.watch.entered(&made.value);
                     self.watch.leave();

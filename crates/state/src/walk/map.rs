@@ -13,6 +13,7 @@ use crate::map::wire::{
     CHANGED, COLUMNS, DEFINED, OwnPatch, REMOVED, REPLACED, Slots, read_flags, read_group_count,
     read_slots,
 };
+use crate::profile::Step;
 use crate::{Part, PlayerId};
 
 /// What a map's patch removed and added, for a listener.
@@ -67,7 +68,7 @@ impl Walk<'_> {
     ) -> Result<T, DecodeError> {
         let outer = self.owner;
         self.owner = player.or(outer);
-        let done = work(self);
+        let done = self.inside_each(work);
         self.owner = outer;
         done
     }
@@ -209,19 +210,23 @@ impl Walk<'_> {
     ) -> Done {
         let at = self.reader.offset();
         let (listens, mut names) = (self.watch.listens(), Vec::new());
+        let mut own = 0;
         read_slots(&mut self.reader, |slot| {
             let entry = node.slots.get_mut(&slot.into());
             let entry = entry.filter(|entry| !matches!(entry.node, Node::Missing));
             let entry = entry.ok_or_else(|| empty(at, slot))?;
             let value = members.get_mut(&entry.name).map(Value::take).unwrap_or_default();
             taken.push((slot.into(), value, std::mem::replace(&mut entry.node, Node::Missing)));
+            own += usize::from(entry.player.or(self.owner) == Some(self.viewer));
             if listens {
                 names.push(PathStep::Name(entry.name.as_str().into()));
             }
             Ok(())
         })?;
         let targets = taken.iter_mut().map(|(_, value, node)| Target { value, node });
-        self.columns(of, targets.collect(), &names, &mut Vec::new())
+        let targets: Vec<_> = targets.collect();
+        let step = Step::Group { many: targets.len(), own };
+        self.inside(step, |walk| walk.columns(of, targets, &names, &mut Vec::new()))
     }
 
     /// Reads a patch of the player's own entry, which names the key and not the slot.

@@ -3,7 +3,8 @@
 //! ```text
 //!  schema::Type ──▶ Shape ─┐                ┌─▶ a value in JSON, and beside it slots and digests
 //!                   body ──┴──▶ Walk ───────┼─▶ changes, for a listener
-//!                                           └─▶ the body by another schema
+//!                                           ├─▶ the body by another schema
+//!                                           └─▶ the bytes of each field
 //! ```
 
 mod check;
@@ -31,13 +32,14 @@ use node::{Node, Target, field_of};
 pub(crate) use plain::{KeyShape, Plain, Read as PlainJson};
 use plain::{ReadKey, float};
 pub use shape::explicit_default_digest;
-pub(crate) use shape::{Access, MapShape, Shape, StructShape};
-use shape::{EnumShape, FieldShape, steps_digest};
+pub(crate) use shape::{Access, FieldShape, MapShape, Shape, StructShape};
+use shape::{EnumShape, steps_digest};
 use turn::{Output, Turn};
 
 use crate::array::read_marked;
 use crate::change::Watch;
 use crate::option::OptionPatch;
+use crate::profile::{Step, Tally};
 use crate::{Change, Data, Part, PlayerId, digest};
 
 /// How many places a body may imply without sending a byte for them: this number, plus a number for
@@ -59,6 +61,8 @@ pub(crate) struct Walk<'a> {
     implied_left: usize,
     /// The body converted to another schema, if requested.
     output: Option<Output<'a>>,
+    /// The bytes by field, if requested.
+    tally: Option<Tally<'a>>,
 }
 
 fn refused<T>(at: usize, what: impl Into<Cow<'static, str>>) -> Result<T, DecodeError> {
@@ -78,6 +82,7 @@ impl<'a> Walk<'a> {
             watch: Watch::new(tell),
             implied_left: IMPLIED_MIN + IMPLIED_PER_BYTE * body.len(),
             output: None,
+            tally: None,
         }
     }
 
@@ -85,6 +90,38 @@ impl<'a> Walk<'a> {
     pub(crate) fn turning(mut self, body: &'a [u8], out: &'a mut Vec<u8>) -> Self {
         self.output = Some(Output::new(body, out));
         self
+    }
+
+    /// Also counts the bytes of the body by field.
+    pub(crate) fn counting(mut self, tally: Tally<'a>) -> Self {
+        self.tally = Some(tally);
+        self
+    }
+
+    /// Reads a part of the value here, whose bytes are counted apart.
+    #[inline]
+    fn inside<T>(&mut self, step: Step, work: impl FnOnce(&mut Self) -> T) -> T {
+        let at = self.reader.offset();
+        let outer = self.tally.as_mut().map(|tally| tally.enter(step, at));
+        let done = work(self);
+        if let (Some(tally), Some(outer)) = (&mut self.tally, outer) {
+            tally.leave(outer, self.reader.offset());
+        }
+        done
+    }
+
+    /// Reads an entry or an element.
+    #[inline]
+    fn inside_each<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.inside(Step::Each { is_own: self.owner == Some(self.viewer) }, work)
+    }
+
+    /// A value was read from this offset on, or a column of values.
+    #[inline]
+    fn values_read(&mut self, from: usize, column: Option<usize>) {
+        if let Some(tally) = &mut self.tally {
+            tally.values(from, self.reader.offset(), column);
+        }
     }
 
     /// Reads a body that is an atomic value.
@@ -114,11 +151,17 @@ impl<'a> Walk<'a> {
         if self.reader.is_empty() {
             return Ok(());
         }
+        if let Some(tally) = &mut self.tally {
+            tally.begin_own(self.reader.offset());
+        }
         self.patch(shape, target, Part::Owned)
     }
 
     fn finish(self) -> Done {
         self.reader.finish()?;
+        if let Some(tally) = self.tally {
+            tally.finish();
+        }
         if let Some(output) = self.output {
             output.finish();
         }
@@ -128,11 +171,17 @@ impl<'a> Walk<'a> {
     /// Reads a whole value.
     fn whole(&mut self, shape: &Shape, part: Part) -> Result<Made, DecodeError> {
         let reader = &mut self.reader;
+        let at = reader.offset();
         Ok(match shape {
-            Shape::Plain(plain) => Made::leaf(plain.read(reader)?),
+            Shape::Plain(plain) => {
+                let leaf = plain.read(reader)?;
+                self.values_read(at, None);
+                Made::leaf(leaf)
+            }
             Shape::Present => Made::leaf((Value::Bool(true), digest::of_bytes(&[]))),
             Shape::Steps(scale, is_short) => {
                 let steps = scale.decode(reader)?;
+                self.values_read(at, None);
                 let value = float(scale.value(steps), *is_short);
                 Made::leaf((value, steps_digest(*scale, steps, *is_short)))
             }
@@ -157,7 +206,7 @@ impl<'a> Walk<'a> {
     }
 
     fn items(&mut self, of: &Shape, count: usize, part: Part) -> Result<Made, DecodeError> {
-        let items = (0..count).map(|_| self.whole(of, part));
+        let items = (0..count).map(|_| self.inside_each(|walk| walk.whole(of, part)));
         Ok(Made::of_items(items.collect::<Result<_, _>>()?))
     }
 
@@ -233,7 +282,7 @@ impl<'a> Walk<'a> {
         let at = self.reader.offset();
         let mut pieces = self.output.as_mut().and_then(|output| output.begin_fields(of, at));
         for place in places {
-            read(self, place)?;
+            self.inside(Step::Field(place), |walk| read(walk, place))?;
             if let (Some(output), Some(pieces)) = (&mut self.output, &mut pieces) {
                 output.end_field(of, pieces, place, self.reader.offset());
             }
@@ -346,7 +395,7 @@ impl<'a> Walk<'a> {
 
     fn patch_at(&mut self, of: &Shape, index: usize, target: Target<'_>, part: Part) -> Done {
         self.watch.enter_at(index);
-        self.patch(of, target, part)?;
+        self.inside_each(|walk| walk.patch(of, target, part))?;
         self.watch.leave();
         Ok(())
     }

@@ -109,6 +109,27 @@ impl Plain {
         })
     }
 
+    /// Its name in Rust, or that of the like in a schema.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::U8 => "u8",
+            Self::U16 => "u16",
+            Self::U32 => "u32",
+            Self::U64 => "u64",
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::Text => "text",
+            Self::Bytes => "bytes",
+            Self::Player => "player",
+            Self::Unit => "unit",
+        }
+    }
+
     /// Reads a value, as JSON, and its digest.
     #[inline]
     #[expect(
@@ -172,6 +193,10 @@ impl KeyShape {
             Plain::U8 | Plain::U16 | Plain::U32 | Plain::U64 | Plain::Text | Plain::Player => true,
             Plain::I8 | Plain::I16 | Plain::I32 | Plain::I64 => true,
         })
+    }
+
+    pub(crate) fn is_player(self) -> bool {
+        self.0 == Plain::Player
     }
 
     /// Reads a key.

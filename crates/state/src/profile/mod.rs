@@ -1,0 +1,17 @@
+//! Bytes of a room's bodies, messages and events, by field and by name.
+//!
+//! ```text
+//!  schema ──▶ Shape ──▶ Tree: a place for each field, `players.*.pos`
+//!                         │
+//!    body ──▶ Walk ──▶ Tally: the bytes of each place ──▶ StateProfile ──▶ rows
+//! ```
+
+mod alternatives;
+mod exchange;
+mod state;
+mod tally;
+mod tree;
+
+pub use exchange::{MessageCounts, MessageProfile, RoomProfile};
+pub use state::{FieldCounts, FieldProfile, Saving, StateProfile};
+pub(crate) use tally::{Step, Tally};
