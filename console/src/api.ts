@@ -87,6 +87,43 @@ export interface Message {
   value: Json;
 }
 
+/** What a room sent to a few players, by field. */
+export interface Profile {
+  players: number;
+  /** How many syncs the room had, and how many of them were counted. */
+  syncs: number;
+  counted: number;
+  lasted_ms: number;
+  room_us: number;
+  profile_us: number;
+  snapshots: FieldCounts;
+  patches: FieldCounts;
+  fields: FieldProfile[];
+}
+
+export interface FieldProfile {
+  /** With `*` for keys and indices; empty for the root. */
+  path: string;
+  type: string;
+  snapshots: FieldCounts;
+  patches: FieldCounts;
+  savings: Saving[];
+}
+
+export interface FieldCounts {
+  writes: number;
+  /** Bytes that are the same for all players, and bytes for one player. */
+  shared: number;
+  own: number;
+}
+
+/** The bytes that another type, or the policy `owner`, would save. */
+export interface Saving {
+  to: string;
+  snapshots: number;
+  patches: number;
+}
+
 export interface Setting {
   name: string;
   help: string;
@@ -132,13 +169,17 @@ const TOKEN = "playfield-console-token";
 export const hasToken = (): boolean => sessionStorage.getItem(TOKEN) !== null;
 export const rememberToken = (token: string): void => sessionStorage.setItem(TOKEN, token);
 
-async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+async function call<T>(
+  path: string,
+  init: RequestInit = {},
+  timeoutMs = TIMEOUT_MS,
+): Promise<T> {
   const headers: Record<string, string> = { "x-playfield-console": "1" };
   const token = sessionStorage.getItem(TOKEN);
   if (token) headers.authorization = `Bearer ${token}`;
   let response: Response, text: string;
   try {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const signal = AbortSignal.timeout(timeoutMs);
     response = await fetch(`/api/${path}`, { ...init, headers, signal });
     text = await response.text();
   } catch (error) {
@@ -146,7 +187,7 @@ async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
     throw new ApiError(
       0,
       isSlow
-        ? `The node has not answered within ${TIMEOUT_MS / 1000} s.`
+        ? `The node has not answered within ${timeoutMs / 1000} s.`
         : "The node can't be reached.",
     );
   }
@@ -183,5 +224,11 @@ export const players = (find: string): Promise<FoundPlayers> =>
   get(`players?${new URLSearchParams({ find, limit: "10" })}`);
 export const room = (id: string, viewer: number | null): Promise<InspectedRoom> =>
   get(`rooms/${encodeURIComponent(id)}?messages${viewer === null ? "" : `&as=${viewer}`}`);
+export const profile = (id: string, seconds: number): Promise<Profile> =>
+  call(
+    `rooms/${encodeURIComponent(id)}/profile?seconds=${seconds}`,
+    {},
+    seconds * 1000 + TIMEOUT_MS,
+  );
 export const act = (id: string, action: string, body: unknown): Promise<unknown> =>
   post(`rooms/${encodeURIComponent(id)}/${action}`, body);

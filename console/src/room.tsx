@@ -8,6 +8,7 @@ import { Confirm } from "./confirm.js";
 import { ValueForm } from "./fields.js";
 import { Heading } from "./heading.js";
 import { useFocusKept, usePolled } from "./hooks.js";
+import { Profile } from "./profile.js";
 import { initial, ordered, type Schema, type Type } from "./schema.js";
 import { Tree } from "./tree.js";
 import { bytes, duration, lateness, parts, total } from "./units.js";
@@ -137,6 +138,7 @@ export function RoomView({ id, seen }: { id: string; seen: number | null }) {
               )}
             </div>
           </div>
+          {!isOver && <Profile key={id} id={id} />}
           <Messages messages={shown.messages} schema={schema} />
           {!isOver && schema && schema.events.length > 0 && (
             <Emit

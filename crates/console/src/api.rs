@@ -6,6 +6,7 @@
 //! | `GET rooms?type&find&order&skip&limit` | a page of the list of rooms |
 //! | `GET players?find&limit` | players in rooms, by name or user |
 //! | `GET rooms/ID?as=PLAYER&messages` | one room: its players, its state, what a player sees, and what goes in and out |
+//! | `GET rooms/ID/profile?seconds` | what the room sends to a few players, by field, after so many seconds |
 //! | `GET types/NAME` | the schema of a room type |
 //! | `POST rooms/ID/kick` | `{player, text}` |
 //! | `POST rooms/ID/lock` | `{locked}` |
@@ -15,6 +16,8 @@
 //! | `POST users/USER/end` | `{text}`: ends all sessions of a user, and says how many |
 //! | `POST users/USER/recheck` | asks the rules of channels again |
 //! | `POST users/USER/unsubscribe` | `{channels, text}`: a pattern |
+
+use std::time::Duration;
 
 use playfield_http::{Request, Response};
 use playfield_server::{NodeHandle, RoomOrder, ShardStats, Subscriber, settings};
@@ -28,6 +31,8 @@ use crate::shown;
 const ROOMS_MAX: usize = 500;
 /// The most players that are found.
 const PLAYERS_MAX: usize = 100;
+/// The longest that a room is profiled, in seconds.
+const PROFILED_S_MAX: usize = 60;
 /// The longest text for players, in bytes.
 const TEXT_BYTES_MAX: usize = 500;
 
@@ -38,6 +43,7 @@ pub(crate) async fn answer(path: &str, request: &Request, node: &NodeHandle) -> 
         ("GET", ["rooms"]) => rooms(request, node).await,
         ("GET", ["players"]) => players(request, node).await,
         ("GET", ["rooms", id]) => room(id, request, node).await,
+        ("GET", ["rooms", id, "profile"]) => profile(id, request, node).await,
         ("GET", ["types", name]) => schema(name, node),
         ("GET", ["users", user]) => sessions(user, node),
         ("POST", ["users", user, action]) => moderate(user, action, request, node),
@@ -136,6 +142,13 @@ async fn room(id: &str, request: &Request, node: &NodeHandle) -> Answered {
     let inspection = node.operator().inspect(&id, viewer.map(PlayerId), records).await?;
     let schema = node.operator().schemas().find(|(name, _)| *name == inspection.room_type);
     shown::inspected(&id, &inspection, schema.map_or("", |(_, schema)| schema))
+}
+
+async fn profile(id: &str, request: &Request, node: &NodeHandle) -> Answered {
+    let seconds = number(request, "seconds", 10, PROFILED_S_MAX)?;
+    let lasts = Duration::from_secs(seconds as u64);
+    let profile = node.operator().profile(&segment(id)?, lasts).await?;
+    Ok(shown::profiled(&profile))
 }
 
 fn schema(name: &str, node: &NodeHandle) -> Answered {

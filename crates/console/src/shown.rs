@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use playfield_room::{Player, RoomSummary};
-use playfield_server::{FoundPlayer, Inspection, Limit, OperatedRoom, RoomCost, RoomLoad};
-use playfield_state::{JsonMirror, saved_as_json};
+use playfield_server::{
+    FoundPlayer, Inspection, Limit, LiveProfile, OperatedRoom, RoomCost, RoomLoad,
+};
+use playfield_state::{FieldCounts, FieldProfile, JsonMirror, Saving, saved_as_json};
 use serde_json::{Value, json};
 
 use crate::messages;
@@ -71,6 +73,34 @@ fn load(of: RoomLoad) -> Value {
         "bytes_out": of.bytes_out,
         "bytes_in_per_s": of.bytes_in_per_s,
         "bytes_out_per_s": of.bytes_out_per_s,
+    })
+}
+
+/// What a room sent, by field. Fields without bytes are left out.
+pub(crate) fn profiled(of: &LiveProfile) -> Value {
+    let counts = |FieldCounts { writes, shared, own }: FieldCounts| json!({ "writes": writes, "shared": shared, "own": own });
+    let saving = |saving: &Saving| json!({ "to": saving.to, "snapshots": saving.snapshots, "patches": saving.patches });
+    let field = |field: &FieldProfile| {
+        json!({
+            "path": field.path,
+            "type": field.of,
+            "snapshots": counts(field.snapshots),
+            "patches": counts(field.patches),
+            "savings": field.savings.iter().map(saving).collect::<Vec<_>>(),
+        })
+    };
+    let has_bytes =
+        |field: &&FieldProfile| field.snapshots.bytes() > 0 || field.patches.bytes() > 0;
+    json!({
+        "players": of.players,
+        "syncs": of.syncs,
+        "counted": of.counted,
+        "lasted_ms": of.lasted.as_millis() as u64,
+        "room_us": of.room_time.as_micros() as u64,
+        "profile_us": of.profile_time.as_micros() as u64,
+        "snapshots": counts(of.snapshots),
+        "patches": counts(of.patches),
+        "fields": of.fields.iter().filter(has_bytes).map(field).collect::<Vec<_>>(),
     })
 }
 

@@ -94,6 +94,15 @@ pub mod operator {
     };
 }
 
+/// The bytes of a room's state by field, and of messages and events by name.
+/// See `docs/profile.md`.
+pub mod profile {
+    pub use playfield_server::LiveProfile;
+    pub use playfield_state::{
+        FieldCounts, FieldProfile, MessageCounts, MessageProfile, RoomProfile, Saving, StateProfile,
+    };
+}
+
 /// Packets: custom binary protocols, and payloads that Playfield passes on as they are.
 /// See `docs/packets.md`.
 pub mod packet {

@@ -311,6 +311,24 @@ fn messages_are_shown_from_the_first_look_on() {
 }
 
 #[test]
+fn a_room_is_profiled() {
+    let (running, console) = start(&[]);
+    runtime().block_on(async {
+        let (_ann, room) = join(&running, "ann").await;
+        let path = |query: &str| format!("GET /api/rooms/{}/profile{query}", room.id());
+        let (status, shown) = api(console, &path("?seconds=1"), &Value::Null);
+        assert_eq!((status, &shown["players"]), (200, &json!(1)), "{shown}");
+        assert_eq!(shown["snapshots"]["writes"], json!(1));
+        let fields = shown["fields"].as_array().unwrap();
+        let hand = fields.iter().find(|field| field["path"] == "seats.*.hand.*").unwrap();
+        assert_eq!(hand["snapshots"], json!({ "writes": 2, "shared": 0, "own": 2 }));
+        assert_eq!(api(console, &path("?seconds=61"), &Value::Null).0, 400);
+        assert_eq!(api(console, "GET /api/rooms/nowhere/profile", &Value::Null).0, 404);
+    });
+    running.shutdown();
+}
+
+#[test]
 fn rooms_are_listed_by_what_they_take() {
     let (running, console) = start(&[]);
     runtime().block_on(async {

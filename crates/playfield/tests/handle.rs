@@ -145,6 +145,41 @@ fn an_operator_is_a_type_that_programs_can_name() {
 }
 
 #[test]
+fn an_operator_counts_the_bytes_of_a_running_room_by_field() {
+    let Game { runtime, room, id, node, .. } = &Game::new(|_| {});
+    let lasts = Duration::from_millis(400);
+    let profiled = async || node.operator().profile(id, lasts).await;
+    let (profile, ()) = runtime.block_on(async {
+        let play = async {
+            // One change for each sync until the profile ends.
+            for points in 1..=8 {
+                node.tell(id, &Add { points }).unwrap();
+                room.changed().await.unwrap();
+            }
+        };
+        tokio::join!(profiled(), play)
+    });
+    let profile = profile.unwrap();
+    assert_eq!((profile.players, profile.snapshots.writes), (1, 1));
+    assert!(profile.counted > 0 && profile.counted <= profile.syncs, "{profile:?}");
+    let of = |path: &str| profile.fields.iter().find(|field| field.path == path).unwrap();
+    // A mask and the score.
+    let (mask, score) = (of("").patches, of("score").patches);
+    assert!(score.writes > 0 && score.writes <= 8, "{profile:?}");
+    assert_eq!((mask.bytes(), score.bytes()), (score.writes, score.writes));
+    assert_eq!(profile.patches.bytes(), 2 * score.writes);
+
+    let refused = runtime.block_on(node.operator().profile(id, Duration::from_secs(61)));
+    assert_eq!(code(refused), ErrorCode::Refused);
+    let gone = runtime.block_on(node.operator().profile("nowhere", lasts));
+    assert_eq!(code(gone), ErrorCode::RoomNotFound);
+    // The second ends the first.
+    let (first, second) = runtime.block_on(async { tokio::join!(profiled(), profiled()) });
+    assert_eq!(code(first), ErrorCode::Refused);
+    assert_eq!(second.unwrap().players, 1);
+}
+
+#[test]
 fn what_cant_be_done_is_an_error() {
     let game = Game::new(|config| config.ask_timeout_ms = 60_000);
     let Game { running, id, node, .. } = game;

@@ -4,6 +4,7 @@ mod channels;
 mod devices;
 mod limits;
 pub(crate) mod operator;
+pub(crate) mod profile;
 mod rooms;
 mod users;
 
@@ -32,6 +33,7 @@ pub use operator::{
     FoundPlayer, FoundPlayers, Inspection, OperatedRoom, Operator, Recorded, RecordedKind,
     RoomCost, RoomLoad,
 };
+pub use profile::LiveProfile;
 pub use rooms::{AtNode, ListedRoom};
 pub use users::Subscriber;
 

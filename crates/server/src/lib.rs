@@ -67,8 +67,9 @@ pub use config::{
 pub use directory::RoomOrder;
 pub use fleet::{Duplicates, Fleet, FleetSettings, Gone};
 pub use handle::{
-    Asked, AtNode, Devices, FoundPlayer, FoundPlayers, Inspection, Limit, ListedRoom, NodeHandle,
-    OperatedRoom, Operator, Pending, Recorded, RecordedKind, RoomCost, RoomLoad, Subscriber,
+    Asked, AtNode, Devices, FoundPlayer, FoundPlayers, Inspection, Limit, ListedRoom, LiveProfile,
+    NodeHandle, OperatedRoom, Operator, Pending, Recorded, RecordedKind, RoomCost, RoomLoad,
+    Subscriber,
 };
 pub use log::LevelFilter;
 pub use logging::log_to_stderr;

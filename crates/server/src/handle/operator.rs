@@ -415,11 +415,7 @@ impl<'a> Operator<'a> {
         to: Option<PlayerId>,
     ) -> Result<()> {
         let bad = |text: String| Error::new(ErrorCode::BadPayload, text);
-        let (id, _) = self.node.place(room_id)?;
-        let room_type = self.node.node.directory.find(id).map(|place| place.room_type);
-        let of = room_type.and_then(|number| self.node.node.room_types.get(usize::from(number)));
-        let text = of.map(|of| of.schema.as_bytes()).unwrap_or_default();
-        let schema = RoomSchema::from_json(text).map_err(|error| bad(error.to_string()))?;
+        let schema = self.schema(room_id)?;
         let exchange = JsonExchange::new(&schema).map_err(|error| bad(error.to_string()))?;
         let (number, packed) =
             exchange.event_payload(event, value).map_err(|error| bad(error.to_string()))?;
@@ -436,6 +432,16 @@ impl<'a> Operator<'a> {
         self.operate(room_id, Operation::Emit { event: number, payloads, to }).await
     }
 
+    /// The schema of a room.
+    pub(super) fn schema(&self, room_id: &str) -> Result<RoomSchema> {
+        let (id, _) = self.node.place(room_id)?;
+        let room_type = self.node.node.directory.find(id).map(|place| place.room_type);
+        let of = room_type.and_then(|number| self.node.node.room_types.get(usize::from(number)));
+        let text = of.map(|of| of.schema.as_bytes()).unwrap_or_default();
+        RoomSchema::from_json(text)
+            .map_err(|error| Error::new(ErrorCode::BadPayload, error.to_string()))
+    }
+
     async fn operate(&self, room_id: &str, operation: Operation) -> Result<()> {
         self.ask(room_id, |room, answer| {
             ShardMail::Operate(Box::new(Operate { room, operation, answer }))
@@ -443,7 +449,7 @@ impl<'a> Operator<'a> {
         .await
     }
 
-    async fn ask<T>(
+    pub(super) async fn ask<T>(
         &self,
         room_id: &str,
         mail: impl FnOnce(RoomId, Answering<T>) -> ShardMail,

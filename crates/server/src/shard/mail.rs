@@ -12,6 +12,7 @@ use crate::addresses::Address;
 use crate::auth::Decided;
 use crate::founding::Founding;
 use crate::handle::operator::{Inspect, Operate, Search, Survey};
+use crate::handle::profile::Capturing;
 use crate::http::{Answer, Part};
 use crate::room_id::RoomId;
 use crate::shard::channels::ChannelMail;
@@ -82,6 +83,8 @@ pub(crate) enum ShardMail {
     Answered { service: u16, ask: u64, reply: Result<Vec<u8>, Error> },
     /// To the room's shard: an operator looks at a room.
     Inspect(Box<Inspect>),
+    /// To the room's shard: an operator begins or ends a profile of a room.
+    Capture(Box<Capturing>),
     /// To the rooms' shard: an operator looks at a list.
     Survey(Box<Survey>),
     /// To the rooms' shard: an operator looks for players.

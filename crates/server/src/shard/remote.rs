@@ -80,6 +80,7 @@ impl Shard {
             ShardMail::Survey(survey) => self.survey(*survey),
             ShardMail::Search(search) => self.search(*search),
             ShardMail::Inspect(inspect) => self.inspect(*inspect),
+            ShardMail::Capture(capturing) => self.capture(*capturing),
             ShardMail::Operate(operate) => self.operate(*operate),
             ShardMail::Reserve { room, who, wait, answers } => {
                 self.reserve_from_outside(room, who, wait, answers);

@@ -1,6 +1,7 @@
 //! Rooms, as their shard keeps them.
 
 mod admission;
+pub(crate) mod capture;
 mod founding;
 pub(crate) mod join;
 pub(crate) mod lateness;
@@ -23,6 +24,7 @@ use crate::founding::Founding;
 use crate::room_id::RoomId;
 use crate::shard::keys::{OfRoom, RoomKey};
 use crate::shard::slab::Slab;
+use capture::Capture;
 use lateness::{Cost, Late, LongestSync};
 use member::{Member, Members, Standing};
 use record::Record;
@@ -83,6 +85,8 @@ pub(crate) struct Hosted {
     /// How late it was lately, and how many syncs it has missed since it began.
     pub(super) late: Late,
     pub(super) syncs_missed: u64,
+    /// Its snapshots and patches, while an operator has them captured.
+    pub(super) capture: Option<Box<Capture>>,
     /// Its bytes, when an operator last looked.
     pub(super) sample: Option<Box<Sample>>,
 }
@@ -169,6 +173,9 @@ impl Hosted {
         self.room.pass_syncs(syncs);
         let clock = 1 + self.regular_syncs;
         self.history.synced_in_a_row(clock + 1 - syncs, before + 1, syncs);
+        if let Some(capture) = &mut self.capture {
+            capture.passed(before, before + syncs);
+        }
         for (_, member) in self.members.iter_mut().filter(|(_, member)| member.clean == before) {
             member.clean = before + syncs;
         }

@@ -9,10 +9,12 @@ use playfield_wire::ErrorCode;
 use crate::handle::operator::{
     FoundPlayer, Inspect, Inspection, Match, Operate, RoomCost, RoomLoad, Search, Survey,
 };
+use crate::handle::profile::Capturing;
 use crate::room_id::RoomId;
 use crate::shard::Shard;
 use crate::shard::keys::RoomKey;
 use crate::shard::rooms::Hosted;
+use crate::shard::rooms::capture::{Capture, Captured};
 use crate::shard::rooms::lateness::Cost;
 use crate::shard::rooms::traffic::{Bytes, Sample};
 
@@ -96,6 +98,26 @@ impl Shard {
             }));
         }
         answer.answer(Ok(found));
+    }
+
+    pub(in crate::shard) fn capture(&mut self, capturing: Capturing) {
+        let Capturing { room, number, begins, answer } = capturing;
+        let now = self.now;
+        let done = self.room_to_operate(room).and_then(|key| {
+            let hosted = self.rooms.get_mut(key).expect("the room was just found");
+            if let Some(lasts) = begins {
+                let room = &mut *hosted.room;
+                let capture = Capture::begin(number, now, lasts, room, &self.stopwatch);
+                hosted.capture = Some(Box::new(capture));
+                return Ok(Captured::default());
+            }
+            let mine = hosted.capture.take_if(|capture| capture.number == number);
+            let captured = mine.map(|capture| capture.end(now));
+            captured.ok_or_else(|| {
+                Error::new(ErrorCode::Refused, "another operator has begun to profile this room")
+            })
+        });
+        answer.answer(done);
     }
 
     pub(in crate::shard) fn operate(&mut self, operate: Operate) {

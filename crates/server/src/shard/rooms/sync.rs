@@ -157,8 +157,13 @@ impl Shard {
         let patches = self.stopwatch.read().saturating_sub(synced);
         self.delivery.counters.syncs_ns += nanoseconds(sync);
         self.delivery.counters.patches_ns += nanoseconds(patches);
+        let took = hosted.ticking + sync + patches;
         if matches!(cause, Cause::Clock { .. }) {
             hosted.cost = Cost::new(std::mem::take(&mut hosted.ticking), sync, patches);
+        }
+        if let Some(capture) = &mut hosted.capture {
+            capture.synced(&mut *hosted.room, took, &self.stopwatch);
+            hosted.capture.take_if(|capture| capture.is_over(self.now));
         }
         for (member, at) in waiting {
             self.queue_snapshot(Waiting::Member(key, member), at);

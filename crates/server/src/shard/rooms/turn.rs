@@ -94,6 +94,7 @@ impl Shard {
             record: None,
             late: Late::default(),
             syncs_missed: 0,
+            capture: None,
             sample: None,
             room,
         });
