@@ -6,7 +6,7 @@
 //! round counts. Compressed messages are decompressed and compared with the clock stopped.
 //! Decompressed messages are compared within the measured time.
 
-#[path = "../../../src/websocket/chat.rs"]
+#[path = "../../../src/suites/websocket/chat.rs"]
 mod chat;
 
 use std::time::{Duration, Instant};
