@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! figure = term [" / " term] [":" format]
-//! term   = ref | "max(" ref ")" | "min(" ref ")"
+//! term   = ref | "max(" ref ")" | "min(" ref ")" | number
 //! ref    = [suite "."] field ["[" condition *("; " condition) "]"]
 //! ```
 //!
@@ -131,9 +131,40 @@ impl Ref {
 /// A value or a ratio, and how it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
-    term: Ref,
-    divisor: Option<Ref>,
+    term: Term,
+    divisor: Option<Term>,
     format: Format,
+}
+
+/// A value that is looked up, or a number of the document's own.
+#[derive(Clone, Debug, PartialEq)]
+enum Term {
+    Ref(Ref),
+    Number(f64),
+}
+
+impl Term {
+    fn parse(text: &str) -> io::Result<Self> {
+        if text.starts_with(|first: char| first.is_ascii_digit()) {
+            let number = text.parse().map_err(|_| error(format!("{text:?} is not a number")))?;
+            return Ok(Self::Number(number));
+        }
+        Ref::parse(text).map(Self::Ref)
+    }
+
+    fn of(&self, scope: &Scope<'_>) -> io::Result<Option<Value>> {
+        match self {
+            Self::Ref(value) => value.of(scope),
+            Self::Number(number) => Ok(Some((*number).into())),
+        }
+    }
+
+    fn as_ref(&self) -> Option<&Ref> {
+        match self {
+            Self::Ref(value) => Some(value),
+            Self::Number(_) => None,
+        }
+    }
 }
 
 impl Figure {
@@ -146,14 +177,14 @@ impl Figure {
         };
         let (term, divisor) = match terms.split_once(" / ") {
             None => (terms, None),
-            Some((term, divisor)) => (term, Some(Ref::parse(divisor)?)),
+            Some((term, divisor)) => (term, Some(Term::parse(divisor)?)),
         };
-        Ok(Self { term: Ref::parse(term)?, divisor, format })
+        Ok(Self { term: Term::parse(term)?, divisor, format })
     }
 
     /// The values that it names.
     pub(super) fn refs(&self) -> impl Iterator<Item = &Ref> {
-        std::iter::once(&self.term).chain(&self.divisor)
+        std::iter::once(&self.term).chain(&self.divisor).filter_map(Term::as_ref)
     }
 
     /// Its value; `None` where nothing was recorded.
@@ -161,7 +192,9 @@ impl Figure {
         let Some(value) = self.term.of(scope)? else { return Ok(None) };
         let Some(by) = &self.divisor else { return Ok(Some(value)) };
         let Some(divisor) = by.of(scope)? else { return Ok(None) };
-        scope.check_machine(&self.term, by)?;
+        if let (Some(term), Some(by)) = (self.term.as_ref(), by.as_ref()) {
+            scope.check_machine(term, by)?;
+        }
         match (value.as_f64(), divisor.as_f64()) {
             (Some(value), Some(divisor)) if divisor != 0.0 => Ok(Some((value / divisor).into())),
             _ => Err(error(format!("{value} / {divisor} is no number"))),
@@ -301,10 +334,12 @@ mod tests {
 
     #[test]
     fn figures_that_are_misspelled_are_refused() {
-        for right in ["a", "s.a", "a[b=c: d]:2", "a[b=1; c!=2] / s.a[b=(3)]:%", "max(s.a[b]):k"] {
+        for right in
+            ["a", "s.a", "a[b=c: d]:2", "a[b=1; c!=2] / s.a[b=(3)]:%", "max(s.a[b]):k", "2.5 / a:0"]
+        {
             Figure::parse(right).unwrap_or_else(|error| panic!("{right}: {error}"));
         }
-        for wrong in ["", "a b", "a[b=1", "a:x", "a / ", "s/t.a", "mex(a)", "a[=1]"] {
+        for wrong in ["", "a b", "a[b=1", "a:x", "a / ", "s/t.a", "mex(a)", "a[=1]", "1x / a"] {
             assert!(Figure::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -458,6 +458,13 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_the_document_can_be_divided() {
+        let table = made("table worlds\n| a | b |\n| {6 / ms:1} | {ms[by=place] / 3} |");
+        let expected = format!("| a | b |\n|---|---|\n| 2.0 | 0.50 |\n\n{ORIGIN}");
+        assert_eq!(table.unwrap(), expected);
+    }
+
+    #[test]
     fn lines_are_repeated_for_rows_that_meet_conditions() {
         let table = made(
             "table\n| a | b |\n| first | {worlds.ms} |\nfor worlds[by=place; ms!=1.5]\n| {row} | {ms} |",
