@@ -209,9 +209,13 @@ counts: ## count the instructions of a message in a shard, with valgrind
 	$(CHECK)
 	scripts/counts
 
-bench-peers: ## measure the codecs beside others', in the same run
+# The peers that are measured, all if none is named, and options of `playfield-bench bench peers`.
+PEERS ?=
+PEERS_BENCH ?=
+
+bench-peers: ## measure other projects beside ours, in the same run (PEERS='colyseus mpacket')
 	$(CHECK)
-	scripts/bench-peers
+	PEERS='$(PEERS)' scripts/bench-peers $(PEERS_BENCH)
 
 # Options of `make bench-python`; a wrong one is refused with a list.
 PYTHON_BENCH ?=

@@ -90,12 +90,29 @@ pub fn nanoseconds(time: Duration) -> u64 {
 /// process on the core, or for another machine on the host. Only known on Linux.
 #[must_use]
 pub fn delayed(core: usize) -> Duration {
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let nanoseconds = threads.filter_map(|thread| {
+    delayed_of("self", core)
+}
+
+/// The same of the process with this name in `/proc`.
+#[must_use]
+pub fn delayed_of(process: &str, core: usize) -> Duration {
+    thread_times(process, 1) + stolen(core)
+}
+
+/// The CPU time of the living threads of a process, by its name in `/proc`. Only known on Linux.
+#[must_use]
+pub fn cpu_of(process: &str) -> Duration {
+    thread_times(process, 0)
+}
+
+/// The sum over the threads of a process of one of the times in `schedstat`.
+fn thread_times(process: &str, column: usize) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
+    let nanoseconds = threads.flatten().filter_map(|thread| {
         let times = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-        times.split_whitespace().nth(1)?.parse::<u64>().ok()
+        times.split_whitespace().nth(column)?.parse::<u64>().ok()
     });
-    Duration::from_nanos(nanoseconds.sum()) + stolen(core)
+    Duration::from_nanos(nanoseconds.sum())
 }
 
 /// How long the host has made a core of this virtual machine wait so far (proc_stat(5): the eighth
@@ -157,10 +174,10 @@ pub fn raise_descriptors() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// The memory of this process, in bytes; 0 where that is not known.
+/// The memory of a process, by its name in `/proc`, in bytes; 0 where that is not known.
 #[must_use]
-pub fn resident() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+pub fn resident(process: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
     let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64
 }

@@ -1,18 +1,71 @@
-//! This program in another process: a server that is asked for its usage.
+//! Servers in other processes, which are asked for their usage: this program, or one of another
+//! project.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::machine::{SERVER_CORE, delayed, nanoseconds, process_cpu, resident};
+use crate::machine::{
+    SERVER_CORE, cpu_of, delayed, delayed_of, nanoseconds, pin, process_cpu, resident,
+};
+
+/// A process that prints lines, and answers lines that it is sent. Dropping it ends the process.
+#[derive(Debug)]
+pub struct Talker {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Talker {
+    /// Starts a process.
+    ///
+    /// # Errors
+    /// If it can't be started.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("the process has no pipes"));
+        };
+        Ok(Self { child, input, output: BufReader::new(output) })
+    }
+
+    /// Sends a line, and returns the one that is printed for it.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn ask(&mut self, text: &str) -> io::Result<String> {
+        writeln!(self.input, "{text}")?;
+        self.line()
+    }
+
+    /// The next line that is printed; empty if the process has ended.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        Ok(line)
+    }
+}
+
+impl Drop for Talker {
+    fn drop(&mut self) {
+        // The process may have exited already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
 
 /// A server in a process of its own. Dropping it ends the process.
 #[derive(Debug)]
 pub struct Server {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    process: Talker,
+    /// Says whether it is a program of another project, whose usage is read from outside.
+    is_foreign: bool,
     first: Vec<String>,
     /// The address of the first port that it named.
     pub address: SocketAddr,
@@ -41,18 +94,29 @@ impl Server {
     /// # Errors
     /// If it can't be started, or ends before it serves.
     pub fn start(arguments: &[String], log: &str) -> io::Result<Self> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .args(arguments)
-            .env("PLAYFIELD_LOG", log)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(io::Error::other("the server process has no pipes"));
-        };
-        let (output, address) = (BufReader::new(output), (Ipv4Addr::LOCALHOST, 0).into());
-        let mut server = Self { child, input, output, first: Vec::new(), address };
-        server.first = server.line()?.split_whitespace().map(str::to_owned).collect();
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(arguments).env("PLAYFIELD_LOG", log);
+        Self::of(Talker::start(&mut command)?, false)
+    }
+
+    /// Starts a program of another project on the server's core, and waits until it prints its port.
+    /// It ends when its standard input is closed.
+    ///
+    /// # Errors
+    /// If it can't be started, or ends before it serves.
+    pub fn start_foreign(command: &mut Command) -> io::Result<Self> {
+        // A process has the cores of the thread that starts it.
+        let pinned = thread::scope(|scope| {
+            let start = || pin(SERVER_CORE).and_then(|()| Talker::start(command));
+            scope.spawn(start).join()
+        });
+        Self::of(pinned.map_err(|_| io::Error::other("the thread panicked"))??, true)
+    }
+
+    fn of(process: Talker, is_foreign: bool) -> io::Result<Self> {
+        let address = (Ipv4Addr::LOCALHOST, 0).into();
+        let mut server = Self { process, is_foreign, first: Vec::new(), address };
+        server.first = server.process.line()?.split_whitespace().map(str::to_owned).collect();
         server.address = server.address(0)?;
         Ok(server)
     }
@@ -83,8 +147,18 @@ impl Server {
     /// # Errors
     /// If the process has ended.
     pub fn usage(&mut self) -> io::Result<Usage> {
-        self.input.write_all(b"\n")?;
-        let line = self.line()?;
+        if self.is_foreign {
+            let process = self.process.child.id().to_string();
+            return Ok(Usage {
+                at: Instant::now(),
+                cpu: cpu_of(&process),
+                delayed: delayed_of(&process, SERVER_CORE),
+                resident: resident(&process),
+                heap: None,
+                more: Vec::new(),
+            });
+        }
+        let line = self.process.ask("")?;
         let numbers: Vec<u64> =
             line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
         let Some(([cpu, delayed, resident, heap], more)) = numbers.split_first_chunk() else {
@@ -105,7 +179,7 @@ impl Server {
     /// # Errors
     /// If the system can't tell.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.child.try_wait()
+        self.process.child.try_wait()
     }
 
     /// CPU time since the start.
@@ -114,20 +188,6 @@ impl Server {
     /// As [`usage`](Self::usage).
     pub fn cpu(&mut self) -> io::Result<Duration> {
         Ok(self.usage()?.cpu)
-    }
-
-    fn line(&mut self) -> io::Result<String> {
-        let mut line = String::new();
-        self.output.read_line(&mut line)?;
-        Ok(line)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The process may have exited already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -148,7 +208,7 @@ pub fn serve(
     for line in io::stdin().lock().lines() {
         line?;
         let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
-        let numbers = [cpu, delayed, resident(), heap()].into_iter().chain(more());
+        let numbers = [cpu, delayed, resident("self"), heap()].into_iter().chain(more());
         let numbers: Vec<_> = numbers.map(|number| number.to_string()).collect();
         writeln!(out, "{}", numbers.join(" "))?;
         out.flush()?;

@@ -23,7 +23,7 @@ names! {
 /// The format of all messages.
 pub(crate) const FORMAT: Format = Format::Packed;
 /// A mask as any other; the node has to unmask.
-const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
+pub(crate) const MASK: [u8; 4] = [0x12, 0x34, 0x56, 0x78];
 /// The key of the upgrade, and the answer that it requires (RFC 6455, 1.3).
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";

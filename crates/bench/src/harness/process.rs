@@ -8,7 +8,7 @@ use std::process::{Command, Stdio, exit};
 use std::str::FromStr;
 use std::thread;
 
-pub(crate) use playfield_measure::process::{Server, Usage};
+pub(crate) use playfield_measure::process::{Server, Talker, Usage};
 use playfield_server::Config;
 use serde_json::Value;
 
@@ -119,6 +119,18 @@ pub(crate) fn run(arguments: &[String]) -> io::Result<Finished> {
         io::Error::other(format!("`{arguments}` ended with {status} and no record"))
     })?;
     Ok(Finished { line, record, is_verified: output.status.success() })
+}
+
+/// Runs a program to its end. Returns what it prints.
+///
+/// # Errors
+/// It can't be started, or fails.
+pub(crate) fn output(command: &mut Command) -> io::Result<String> {
+    let output = command.stderr(Stdio::inherit()).output()?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(io::Error::other(format!("{command:?}: {}", output.status))),
+    }
 }
 
 /// Exits this process when its parent is gone, for whatever reason. Nobody would read the record,

@@ -215,7 +215,7 @@ pub(crate) fn all<B: Body>(rows: &[(B, Form)], rounds: u32, round: Duration) -> 
 }
 
 /// How many operations take about as long as a round should.
-fn times(row: &impl Body, form: Form, round: Duration) -> u64 {
+pub(crate) fn times(row: &(impl Body + ?Sized), form: Form, round: Duration) -> u64 {
     let mut times = 1;
     loop {
         let took = row.run(form, times).took;

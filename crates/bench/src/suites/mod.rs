@@ -9,6 +9,7 @@ mod http;
 mod jwt;
 mod messages;
 mod packet;
+mod peers;
 mod registry;
 mod resume;
 mod rooms;
@@ -43,6 +44,7 @@ pub const SUITES: &[&dyn Command] = &[
     &echo::SUITE,
     &registry::SUITE,
     &rooms::SUITE,
+    &peers::SUITE,
 ];
 
 /// All servers that suites start in processes of their own.

@@ -207,7 +207,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Results of one server in one round.
-struct Outcome {
+pub(crate) struct Outcome {
     messages: u64,
     /// In all, and those compared outside of the measured time.
     compared: u64,
@@ -218,15 +218,18 @@ struct Outcome {
     times: Timings,
     /// How much later than they should have been messages were sent, in an open loop.
     late: Timings,
-    fault: Option<String>,
+    /// What was wrong, if anything was.
+    pub(crate) fault: Option<String>,
 }
 
 impl Outcome {
-    fn rate(&self) -> f64 {
+    /// Messages that were answered, per second.
+    pub(crate) fn rate(&self) -> f64 {
         self.messages as f64 / self.time.as_secs_f64()
     }
 
-    fn each_ns(&self) -> f64 {
+    /// The server's processor time for a message.
+    pub(crate) fn each_ns(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e9 / self.messages.max(1) as f64
     }
 }
@@ -262,8 +265,13 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     Ok(report.add(record(options, &floors, &nodes))?)
 }
 
-fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
-    let mut server = server::start(options, side)?;
+/// Measures the node or the baseline.
+pub(crate) fn measure(options: &Options, side: Side) -> io::Result<Outcome> {
+    measure_on(options, side, server::start(options, side)?)
+}
+
+/// Measures a server that does what this side does.
+pub(crate) fn measure_on(options: &Options, side: Side, mut server: Server) -> io::Result<Outcome> {
     let traffic = Traffic::new(options);
     // Of the same size.
     let (options, traffic) = match side {

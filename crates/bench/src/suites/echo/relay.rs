@@ -133,7 +133,7 @@ pub(super) fn measure(options: &Options) -> io::Result<Outcome> {
     std::thread::sleep(options.time);
     let (after, cpu) = (count(&handle, &rooms)?, process_cpu().saturating_sub(cpu));
     let (time, messages) = (began.elapsed(), after[1] - before[1]);
-    let resident = resident();
+    let resident = resident("self");
     for room in &rooms {
         handle.tell(room, &Stop).map_err(io::Error::other)?;
     }

@@ -12,7 +12,13 @@ use playfield_cli::options::Failure;
 
 use crate::harness::options::Suite;
 use crate::harness::report::{Column, Report};
-use crate::harness::rounds::{self, Measured, row_options};
+use crate::harness::rounds::{self, Body, Measured, row_options};
+
+/// All rows, by their names.
+pub(crate) fn bodies() -> Vec<(&'static str, Box<dyn Body>)> {
+    let boxed = |row: rows::Row| (row.name, Box::new(row) as Box<dyn Body>);
+    rows::all().into_iter().map(boxed).collect()
+}
 
 row_options!(rows::names());
 

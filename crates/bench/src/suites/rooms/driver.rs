@@ -10,22 +10,20 @@ use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use super::check::{ClientCheck, RoomCheck, Taken};
+use super::measure::{Audience, Outcome, timed};
 use super::room::{CountInputs, Opening, ROOM_TYPE, Steer, workload};
 use super::window::{Arrivals, Failure, Window};
 use super::{Options, ROLE, Side};
 use crate::harness::dialogue::{Dialogue, FORMAT, Frame};
 use crate::harness::fleet::{Fleet, Links, Next, Script, wrong};
-use crate::harness::machine::{DRIVER_CORE, delayed, pin, process_cpu, raise_descriptors};
+use crate::harness::machine::{DRIVER_CORE, pin, raise_descriptors};
 use crate::harness::process::Server;
 use crate::harness::source::Source;
 use crate::harness::tls::tls;
 use crate::workloads::colyseus::Colyseus;
 
 /// How many connections are in progress at once: fewer than any server's backlog.
-const CONNECTING_MAX: usize = 128;
-/// The delay between reading the server's clock and starting the measurement. It lets this loop
-/// recover from the pause that the reading causes.
-const CALM: Duration = Duration::from_millis(200);
+pub(super) const CONNECTING_MAX: usize = 128;
 /// How often, and at what interval, rooms are asked how many inputs they handled before missing
 /// ones count as lost.
 const COUNTS: u32 = 20;
@@ -35,33 +33,6 @@ const COUNT_EVERY: Duration = Duration::from_millis(100);
 const PING_EVERY: Duration = Duration::from_secs(1);
 /// The first byte of a patch.
 const PATCH: u8 = 0x48;
-
-/// The result of a run.
-#[derive(Debug)]
-pub(super) struct Outcome {
-    pub(super) clients: usize,
-    pub(super) seconds: f64,
-    /// Messages per second of the slowest client.
-    pub(super) hz_slowest: f64,
-    pub(super) messages: u64,
-    pub(super) bytes: u64,
-    pub(super) compared: u64,
-    pub(super) interval_ms_p50: f64,
-    pub(super) interval_ms_p99: f64,
-    /// The server's share of one core.
-    pub(super) server_core: f64,
-    pub(super) driver_core: f64,
-    /// The share of time in which the server was runnable but something else ran.
-    pub(super) server_delayed: f64,
-    pub(super) driver_delayed: f64,
-    pub(super) rss_mb: f64,
-    pub(super) inputs_sent: u64,
-    /// How many of them the rooms report as handled.
-    pub(super) inputs_handled: u64,
-    /// Connections that ended early or were refused.
-    pub(super) lost: u64,
-    pub(super) failure: Option<Failure>,
-}
 
 /// Starts a server and runs a case against it.
 pub(super) fn run(case: &Options, side: Side) -> Result<Outcome, Failure> {
@@ -102,22 +73,7 @@ fn measure(
     if side == Side::Node || case.inputs_hz > 0 {
         fleet.script.pacer = Some(Pacer::new(case));
     }
-    fleet.run(case.warm_up);
-    let before = (server.usage()?, process_cpu(), delayed(DRIVER_CORE));
-    fleet.run(CALM);
-    let expected = case.clients() * (case.hz * (case.seconds + 1)) as usize;
-    let Driver { window, clients, .. } = &mut fleet.script;
-    window.open(expected, clients.iter_mut().map(|client| &mut client.arrivals));
-    let begin = Instant::now();
-    fleet.run(Duration::from_secs(case.seconds.into()));
-    let Driver { window, clients, .. } = &mut fleet.script;
-    let period = Duration::from_secs(1) / case.hz;
-    let arrivals = clients.iter().map(|client| &client.arrivals);
-    let least = window.close(Instant::now(), period, arrivals);
-    let seconds = begin.elapsed().as_secs_f64();
-    let after = (server.usage()?, process_cpu(), delayed(DRIVER_CORE));
-    let elapsed = (after.0.at - before.0.at).as_secs_f64();
-    let share = |spent: Duration| spent.as_secs_f64() / elapsed;
+    let timed = timed(&mut fleet, server, case)?;
     let pacer = fleet.script.pacer.take();
     let inputs_sent = pacer.filter(|pacer| pacer.inputs).map_or(0, |pacer| pacer.sent);
     let inputs_handled = match side {
@@ -125,26 +81,8 @@ fn measure(
         Side::Bare => 0,
     };
     let Driver { window, lost, .. } = fleet.script;
-    let intervals = window.intervals_ms();
-    Ok(Outcome {
-        clients: case.clients(),
-        seconds,
-        hz_slowest: least as f64 / seconds,
-        messages: window.messages,
-        bytes: window.bytes,
-        compared: window.compared,
-        interval_ms_p50: intervals.percentile(50.0),
-        interval_ms_p99: intervals.percentile(99.0),
-        server_core: share(after.0.cpu - before.0.cpu),
-        driver_core: share(after.1 - before.1),
-        server_delayed: share(after.0.delayed.saturating_sub(before.0.delayed)),
-        driver_delayed: share(after.2.saturating_sub(before.2)),
-        rss_mb: after.0.resident as f64 / f64::from(1 << 20),
-        inputs_sent,
-        inputs_handled,
-        lost,
-        failure: window.failure.or(fleet.fault.map(Failure::Overload)),
-    })
+    let outcome = timed.outcome(case, window, lost, fleet.fault);
+    Ok(Outcome { inputs_sent, inputs_handled, ..outcome })
 }
 
 /// Asks the rooms how many inputs they handled, until the number equals the inputs sent or stops
@@ -350,6 +288,18 @@ impl<'a> Driver<'a> {
         let is_seated = of.check.as_ref().is_some_and(ClientCheck::is_seated);
         self.seated += usize::from(is_seated && !was_seated);
         Ok(())
+    }
+}
+
+impl Audience for Driver<'_> {
+    fn open(&mut self, expected: usize) {
+        let arrivals = self.clients.iter_mut().map(|client| &mut client.arrivals);
+        self.window.open(expected, arrivals);
+    }
+
+    fn close(&mut self, period: Duration) -> u64 {
+        let arrivals = self.clients.iter().map(|client| &client.arrivals);
+        self.window.close(Instant::now(), period, arrivals)
     }
 }
 

@@ -1,5 +1,6 @@
-//! Finds the maximum number of rooms: for ours, for ours without TLS if it is with TLS, and for the
-//! baseline. Their runs alternate, so that all meet the same conditions.
+//! Finds the maximum number of rooms: for ours, for ours without TLS if it is with TLS, for a
+//! Colyseus server if there is one, and for the baseline. Their runs alternate, so that all meet the
+//! same conditions.
 //!
 //! A size that loses clients, or whose patches come late, does not hold. A run that fails is
 //! repeated once if the machine may be the reason: processes had to wait for their cores, clients
@@ -13,7 +14,9 @@ use playfield_measure::{Search, Steps, Verdict};
 use serde_json::Value;
 
 use super::Options;
-use super::run::{COLUMNS, copied, is_whole, number, run_baseline, run_ours, sent_bytes};
+use super::run::{
+    COLUMNS, copied, is_whole, number, run_baseline, run_colyseus, run_ours, sent_bytes,
+};
 use crate::harness::machine::descriptors_max;
 use crate::harness::report::Report;
 
@@ -26,6 +29,9 @@ const SLOWED_MAX: f64 = 1.15;
 /// Sizes are multiples of the fine step from the first, and pass three runs.
 const STEPS: Steps = Steps { coarse: 20, fine: 10, runs: 3 };
 
+/// The number of rooms at which the search for Colyseus begins.
+const COLYSEUS_FIRST: u32 = 20;
+
 /// File descriptors that a process needs besides those of its clients.
 const DESCRIPTORS_SPARE: u64 = 64;
 
@@ -33,11 +39,15 @@ const DESCRIPTORS_SPARE: u64 = 64;
 pub(super) fn find_max(options: &Options, report: &mut Report<'_>) -> io::Result<()> {
     report.begin(COLUMNS)?;
     let plain = options.plain();
-    let mut sides = Sides::new(options.rooms, rooms_max(options.players), plain.is_some());
+    let most = rooms_max(options.players);
+    let mut sides = Sides::new(options.rooms, most, plain.is_some());
+    if !options.colyseus.as_os_str().is_empty() {
+        sides.colyseus = Some(Side::new(Search::new(COLYSEUS_FIRST, most, STEPS)));
+    }
     let mut machine = Loopback { options, plain, gauge: Gauge::begin()?, report };
     let fault = sides.search(&mut machine)?;
     let gauge = machine.gauge;
-    let Sides { ours, plain, baseline, compared, .. } = &sides;
+    let Sides { ours, plain, colyseus, baseline, compared, .. } = &sides;
     let (max, baseline_max) = (ours.search.result(), baseline.search.result());
     let verified = fault.is_none() && max > 0 && baseline_max > 0;
     let ratio = |to: u32| f64::from(max) / f64::from(to.max(1));
@@ -75,6 +85,16 @@ pub(super) fn find_max(options: &Options, report: &mut Report<'_>) -> io::Result
             .with("plain_runs_disturbed", plain.search.repeated())
             .measured("ratio_to_plain", ratio(plain_max));
     }
+    if let Some(colyseus) = colyseus {
+        let most = colyseus.search.result();
+        summary += &format!("; Colyseus: {most} ({})", limit(colyseus));
+        record = record
+            .with("colyseus_max_rooms", most)
+            .with("colyseus_limit", colyseus.search.limit())
+            .with("colyseus_runs", colyseus.runs)
+            .with("colyseus_runs_disturbed", colyseus.search.repeated())
+            .measured("ratio_to_colyseus", ratio(most));
+    }
     if let Some(fault) = fault {
         eprintln!("the search ended at a fault: {fault}");
         record = record.with("failure", fault);
@@ -106,6 +126,7 @@ const LAST: &[&str] = &[
 enum Peer {
     Ours,
     Plain,
+    Colyseus,
     /// With patches of so many bytes.
     Baseline(usize),
 }
@@ -123,6 +144,7 @@ trait Measure {
 struct Sides {
     ours: Side,
     plain: Option<Side>,
+    colyseus: Option<Side>,
     baseline: Side,
     /// The size of a patch of ours, once one is known. The baseline has to wait for it.
     bytes: Option<usize>,
@@ -133,7 +155,8 @@ impl Sides {
     fn new(first: u32, most: u32, has_plain: bool) -> Self {
         let side = || Side::new(Search::new(first, most, STEPS));
         let plain = has_plain.then(side);
-        Self { ours: side(), plain, baseline: side(), bytes: None, compared: 0 }
+        let colyseus = None;
+        Self { ours: side(), plain, colyseus, baseline: side(), bytes: None, compared: 0 }
     }
 
     /// Searches to the end, or to the first fault, which is returned.
@@ -141,13 +164,14 @@ impl Sides {
         loop {
             let mut turn = Vec::new();
             let plain = self.plain.as_ref().map(|_| Peer::Plain);
-            for peer in [Some(Peer::Ours), plain].into_iter().flatten() {
+            let colyseus = self.colyseus.as_ref().map(|_| Peer::Colyseus);
+            for peer in [Some(Peer::Ours), plain, colyseus].into_iter().flatten() {
                 let Some(rooms) = self.of(peer).and_then(|side| side.search.next()) else {
                     continue;
                 };
                 let run = measure.run(peer, rooms)?;
                 self.compared += run["compared"].as_u64().unwrap_or(0);
-                if is_whole(&run) {
+                if is_whole(&run) && peer != Peer::Colyseus {
                     self.bytes.get_or_insert(sent_bytes(&run));
                 }
                 turn.push((peer, run));
@@ -173,6 +197,7 @@ impl Sides {
         match peer {
             Peer::Ours => Some(&mut self.ours),
             Peer::Plain => self.plain.as_mut(),
+            Peer::Colyseus => self.colyseus.as_mut(),
             Peer::Baseline(_) => Some(&mut self.baseline),
         }
     }
@@ -233,6 +258,7 @@ impl Measure for Loopback<'_, '_> {
         let case = Options { rooms, ..options.clone() };
         let run = match peer {
             Peer::Ours | Peer::Plain => run_ours(&case)?,
+            Peer::Colyseus => run_colyseus(&case)?,
             Peer::Baseline(bytes) => run_baseline(&case, bytes)?,
         };
         if self.report.is_json() {
@@ -298,7 +324,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::{Measure, Peer, Sides};
+    use super::{Measure, Peer, STEPS, Search, Side, Sides};
 
     /// A machine on which so many rooms of a peer hold.
     struct Machine<R> {
@@ -338,6 +364,7 @@ mod tests {
     fn holds_to(ours: u32, baseline: u32) -> impl Fn(Peer, u32) -> Value {
         move |peer, rooms| match peer {
             Peer::Ours | Peer::Plain => run(rooms <= ours),
+            Peer::Colyseus => run(rooms <= 40),
             Peer::Baseline(_) => run(rooms <= baseline),
         }
     }
@@ -374,6 +401,16 @@ mod tests {
         assert_eq!(sides.search(&mut machine).unwrap(), None);
         let plain = sides.plain.as_ref().map(|side| side.search.result());
         assert_eq!((results(&sides), plain), ((80, 140), Some(110)));
+    }
+
+    #[test]
+    fn a_colyseus_server_is_searched_from_its_own_size_on() {
+        let mut machine = Machine::new(|peer, rooms, _| holds_to(120, 140)(peer, rooms));
+        let mut sides = Sides::new(100, 1_000, false);
+        sides.colyseus = Some(Side::new(Search::new(20, 1_000, STEPS)));
+        assert_eq!(sides.search(&mut machine).unwrap(), None);
+        let colyseus = sides.colyseus.as_ref().map(|side| side.search.result());
+        assert_eq!((results(&sides), colyseus), ((120, 140), Some(40)));
     }
 
     #[test]

@@ -7,13 +7,16 @@
 
 mod baseline;
 mod check;
+mod colyseus;
 mod driver;
 mod find_max;
+mod measure;
 mod room;
 mod run;
 mod window;
 
 use std::io;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -28,6 +31,7 @@ use crate::harness::report::{Record, Report};
 use crate::harness::{Side, bare};
 use crate::workloads::colyseus::Table;
 use room::{PLAYERS_MAX, ROOM_TYPE};
+pub(crate) use run::{is_whole, number, run_baseline, run_colyseus, run_ours, sent_bytes};
 
 options! {
     Options {
@@ -57,6 +61,7 @@ options! {
         corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true);
         driver: Option<Driver> = None => "role" "" "", |given| given.value().map(Some);
         bytes: usize = 1 => "bytes" "" "", |given| given.within(1..=1_000_000);
+        colyseus: PathBuf = PathBuf::new() => "colyseus" "" "", |given| given.value();
     }
 }
 
@@ -88,6 +93,8 @@ names! {
     Driver {
         Node = "driver",
         Baseline = "baseline-driver",
+        /// Of a Colyseus server, whose programs are in the folder `--colyseus`.
+        Colyseus = "colyseus-driver",
     }
 }
 
@@ -121,7 +128,10 @@ impl Options {
             format!("--transport={}", self.transport),
             format!("--bytes={}", self.bytes),
         ]);
-        if self.corrupt_one && driver == Driver::Node {
+        if driver == Driver::Colyseus {
+            arguments.push(format!("--colyseus={}", self.colyseus.display()));
+        }
+        if self.corrupt_one && driver != Driver::Baseline {
             arguments.push("--corrupt-one".into());
         }
         arguments
@@ -156,8 +166,7 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     match options.driver {
         None if options.find_max => find_max::find_max(options, report)?,
         None => run::one(options, report)?,
-        Some(Driver::Node) => run::drive(options, Side::Node, report)?,
-        Some(Driver::Baseline) => run::drive(options, Side::Bare, report)?,
+        Some(driver) => run::drive(options, driver, report)?,
     }
     Ok(())
 }

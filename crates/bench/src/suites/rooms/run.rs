@@ -4,9 +4,9 @@ use std::io;
 
 use serde_json::Value;
 
-use super::driver::{self, Outcome};
+use super::measure::Outcome;
 use super::window::Failure;
-use super::{Driver, Options, Side};
+use super::{Driver, Options, Side, colyseus, driver};
 use crate::harness::process::{self, end_with_parent};
 use crate::harness::report::{Column, Record, Report};
 
@@ -45,19 +45,24 @@ pub(super) const COLUMNS: &[Column] = &[
 
 /// The driver process: one run, one record. The run's `failure` is null if everything that counts
 /// is verified.
-pub(super) fn drive(case: &Options, side: Side, report: &mut Report<'_>) -> io::Result<()> {
+pub(super) fn drive(case: &Options, driver: Driver, report: &mut Report<'_>) -> io::Result<()> {
     end_with_parent();
-    let (record, failure) = match driver::run(case, side) {
-        Ok(outcome) => (outcome.record(case, side), outcome.failure(side)),
-        Err(failure) => (record(case, side).with("holds", false), Some(failure)),
+    let run = match driver {
+        Driver::Node => driver::run(case, Side::Node),
+        Driver::Baseline => driver::run(case, Side::Bare),
+        Driver::Colyseus => colyseus::run(case, &case.colyseus),
+    };
+    let (record, failure) = match run {
+        Ok(outcome) => (outcome.record(case, driver), outcome.failure(driver)),
+        Err(failure) => (record(case, driver).with("holds", false), Some(failure)),
     };
     if let Some(failure) = &failure {
         eprintln!("{} rooms: {failure}", case.rooms);
     }
     report.wrong(failure.is_some());
-    let record = match side {
-        Side::Node => record.with("verified", failure.is_none()),
-        Side::Bare => record, // not compared
+    let record = match driver {
+        Driver::Baseline => record, // not compared
+        Driver::Node | Driver::Colyseus => record.with("verified", failure.is_none()),
     };
     let record = record
         .with("overloaded", matches!(failure, Some(Failure::Overload(_))))
@@ -65,27 +70,29 @@ pub(super) fn drive(case: &Options, side: Side, report: &mut Report<'_>) -> io::
     report.text(&record.line())
 }
 
-fn record(case: &Options, side: Side) -> Record {
-    case.record().with("peer", peer(side)).with("rooms", case.rooms)
-}
-
-fn peer(side: Side) -> &'static str {
-    if side == Side::Node { "playfield" } else { "baseline" }
+fn record(case: &Options, driver: Driver) -> Record {
+    let peer = match driver {
+        Driver::Node => "playfield",
+        Driver::Baseline => "baseline",
+        Driver::Colyseus => "colyseus",
+    };
+    case.record().with("peer", peer).with("rooms", case.rooms)
 }
 
 impl Outcome {
     /// A reason why not everything that counts was compared and equal. The baseline's bytes are only
     /// counted, and every client must receive them.
-    fn failure(&self, side: Side) -> Option<Failure> {
+    fn failure(&self, driver: Driver) -> Option<Failure> {
         let fault = |text: String| Some(Failure::Fault(text));
         let Self { messages, compared, inputs_sent, inputs_handled, .. } = self;
-        match side {
+        match driver {
             _ if self.failure.is_some() => self.failure.clone(),
             _ if *messages == 0 => Some(Failure::Overload("nothing arrived".into())),
-            Side::Node if compared != messages => {
+            Driver::Baseline => None,
+            _ if compared != messages => {
                 fault(format!("{compared} of {messages} messages were compared"))
             }
-            Side::Node if inputs_handled != inputs_sent => {
+            _ if inputs_handled != inputs_sent => {
                 fault(format!("{inputs_handled} of {inputs_sent} inputs were handled"))
             }
             _ => None,
@@ -112,10 +119,10 @@ impl Outcome {
         self.messages as f64 / self.seconds / self.clients.max(1) as f64
     }
 
-    fn record(&self, case: &Options, side: Side) -> Record {
+    fn record(&self, case: &Options, driver: Driver) -> Record {
         let sends = self.messages.max(1) as f64;
         let shortcoming = self.shortcoming(case);
-        let record = record(case, side)
+        let record = record(case, driver)
             .with("clients", self.clients)
             .measured("hz", self.hz())
             .measured("hz_slowest", self.hz_slowest)
@@ -134,9 +141,9 @@ impl Outcome {
             .with("messages", self.messages)
             .with("holds", shortcoming.is_none())
             .with("shortcoming", shortcoming);
-        match side {
-            Side::Node => record.with("compared", self.compared),
-            Side::Bare => record,
+        match driver {
+            Driver::Node | Driver::Colyseus => record.with("compared", self.compared),
+            Driver::Baseline => record,
         }
     }
 }
@@ -195,23 +202,28 @@ const OURS: &[&str] = &[
 ];
 
 /// Runs ours at one size.
-pub(super) fn run_ours(case: &Options) -> io::Result<Value> {
+pub(crate) fn run_ours(case: &Options) -> io::Result<Value> {
     Ok(process::run(&case.arguments(Driver::Node))?.record)
 }
 
+/// Runs the Colyseus server whose programs are in `case.colyseus` at one size.
+pub(crate) fn run_colyseus(case: &Options) -> io::Result<Value> {
+    Ok(process::run(&case.arguments(Driver::Colyseus))?.record)
+}
+
 /// Runs the baseline at one size.
-pub(super) fn run_baseline(case: &Options, bytes: usize) -> io::Result<Value> {
+pub(crate) fn run_baseline(case: &Options, bytes: usize) -> io::Result<Value> {
     let case = Options { bytes, ..case.clone() };
     Ok(process::run(&case.arguments(Driver::Baseline))?.record)
 }
 
 /// Whether everything that counts in a run is verified.
-pub(super) fn is_whole(run: &Value) -> bool {
+pub(crate) fn is_whole(run: &Value) -> bool {
     run["failure"].is_null()
 }
 
 /// The size of our average patch, including its frame header.
-pub(super) fn sent_bytes(ours: &Value) -> usize {
+pub(crate) fn sent_bytes(ours: &Value) -> usize {
     number(&ours["bytes_per_patch"]).round() as usize + HEADER_BYTES
 }
 
@@ -219,6 +231,6 @@ pub(super) fn copied(record: Record, from: &Value, names: &[&str]) -> Record {
     names.iter().fold(record, |record, name| record.with(name, from[*name].clone()))
 }
 
-pub(super) fn number(value: &Value) -> f64 {
+pub(crate) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }

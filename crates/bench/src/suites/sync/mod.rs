@@ -5,6 +5,8 @@ pub(crate) mod copies;
 pub(crate) mod room;
 mod run;
 
+pub(crate) use self::run::{MEASURED, WARM_UP};
+
 use playfield_cli::options::{Failure, Given, Setter, Usage, set};
 use playfield_state::{Format, Tracking};
 

@@ -15,10 +15,10 @@ use crate::workloads::entities::{Entities, Open, Windowed};
 use crate::workloads::swift::Swift;
 
 /// Iterations at the start of each sequence that are not measured.
-const WARM_UP: u64 = 5;
+pub(crate) const WARM_UP: u64 = 5;
 
 /// Measured iterations after them.
-const MEASURED: u64 = 100;
+pub(crate) const MEASURED: u64 = 100;
 
 /// The result of a case.
 #[derive(Debug, Default)]

@@ -21,6 +21,7 @@ use crate::harness::options::Suite;
 use crate::harness::report::{Column, Report};
 use crate::harness::rounds::{self, Form, row_options};
 use rows::{Kind, Prepared};
+pub(crate) use rows::{compressed_to, compressing};
 
 row_options!(rows::names(); corrupt_one: bool = false => "corrupt-one" "" "", |_given| Ok(true););
 
@@ -72,8 +73,8 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
         {
             record = record.measured("of_memcpy", measured.bytes_per_s() / copied);
         }
-        if let Kind::Compress(context, level) | Kind::Inflate(context, level) = row.kind {
-            record = record.measured("compressed_to", deflate::compressed_to(context, level));
+        if let Some(compressed_to) = row.kind.compressed_to() {
+            record = record.measured("compressed_to", compressed_to);
         }
         if let Some(kept) = memory::of(row.kind) {
             record = record

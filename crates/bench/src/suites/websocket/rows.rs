@@ -1,6 +1,6 @@
 //! The rows: their names and operations.
 
-use super::deflate::{Compress, Context, Inflate};
+use super::deflate::{self, Compress, Context, Inflate};
 use super::frames::{Memcpy, Read, Stream};
 use crate::harness::rounds::{Body, Form, Run};
 
@@ -22,6 +22,16 @@ impl Kind {
         match self {
             Self::Frames(_) | Self::Memcpy(_) => &Form::ALL,
             Self::Compress(..) | Self::Inflate(..) => &[Form::Verified],
+        }
+    }
+
+    /// The compressed size of messages relative to their own.
+    pub(super) fn compressed_to(self) -> Option<f64> {
+        match self {
+            Self::Compress(context, level) | Self::Inflate(context, level) => {
+                Some(deflate::compressed_to(context, level))
+            }
+            Self::Frames(_) | Self::Memcpy(_) => None,
         }
     }
 }
@@ -54,6 +64,19 @@ impl Body for Prepared {
     fn proof(&self) -> u64 {
         self.body.proof()
     }
+}
+
+/// The rows that compress or decompress messages, by their names.
+pub(crate) fn compressing() -> Vec<(&'static str, Box<dyn Body>)> {
+    let rows =
+        ALL.iter().filter(|(_, kind)| matches!(kind, Kind::Compress(..) | Kind::Inflate(..)));
+    rows.map(|(name, kind)| (*name, Prepared::new(name, *kind, false).body)).collect()
+}
+
+/// The compressed size of messages, relative to their own, of a row that has one.
+pub(crate) fn compressed_to(row: &str) -> Option<f64> {
+    let (_, kind) = ALL.iter().find(|(name, _)| *name == row)?;
+    kind.compressed_to()
 }
 
 /// The names of all rows.
