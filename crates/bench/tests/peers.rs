@@ -1,7 +1,9 @@
-//! The programs in `peers/`, which no other test builds: what they are made of exists.
+//! The programs in `peers/`, which no other test builds: what they are made of exists. And `bench
+//! peers` without any of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 /// What stands before the path of a file, and what ends it. Paths are relative to the file that has
 /// them.
@@ -38,4 +40,23 @@ fn add_files(folder: &Path, files: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry").path();
         if path.is_dir() { add_files(&path, files) } else { files.push(path) }
     }
+}
+
+fn bench_peers(folder: &Path, peers: &str) -> Output {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_playfield-bench"));
+    bench.args(["bench", "peers", "--quick", "--json", "--peers", peers, "--folder"]).arg(folder);
+    bench.output().expect("the program starts")
+}
+
+#[test]
+fn peers_that_are_not_installed_are_named_and_left_out() {
+    let output = bench_peers(Path::new("nowhere"), "mpacket colyseus");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(output.stdout.is_empty());
+    for named in ["mpacket is left out", "colyseus is left out", "make bench-peers"] {
+        assert!(errors.contains(named), "{errors}");
+    }
+    let output = bench_peers(Path::new("nowhere"), "mpackets");
+    assert_eq!(output.status.code(), Some(2));
 }
