@@ -698,7 +698,9 @@ fn a_server_ends_with_the_suite_that_asked_for_it() {
 /// Of suites that have no other test of all of their rows.
 #[test]
 fn quick_runs_measure_every_row_and_verify_it() {
-    for (suite, rows) in [("sync", 4), ("constructs", 25), ("packet", 74), ("registry", 12)] {
+    let suites =
+        [("sync", 4), ("constructs", 25), ("packet", 74), ("registry", 12), ("overload", 4)];
+    for (suite, rows) in suites {
         let output = playfield(&["bench", suite, "--quick", "--json"]);
         let lines = text(&output.stdout);
         assert_eq!(output.status.code(), Some(0), "{suite}: {lines}{}", text(&output.stderr));
@@ -709,6 +711,23 @@ fn quick_runs_measure_every_row_and_verify_it() {
             assert!(row["cores"].is_number() && row["profile"].is_string(), "{row}");
         }
     }
+}
+
+#[test]
+fn bench_overload_notices_one_damaged_message_in_every_row() {
+    let output = playfield(&["bench", "overload", "--quick", "--json", "--corrupt-one"]);
+    let lines = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(lines.lines().count(), 4, "{lines}{}", text(&output.stderr));
+    assert!(lines.lines().all(|line| line.contains(r#""verified":false"#)), "{lines}");
+}
+
+#[test]
+fn bench_overload_names_its_rows() {
+    let unknown = playfield(&["bench", "overload", "--row=players"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    let errors = text(&unknown.stderr);
+    assert!(errors.contains("use one of rooms; joins; messages; bytes"), "{errors}");
 }
 
 #[test]

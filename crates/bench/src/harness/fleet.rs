@@ -11,12 +11,15 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Registry, Token};
 use playfield_client::poll::{Stream, Tls};
 
+use super::pace::Pace;
 use super::source::Source;
 
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest time between two looks at the clock.
 const TURN: Duration = Duration::from_millis(100);
+/// The longest time between two looks at what a slow client may read.
+const SLOW_TURN: Duration = Duration::from_millis(2);
 const READ_BYTES: usize = 256 << 10;
 
 /// The behavior of clients. An error of any method is one client's fault.
@@ -76,6 +79,8 @@ pub(crate) struct Links {
     all: Vec<Link>,
     again: Vec<usize>,
     unfinished: Vec<usize>,
+    /// Clients that may read no more now.
+    slow: Vec<usize>,
     /// How many clients have reached what they connected for, by their script.
     pub(crate) ready: usize,
     /// The time of this turn: what is read in it had arrived by then.
@@ -90,6 +95,8 @@ struct Link {
     partial: Vec<u8>,
     /// How many connections there were.
     connections: usize,
+    /// How fast it reads, if not as fast as it can.
+    pace: Option<Pace>,
 }
 
 impl<S: Script> Fleet<S> {
@@ -102,11 +109,21 @@ impl<S: Script> Fleet<S> {
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let registry = poll.registry().try_clone()?;
-        let (all, again, unfinished) = (Vec::new(), Vec::new(), Vec::new());
-        let (ready, now) = (0, Instant::now());
+        let links = Links {
+            registry,
+            server,
+            source,
+            tls,
+            all: Vec::new(),
+            again: Vec::new(),
+            unfinished: Vec::new(),
+            slow: Vec::new(),
+            ready: 0,
+            now: Instant::now(),
+        };
         Ok(Self {
             script,
-            links: Links { registry, server, source, tls, all, again, unfinished, ready, now },
+            links,
             fault: None,
             poll,
             events: Events::with_capacity(1024),
@@ -168,7 +185,9 @@ impl<S: Script> Fleet<S> {
     fn try_turn(&mut self, wait: Duration) -> io::Result<()> {
         self.links.now = Instant::now();
         let unfinished = std::mem::take(&mut self.links.unfinished);
+        let slow = std::mem::take(&mut self.links.slow);
         let wait = if unfinished.is_empty() { wait } else { Duration::ZERO };
+        let wait = if slow.is_empty() { wait } else { wait.min(SLOW_TURN) };
         let wait = self.script.due(&mut self.links)?.min(wait);
         match self.poll.poll(&mut self.events, Some(wait)) {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
@@ -184,6 +203,10 @@ impl<S: Script> Fleet<S> {
         self.events = events;
         for client in unfinished {
             let done = self.act(client, false, true);
+            self.settle(client, done)?;
+        }
+        for client in slow {
+            let done = self.act(client, true, false);
             self.settle(client, done)?;
         }
         for client in std::mem::take(&mut self.links.again) {
@@ -238,12 +261,20 @@ impl<S: Script> Fleet<S> {
         loop {
             let link = &mut links.all[client];
             let Some(stream) = &mut link.stream else { return Ok(()) };
+            let most = link.pace.as_mut().map_or(READ_BYTES, |pace| pace.left(links.now));
+            let most = most.min(READ_BYTES);
+            if most == 0 {
+                if !links.slow.contains(&client) {
+                    links.slow.push(client);
+                }
+                return Ok(());
+            }
             let kept = link.partial.len();
             if buffer.len() < kept + READ_BYTES {
                 buffer.resize(kept + READ_BYTES, 0);
             }
             buffer[..kept].copy_from_slice(&link.partial);
-            let count = match stream.read(&mut buffer[kept..][..READ_BYTES]) {
+            let count = match stream.read(&mut buffer[kept..][..most]) {
                 Ok(0) => {
                     let text = "the server closed the connection";
                     return Err(io::Error::new(ErrorKind::UnexpectedEof, text));
@@ -253,7 +284,10 @@ impl<S: Script> Fleet<S> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            let is_drained = stream.is_drained(count, READ_BYTES);
+            let is_drained = stream.is_drained(count, most);
+            if let Some(pace) = &mut link.pace {
+                pace.took(count);
+            }
             let connections = link.connections;
             let handled = script.receive(client, &mut buffer[..kept + count], links)?;
             let link = &mut links.all[client];
@@ -283,6 +317,11 @@ impl Links {
     #[inline]
     pub(crate) fn is_blocked(&self, client: usize) -> bool {
         self.all[client].stream.as_ref().is_some_and(Stream::is_blocked)
+    }
+
+    /// Has a client read so many bytes a second, or as fast as it can.
+    pub(crate) fn pace(&mut self, client: usize, bytes_per_second: Option<f64>) {
+        self.all[client].pace = bytes_per_second.map(|bytes| Pace::new(bytes, self.now));
     }
 
     /// Has [`Script::writable`] called again in the next turn: this client has more to send than it may

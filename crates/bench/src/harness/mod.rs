@@ -5,6 +5,7 @@ pub(crate) mod bare;
 pub(crate) mod dialogue;
 pub(crate) mod fleet;
 pub(crate) mod options;
+pub(crate) mod pace;
 pub(crate) mod process;
 pub(crate) mod report;
 pub(crate) mod rounds;

@@ -11,6 +11,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 const PER_ADDRESS: usize = 12_000;
 /// The first of their ports, all below those that the system assigns by itself.
 const FIRST_PORT: usize = 20_000;
+/// What a narrow socket takes before it is sent. The system doubles it.
+const NARROW_BYTES: usize = 8 << 10;
 
 /// The addresses of clients.
 #[derive(Clone, Copy)]
@@ -20,6 +22,9 @@ pub(crate) enum Source {
     /// Addresses whose second byte is this one, and ports, by the number of the client. Connections
     /// end with a reset: an orderly end would keep the port for a minute.
     Network(u8),
+    /// The same, with sockets that take little before it is sent, so that a client notices soon if
+    /// the server does not read.
+    Narrow(u8),
     /// So many addresses of its own for each client, for one connection after another.
     Each { addresses: usize, resets: bool },
 }
@@ -35,7 +40,10 @@ impl Source {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         let (from, resets) = match self {
             Self::Any => (None, false),
-            Self::Network(network) => {
+            Self::Network(network) | Self::Narrow(network) => {
+                if matches!(self, Self::Narrow(_)) {
+                    socket.set_send_buffer_size(NARROW_BYTES)?;
+                }
                 // Runs at the same time have the same ports, each for connections to a server of its
                 // own.
                 socket.set_reuse_address(true)?;

@@ -8,6 +8,7 @@ mod echo;
 mod http;
 mod jwt;
 mod messages;
+mod overload;
 mod packet;
 mod peers;
 mod registry;
@@ -44,6 +45,7 @@ pub const SUITES: &[&dyn Command] = &[
     &echo::SUITE,
     &registry::SUITE,
     &rooms::SUITE,
+    &overload::SUITE,
     &peers::SUITE,
 ];
 

@@ -2,6 +2,7 @@
 //! Colyseus.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use playfield_state::{List, Map, PlayerId, State, TreeFormat};
 use playfield_wire::tree::{TreeWriter, read_value};
@@ -34,6 +35,20 @@ pub struct Table {
     /// How many inputs a room has handled.
     #[sync(hidden)]
     pub(crate) inputs: u64,
+    /// What a room that plays this does besides.
+    #[sync(skip)]
+    pub(crate) setup: Setup,
+}
+
+/// What a room does besides the workload.
+#[derive(Debug, Default)]
+pub(crate) struct Setup {
+    /// How many seats are taken when it begins.
+    pub(crate) seats: u64,
+    /// How long each tick works besides.
+    pub(crate) tick: Duration,
+    /// How long it works for each input.
+    pub(crate) input: Duration,
 }
 
 #[derive(State, Default)]

@@ -209,11 +209,13 @@ impl Client {
 }
 
 impl Audience for Clients<'_> {
-    fn open(&mut self, expected: usize) {
+    fn open(&mut self, case: &Options) {
+        let expected = case.clients() * (case.hz * (case.seconds + 1)) as usize;
         self.window.open(expected, self.all.iter_mut().map(|client| &mut client.arrivals));
     }
 
-    fn close(&mut self, period: Duration) -> u64 {
+    fn close(&mut self, case: &Options) -> u64 {
+        let period = Duration::from_secs(1) / case.hz;
         let arrivals = self.all.iter().map(|client| &client.arrivals);
         self.window.close(Instant::now(), period, arrivals)
     }

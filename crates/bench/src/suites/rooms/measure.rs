@@ -11,15 +11,15 @@ use crate::harness::process::Server;
 
 /// The delay between reading the server's clock and starting the measurement. It lets this loop
 /// recover from the pause that the reading causes.
-const CALM: Duration = Duration::from_millis(200);
+pub(in crate::suites) const CALM: Duration = Duration::from_millis(200);
 
 /// Clients whose patches are counted.
 pub(super) trait Audience: Script {
-    /// Starts counting; `expected` is the expected number of patches.
-    fn open(&mut self, expected: usize);
+    /// Starts counting.
+    fn open(&mut self, case: &Options);
 
     /// Stops counting. Returns the number of patches of the client that received the fewest.
-    fn close(&mut self, period: Duration) -> u64;
+    fn close(&mut self, case: &Options) -> u64;
 }
 
 /// Times and resources of a run.
@@ -69,10 +69,10 @@ pub(super) fn timed<S: Audience>(
     fleet.run(case.warm_up);
     let before = (server.usage()?, process_cpu(), delayed(DRIVER_CORE));
     fleet.run(CALM);
-    fleet.script.open(case.clients() * (case.hz * (case.seconds + 1)) as usize);
+    fleet.script.open(case);
     let begin = Instant::now();
     fleet.run(Duration::from_secs(case.seconds.into()));
-    let least = fleet.script.close(Duration::from_secs(1) / case.hz);
+    let least = fleet.script.close(case);
     let seconds = begin.elapsed().as_secs_f64();
     let after = (server.usage()?, process_cpu(), delayed(DRIVER_CORE));
     let elapsed = (after.0.at - before.0.at).as_secs_f64();

@@ -5,15 +5,18 @@
 //! server, which the driver starts on the other core. The same run measures the *baseline*: the
 //! same number of writes of the same length, and nothing else.
 
+mod asking;
 mod baseline;
 mod check;
+pub(in crate::suites) mod clients;
 mod colyseus;
-mod driver;
+pub(in crate::suites) mod driver;
 mod find_max;
-mod measure;
-mod room;
-mod run;
-mod window;
+pub(in crate::suites) mod measure;
+pub(in crate::suites) mod pacer;
+pub(in crate::suites) mod room;
+pub(in crate::suites) mod run;
+pub(in crate::suites) mod window;
 
 use std::io;
 use std::path::PathBuf;
@@ -28,9 +31,10 @@ use crate::harness::machine::{SERVER_CORE, pin};
 use crate::harness::options::{Suite, names, options};
 use crate::harness::process::{Role, Words, node, serve};
 use crate::harness::report::{Record, Report};
+use crate::harness::source::Source;
 use crate::harness::{Side, bare};
 use crate::workloads::colyseus::Table;
-use room::{PLAYERS_MAX, ROOM_TYPE};
+use room::{Opening, PLAYERS_MAX, ROOM_TYPE};
 pub(crate) use run::{is_whole, number, run_baseline, run_colyseus, run_ours, sent_bytes};
 
 options! {
@@ -98,9 +102,35 @@ names! {
     }
 }
 
+/// What a run is: its size, what its rooms do besides the workload, and how they are asked for.
+pub(in crate::suites) struct Setup {
+    pub(in crate::suites) case: Options,
+    pub(in crate::suites) opening: Opening,
+    /// How many of the rooms are asked for as soon as clients are connected.
+    pub(in crate::suites) rooms_at_once: usize,
+    /// The node's setting.
+    pub(in crate::suites) lateness_max_ms: u64,
+    /// Where clients connect from.
+    pub(in crate::suites) source: Source,
+}
+
+impl Setup {
+    /// The rooms of the suite, without further work.
+    pub(in crate::suites) fn of(case: &Options) -> Self {
+        Self {
+            case: case.clone(),
+            opening: Opening::of(case.players),
+            rooms_at_once: case.rooms as usize,
+            // How many rooms one core serves is asked: so many join at once that they are late.
+            lateness_max_ms: 0,
+            source: Source::Network(100),
+        }
+    }
+}
+
 impl Options {
     /// The number of clients in all rooms.
-    fn clients(&self) -> usize {
+    pub(in crate::suites) fn clients(&self) -> usize {
         self.rooms as usize * self.players as usize
     }
 
@@ -171,8 +201,8 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves the real server with default settings, except for one core, one shard, a free port and no
-/// limit on lateness; or the baseline.
+/// Serves the real server with default settings, except for one core, one shard, a free port and
+/// the limit on lateness; or the baseline.
 fn host(words: &mut Words) -> io::Result<()> {
     let side: Side = words.next()?;
     let case = Options {
@@ -184,6 +214,7 @@ fn host(words: &mut Words) -> io::Result<()> {
         bytes: words.next()?,
         ..Options::new(false)
     };
+    let lateness_max_ms = words.next()?;
     if side == Side::Bare {
         pin(SERVER_CORE)?;
         let listener = bare::listener()?;
@@ -193,11 +224,14 @@ fn host(words: &mut Words) -> io::Result<()> {
     }
     let mut config = node(1, &[])?;
     config.tls_self_signed = case.transport.is_secure();
-    // How many rooms one core serves is what is asked: so many join at once that they are late.
-    config.lateness_max_ms = 0;
+    config.lateness_max_ms = lateness_max_ms;
     let usual = RoomType::of::<Table>(ROOM_TYPE);
     let settings = Settings { tick_hz: case.hz, sync_hz: case.hz, ..usual.settings };
     let rooms = RoomType { settings, ..usual };
     let running = playfield_server::Server::new(config).room_type(rooms).start()?;
-    serve(running.local_addr().port(), Vec::new)
+    let node = running.handle();
+    serve(running.local_addr().port(), || {
+        let stats = node.stats().total();
+        vec![stats.messages_in, stats.messages_too_fast, stats.conflated, stats.joins_refused_late]
+    })
 }

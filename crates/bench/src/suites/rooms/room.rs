@@ -1,8 +1,10 @@
 //! The benchmark's room: the Colyseus workload, in which every position and one hand in five change
 //! at each tick.
 
+use std::time::{Duration, Instant};
+
 use playfield_room::{Context, Handle, Message, Player, Result, Room, room};
-use playfield_state::Data;
+use playfield_state::{Bytes, Data, PlayerId};
 
 use crate::workloads::Workload;
 use crate::workloads::colyseus::{Colyseus, Table};
@@ -11,7 +13,7 @@ use crate::workloads::colyseus::{Colyseus, Table};
 pub(super) const ROOM_TYPE: &str = "bench";
 
 /// The maximum number of players per room.
-pub(super) const PLAYERS_MAX: u64 = 1_000;
+pub(in crate::suites) const PLAYERS_MAX: u64 = 1_000;
 
 /// Cards in a hand.
 const CARDS: u32 = 10;
@@ -20,10 +22,23 @@ const CARDS: u32 = 10;
 const HANDS: f64 = 0.2;
 
 /// The parameters of a new room.
-#[derive(Data, Default)]
+#[derive(Clone, Copy, Data, Debug, Default)]
 pub struct Opening {
     /// How many players it waits for before its clock starts.
     pub players: u64,
+    /// How many seats are taken then: the room takes those that players leave.
+    pub seats: u64,
+    /// How long each tick works besides, in microseconds.
+    pub tick_us: u64,
+    /// How long it works for each input besides, in microseconds.
+    pub input_us: u64,
+}
+
+impl Opening {
+    /// A room of players alone, without further work.
+    pub(in crate::suites) fn of(players: u64) -> Self {
+        Self { players, seats: players, ..Self::default() }
+    }
 }
 
 /// An input. It is decoded, handled and counted, but does not change what players see, since its
@@ -34,6 +49,8 @@ pub(crate) struct Steer {
     pub(crate) x: f32,
     /// Upward.
     pub(crate) y: f32,
+    /// Not looked at.
+    pub(crate) more: Bytes,
 }
 
 /// Requests the number of inputs that the room has handled.
@@ -41,42 +58,65 @@ pub(crate) struct Steer {
 #[reply(u64)]
 pub(crate) struct CountInputs;
 
-/// The workload of a room with `players` players, numbered from 1.
-pub(super) fn workload(players: u64) -> Colyseus {
-    Colyseus::new(players, 1, CARDS, true, HANDS)
+/// The workload of a room with so many seats, whose players are numbered from 1.
+pub(super) fn workload(seats: u64) -> Colyseus {
+    Colyseus::new(seats, 1, CARDS, true, HANDS)
 }
 
-#[room(messages(Steer, CountInputs), tick_hz = 20, capacity = 1_000)]
+// A room that its players have left is no load for long.
+#[room(messages(Steer, CountInputs), tick_hz = 20, capacity = 1_000, empty_ms = 100)]
 impl Room for Table {
     type Options = Opening;
 
     fn create(opening: Opening, _: &mut Context<Self>) -> Result<Self> {
-        if !(1..=PLAYERS_MAX).contains(&opening.players) {
+        let Opening { players, seats, tick_us, input_us } = opening;
+        if !(1..=PLAYERS_MAX).contains(&players) || !(players..=PLAYERS_MAX).contains(&seats) {
             return Err(format!(
-                "{} players requested; the number must be from 1 to {PLAYERS_MAX}",
-                opening.players
+                "{players} players and {seats} seats requested; the numbers must be from 1 to \
+                 {PLAYERS_MAX}, and each player needs a seat"
             )
             .into());
         }
         let mut table = Self::default();
-        table.size = opening.players;
+        table.size = players;
+        table.setup.seats = seats;
+        table.setup.tick = Duration::from_micros(tick_us);
+        table.setup.input = Duration::from_micros(input_us);
         Ok(table)
     }
 
     fn join(&mut self, player: &Player, _: &mut Context<Self>) -> Result<()> {
-        if self.players() as u64 == self.size {
+        if self.players() as u64 >= self.size {
             return Err("the room is full".into());
         }
         self.seat(player.id(), self.players(), CARDS.cast_signed());
+        if self.players() as u64 == self.size {
+            for place in self.size..self.setup.seats {
+                self.seat(PlayerId(place + 1), place as usize, CARDS.cast_signed());
+            }
+        }
         Ok(())
     }
 
     fn tick(&mut self, _: &mut Context<Self>) {
+        work(self.setup.tick);
         // Nothing moves until all players have joined, so the state at each round does not depend
         // on when players joined.
-        if self.players() as u64 == self.size {
-            workload(self.size).step(self, u64::from(self.round().unsigned_abs()));
+        let seats = self.setup.seats;
+        if self.players() as u64 == seats {
+            workload(seats).step(self, u64::from(self.round().unsigned_abs()));
         }
+    }
+}
+
+/// Keeps the thread busy for this long.
+fn work(time: Duration) {
+    if time.is_zero() {
+        return;
+    }
+    let began = Instant::now();
+    while began.elapsed() < time {
+        std::hint::spin_loop();
     }
 }
 
@@ -85,6 +125,7 @@ impl Handle<Steer> for Table {
         if !steer.x.is_finite() || !steer.y.is_finite() {
             return Err("no direction".into());
         }
+        work(self.setup.input);
         self.inputs += 1;
         Ok(())
     }

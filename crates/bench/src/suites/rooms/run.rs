@@ -11,7 +11,7 @@ use crate::harness::process::{self, end_with_parent};
 use crate::harness::report::{Column, Record, Report};
 
 /// The maximum 99th percentile of intervals, in periods: 60 ms at 20 Hz.
-const INTERVAL_P99_MAX: f64 = 1.2;
+pub(in crate::suites) const INTERVAL_P99_MAX: f64 = 1.2;
 
 /// The minimum share of the nominal rate that must arrive.
 const HZ_SHARE_MIN: f64 = 0.995;

@@ -7,27 +7,33 @@ use crate::harness::stats::Samples;
 
 /// What one client received.
 #[derive(Debug, Default)]
-pub(super) struct Arrivals {
+pub(in crate::suites) struct Arrivals {
     /// When the last patch arrived.
     last: Option<Instant>,
     /// How many arrived in the window.
-    messages: u64,
+    pub(in crate::suites) messages: u64,
+    /// Whether its intervals and waits don't count: it is not there all the time, or reads slowly.
+    pub(in crate::suites) is_uneven: bool,
 }
 
 /// Counts and intervals, from the start of the measurement.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(in crate::suites) struct Window {
     open: bool,
-    pub(super) messages: u64,
-    pub(super) bytes: u64,
-    pub(super) compared: u64,
+    pub(in crate::suites) messages: u64,
+    pub(in crate::suites) bytes: u64,
+    pub(in crate::suites) compared: u64,
+    /// Patches of rooms that wait for players: they are decoded, but there is nothing to compare.
+    pub(in crate::suites) early: u64,
     intervals_us: Vec<u32>,
-    pub(super) failure: Option<Failure>,
+    /// How long pings waited for their answers.
+    waits_us: Vec<u32>,
+    pub(in crate::suites) failure: Option<Failure>,
 }
 
 /// A reason why a run proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(in crate::suites) enum Failure {
     /// Clients were lost or could not join: the size is too large, or the machine stood still.
     Overload(String),
     /// Something is wrong, however busy the machine is.
@@ -49,7 +55,7 @@ impl fmt::Display for Failure {
 
 impl Window {
     /// Starts counting; `expected` is the expected number of messages.
-    pub(super) fn open<'a>(
+    pub(in crate::suites) fn open<'a>(
         &mut self,
         expected: usize,
         clients: impl Iterator<Item = &'a mut Arrivals>,
@@ -66,7 +72,7 @@ impl Window {
     /// Stops counting and returns the number of messages of the client that received the fewest. A
     /// client that has waited for a message for longer than `period` has an unfinished interval,
     /// which counts with its current length.
-    pub(super) fn close<'a>(
+    pub(in crate::suites) fn close<'a>(
         &mut self,
         now: Instant,
         period: Duration,
@@ -78,20 +84,20 @@ impl Window {
             least = least.min(arrivals.messages);
             let silence =
                 arrivals.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last));
-            if silence > period {
+            if silence > period && !arrivals.is_uneven {
                 self.interval(silence);
             }
         }
         least
     }
 
-    pub(super) fn is_open(&self) -> bool {
+    pub(in crate::suites) fn is_open(&self) -> bool {
         self.open
     }
 
     /// Records messages of `bytes` bytes in total, received by one client at `now`.
     #[inline]
-    pub(super) fn arrived(
+    pub(in crate::suites) fn arrived(
         &mut self,
         messages: u64,
         bytes: usize,
@@ -102,7 +108,7 @@ impl Window {
             self.messages += messages;
             self.bytes += bytes as u64;
             arrivals.messages += messages;
-            if let Some(last) = arrivals.last {
+            if let Some(last) = arrivals.last.filter(|_| !arrivals.is_uneven) {
                 self.interval(now.duration_since(last));
             }
         }
@@ -110,11 +116,18 @@ impl Window {
     }
 
     fn interval(&mut self, interval: Duration) {
-        self.intervals_us.push(u32::try_from(interval.as_micros()).unwrap_or(u32::MAX));
+        self.intervals_us.push(micros(interval));
+    }
+
+    /// Records how long a ping waited for its answer, or waits at the end.
+    pub(in crate::suites) fn waited(&mut self, wait: Duration) {
+        if self.open {
+            self.waits_us.push(micros(wait));
+        }
     }
 
     /// Records a failure, at any time. The first counts, but a fault counts more than overload.
-    pub(super) fn fail(&mut self, failure: Failure) {
+    pub(in crate::suites) fn fail(&mut self, failure: Failure) {
         let is_overload = matches!(self.failure, Some(Failure::Overload(_)));
         if self.failure.is_none() || (is_overload && matches!(failure, Failure::Fault(_))) {
             self.failure = Some(failure);
@@ -122,14 +135,29 @@ impl Window {
     }
 
     /// The intervals in milliseconds.
-    pub(super) fn intervals_ms(&self) -> Samples {
-        Samples::new(
-            self.intervals_us
-                .iter()
-                .map(|us| Duration::from_micros((*us).into()).as_secs_f64() * 1e3)
-                .collect(),
-        )
+    pub(in crate::suites) fn intervals_ms(&self) -> Samples {
+        milliseconds(&self.intervals_us)
     }
+
+    /// How many intervals, and waits of pings, are longer than this, each with how many there are.
+    pub(in crate::suites) fn longer_than(&self, time: Duration) -> [(usize, usize); 2] {
+        let limit = micros(time);
+        [&self.intervals_us, &self.waits_us]
+            .map(|times| (times.iter().filter(|time| **time > limit).count(), times.len()))
+    }
+
+    /// The waits of pings in milliseconds.
+    pub(in crate::suites) fn waits_ms(&self) -> Samples {
+        milliseconds(&self.waits_us)
+    }
+}
+
+fn micros(time: Duration) -> u32 {
+    u32::try_from(time.as_micros()).unwrap_or(u32::MAX)
+}
+
+fn milliseconds(times_us: &[u32]) -> Samples {
+    Samples::new(times_us.iter().map(|us| f64::from(*us) / 1e3).collect())
 }
 
 #[cfg(test)]
