@@ -6,7 +6,7 @@
 //! same copy, so their bytes are compared with the verified ones. The player's own part is decoded
 //! for everyone, and the hand is compared with the model's. A patch that fits neither case, such as
 //! one that covers several versions, is decoded into a copy of its base version and compared as a
-//! whole.
+//! whole. That client keeps the copy until it is in step with others again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,6 +19,9 @@ use crate::workloads::colyseus::{Colyseus, Model, Table};
 
 /// How many shared parts are kept. Clients of one room are rarely more than one version apart.
 const PARTS_MAX: usize = 4;
+
+/// How many rounds clients may be apart before a model begins anew.
+const ROUNDS_KEPT: usize = 16;
 
 /// How many versions' rounds are kept: how far a client may lag behind and still be checked.
 const VERSIONS_MAX: usize = 1_024;
@@ -61,6 +64,8 @@ enum Copy {
     Joining(Box<Table>),
     /// Only the values that this viewer alone sees; the rest is shared by the room.
     Seated(Box<Table>),
+    /// The whole copy, in two parts: it missed patches that others got.
+    Apart { shared: Box<Table>, own: Box<Table> },
     /// A message failed the check, so nothing based on it can pass.
     Broken,
 }
@@ -82,6 +87,15 @@ impl RoomCheck {
             lead: None,
             parts: VecDeque::with_capacity(PARTS_MAX),
         }
+    }
+
+    /// Whether this patch was checked for another client, or is the first from the newest version.
+    fn is_in_step(&self, base: u64, version: u64, body: &[u8]) -> bool {
+        let is_known = |part: &SharedPart| {
+            part.base == base && part.version == version && body.starts_with(&part.bytes)
+        };
+        self.lead.as_ref().is_none_or(|lead| lead.version == base)
+            || self.parts.iter().any(is_known)
     }
 
     /// Checks the shared part at the front of a body and returns its length.
@@ -176,7 +190,7 @@ impl ClientCheck {
 
     /// Whether everyone has joined and this copy was correct when last compared.
     pub(super) fn is_seated(&self) -> bool {
-        matches!(self.copy, Copy::Seated(_))
+        matches!(self.copy, Copy::Seated(_) | Copy::Apart { .. })
     }
 
     /// Handles the snapshot sent on joining.
@@ -218,15 +232,41 @@ impl ClientCheck {
                 read_own(&mut copy, reader)?;
                 self.settle(room, copy)
             }
-            Copy::Seated(mut own) => {
+            Copy::Seated(mut own) if room.is_in_step(base, version, body) => {
                 let shared = room.shared(base, version, body)?;
                 read_own(&mut own, Reader::new(&body[shared..]))?;
                 room.compare_own(&own, version, self.viewer)?;
                 self.copy = Copy::Seated(own);
                 Ok(Taken::Compared)
             }
+            Copy::Seated(own) => {
+                let shared = Box::new(room.copy_at(base)?);
+                self.patch_apart(room, shared, own, body)
+            }
+            Copy::Apart { shared, own } => self.patch_apart(room, shared, own, body),
             Copy::Broken => Err("an earlier message to this client was wrong".into()),
         }
+    }
+
+    /// Applies a patch to a copy of its own. It is in step with others again once they have this
+    /// version.
+    fn patch_apart(
+        &mut self,
+        room: &mut RoomCheck,
+        mut shared: Box<Table>,
+        mut own: Box<Table>,
+        body: &[u8],
+    ) -> Result<Taken, String> {
+        let mut reader = Reader::new(body);
+        shared
+            .read_patch(&mut reader, Part::Shared, &mut ChangeWatch::idle())
+            .map_err(|error| error.to_string())?;
+        read_own(&mut own, reader)?;
+        room.compare(&shared, self.version)?;
+        room.compare_own(&own, self.version, self.viewer)?;
+        let has_caught_up = room.lead.as_ref().is_some_and(|lead| lead.version == self.version);
+        self.copy = if has_caught_up { Copy::Seated(own) } else { Copy::Apart { shared, own } };
+        Ok(Taken::Compared)
     }
 
     /// Compares a whole copy once everyone has joined, and from then on keeps only the viewer's own
@@ -258,7 +298,7 @@ struct Models {
     workload: Colyseus,
     /// Round `r` is at index `r` modulo the length. Each model steps on its own, so none is ever
     /// copied.
-    ring: [(i32, Model); 4],
+    ring: [(i32, Model); ROUNDS_KEPT],
 }
 
 impl Models {
@@ -269,7 +309,7 @@ impl Models {
     /// Whether `holds` is true for the model at a round.
     fn matches(&mut self, round: i32, holds: impl FnOnce(&Colyseus, &Model) -> bool) -> bool {
         let Ok(number) = usize::try_from(round) else { return false };
-        let (at, model) = &mut self.ring[number % 4];
+        let (at, model) = &mut self.ring[number % ROUNDS_KEPT];
         if round - *at > ROUNDS_MAX {
             return false;
         }
