@@ -10,8 +10,8 @@ mod world;
 
 use playfield::Server;
 
-/// The commands that these programs run: `capacity`, and what it starts.
-const COMMANDS: [&str; 2] = ["capacity", playfield_measure::node::COMMAND];
+/// The commands that these programs run, and the one that they start.
+const COMMANDS: [&str; 3] = ["capacity", "profile", playfield_measure::node::COMMAND];
 
 /// The program with the room that these arguments measure; `None` if they are another command.
 #[must_use]

@@ -1,5 +1,6 @@
-//! `capacity`: how many of this program's rooms a machine carries.
+//! `capacity` and `profile`: the cost of this program's rooms, and of their fields.
 
+mod fields;
 mod table;
 
 use std::ffi::OsStr;
@@ -7,7 +8,9 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use playfield_measure::{Certificate, Drive, Plan, Target, compare, measure, predicted, prove};
+use playfield_measure::{
+    Certificate, Drive, Plan, Target, compare, measure, predicted, profile, prove,
+};
 use playfield_server::SelfSigned;
 use serde_json::Value;
 
@@ -97,6 +100,76 @@ needs two cores for itself. The exit status is 1 if a room can't be measured.
     )
 }
 
+pub(crate) fn help_profile(program: &str) -> String {
+    let options = OPTIONS.iter().map(|option| &option.opt);
+    format!(
+        "\
+Usage: {program} profile ROOM_TYPE [OPTIONS]
+
+Runs a room, and says what players are sent, by field: bytes in a patch, how much of it is for one
+player alone, and what another type or policy would save. Players are those of `capacity`. The exit
+status is 1 if the room can't be run, or a field costs more than in the baseline.
+
+{}",
+        describe(options.filter(|option| !CAPACITY_ALONE.contains(&option.name)))
+    )
+}
+
+/// Options that have no effect on a profile.
+const CAPACITY_ALONE: [&str; 10] = [
+    "tls",
+    "cores",
+    "clock",
+    "memory",
+    "bandwidth",
+    "utilization",
+    "safety",
+    "price",
+    "prove",
+    "brief",
+];
+
+/// Runs a room, and prints what its players are sent, by field.
+pub(crate) fn run_profile(
+    parser: &mut lexopt::Parser,
+    program: &str,
+    bots: Bots,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let mut command = Command::default();
+    if !command.read(parser)? {
+        return Ok(out.write_all(help_profile(program).as_bytes())?);
+    }
+    let Command { target, tls, proves, is_brief, .. } = &command;
+    if *tls || *proves || *is_brief || *target != Target::default() {
+        let text = format!("profile takes none of --{}", CAPACITY_ALONE.join(", --"));
+        return Err(Usage(text).into());
+    }
+    let before = command.baseline.as_deref().map(read).transpose()?;
+    let room = profile(&command.plan(bots, None)?)?;
+    let changes = before.as_ref().map(|before| room.changes(before)).transpose();
+    let file = command.baseline.clone().unwrap_or_default();
+    let changes = changes.map_err(|why| not_comparable(&file, &why))?.unwrap_or_default();
+    if command.is_json {
+        let mut result = room.to_json();
+        result["changes"] = changes.iter().map(|(text, _)| Value::from(text.as_str())).collect();
+        writeln!(out, "{result}")?;
+    } else {
+        fields::print(&room, out)?;
+        if command.baseline.is_some() {
+            fields::print_changes(&changes, &file, out)?;
+        }
+    }
+    out.flush()?;
+    match changes.iter().any(|(_, is_worse)| *is_worse) {
+        true => {
+            let text = format!("a field costs more than in {}: see above", file.display());
+            Err(io::Error::other(text).into())
+        }
+        false => Ok(()),
+    }
+}
+
 /// Reads the command line, measures, and prints the result.
 pub(crate) fn run(
     parser: &mut lexopt::Parser,
@@ -105,11 +178,7 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let mut command = Command::default();
-    let room_type = |command: &mut Command, word: &OsStr| {
-        let word = word.to_string_lossy().into_owned();
-        Ok(command.room_type.replace(word).is_none())
-    };
-    if !options::read(parser, OPTIONS, &mut command, room_type)? {
+    if !command.read(parser)? {
         return Ok(out.write_all(help(program).as_bytes())?);
     }
     let certificate = command.tls.then(Files::new).transpose()?;
@@ -222,9 +291,18 @@ impl Default for Command {
 }
 
 impl Command {
+    /// Reads the arguments. Returns whether the command is to run: not if help is asked for.
+    fn read(&mut self, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
+        let room_type = |command: &mut Self, word: &OsStr| {
+            let word = word.to_string_lossy().into_owned();
+            Ok(command.room_type.replace(word).is_none())
+        };
+        options::read(parser, OPTIONS, self, room_type)
+    }
+
     fn plan(&self, bots: Bots, certificate: Option<&Files>) -> Result<Plan, Failure> {
         let Some(room_type) = &self.room_type else {
-            return Err(Usage("capacity needs a room type: capacity arena".into()).into());
+            return Err(Usage("name a room type, such as arena".into()).into());
         };
         let bot = bots.into_iter().find(|(of, _)| of == room_type).map(|(_, make)| make);
         let has_message = self.message.is_some() || self.value.is_some() || self.rate.is_some();
@@ -335,7 +413,7 @@ mod tests {
     #[test]
     fn wrong_arguments_are_refused_before_anything_is_measured() {
         for (arguments, expected) in [
-            (&["--players", "4"][..], "capacity needs a room type"),
+            (&["--players", "4"][..], "name a room type"),
             (&["arena", "chat"], "unexpected argument \"chat\""),
             (&["arena", "--players", "0"], "--players 0 must be from 1"),
             (&["arena", "--cores", "0"], "--cores 0 must be a number above 0"),

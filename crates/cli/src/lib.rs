@@ -109,9 +109,11 @@ fn run(
         "saves" => saves::run(parser, program, || make(Config::default(), Purpose::Saves), out),
         #[cfg(feature = "load")]
         "capacity" => capacity::run(parser, program, bots, out),
+        #[cfg(feature = "load")]
+        "profile" => capacity::run_profile(parser, program, bots, out),
         #[cfg(not(feature = "load"))]
-        "capacity" => {
-            let text = "capacity: this program was built without the feature `load`";
+        "capacity" | "profile" => {
+            let text = format!("{command}: this program was built without the feature `load`");
             Err(io::Error::other(text).into())
         }
         #[cfg(feature = "load")]
@@ -122,7 +124,7 @@ fn run(
         }
         "help" => help(parser, program, out),
         other => Err(Usage(format!(
-            "unknown command {other:?}; the commands are serve, capacity, schema, generate, saves, help"
+            "unknown command {other:?}; the commands are serve, capacity, profile, schema, generate, saves, help"
         ))
         .into()),
     }
@@ -136,12 +138,14 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
             "serve" => serve::help(program),
             #[cfg(feature = "load")]
             "capacity" => capacity::help(program),
+            #[cfg(feature = "load")]
+            "profile" => capacity::help_profile(program),
             "schema" => schema::help(program),
             "generate" => generate::help(program),
             "saves" => saves::help(program),
             other => {
                 let text = format!(
-                    "no help for {other:?}; there is help for serve, capacity, schema, generate, saves"
+                    "no help for {other:?}; there is help for serve, capacity, profile, schema, generate, saves"
                 );
                 return Err(Usage(text).into());
             }
@@ -159,6 +163,7 @@ Usage: {program} [COMMAND] [OPTIONS]
 Commands:
   serve                 serve until interrupted; the default
   capacity ROOM_TYPE    measure what rooms cost, and say how many a machine carries
+  profile ROOM_TYPE     run a room, and say what its fields cost
   schema                print the schemas of this program's room types, as JSON
   schema URL ROOM_TYPE  print the schema of a room type of a running node
   schema check OLD      fail if clients or saves of an older release would no longer be served or read

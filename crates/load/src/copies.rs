@@ -4,7 +4,9 @@ use playfield_client::session::{Joined, RoomCopy, Update, UpdateKind};
 use playfield_client::{Mirror, RoomNumber};
 use playfield_state::{DynamicMirror, PlayerId};
 use playfield_wire::DecodeError;
-use playfield_wire::schema::RoomSchema;
+use playfield_wire::schema::{RoomSchema, Type};
+
+use crate::profiler::Profiler;
 
 /// A room that a connection is in.
 pub(crate) struct Seat {
@@ -22,22 +24,36 @@ pub(crate) struct Seat {
 }
 
 /// The copy of a room's state.
-pub(crate) struct SeatCopy(DynamicMirror);
+pub(crate) struct SeatCopy {
+    mirror: DynamicMirror,
+    /// The state's type, and the player, if what is sent is counted.
+    profiler: Option<(Profiler, Box<Type>, u64)>,
+}
 
 impl SeatCopy {
-    pub(crate) fn new(schema: &RoomSchema, player: u64) -> Option<Self> {
+    pub(crate) fn new(
+        schema: &RoomSchema,
+        player: u64,
+        profiler: Option<&Profiler>,
+    ) -> Option<Self> {
         // The schema was checked before.
-        DynamicMirror::new(&schema.state, PlayerId(player)).ok().map(Self)
+        let mirror = DynamicMirror::new(&schema.state, PlayerId(player)).ok()?;
+        let of = || Box::new(schema.state.clone());
+        let profiler = profiler.map(|profiler| (profiler.clone(), of(), player));
+        Some(Self { mirror, profiler })
     }
 }
 
 impl RoomCopy for SeatCopy {
     fn apply(&mut self, update: &Update<'_>) -> Result<(), DecodeError> {
-        self.0.apply(update.kind, update.body, None)
+        if let Some((profiler, of, player)) = &self.profiler {
+            profiler.count(of, *player, update.kind, update.body);
+        }
+        self.mirror.apply(update.kind, update.body, None)
     }
 
     fn digest_is(&mut self, digest: u64) -> bool {
-        self.0.digest() == digest
+        self.mirror.digest() == digest
     }
 }
 

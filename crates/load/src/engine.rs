@@ -15,6 +15,7 @@ use crate::connection::{Connection, Stage};
 use crate::counts::Counts;
 use crate::deliveries::{Deliveries, Endings, monotonic_ns};
 use crate::dial::Dial;
+use crate::profiler::Profiler;
 use crate::program::Programs;
 use crate::progress::Progress;
 use crate::settings::{LoadError, Settings};
@@ -71,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) is_over: bool,
     /// Connections with smaller numbers keep copies.
     pub(crate) copies: usize,
+    pub(crate) profiler: Option<Profiler>,
     pub(crate) ping_ns: Option<u64>,
     pub(crate) timeout_ns: u64,
     /// Deliveries to the subscriptions.
@@ -176,6 +178,7 @@ impl<'a> Engine<'a> {
             warm_at: NEVER,
             is_over: false,
             copies: settings.copies,
+            profiler: settings.profiler.clone(),
             ping_ns: settings.ping.map(|ping| nanoseconds(ping / settings.speed.max(1))),
             timeout_ns: nanoseconds(settings.timeout),
             misfit: None,

@@ -28,6 +28,7 @@ mod name;
 mod payload;
 mod probe;
 mod processes;
+mod profiler;
 mod program;
 mod progress;
 mod random;
@@ -42,6 +43,7 @@ pub use bot::{Bot, MakeBot, Turn};
 pub use counts::Counts;
 pub use name::Name;
 pub use processes::{PROCESSES_MAX, run};
+pub use profiler::{Profiled, Profiler};
 pub use progress::Progress;
 pub use report::Report;
 pub use settings::{

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::bot::MakeBot;
 use crate::name::Name;
+use crate::profiler::Profiler;
 
 /// The most connections of one load.
 pub const CONNECTIONS_MAX: usize = 10_000_000;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub sources: Vec<IpAddr>,
     /// How many connections keep copies of their rooms' states, to compare their digests.
     pub copies: usize,
+    /// Counts, by field, what the connections that keep copies are sent. All must be in one room.
+    pub profiler: Option<Profiler>,
     /// How often each connection sends a ping whose answer is timed.
     pub ping: Option<Duration>,
     /// How many times as fast the scripts run, for a node whose clock does.
@@ -265,6 +268,7 @@ impl Settings {
             root: None,
             sources: Vec::new(),
             copies: 1000,
+            profiler: None,
             ping: None,
             speed: 1,
             spin: false,

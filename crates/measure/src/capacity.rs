@@ -1,4 +1,4 @@
-//! What a room costs on this machine: measured at several sizes and rates, one room at a time.
+//! The cost of a room on this machine: measured at several sizes and rates, one room at a time.
 
 use std::io;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::target::Need;
 const CORE_SHARE: f64 = 0.08;
 /// The fastest clock. On a faster one, connections would be busier than any are.
 const SPEED_MAX: f64 = 24.0;
-/// What each turn reads, so that caches are as cold as if other rooms had run.
+/// The memory that each turn reads, in bytes, so that caches are as cold as if other rooms had run.
 const EVICT_BYTES: usize = 5 << 20;
 /// With less CPU time, the system's clock has too few samples, in seconds.
 const SAMPLED_MIN_S: f64 = 0.5;
@@ -39,7 +39,7 @@ const RATES: [u32; 4] = [10, 20, 30, 60];
 const SIZES: [f64; 3] = [0.5, 1.0, 2.0];
 /// Rates of messages, in relation to the one that was asked for.
 const MESSAGE_RATES: [f64; 2] = [0.5, 2.0];
-/// What IP and TCP with time stamps add to a segment, in bytes.
+/// The bytes that IP and TCP with time stamps add to a segment.
 pub(crate) const SEGMENT_BYTES: f64 = 52.0;
 /// A cost that deviates more from the fit is worth a warning.
 const RESIDUAL_MAX: f64 = 0.15;
@@ -48,7 +48,7 @@ const DELAYED_MAX: f64 = 0.25;
 /// Measurements of the same room that differ by more are worth a warning.
 const SPREAD_MAX: f64 = 0.1;
 
-/// What is to be measured.
+/// The rooms to be measured, and their players.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The type of the rooms.
@@ -92,10 +92,10 @@ pub struct Cell {
     pub messages: f64,
 }
 
-/// What rooms of a type cost.
+/// The cost of rooms of a type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capacity {
-    /// What was measured.
+    /// The rooms that were measured.
     pub plan: Plan,
     /// The room that was asked for.
     pub cell: Cell,
@@ -115,7 +115,7 @@ pub struct Capacity {
     pub player_bytes: f64,
     /// The machine.
     pub machine: Machine,
-    /// What a reader should know before relying on the figures.
+    /// Warnings, to be read before the figures are relied on.
     pub warnings: Vec<String>,
 }
 
@@ -210,6 +210,7 @@ impl Measurer<'_> {
             pace: Pace { speed: 1, evict_bytes: EVICT_BYTES },
             tls: self.plan.tls.clone(),
             time: self.plan.time,
+            profiler: None,
             seed: 1,
         }
     }
@@ -358,7 +359,7 @@ impl Cell {
 }
 
 impl Capacity {
-    /// What a room takes of a machine.
+    /// The resources that a room takes of a machine.
     #[must_use]
     pub fn need(&self, cell: &Cell) -> Need {
         Need {

@@ -1,4 +1,4 @@
-//! What has changed since an earlier measurement, beyond the noise.
+//! Changes since an earlier measurement, beyond the noise.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! A fit of costs: which part grows with what.
 
-/// What was measured, and under which conditions.
+/// A measured cost, and the values of the terms at which it was measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// The values of the terms, such as players and messages a second.

@@ -125,7 +125,7 @@ fn stolen(core: usize) -> Duration {
 /// (proc_stat(5)). Zero where that is not known.
 #[must_use]
 pub fn busy(core: usize) -> Duration {
-    // User, nice, system and stolen; interrupts count for whoever is interrupted.
+    // User, nice, system and stolen; an interrupt counts for the interrupted.
     const COLUMNS: [usize; 4] = [0, 1, 2, 7];
     let times = core_times(core);
     Duration::from_millis(COLUMNS.iter().filter_map(|at| times.get(*at)).map(|of| 10 * of).sum())

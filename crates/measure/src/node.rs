@@ -169,7 +169,7 @@ fn shard_cpu() -> [u64; 3] {
     sum
 }
 
-/// What a node of a measurement has used since its start.
+/// Resources that the node of a measurement has used since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     pub(crate) cpu_ns: u64,
@@ -194,7 +194,7 @@ impl Used {
         at.and_then(|at| self.counters.get(at)).copied().unwrap_or(0)
     }
 
-    /// What was used since.
+    /// The resources used since an earlier sample.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let counters = self.counters.iter().zip(&before.counters);
         Self {

@@ -140,6 +140,7 @@ fn case(plan: &Plan, rooms: usize, seed: u64) -> Case {
         pace: Pace::default(),
         tls: plan.tls.clone(),
         time: plan.time,
+        profiler: None,
         seed,
     }
 }

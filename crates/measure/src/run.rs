@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use playfield_load::{
-    Action, Counts, Enter, MakeBot, MessageKind, Progress, Report, Script, Settings, Step,
+    Action, Counts, Enter, MakeBot, MessageKind, Profiler, Progress, Report, Script, Settings, Step,
 };
 use playfield_server::Pace;
 use serde_json::Value;
@@ -23,6 +23,9 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the load runs before the measurement begins.
 const WARM_UP: Duration = Duration::from_millis(700);
+
+/// How many players a profile looks at.
+const PROFILED: usize = 8;
 
 /// The time between two pings of a player, as clients send them to show that they are there.
 const PING: Duration = Duration::from_secs(2);
@@ -38,7 +41,7 @@ pub enum Drive {
     Messages {
         /// The message's name; any message of the room without one.
         name: Option<String>,
-        /// The message. What it leaves out is generated.
+        /// The message. Fields that it leaves out are generated.
         value: Option<Value>,
         /// How many each player sends in a second; 0 for none.
         rate: f64,
@@ -107,8 +110,8 @@ pub struct Certificate {
     pub key: PathBuf,
 }
 
-/// What is run, and for how long.
-#[derive(Clone, Debug, PartialEq)]
+/// The rooms and players of a run, and its length.
+#[derive(Clone, Debug)]
 pub struct Case {
     /// The type of the rooms.
     pub room_type: String,
@@ -126,6 +129,8 @@ pub struct Case {
     pub tls: Option<Certificate>,
     /// How long the measurement takes, in real time.
     pub time: Duration,
+    /// Counts, by field, what some of the players are sent.
+    pub profiler: Option<Profiler>,
     /// Of all random values.
     pub seed: u64,
 }
@@ -179,7 +184,7 @@ pub struct Run {
     pub interval_ms: [f64; 2],
     /// How late 99 % of the patches were at most, in milliseconds.
     pub lateness_ms: f64,
-    /// What went wrong, in a sentence.
+    /// Faults, in a sentence.
     pub trouble: Option<String>,
 }
 
@@ -298,7 +303,8 @@ fn settings(case: &Case, server: &Server) -> io::Result<Settings> {
         duration: Some(Duration::from_secs(3600)),
         timeout: Duration::from_secs(5),
         scripts: case.drive.scripts(&case.room_type, case.players),
-        copies: 1,
+        copies: if case.profiler.is_some() { PROFILED } else { 1 },
+        profiler: case.profiler.clone(),
         ping: Some(PING),
         spin: true,
         speed: case.pace.speed,
@@ -329,7 +335,7 @@ fn problems(report: &Report) -> String {
     }
 }
 
-/// What makes a run worthless. Refusals are a room's own answers, and what was about to be answered
+/// Faults that make a run worthless. Refusals are a room's own answers, and what was about to be answered
 /// when the measurement ended is none.
 fn trouble(counts: &Counts) -> Option<String> {
     let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));

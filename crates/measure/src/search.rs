@@ -22,7 +22,7 @@ pub enum Verdict {
     Fails {
         /// The reason.
         why: String,
-        /// Whether the machine may be the reason.
+        /// Says whether the machine may be the reason.
         by_machine: bool,
     },
 }

@@ -42,7 +42,7 @@ pub struct TargetError {
     pub name: &'static str,
     /// The value.
     pub value: f64,
-    /// What it must be.
+    /// The values that it may have.
     pub must: &'static str,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for TargetError {
 
 impl std::error::Error for TargetError {}
 
-/// What limits the number of rooms.
+/// The resource that limits the number of rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// CPU time.
@@ -77,7 +77,7 @@ impl Bound {
     }
 }
 
-/// What a room takes of a machine.
+/// The resources that a room takes of a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
     /// The share of a core of this machine.
@@ -99,7 +99,7 @@ pub struct Answer {
     pub rooms: u64,
     /// Players in them.
     pub players: u64,
-    /// What limits them.
+    /// The resource that limits them.
     pub bound: Bound,
     /// The share of the cores that the rooms take.
     pub core_share: f64,

@@ -8,7 +8,7 @@ use playfield::prelude::{
     Context, Error, Handle, Map, Message, Player, PlayerId, Result, Room, State, room,
 };
 use playfield_load::{MakeBot, Turn};
-use playfield_measure::{Case, Drive, Plan, Run, measure, node, run};
+use playfield_measure::{Case, Drive, Plan, Run, measure, node, profile, run};
 use playfield_room::RoomType;
 use playfield_server::{Pace, Server};
 
@@ -76,6 +76,7 @@ fn case(room_type: &str, drive: Drive) -> Case {
         pace: Pace { speed: 8, evict_bytes: 1 << 20 },
         tls: None,
         time: Duration::from_millis(500),
+        profiler: None,
         seed: 1,
     }
 }
@@ -131,6 +132,32 @@ fn a_plan_is_measured_at_all_its_sizes_and_rates() {
     }
 }
 
+fn a_profile_has_all_bytes_of_patches_by_field() {
+    let plan = Plan {
+        room_type: "field".into(),
+        players: 4,
+        hz: None,
+        drive: bots(),
+        tls: None,
+        time: Duration::from_millis(300),
+        is_whole: false,
+    };
+    let room = profile(&plan).expect("it runs");
+    let bytes: u64 = room.profiled.fields.iter().map(|field| field.patches.bytes()).sum();
+    assert!(bytes > 0 && bytes == room.profiled.bytes.bytes(), "{bytes}");
+    let place = room.profiled.fields.iter().find(|field| field.path == "places.*");
+    assert!(place.expect("the values of the map").patches.writes > 0);
+    let before = room.to_json();
+    assert_eq!(room.changes(&before), Ok(Vec::new()));
+    let mut less = before.clone();
+    less["fields"] = serde_json::json!([]);
+    let changes = room.changes(&less).expect("it is of the same room");
+    assert!(changes.iter().any(|(text, is_worse)| text.contains("places.*") && *is_worse));
+    less["room"] = "chat".into();
+    assert!(room.changes(&less).expect_err("of another").contains("room is \"chat\""));
+    assert!(room.changes(&serde_json::json!({})).expect_err("nothing").contains("no result"));
+}
+
 fn what_can_t_be_measured_is_an_error_that_says_why() {
     let error = |room: &str, drive| run(&case(room, drive)).expect_err(room).to_string();
     let text = error("no such", messages());
@@ -156,7 +183,8 @@ fn a_room_that_panics_is_trouble() {
     }
 }
 
-const TESTS: [(&str, fn()); 5] = [
+const TESTS: [(&str, fn()); 6] = [
+    ("a_profile_has_all_bytes_of_patches_by_field", a_profile_has_all_bytes_of_patches_by_field),
     (
         "a_run_has_the_time_the_messages_and_the_bytes_of_a_room",
         a_run_has_the_time_the_messages_and_the_bytes_of_a_room,
@@ -176,6 +204,8 @@ const TESTS: [(&str, fn()); 5] = [
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|word| word == node::COMMAND) {
+        // Rooms that panic do so on purpose.
+        std::panic::set_hook(Box::new(|_| {}));
         let served = node::run(&arguments[1..], |config| {
             Ok(Server::new(config)
                 .room_type(RoomType::of::<Field>("field"))

@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &[String]) -> io::Result<Finished> {
 /// Runs a program to its end. Returns what it prints.
 ///
 /// # Errors
-/// It can't be started, or fails.
+/// The process can't be started, or fails.
 pub(crate) fn output(command: &mut Command) -> io::Result<String> {
     let output = command.stderr(Stdio::inherit()).output()?;
     match output.status.success() {

@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 const PER_ADDRESS: usize = 12_000;
 /// The first of their ports, all below those that the system assigns by itself.
 const FIRST_PORT: usize = 20_000;
-/// What a narrow socket takes before it is sent. The system doubles it.
+/// The bytes that a narrow socket takes before they are sent. The system doubles it.
 const NARROW_BYTES: usize = 8 << 10;
 
 /// The addresses of clients.

@@ -92,7 +92,7 @@ impl Actor {
         let mut copy = None;
         if (self.number as usize) < shared.copies {
             let schema = &shared.programs.rooms[room as usize].schema;
-            copy = SeatCopy::new(schema, joined.player);
+            copy = SeatCopy::new(schema, joined.player, shared.profiler.as_ref());
         }
         self.rooms.push(Seat::new(room, joined));
         self.go_on(now);

@@ -29,7 +29,7 @@ pub struct RoomProfile {
     sent: BTreeMap<(u64, u32, u64), Sent>,
 }
 
-/// What a message, a reply or an event costs.
+/// The cost of a message, a reply or an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageProfile {
     /// The name of the message or the event.

@@ -67,7 +67,7 @@ pub struct StateProfile {
     body: Totals,
 }
 
-/// What a field costs.
+/// The cost of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProfile {
     /// The names on the way from the root, with dots between them; `*` is any key or index. Empty for

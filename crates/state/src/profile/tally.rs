@@ -16,7 +16,7 @@ pub(crate) enum Step {
     Field(usize),
 }
 
-/// What was counted at a place.
+/// The counts of a place.
 #[derive(Clone, Debug)]
 pub(super) struct Counts {
     /// How many values were sent.
@@ -161,7 +161,7 @@ impl<'a> Tally<'a> {
         self.here = outer;
     }
 
-    /// What only the viewer sees begins here.
+    /// Begins a part that only the viewer sees.
     pub(crate) fn begin_own(&mut self, at: usize) {
         self.count_to(at);
         self.is_own = true;

@@ -218,7 +218,7 @@ pub(crate) struct Outcome {
     times: Timings,
     /// How much later than they should have been messages were sent, in an open loop.
     late: Timings,
-    /// What was wrong, if anything was.
+    /// The first fault, if there was one.
     pub(crate) fault: Option<String>,
 }
 

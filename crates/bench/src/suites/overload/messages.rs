@@ -48,7 +48,7 @@ pub(super) fn measure(options: &Options) -> Result<Record, Failure> {
     run.fleet.script.pacers.truncate(1);
     let handled = run.inputs_handled(sent);
     let fault = fault(&mut run);
-    // What a client has sent that is lost need not be handled.
+    // Messages of a client that is lost need not be handled.
     let lost = run.fleet.script.lost;
     let is_handled = handled == sent || (lost > 0 && handled < sent);
     let per_second = |count: u64| count as f64 / watched.seconds;

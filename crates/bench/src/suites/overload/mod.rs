@@ -60,7 +60,7 @@ sessions, the slowest room, the node's memory and the time until all is normal a
 };
 
 names! {
-    /// What there is too much of.
+    /// The resource that there is too little of.
     Row {
         Rooms = "rooms",
         Joins = "joins",

@@ -11,7 +11,7 @@ const TOGETHER: usize = 10;
 /// How many of a hundred may be late.
 const LATE_PERCENT_MAX: usize = 1;
 
-/// What was late in each slice of time since a load fell, and how much there was.
+/// Late patches in each slice of time since a load fell, and all patches in it.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     /// The intervals, and the waits for answers, each with how many there were.

@@ -16,7 +16,7 @@ use crate::suites::rooms::window::Failure;
 /// How long recovery is waited for.
 const RECOVERY_MAX: Duration = Duration::from_secs(8);
 
-/// What was seen in a time of overload.
+/// Observations in a time of overload.
 pub(super) struct Watched {
     pub(super) seconds: f64,
     /// The messages of each client.
@@ -107,7 +107,7 @@ pub(super) fn recover(run: &mut Run) -> Result<Option<Duration>, Failure> {
     Ok(recovery.time())
 }
 
-/// What was wrong in a run: not that sessions were lost, which is counted.
+/// A fault of a run, other than lost sessions, which are counted.
 pub(super) fn fault(run: &mut Run) -> Option<String> {
     let (fleet, window) = (&run.fleet.fault, &run.fleet.script.window.failure);
     match (fleet, window) {
@@ -129,7 +129,7 @@ impl Watched {
         Rates::new(&messages, self.players, self.seconds)
     }
 
-    /// Whether each patch that counts was compared.
+    /// Says whether each patch that counts was compared.
     pub(super) fn is_compared(&self) -> bool {
         self.patches > 0 && self.compared + self.early == self.patches
     }

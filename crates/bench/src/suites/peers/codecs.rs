@@ -92,7 +92,7 @@ fn rounds(
         for work in &mut works {
             let (of_work, rest) = left.split_at_mut(work.rivals.len());
             left = rest;
-            // Who follows whom differs from round to round.
+            // The order differs from round to round.
             let is_first = round % 2 == 0;
             let early = is_first.then(|| (work.ours)());
             for (row, rival) in of_work.iter_mut().zip(&work.rivals) {

@@ -35,7 +35,7 @@ pub(super) struct Comparison {
     pub(super) baseline: Vec<f64>,
     /// Other values of the row.
     pub(super) more: Vec<(&'static str, Value)>,
-    /// Whether everything that either has read or written was as it should be.
+    /// Says whether everything that either has read or written was as it should be.
     pub(super) is_verified: bool,
 }
 

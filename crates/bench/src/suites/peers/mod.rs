@@ -22,7 +22,7 @@ use crate::harness::options::{Suite, names, options};
 use crate::harness::report::{Column, Report};
 
 names! {
-    /// What can be installed, and chosen.
+    /// Peers that can be installed, and chosen.
     Peer {
         /// Its schema, and its rooms over sockets.
         Colyseus = "colyseus",

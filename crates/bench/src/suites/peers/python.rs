@@ -19,7 +19,7 @@ pub(super) fn compare(
     options: &Options,
     add: &mut dyn FnMut(Comparison) -> io::Result<()>,
 ) -> io::Result<()> {
-    // What the script leaves behind when all is installed: the interpreter's path.
+    // The script leaves the interpreter's path behind when all is installed.
     let Some(path) = options.installed(Peer::Python, "python/interpreter") else { return Ok(()) };
     let interpreter = std::fs::read_to_string(path)?;
     let mut command = Command::new(interpreter.trim());
@@ -40,7 +40,7 @@ fn rows(lines: &str) -> io::Result<Vec<Comparison>> {
     let is_same = |one: &Value, other: &Value| {
         ["row", "loop", "size"].iter().all(|name| one[*name] == other[*name])
     };
-    // What has no package is the floor: the kernel and the interpreter.
+    // Rows without a package are the floor: the kernel and the interpreter.
     let (floors, theirs): (Vec<_>, Vec<_>) = all
         .iter()
         .filter(|row| !is_ours(row))

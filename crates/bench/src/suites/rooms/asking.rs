@@ -10,7 +10,7 @@ pub(in crate::suites) struct Asking {
     pub(super) asked: usize,
     /// When the next one is, and the time between two.
     next: Option<(Instant, Duration)>,
-    /// Who was refused, and when to ask again.
+    /// Clients that were refused, and when they ask again.
     again: VecDeque<(Instant, usize)>,
     /// How often a room was refused.
     pub(in crate::suites) rooms_refused: u64,
@@ -65,7 +65,7 @@ impl Asking {
         (at <= now).then(|| self.again.pop_front()).map(|_| client)
     }
 
-    /// Whether something will be due.
+    /// Returns whether something will be due.
     pub(super) fn goes_on(&self) -> bool {
         self.next.is_some() || !self.again.is_empty()
     }

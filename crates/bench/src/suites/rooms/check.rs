@@ -20,7 +20,7 @@ use crate::workloads::colyseus::{Colyseus, Model, Table};
 /// How many shared parts are kept. Clients of one room are rarely more than one version apart.
 const PARTS_MAX: usize = 4;
 
-/// How many rounds clients may be apart before a model begins anew.
+/// How many rounds clients may be apart before a model begins again.
 const ROUNDS_KEPT: usize = 16;
 
 /// How many versions' rounds are kept: how far a client may lag behind and still be checked.
@@ -89,7 +89,8 @@ impl RoomCheck {
         }
     }
 
-    /// Whether this patch was checked for another client, or is the first from the newest version.
+    /// Says whether this patch was checked for another client, or is the first from the newest
+    /// version.
     fn is_in_step(&self, base: u64, version: u64, body: &[u8]) -> bool {
         let is_known = |part: &SharedPart| {
             part.base == base && part.version == version && body.starts_with(&part.bytes)
