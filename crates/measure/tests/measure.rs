@@ -179,7 +179,8 @@ fn a_room_that_panics_is_trouble() {
             let trouble = run.trouble.expect("players lose their room");
             assert!(trouble.contains("removed"), "{trouble}");
         }
-        Err(error) => panic!("{error}"),
+        // The first messages can come before the last player.
+        Err(error) => assert!(error.to_string().contains("room failed"), "{error}"),
     }
 }
 

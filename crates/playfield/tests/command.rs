@@ -325,7 +325,7 @@ fn help_names_the_program_and_its_commands() {
         assert!(text(&output.stdout).starts_with(&usage), "{}", text(&output.stdout));
     }
     let help = text(&output(&["help"]).stdout);
-    for command in ["serve", "schema", "generate", "help"] {
+    for command in ["serve", "capacity", "profile", "schema", "generate", "help"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
     }
     assert!(!help.contains("bench"), "{help}");
@@ -335,8 +335,13 @@ fn wrong_arguments_are_named() {
     for (arguments, expected) in [
         (&["serve", "--shard=3"][..], "did you mean --shards?"),
         (&["serve", "--verbose"], "--help lists the options"),
-        (&["bench"], "\"bench\"; the commands are serve, schema, generate, saves, help"),
+        (
+            &["bench"],
+            "\"bench\"; the commands are serve, capacity, profile, schema, generate, saves, help",
+        ),
         (&["schema", "tcp://127.0.0.1"], "a URL and a room type"),
+        (&["capacity"], "name a room type"),
+        (&["profile", "shelf", "--prove"], "profile takes none of"),
         (&["serve", "--shards=1", "--shards=2"], "--shards is given twice"),
         (&["saves", "restore", "shelf", "a", "first"], "a copy has a number"),
         (&["generate", "cobol"], "not \"cobol\": typescript, python"),
