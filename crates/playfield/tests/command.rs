@@ -49,7 +49,9 @@ const UNPREPARED: &str = "TROUBLE_UNPREPARED";
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        Some("serve" | "schema" | "generate" | "saves" | "help" | "bench") => {
+        Some(
+            "serve" | "capacity" | "profile" | "schema" | "generate" | "saves" | "help" | "bench",
+        ) => {
             return server().run();
         }
         Some("start") => return start(),
