@@ -362,7 +362,7 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // What can't be removed is left to the system.
+        // A leftover folder in the temporary directory does no harm.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
@@ -377,7 +377,7 @@ impl Shown {
     fn show(&mut self, what: &str) {
         if !self.is_quiet && io::stderr().is_terminal() {
             let width = std::mem::replace(&mut self.width, what.chars().count());
-            // A closed standard error is no reason to stop.
+            // Measure even if standard error is closed.
             let _ = write!(io::stderr(), "\r{what:<width$}");
         }
     }

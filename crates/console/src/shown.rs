@@ -76,7 +76,7 @@ fn load(of: RoomLoad) -> Value {
     })
 }
 
-/// What a room sent, by field. Fields without bytes are left out.
+/// The bytes that a room sent, by field. Fields without bytes are left out.
 pub(crate) fn profiled(of: &LiveProfile) -> Value {
     let counts = |FieldCounts { writes, shared, own }: FieldCounts| json!({ "writes": writes, "shared": shared, "own": own });
     let saving = |saving: &Saving| json!({ "to": saving.to, "snapshots": saving.snapshots, "patches": saving.patches });

@@ -119,7 +119,7 @@ pub struct Capacity {
     pub warnings: Vec<String>,
 }
 
-/// Measures a plan. `progress` is told what is measured next.
+/// Measures a plan. Calls `progress` before each measurement, with its description.
 ///
 /// # Errors
 /// If a room can't be measured: see [`run`].

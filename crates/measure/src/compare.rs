@@ -83,7 +83,7 @@ impl Comparison {
 /// Compares a measurement with the JSON of an earlier one.
 ///
 /// # Errors
-/// If that is no result of `capacity`, of another version, or of another room.
+/// If the JSON was not written by `capacity`, or by another version, or for another room.
 pub fn compare(before: &Value, now: &Capacity) -> Result<Comparison, String> {
     let version = before["capacity"].as_u64();
     if version != Some(VERSION) {

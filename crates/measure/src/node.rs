@@ -101,7 +101,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// closed. `make` makes the program's server.
 ///
 /// # Errors
-/// If there is no such room type, or the node can't run.
+/// If the program lacks this room type, or the node can't run.
 pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) -> io::Result<()> {
     let words = words.first().map(String::as_str).unwrap_or_default();
     let node = Node::parse(words);

@@ -100,7 +100,7 @@ impl Server {
     }
 
     /// Starts a program of another project on the server's core, and waits until it prints its port.
-    /// It ends when its standard input is closed.
+    /// The program must end when its standard input is closed.
     ///
     /// # Errors
     /// If it can't be started, or ends before it serves.
@@ -136,7 +136,7 @@ impl Server {
     /// The loopback address with the port that is a word of the first line.
     ///
     /// # Errors
-    /// If it is no port.
+    /// If the word is not a port.
     pub fn address(&self, at: usize) -> io::Result<SocketAddr> {
         let port = self.word(at)?.parse::<u16>().map_err(io::Error::other)?;
         Ok((Ipv4Addr::LOCALHOST, port).into())

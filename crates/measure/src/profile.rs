@@ -97,7 +97,7 @@ impl RoomBytes {
     /// changed, in words, and whether it costs more.
     ///
     /// # Errors
-    /// If that is no result of a profile of this room, or of another version.
+    /// If the JSON was not written by `profile`, or by another version, or for another room.
     pub fn changes(&self, before: &Value) -> Result<Vec<(String, bool)>, String> {
         if before["profile"].as_u64() != Some(VERSION) {
             return Err("it is no result of `profile --json`, or of another version".into());

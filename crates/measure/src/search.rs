@@ -16,9 +16,9 @@ pub struct Steps {
 /// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It passes.
+    /// The size passes.
     Holds,
-    /// It does not.
+    /// The size fails.
     Fails {
         /// The reason.
         why: String,

@@ -53,7 +53,7 @@ pub(crate) struct Eviction {
 
 /// The memory that is read in turn: larger than the last of most processors' caches.
 const EVICTION_BYTES: usize = 64 << 20;
-/// The words of a line of a cache, of which one is read.
+/// Words in a cache line. Reading one loads the line.
 const LINE_WORDS: usize = 8;
 
 impl Eviction {

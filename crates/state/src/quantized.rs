@@ -133,7 +133,7 @@ impl Scale {
         self.step
     }
 
-    /// Whether the nearest number of steps is within half a step of the value: not beyond the range.
+    /// Returns whether the nearest number of steps is within half a step of the value.
     pub(crate) fn fits(self, value: f64) -> bool {
         value.is_finite() && (self.value(self.steps(value)) - value).abs() <= self.step
     }

@@ -1,4 +1,4 @@
-//! A world of players and creatures, of which each player sees the nearest.
+//! A world of players and creatures. Each player sees the nearest ones.
 
 use std::time::Duration;
 

@@ -35,12 +35,12 @@ pub struct Table {
     /// How many inputs a room has handled.
     #[sync(hidden)]
     pub(crate) inputs: u64,
-    /// What a room that plays this does besides.
+    /// Extra work of rooms with this workload.
     #[sync(skip)]
     pub(crate) setup: Setup,
 }
 
-/// What a room does besides the workload.
+/// Extra work of a room, beyond the workload.
 #[derive(Debug, Default)]
 pub(crate) struct Setup {
     /// How many seats are taken when it begins.

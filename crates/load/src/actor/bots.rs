@@ -17,7 +17,7 @@ const WAIT_MIN: Duration = Duration::from_micros(10);
 /// A bot that acts in a room.
 pub(super) struct Acting {
     bot: AnyBot,
-    /// What it wants to send.
+    /// Messages to send, the next one first.
     sends: VecDeque<BotSend>,
     /// How long it waits after that, in nanoseconds; 0 before its first turn.
     wait_ns: u64,

@@ -18,7 +18,7 @@ const PROFILED_MAX: Duration = Duration::from_secs(60);
 /// Tells captures of a room apart.
 static CAPTURES: AtomicU64 = AtomicU64::new(0);
 
-/// What a running room sent to a few of its players, by field.
+/// The bytes that a running room sent to a few of its players, by field.
 #[derive(Clone, Debug)]
 pub struct LiveProfile {
     /// All fields, in the order of the schema.

@@ -516,7 +516,7 @@ impl Shard {
         self.stopwatch.read()
     }
 
-    /// What is due was written to sockets, from this time by the stopwatch until now.
+    /// Accounts for the writes to sockets between this time on the stopwatch and now.
     pub(crate) fn wrote_since(&mut self, began: Duration) {
         self.writing = self.stopwatch.read().saturating_sub(began);
         self.delivery.counters.writes_ns += nanoseconds(self.writing);

@@ -29,7 +29,7 @@ enum Seen {
 }
 
 impl Alternative {
-    /// Those for numbers of a type.
+    /// The alternatives for numbers of a type.
     pub(super) fn of(numbers: Numbers) -> Vec<Self> {
         let quantized = || STEPS.into_iter().filter_map(|step| Scale::of_step(step).ok());
         let integers = |of: &[Plain]| of.iter().copied().map(Self::Plain).collect();

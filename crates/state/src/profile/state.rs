@@ -17,7 +17,7 @@ const OWNER: &str = "owner";
 /// Counts the bytes of a room's snapshots and patches in `packed` by field, and what other types
 /// would save.
 ///
-/// It reads the bodies as clients do, so it keeps a copy of the state for each player whose bodies
+/// The profile reads bodies as clients do, so it keeps a copy of the state for each player whose bodies
 /// it is given. The bytes of all fields add up to the length of the bodies.
 ///
 /// ```
@@ -63,7 +63,7 @@ pub struct StateProfile {
     copies: BTreeMap<PlayerId, DynamicMirror>,
     snapshots: Totals,
     patches: Totals,
-    /// Those of the body that is being read.
+    /// Counts of the body that is being read.
     body: Totals,
 }
 
@@ -82,8 +82,8 @@ pub struct FieldProfile {
     pub snapshots: FieldCounts,
     /// In patches.
     pub patches: FieldCounts,
-    /// What other types would save, if they can hold all values that were seen, and what the policy
-    /// `owner` would. The most in patches comes first.
+    /// Savings by other types, if they can hold all values that were seen, and by the policy
+    /// `owner`. The most in patches comes first.
     pub savings: Vec<Saving>,
 }
 

@@ -60,7 +60,7 @@ impl Counts {
 #[derive(Debug)]
 pub(super) struct Totals {
     pub(super) places: Vec<Counts>,
-    /// Those that are not zero, if these are the counts of one body.
+    /// The counts that are not zero, if these are the counts of one body.
     touched: Vec<usize>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct Tally<'a> {
     is_own: bool,
 }
 
-/// Where the reader is.
+/// The position of the reader.
 #[derive(Clone, Copy)]
 pub(crate) struct Here {
     place: usize,

@@ -23,7 +23,7 @@ pub(super) struct Place {
     pub(super) numbers: Option<Numbers>,
     /// Types that it could have instead.
     pub(super) alternatives: Vec<Alternative>,
-    /// Where its own entry of each player is, if it can have the policy `owner`.
+    /// The place of each player's own entry, if the policy `owner` is possible.
     pub(super) owned: Option<usize>,
     /// The first place after those in it.
     pub(super) end: usize,
@@ -40,11 +40,11 @@ pub(super) enum Numbers {
 /// The places in a place.
 #[derive(Debug)]
 enum Inner {
-    /// It is sent as a unit.
+    /// Sent as a unit.
     Nothing,
     /// That of all entries or elements.
     Each(usize),
-    /// Those of the fields.
+    /// The places of the fields.
     Fields(Vec<usize>),
 }
 

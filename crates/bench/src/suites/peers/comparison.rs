@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::harness::report::Record;
 
-/// The unit of which more is better.
+/// The only unit where higher is better.
 pub(super) const MORE_IS_BETTER: &str = "rooms";
 
 /// Values that only some works have. The others have them as nothing, so that tables can ask for them
@@ -26,7 +26,7 @@ pub(super) struct Comparison {
     pub(super) peer: String,
     pub(super) version: String,
     pub(super) work: String,
-    /// The unit of the figures, of which less is better unless it is [`MORE_IS_BETTER`].
+    /// The unit of the figures. Lower is better, except for [`MORE_IS_BETTER`].
     pub(super) unit: &'static str,
     /// A figure for each round.
     pub(super) ours: Vec<f64>,

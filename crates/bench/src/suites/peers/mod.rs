@@ -52,7 +52,8 @@ impl FromStr for Peers {
 options! {
     Options {
         peers: Peers = Peers(Peer::NAMES.iter().map(|(_, peer)| *peer).collect())
-            => "peers" "NAMES" "colyseus, deflate, mpacket, python, uwebsockets or websocket, or several with blanks between (default all)",
+            => "peers" "NAMES" "colyseus, deflate, mpacket, python, uwebsockets, websocket; separate \
+                several by blanks (default all)",
             |given| given.value();
         folder: PathBuf = "target/bench-peers".into()
             => "folder" "PATH" "where make bench-peers has installed them (default target/bench-peers)",

@@ -67,7 +67,7 @@ fn rows(lines: &str) -> io::Result<Vec<Comparison>> {
     Ok(rows)
 }
 
-/// The least, the median and the largest of the rounds, of which no more is printed.
+/// The minimum, median and maximum over the rounds: all that is printed of them.
 fn figures(row: &Value) -> Vec<f64> {
     ["us_min", "us", "us_max"].iter().filter_map(|name| row[*name].as_f64()).collect()
 }

@@ -1,6 +1,6 @@
 //! The clients: they read, check and timestamp messages.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -229,7 +229,8 @@ impl Clients {
         let at = self.room_of(client);
         let room = &mut self.rooms[at];
         let Some(after) = error.retry_after() else {
-            let text = format!("client {client} is not told when to try again: {}", error.text);
+            let text =
+                format!("the refusal of client {client} has no time for a retry: {}", error.text);
             return self.window.fail(Failure::Fault(text));
         };
         let is_for_room = room.id.is_none();
@@ -337,7 +338,7 @@ impl Clients {
     }
 }
 
-/// Whether a node says this to clients that it has no time for, or that have no time for it.
+/// Returns whether a node sends this code because it, or the client, is too slow.
 fn is_overload(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::Timeout | ErrorCode::TooSlow | ErrorCode::Busy)
 }
@@ -391,11 +392,7 @@ impl Script for Clients {
     fn lost(&mut self, client: usize, why: io::Error, links: &mut Links) -> io::Result<Next> {
         links.ready += 1;
         self.lost += 1;
-        let text = format!("client {client}: {why}");
-        self.window.fail(match why.kind() {
-            ErrorKind::InvalidData => Failure::Fault(text),
-            _ => Failure::Overload(text),
-        });
+        self.window.fail(Failure::of_lost(client, &why));
         Ok(Next::Stay)
     }
 

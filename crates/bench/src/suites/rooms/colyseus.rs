@@ -5,7 +5,7 @@
 //! the run (`peers/colyseus/verify.mjs`), all of it from the first state on.
 
 use std::fs;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ pub(super) fn run(case: &Options, folder: &Path) -> Result<Outcome, Failure> {
     let Clients { window, lost, all, patches, .. } = fleet.script;
     let mut outcome = timed.outcome(case, window, lost, fleet.fault);
     match verify(case, folder, &all) {
-        // Those outside of the measurement are compared as well.
+        // Patches outside the measurement are compared as well.
         Ok(compared) if compared == patches => outcome.compared = outcome.messages,
         Ok(compared) => {
             let text = format!("{compared} of {patches} patches were compared");
@@ -241,11 +241,7 @@ impl Script for Clients<'_> {
     fn lost(&mut self, client: usize, why: io::Error, links: &mut Links) -> io::Result<Next> {
         links.ready += 1;
         self.lost += 1;
-        let text = format!("client {client}: {why}");
-        self.window.fail(match why.kind() {
-            ErrorKind::InvalidData => Failure::Fault(text),
-            _ => Failure::Overload(text),
-        });
+        self.window.fail(Failure::of_lost(client, &why));
         Ok(Next::Stay)
     }
 

@@ -26,7 +26,7 @@ pub(in crate::suites) struct Run {
     pub(in crate::suites) fleet: Fleet<Clients>,
 }
 
-/// What both processes have used of the machine so far.
+/// Resources that both processes have used so far.
 pub(in crate::suites) struct Used {
     pub(in crate::suites) server: Usage,
     driver_cpu: Duration,

@@ -102,7 +102,7 @@ names! {
     }
 }
 
-/// What a run is: its size, what its rooms do besides the workload, and how they are asked for.
+/// The setup of a run: its size, extra work of its rooms, and how clients ask for them.
 pub(in crate::suites) struct Setup {
     pub(in crate::suites) case: Options,
     pub(in crate::suites) opening: Opening,
@@ -110,7 +110,7 @@ pub(in crate::suites) struct Setup {
     pub(in crate::suites) rooms_at_once: usize,
     /// The node's setting.
     pub(in crate::suites) lateness_max_ms: u64,
-    /// Where clients connect from.
+    /// The source addresses of clients.
     pub(in crate::suites) source: Source,
 }
 

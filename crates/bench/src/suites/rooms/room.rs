@@ -63,7 +63,7 @@ pub(super) fn workload(seats: u64) -> Colyseus {
     Colyseus::new(seats, 1, CARDS, true, HANDS)
 }
 
-// A room that its players have left is no load for long.
+// An empty room ends soon.
 #[room(messages(Steer, CountInputs), tick_hz = 20, capacity = 1_000, empty_ms = 100)]
 impl Room for Table {
     type Options = Opening;

@@ -12,7 +12,7 @@ pub(in crate::suites) struct Arrivals {
     last: Option<Instant>,
     /// How many arrived in the window.
     pub(in crate::suites) messages: u64,
-    /// Whether its intervals and waits don't count: it is not there all the time, or reads slowly.
+    /// Leaves its intervals and waits out: it joins later, leaves early, or reads slowly.
     pub(in crate::suites) is_uneven: bool,
 }
 
@@ -38,6 +38,17 @@ pub(in crate::suites) enum Failure {
     Overload(String),
     /// Something is wrong, however busy the machine is.
     Fault(String),
+}
+
+impl Failure {
+    /// Returns the failure that the loss of a client is: a fault if what it was sent is wrong.
+    pub(super) fn of_lost(client: usize, why: &io::Error) -> Self {
+        let text = format!("client {client}: {why}");
+        match why.kind() {
+            io::ErrorKind::InvalidData => Self::Fault(text),
+            _ => Self::Overload(text),
+        }
+    }
 }
 
 impl From<io::Error> for Failure {

@@ -40,7 +40,7 @@ pub(crate) struct Capture {
     pub(crate) captured: Captured,
 }
 
-/// What was captured.
+/// The captured bodies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captured {
     pub(crate) bodies: Vec<CapturedBody>,
@@ -111,7 +111,7 @@ impl Capture {
         }
     }
 
-    /// Whether nobody has collected it for long.
+    /// Returns whether nobody has collected it for long.
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         now > self.until
     }
