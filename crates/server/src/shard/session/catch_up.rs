@@ -37,7 +37,9 @@ enum Step {
 impl Returning {
     /// The next step of the session; `None` while a room of another shard has not answered.
     fn next(&mut self, session: &Session, gone: u64, sent: u64) -> Option<Step> {
-        let joined = |room: &&SessionRoom| room.request.is_none() && room.seat.is_some();
+        let joined = |room: &&SessionRoom| {
+            room.request.is_none() && room.seat.is_some() && room.joined_at > 0
+        };
         let rooms = || session.rooms.iter().filter(joined);
         if let Some(asked) = self.asked.take_if(|asked| rooms().all(|room| room.number != *asked)) {
             // It has left that room meanwhile.

@@ -120,7 +120,8 @@ pub(crate) struct SessionRoom {
     pub(crate) patience: Patience,
     /// How long the seat is kept when the connection is lost, from when it sits.
     pub(crate) grace: Duration,
-    /// The `joined` is the counted message with this number; 0 before.
+    /// The `joined` is the counted message with this number; 0 before, and where it was lost: then
+    /// the client never learns of it, and the session leaves the room.
     pub(crate) joined_at: u64,
     /// Bytes from the room's shard whose writing is not confirmed yet.
     pub(crate) undelivered: usize,

@@ -204,6 +204,13 @@ impl Shard {
         resumption.returned = order;
         // What the client has received was acknowledged; the rest is sent again.
         let gone = resumption.log.gone();
+        for room in &mut session.rooms {
+            if (received + 1..=gone).contains(&room.joined_at) {
+                // Its `joined` is among what is lost. The client counts that as received from now
+                // on, so this must outlast a connection that is lost before the session goes live.
+                room.joined_at = 0;
+            }
+        }
         resumption.presence = Presence::Returning(Box::new(Returning {
             received,
             began: gone + 1,

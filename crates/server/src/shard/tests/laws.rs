@@ -469,3 +469,20 @@ fn of_two_connections_for_a_session_the_later_one_gets_it() {
     ];
     copies_equal_the_filtered_state(Pace::Rate, &steps, 0, false);
 }
+
+/// The session has forgotten the `joined` of a room elsewhere, whose shard takes no mail. The first
+/// of two connections learns that messages are lost; to the second they count as received.
+#[test]
+fn a_client_never_hears_of_a_room_whose_joined_was_lost() {
+    let steps = [
+        Step::Join { seat: 3, room: 1 },
+        Step::Deafen { seat: 3 },
+        Step::Wait { ms: 11 },
+        Step::Join { seat: 3, room: 0 },
+        Step::Wait { ms: 50 },
+        Step::Mailbox { shard: 0, space: Some(0) },
+        Step::Return { seat: 3, shard: 0 },
+        Step::Return { seat: 3, shard: 0 },
+    ];
+    copies_equal_the_filtered_state(Pace::RateAtRest, &steps, 0, true);
+}
