@@ -138,8 +138,7 @@ pub fn compare(before: &Value, now: &Capacity) -> Result<Comparison, String> {
     let not_compared = (!is_same_machine).then(|| {
         "CPU time is not compared: it was measured on another machine, kernel or build".into()
     });
-    let target = Target { utilization: 1.0, safety: 1.0, ..Target::default() };
-    let rooms = |core| target.answer(&crate::Need { core, ..need }).rooms;
+    let rooms = |core| Target::FULL_CORE.answer(&crate::Need { core, ..need }).rooms;
     Ok(Comparison { changes, rooms: [rooms(core), rooms(now.cell.core)], not_compared })
 }
 
@@ -202,7 +201,7 @@ mod tests {
         assert!(worse.is_worse());
         assert_eq!(said[0], "+12.0 % of a core for a room: 0.0100 → 0.0112");
         assert_eq!(said[1], "+11.0 % bytes a second to a player: 800.0000 → 888.0000");
-        assert_eq!(worse.rooms, [100, 89]);
+        assert_eq!(worse.rooms, [97, 87]);
         assert!(!compare(&before, &capacity(0.005, 700.0)).unwrap().is_worse(), "it is better");
     }
 

@@ -184,6 +184,8 @@ pub struct Run {
     pub interval_ms: [f64; 2],
     /// How late 99 % of the patches were at most, in milliseconds.
     pub lateness_ms: f64,
+    /// The time to the answers of 99 % of the players' pings, in milliseconds.
+    pub ping_ms: f64,
     /// Faults, in a sentence.
     pub trouble: Option<String>,
 }
@@ -414,6 +416,7 @@ fn of(
         resident: to.usage.resident,
         interval_ms: [percentile("interval", 50.0), percentile("interval", 99.0)],
         lateness_ms: percentile("lateness", 99.0),
+        ping_ms: percentile("ping", 99.0),
         trouble: trouble(report.counts()),
     }
 }

@@ -23,15 +23,7 @@ pub struct Target {
 
 impl Default for Target {
     fn default() -> Self {
-        Self {
-            cores: 1.0,
-            clock: 1.0,
-            memory: f64::INFINITY,
-            bandwidth: f64::INFINITY,
-            utilization: 0.8,
-            safety: 0.7,
-            price: None,
-        }
+        Self { utilization: 0.8, safety: 0.7, ..Self::FULL_CORE }
     }
 }
 
@@ -108,6 +100,17 @@ pub struct Answer {
 }
 
 impl Target {
+    /// One core of this machine, used to the full, and nothing else that limits.
+    pub const FULL_CORE: Self = Self {
+        cores: 1.0,
+        clock: 1.0,
+        memory: f64::INFINITY,
+        bandwidth: f64::INFINITY,
+        utilization: 1.0,
+        safety: 1.0,
+        price: None,
+    };
+
     /// Checks the values.
     ///
     /// # Errors
@@ -139,11 +142,18 @@ impl Target {
     /// Says how many rooms fit that need this much each.
     ///
     /// `rooms = cores · clock · utilization · safety / core` by CPU time; bandwidth and memory count
-    /// alike. CPU time is that of all work for a room, in the program and in the system.
+    /// alike. CPU time is that of all work for a room, in the program and in the system. The
+    /// utilization is `in_time` at most.
     #[must_use]
     pub fn answer(&self, need: &Need) -> Answer {
+        // The share of a core of that machine.
+        let core = need.core / self.clock;
+        let utilization = self.utilization.min(in_time(core));
+        let a_core = utilization * self.safety / core;
+        // A room that has a core to itself waits for no other.
+        let alone = if core <= self.utilization * self.safety { 1.0 } else { 0.0 };
         let by = [
-            (Bound::Cpu, self.cores * self.clock * self.utilization * self.safety / need.core),
+            (Bound::Cpu, self.cores * a_core.max(alone)),
             (Bound::Bandwidth, self.bandwidth / 8.0 * self.safety / need.bytes_per_s),
             (Bound::Memory, self.memory * self.safety / need.memory),
         ];
@@ -162,6 +172,17 @@ impl Target {
             per_thousand_hours,
         }
     }
+}
+
+/// The part of a core that may be used if 99 of 100 patches are to come before the next is due, where
+/// a room takes the share `core`.
+///
+/// Syncs of many rooms are due at random times, and each takes as long as it takes of its period:
+/// `core · period`. In such a queue (M/D/1) 99 of 100 wait at most for `ln(100) / 2 · core · period ·
+/// u / (1 - u)`, where `u` is the part that is used; this is one period. Larger rooms leave more
+/// unused.
+fn in_time(core: f64) -> f64 {
+    1.0 / (1.0 + 100f64.ln() / 2.0 * core)
 }
 
 fn is_part(value: f64) -> bool {
@@ -187,12 +208,25 @@ mod tests {
     }
 
     #[test]
+    fn large_rooms_leave_more_of_a_core_unused() {
+        let rooms = |core: f64, clock: f64| {
+            Target { clock, ..Target::FULL_CORE }.answer(&Need { core, ..NEED }).rooms
+        };
+        // 0.998, 0.977 and 0.870 of the core.
+        assert_eq!([rooms(0.001, 1.0), rooms(0.01, 1.0), rooms(0.065, 1.0)], [997, 97, 13]);
+        assert_eq!(rooms(0.13, 2.0), 13, "a sync takes half as long on a core twice as fast");
+        assert_eq!([rooms(0.5, 1.0), rooms(0.9, 1.0), rooms(1.1, 1.0)], [1, 1, 0]);
+        let eight = Target { cores: 8.0, ..Target::FULL_CORE }.answer(&Need { core: 0.9, ..NEED });
+        assert_eq!((eight.rooms, eight.bound), (8, Bound::Cpu));
+    }
+
+    #[test]
     fn a_price_is_shared_by_the_players() {
         let target =
-            Target { utilization: 1.0, safety: 1.0, price: Some(0.3), ..Target::default() };
+            Target { utilization: 0.8, safety: 0.5, price: Some(0.3), ..Target::default() };
         let answer = target.answer(&NEED);
-        assert_eq!(answer.players, 3000);
-        assert!((answer.per_thousand_hours.unwrap() - 0.1).abs() < 1e-12);
+        assert_eq!(answer.players, 1200);
+        assert!((answer.per_thousand_hours.unwrap() - 0.25).abs() < 1e-12);
         let none = target.answer(&Need { core: 2.0, ..NEED });
         assert_eq!((none.rooms, none.per_thousand_hours), (0, None));
     }
