@@ -6,6 +6,7 @@ use std::time::Duration;
 use playfield_server::Pace;
 use serde_json::{Value, json};
 
+use crate::calibration::Calibration;
 use crate::compare::VERSION;
 use crate::fit::{Fit, Observation};
 use crate::machine::Machine;
@@ -115,6 +116,8 @@ pub struct Capacity {
     pub player_bytes: f64,
     /// The machine.
     pub machine: Machine,
+    /// Its speed and its noise, with the time that its host took over all measurements.
+    pub calibration: Calibration,
     /// Warnings, to be read before the figures are relied on.
     pub warnings: Vec<String>,
 }
@@ -125,6 +128,8 @@ pub struct Capacity {
 /// If a room can't be measured: see [`run`].
 pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capacity> {
     let machine = Machine::describe();
+    progress("the machine");
+    let calibration = Calibration::measure();
     let mut warnings = Vec::new();
     let mut measured = Measurer { plan, guess: None, delayed: Vec::new(), troubles: Vec::new() };
     progress(&format!("{} with {} players", plan.room_type, plan.players));
@@ -159,6 +164,8 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
             fit.residual * 100.0
         ));
     }
+    let calibration = calibration.now();
+    warnings.extend(calibration.trouble());
     if spread > SPREAD_MAX {
         warnings.push(format!(
             "{ROUNDS} measurements of the same room differ by {:.0} %: the machine is not quiet",
@@ -186,6 +193,7 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
         room_bytes,
         player_bytes,
         machine,
+        calibration,
         warnings,
     })
 }
@@ -370,6 +378,12 @@ impl Capacity {
         }
     }
 
+    /// The share of a core that the fit has for rooms like these; `None` without a fit.
+    #[must_use]
+    pub fn fitted(&self, cell: &Cell) -> Option<f64> {
+        self.fit.as_ref().map(|fit| fit.cost(&cell.terms()))
+    }
+
     /// All that was measured, for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -400,8 +414,7 @@ impl Capacity {
             "fit_residual": self.fit.as_ref().map(|fit| fit.residual),
             "room_bytes": self.room_bytes,
             "player_bytes": self.player_bytes,
-            "machine": self.machine.fields().into_iter()
-                .collect::<std::collections::BTreeMap<_, _>>(),
+            "machine": self.machine.to_json(&self.calibration),
             "warnings": self.warnings,
         })
     }

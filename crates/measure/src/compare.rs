@@ -1,75 +1,24 @@
 //! Changes since an earlier measurement, beyond the noise.
 
-use std::fmt;
-
 use serde_json::Value;
 
+use crate::calibration::{Conditions, SPEED_NOISE, speed};
 use crate::capacity::Capacity;
+use crate::change::{BYTES_NOISE, CPU_NOISE, Change, MEMORY_NOISE};
 use crate::target::Target;
 
 /// The version of results in files. Others are not compared.
 pub(crate) const VERSION: u64 = 1;
-
-/// The least change of CPU time that is not noise, as a part of it.
-const CPU_NOISE: f64 = 0.05;
-/// The same of bytes: players move otherwise each time.
-const BYTES_NOISE: f64 = 0.02;
-/// The same of memory, which the system gives in pages.
-const MEMORY_NOISE: f64 = 0.1;
-
-/// A figure before and now.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    /// The name of the figure.
-    pub name: &'static str,
-    /// Before.
-    pub before: f64,
-    /// Now.
-    pub now: f64,
-    /// A change of this part of it, or less, is noise.
-    pub noise: f64,
-}
-
-impl Change {
-    /// The change as a part of what was before.
-    #[must_use]
-    pub fn part(&self) -> f64 {
-        if self.before > 0.0 { self.now / self.before - 1.0 } else { 0.0 }
-    }
-
-    /// Returns whether it has grown by more than the noise.
-    #[must_use]
-    pub fn is_worse(&self) -> bool {
-        self.part() > self.noise
-    }
-
-    /// Returns whether it has changed by more than the noise.
-    #[must_use]
-    pub fn is_real(&self) -> bool {
-        self.part().abs() > self.noise
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, before, now, noise } = self;
-        let part = self.part() * 100.0;
-        match self.is_real() {
-            true => write!(f, "{part:+.1} % {name}: {before:.4} → {now:.4}"),
-            false => write!(f, "{name}: no change beyond the noise of {:.0} %", noise * 100.0),
-        }
-    }
-}
 
 /// The changes since a measurement, and what can't be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The figures.
     pub changes: Vec<Change>,
-    /// The rooms of one core, used to the full: before and now.
-    pub rooms: [u64; 2],
-    /// Why CPU time is not compared, if it is not.
-    pub not_compared: Option<String>,
+    /// The rooms of one core, used to the full: before and now; `None` if CPU time can't be compared.
+    pub rooms: Option<[u64; 2]>,
+    /// How CPU time is compared, if the machine was another one, or why not.
+    pub note: Option<String>,
 }
 
 impl Comparison {
@@ -114,17 +63,12 @@ pub fn compare(before: &Value, now: &Capacity) -> Result<Comparison, String> {
     let bytes_spread = number(&before["bytes_spread"], "bytes_spread")?.max(now.bytes_spread);
     let mut changes = Vec::new();
     let mut add = |name, before: f64, now, noise| {
-        changes.push(Change { name, before, now, noise });
+        changes.push(Change::of(name, [before, now], noise));
     };
     let core = number(&cell["core"], "core")?;
-    let is_same_machine = now
-        .machine
-        .fields()
-        .into_iter()
-        .filter(|(name, _)| *name != "version")
-        .all(|(name, value)| before["machine"][name] == value);
-    if is_same_machine {
-        add("of a core for a room", core, now.cell.core, CPU_NOISE.max(spread));
+    let (scale, note) = cores(&before["machine"], now);
+    if let Some(scale) = scale {
+        add("of a core for a room", core, now.cell.core * scale, CPU_NOISE.max(spread));
     }
     let bytes_out = number(&cell["bytes_out_per_player_s"], "bytes_out_per_player_s")?;
     add("bytes a second to a player", bytes_out, now.cell.bytes_out, BYTES_NOISE.max(bytes_spread));
@@ -135,25 +79,48 @@ pub fn compare(before: &Value, now: &Capacity) -> Result<Comparison, String> {
     let need = now.need(&now.cell);
     let memory = room_bytes + player_bytes * plan.players as f64;
     add("bytes of memory for a room with its players", memory, need.memory, MEMORY_NOISE);
-    let not_compared = (!is_same_machine).then(|| {
-        "CPU time is not compared: it was measured on another machine, kernel or build".into()
-    });
     let rooms = |core| Target::FULL_CORE.answer(&crate::Need { core, ..need }).rooms;
-    Ok(Comparison { changes, rooms: [rooms(core), rooms(now.cell.core)], not_compared })
+    let rooms = scale.map(|scale| [rooms(core), rooms(now.cell.core * scale)]);
+    Ok(Comparison { changes, rooms, note })
+}
+
+/// The factor that makes CPU time of now that of the machine before, and a note about it; `None` if
+/// nobody knows.
+fn cores(before: &Value, now: &Capacity) -> (Option<f64>, Option<String>) {
+    let own = now.machine.to_json(&now.calibration);
+    let is_same = |names: &[&str]| names.iter().all(|name| before[*name] == own[*name]);
+    let is_same_machine = is_same(&["cores", "cpu", "kernel", "memory_mb", "profile"]);
+    let conditions = Conditions::read(before).zip(Conditions::read(&own));
+    match conditions.filter(|_| is_same(&["profile"])) {
+        Some((before, now)) => {
+            let speed = speed(before, now);
+            let note = format!(
+                "CPU time is compared by calibration: a core here is {speed:.2} times as fast"
+            );
+            (Some(speed), ((speed - 1.0).abs() > SPEED_NOISE).then_some(note))
+        }
+        None if is_same_machine => (Some(1.0), None),
+        None => {
+            let text = "CPU time is not compared: it was measured on another machine, kernel or \
+                        build, without a calibration";
+            (None, Some(text.into()))
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::time::Duration;
 
     use serde_json::{Value, json};
 
     use super::compare;
+    use crate::calibration::Calibration;
     use crate::capacity::{Capacity, Cell, Plan};
     use crate::machine::Machine;
     use crate::run::Drive;
 
-    fn capacity(core: f64, bytes_out: f64) -> Capacity {
+    pub(crate) fn capacity(core: f64, bytes_out: f64) -> Capacity {
         let drive = Drive::Messages { name: None, value: None, rate: 5.0, is_request: false };
         let plan = Plan {
             room_type: "arena".into(),
@@ -187,6 +154,7 @@ mod tests {
             room_bytes: 30_000.0,
             player_bytes: 3_000.0,
             machine: Machine::describe(),
+            calibration: Calibration::quiet(),
             warnings: Vec::new(),
         }
     }
@@ -201,16 +169,24 @@ mod tests {
         assert!(worse.is_worse());
         assert_eq!(said[0], "+12.0 % of a core for a room: 0.0100 → 0.0112");
         assert_eq!(said[1], "+11.0 % bytes a second to a player: 800.0000 → 888.0000");
-        assert_eq!(worse.rooms, [97, 87]);
+        assert_eq!(worse.rooms, Some([97, 87]));
         assert!(!compare(&before, &capacity(0.005, 700.0)).unwrap().is_worse(), "it is better");
     }
 
     #[test]
-    fn another_machine_has_other_cpu_time() {
+    fn another_machine_is_compared_by_its_calibration() {
         let mut before = capacity(0.01, 800.0).to_json();
         before["machine"]["cpu"] = json!("a faster one");
+        before["machine"]["calibration_us"] = json!(100.0);
         let compared = compare(&before, &capacity(0.02, 800.0)).unwrap();
-        assert!(compared.not_compared.is_some() && !compared.is_worse());
+        assert!(!compared.is_worse(), "{compared:?}");
+        let note = compared.note.unwrap();
+        assert!(note.contains("0.50 times as fast"), "{note}");
+        let compared = compare(&before, &capacity(0.03, 800.0)).unwrap();
+        assert!(compared.is_worse() && compared.rooms == Some([97, 64]), "{compared:?}");
+        before["machine"]["calibration_us"] = Value::Null;
+        let compared = compare(&before, &capacity(0.02, 800.0)).unwrap();
+        assert!(compared.rooms.is_none() && compared.note.is_some() && !compared.is_worse());
     }
 
     #[test]

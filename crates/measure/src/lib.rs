@@ -14,7 +14,9 @@
 //! sockets without sleeping: a busy node seldom has to wake them. CPU time is the sum of the parts
 //! that grow with rooms; what a turn costs by itself is shared by all that a busy shard does in it.
 
+mod calibration;
 mod capacity;
+mod change;
 mod compare;
 mod fit;
 pub mod machine;
@@ -27,8 +29,10 @@ mod samples;
 mod search;
 mod target;
 
+pub use calibration::{Calibration, Conditions, FIELDS as CALIBRATION_FIELDS, SPEED_NOISE, speed};
 pub use capacity::{Capacity, Cell, Plan, measure};
-pub use compare::{Change, Comparison, compare};
+pub use change::{BYTES_NOISE, Better, CPU_NOISE, Change, Finding, MEMORY_NOISE};
+pub use compare::{Comparison, compare};
 pub use fit::{Fit, Observation};
 pub use profile::{RoomBytes, profile};
 pub use prove::{Proof, predicted, prove};

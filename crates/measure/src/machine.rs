@@ -9,6 +9,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use serde_json::Value;
 
+use crate::calibration::Calibration;
+
 /// The server's core.
 pub const SERVER_CORE: usize = 0;
 /// The clients' core.
@@ -42,6 +44,13 @@ impl Machine {
                 .and_then(|value| value.trim_end_matches(" kB").parse::<u64>().ok())
                 .map_or(0, |kilobytes| kilobytes / 1024),
         }
+    }
+
+    /// The machine and its calibration, as an object.
+    #[must_use]
+    pub fn to_json(&self, calibration: &Calibration) -> Value {
+        let fields = self.fields().into_iter().chain(calibration.fields());
+        Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
     /// The machine, the build profile and the version, by name.

@@ -6,7 +6,9 @@ use playfield_load::{Profiled, Profiler};
 use playfield_server::Pace;
 use serde_json::{Value, json};
 
+use crate::calibration::Calibration;
 use crate::capacity::Plan;
+use crate::machine::Machine;
 use crate::run::{Case, Run, run};
 
 /// How fast the node's clock runs: a profile counts bytes, which do not depend on it.
@@ -25,6 +27,10 @@ pub struct RoomBytes {
     pub profiled: Profiled,
     /// The run.
     pub run: Run,
+    /// The machine.
+    pub machine: Machine,
+    /// Its speed and its noise.
+    pub calibration: Calibration,
 }
 
 /// Runs a room, and counts what players are sent.
@@ -32,6 +38,8 @@ pub struct RoomBytes {
 /// # Errors
 /// If the room can't be run, or sends nothing.
 pub fn profile(plan: &Plan) -> io::Result<RoomBytes> {
+    let machine = Machine::describe();
+    let calibration = Calibration::measure();
     let profiler = Profiler::default();
     let run = run(&Case {
         room_type: plan.room_type.clone(),
@@ -51,6 +59,8 @@ pub fn profile(plan: &Plan) -> io::Result<RoomBytes> {
         room_type: plan.room_type.clone(),
         profiled: profiled.ok_or_else(nothing)?,
         run,
+        machine,
+        calibration: calibration.now(),
     })
 }
 
@@ -84,6 +94,8 @@ impl RoomBytes {
             "patches_per_player_s": self.run.per_player(self.run.patches),
             "bytes_out_per_player_s": self.run.per_player(self.run.bytes_out),
             "fields": fields.collect::<Vec<_>>(),
+            "machine": self.machine.to_json(&self.calibration),
+            "warnings": self.calibration.trouble().into_iter().collect::<Vec<_>>(),
         })
     }
 

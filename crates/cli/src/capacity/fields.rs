@@ -56,6 +56,9 @@ pub(super) fn print(room: &RoomBytes, out: &mut dyn Write) -> io::Result<()> {
         let bytes: u64 = rest.iter().map(|field| field.patches.bytes()).sum();
         writeln!(out, "{} more: {:.1} B a patch", rest.len(), room.per_patch(bytes))?;
     }
+    if let Some(trouble) = room.calibration.trouble() {
+        writeln!(out, "warning: {trouble}")?;
+    }
     Ok(())
 }
 

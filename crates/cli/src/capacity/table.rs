@@ -106,12 +106,12 @@ pub(super) fn print_comparison(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "\nsince {}:", file.display())?;
-    let Comparison { changes, rooms: [before, now], not_compared } = comparison;
+    let Comparison { changes, rooms, note } = comparison;
     changes.iter().try_for_each(|change| writeln!(out, "  {change}"))?;
-    match not_compared {
-        Some(why) => writeln!(out, "  {why}"),
-        None => writeln!(out, "  {before} → {now} rooms a core"),
+    if let Some([before, now]) = rooms {
+        writeln!(out, "  {before} → {now} rooms a core")?;
     }
+    note.iter().try_for_each(|note| writeln!(out, "  {note}"))
 }
 
 /// Prints the prediction beside what was found.
