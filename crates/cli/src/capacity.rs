@@ -1,19 +1,21 @@
 //! `capacity` and `profile`: the cost of this program's rooms, and of their fields.
 
 mod fields;
+mod progress;
 mod table;
 
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use playfield_measure::{
-    Certificate, Drive, Plan, Target, compare, measure, predicted, profile, prove,
+    Certificate, Drive, Plan, Target, compare, measure, predicted, profile, prove, report,
 };
 use playfield_server::SelfSigned;
 use serde_json::Value;
 
+use self::progress::Shown;
 use crate::Bots;
 use crate::options::{self, Failure, Setter, Usage, describe, set};
 
@@ -80,6 +82,12 @@ const OPTIONS: &[Setter<Command>] = &[
     Setter::new("baseline", "FILE", "fail if it costs more than in this result", |c, given| {
         set(&mut c.baseline, given.value().map(Some))
     }),
+    Setter::new(
+        "report",
+        "FILE",
+        "write an HTML page (default target/capacity-ROOM_TYPE.html, if there is a folder target)",
+        |c, given| set(&mut c.report, given.value().map(Some)),
+    ),
     Setter::new("json", "", "print one JSON object instead of tables", |c, _| {
         set(&mut c.is_json, Ok(true))
     }),
@@ -116,7 +124,7 @@ status is 1 if the room can't be run, or a field costs more than in the baseline
 }
 
 /// Options that have no effect on a profile.
-const CAPACITY_ALONE: [&str; 10] = [
+const CAPACITY_ALONE: [&str; 11] = [
     "tls",
     "cores",
     "clock",
@@ -127,6 +135,7 @@ const CAPACITY_ALONE: [&str; 10] = [
     "price",
     "prove",
     "brief",
+    "report",
 ];
 
 /// Runs a room, and prints what its players are sent, by field.
@@ -140,8 +149,8 @@ pub(crate) fn run_profile(
     if !command.read(parser)? {
         return Ok(out.write_all(help_profile(program).as_bytes())?);
     }
-    let Command { target, tls, proves, is_brief, .. } = &command;
-    if *tls || *proves || *is_brief || *target != Target::default() {
+    let Command { target, tls, proves, is_brief, report, .. } = &command;
+    if *tls || *proves || *is_brief || report.is_some() || *target != Target::default() {
         let text = format!("profile takes none of --{}", CAPACITY_ALONE.join(", --"));
         return Err(Usage(text).into());
     }
@@ -183,10 +192,11 @@ pub(crate) fn run(
     }
     let certificate = command.tls.then(Files::new).transpose()?;
     let plan = command.plan(bots, certificate.as_ref())?;
+    let page = command.page()?;
     // A file that can't be read is said before anything is measured.
     let before = command.baseline.as_deref().map(read).transpose()?;
     command.target.check().map_err(|error| Usage(error.to_string()))?;
-    let mut shown = Shown { is_quiet: command.is_quiet, width: 0 };
+    let mut shown = Shown::new(command.is_quiet);
     let capacity = measure(&plan, &mut |what| shown.show(what));
     shown.end();
     let capacity = capacity?;
@@ -194,6 +204,7 @@ pub(crate) fn run(
         table::print(&capacity, &command.target, out)?;
     }
     let mut result = capacity.to_json();
+    let mut proof = None;
     result["answer"] = table::answer_json(&capacity, &command.target);
     if command.proves {
         let text = format!("predicted, before any run of several rooms: {}", predicted(&capacity));
@@ -201,14 +212,22 @@ pub(crate) fn run(
             writeln!(out, "\n{text} rooms on one core of this machine, used to the full")?;
             out.flush()?;
         }
-        let proof = prove(&capacity, &mut |what| shown.show(what));
+        let proved = prove(&capacity, &mut |what| shown.show(what));
         shown.end();
-        let proof = proof?;
+        let proof = proof.insert(proved?);
         if !command.is_json {
-            table::print_proof(&capacity, &proof, out)?;
+            table::print_proof(&capacity, proof, out)?;
         }
         let Value::Object(members) = proof.to_json(&capacity) else { unreachable!("an object") };
         members.into_iter().for_each(|(name, value)| result[name] = value);
+    }
+    if let Some(page) = page {
+        let report = report::capacity(&capacity, &command.target, proof.as_ref());
+        report::replace(&page, &report.html())?;
+        match command.is_json {
+            true => eprintln!("report: {}", page.display()),
+            false => writeln!(out, "\nreport: {}", page.display())?,
+        }
     }
     let mut is_worse = false;
     if let (Some(file), Some(before)) = (&command.baseline, &before) {
@@ -263,6 +282,7 @@ struct Command {
     is_brief: bool,
     seconds: f64,
     baseline: Option<PathBuf>,
+    report: Option<PathBuf>,
     is_json: bool,
     is_quiet: bool,
 }
@@ -284,6 +304,7 @@ impl Default for Command {
             is_brief: false,
             seconds: 3.0,
             baseline: None,
+            report: None,
             is_json: false,
             is_quiet: false,
         }
@@ -298,6 +319,27 @@ impl Command {
             Ok(command.room_type.replace(word).is_none())
         };
         options::read(parser, OPTIONS, self, room_type)
+    }
+
+    /// The file of the report; `None` if none is written.
+    fn page(&self) -> Result<Option<PathBuf>, Failure> {
+        let Some(file) = &self.report else {
+            let is_named =
+                |c: char| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' };
+            let room: String =
+                self.room_type.iter().flat_map(|name| name.chars()).map(is_named).collect();
+            let file = Path::new("target").join(format!("capacity-{room}.html"));
+            return Ok(Path::new("target").is_dir().then_some(file));
+        };
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match folder.is_none_or(Path::is_dir) && file.file_name().is_some() && !file.is_dir() {
+            true => Ok(Some(file.clone())),
+            false => {
+                let text =
+                    format!("--report {}: name a file in a folder that exists", file.display());
+                Err(Usage(text).into())
+            }
+        }
     }
 
     fn plan(&self, bots: Bots, certificate: Option<&Files>) -> Result<Plan, Failure> {
@@ -367,28 +409,6 @@ impl Drop for Files {
     }
 }
 
-/// The progress on standard error: one line that is written over, on a terminal alone.
-struct Shown {
-    is_quiet: bool,
-    width: usize,
-}
-
-impl Shown {
-    fn show(&mut self, what: &str) {
-        if !self.is_quiet && io::stderr().is_terminal() {
-            let width = std::mem::replace(&mut self.width, what.chars().count());
-            // Measure even if standard error is closed.
-            let _ = write!(io::stderr(), "\r{what:<width$}");
-        }
-    }
-
-    fn end(&mut self) {
-        if std::mem::take(&mut self.width) > 0 {
-            let _ = writeln!(io::stderr());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use playfield_load::MakeBot;
@@ -422,6 +442,7 @@ mod tests {
             (&["arena", "--script", "a.toml", "--rate", "2"], "--script says what players send"),
             (&["arena", "--script", "/nowhere/a.toml"], "/nowhere/a.toml"),
             (&["arena", "--baseline", "/nowhere/a.json"], "--baseline /nowhere/a.json: "),
+            (&["arena", "--report", "/nowhere/a.html"], "--report /nowhere/a.html: name a file"),
         ] {
             let text = refused(arguments);
             assert!(text.contains(expected), "{arguments:?}: {text}");

@@ -25,6 +25,21 @@ const CORE_MIN: f64 = 0.8;
 /// How long answers to pings may take, in milliseconds; or a period of the rooms, if that is longer.
 const PING_MS_MAX: f64 = 50.0;
 
+/// A run of a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// The number of the search, from 1.
+    pub search: usize,
+    /// The rooms of the run.
+    pub rooms: u32,
+    /// The time between two patches of a room, in milliseconds: half of all, and 99 % of them.
+    pub interval_ms: [f64; 2],
+    /// The share of its core that the node took.
+    pub node_core: f64,
+    /// Says whether the rooms' patches came in time.
+    pub holds: bool,
+}
+
 /// The prediction, and what was found.
 #[derive(Clone, Debug)]
 pub struct Proof {
@@ -36,6 +51,8 @@ pub struct Proof {
     pub searches: Vec<u32>,
     /// Why no more than that fit, by the searches.
     pub limits: Vec<String>,
+    /// All runs of the searches, in order.
+    pub tried: Vec<Tried>,
     /// The last run at the maximum.
     pub run: Option<Run>,
     /// The process that reached its limit is not the node: the maximum of the node is larger.
@@ -60,6 +77,7 @@ impl Proof {
             "bound_by": if self.is_driver_bound { "players" } else { "cpu" },
             "searches": self.searches,
             "limits": self.limits,
+            "runs": self.tried.iter().map(Tried::to_json).collect::<Vec<_>>(),
             "interval_ms_p50": run.map(|run| run.interval_ms[0]),
             "interval_ms_p99": run.map(|run| run.interval_ms[1]),
             "lateness_ms_p99": run.map(|run| run.lateness_ms),
@@ -72,6 +90,16 @@ impl Proof {
             "measured_room_bytes": run.map(|run| {
                 run.resident.saturating_sub(run.resident_before) as f64 / run.rooms as f64
             }),
+        })
+    }
+}
+
+impl Tried {
+    fn to_json(&self) -> Value {
+        json!({
+            "search": self.search, "rooms": self.rooms, "node_core": self.node_core,
+            "interval_ms_p50": self.interval_ms[0], "interval_ms_p99": self.interval_ms[1],
+            "holds": self.holds,
         })
     }
 }
@@ -102,7 +130,7 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
     }
     let part = |part: f64| ((f64::from(predicted) * part).round() as u32).max(1);
     let steps = Steps { coarse: part(COARSE), fine: part(FINE), runs: 1 };
-    let (mut searches, mut limits) = (Vec::new(), Vec::new());
+    let (mut searches, mut limits, mut tried) = (Vec::new(), Vec::new(), Vec::new());
     let (mut best, mut fails, mut idle_fails) = (None, 0, 0);
     for number in 0..SEARCHES {
         let mut search = Search::new(predicted, most, steps);
@@ -111,6 +139,13 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
             let run = run(&case(plan, rooms as usize, number as u64 + 1))?;
             progress(&outcome(&run));
             let verdict = verdict(plan, &run);
+            tried.push(Tried {
+                search: number + 1,
+                rooms,
+                interval_ms: run.interval_ms,
+                node_core: run.node_core,
+                holds: verdict == Verdict::Holds,
+            });
             if verdict == Verdict::Holds {
                 best = Some(run);
             } else {
@@ -125,7 +160,7 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
     let measured = Samples::new(searches.iter().copied().map(f64::from).collect());
     let measured = measured.percentile(50.0) as u32;
     let is_driver_bound = idle_fails * 2 > fails;
-    Ok(Proof { predicted, measured, searches, limits, run: best, is_driver_bound })
+    Ok(Proof { predicted, measured, searches, limits, tried, run: best, is_driver_bound })
 }
 
 /// Tells what a run has shown.
