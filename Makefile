@@ -193,7 +193,7 @@ spelling: ## install what `make lint` checks spelling with
 	typos --version >/dev/null 2>&1 || pip install --quiet typos==$(TYPOS_VERSION) || \
 	    cargo install --debug --locked typos-cli@$(TYPOS_VERSION)
 
-bench: ## run the benchmarks
+bench: ## run the benchmarks, and write target/bench.html and target/bench.jsonl
 	$(CHECK)
 	cargo run --release -p playfield-bench -- bench
 

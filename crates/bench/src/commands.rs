@@ -1,10 +1,12 @@
-//! `record` and `tables`: the command lines of recorded results.
+//! `record`, `tables` and `bench compare`: the command lines of results in files.
 
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lexopt::Arg::{Long, Short, Value};
-use playfield_bench::results::{Source, differing, record as record_suites, root, update};
+use playfield_bench::results::{
+    Source, compare as compare_files, differing, record as record_suites, root, update,
+};
 use playfield_cli::options::{Failure, Opt, Usage, describe, unknown};
 
 const RECORD: &str = "\
@@ -87,6 +89,48 @@ pub(crate) fn tables(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result
     }
     let text = format!("these differ; run `playfield-bench tables`: {}", differing.join(", "));
     Err(io::Error::other(text).into())
+}
+
+const COMPARE: &str = "\
+Usage: playfield-bench bench compare OLD NEW [OPTIONS]
+
+Says which figures have changed beyond the noise between two files: lines that suites printed with
+--json, target/bench.jsonl, or recorded files such as docs/benchmarks/sync.json. Rows with the same
+parameters are compared. The exit status is 1 if a figure got worse, and 2 if a file is not as it
+should be.
+
+";
+
+const COMPARE_OPTIONS: &[Opt] =
+    &[Opt { name: "json", value: "", help: "print one JSON object instead of sentences" }];
+
+pub(crate) fn compare(parser: &mut lexopt::Parser, out: &mut dyn Write) -> Result<(), Failure> {
+    let (mut files, mut is_json) = (Vec::new(), false);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Value(file) => files.push(PathBuf::from(file)),
+            Long("json") => is_json = true,
+            Short('h') | Long("help") => return help(COMPARE, COMPARE_OPTIONS, out),
+            other => return Err(unknown(&other, COMPARE_OPTIONS)),
+        }
+    }
+    let [old, new] = &files[..] else {
+        let text = format!("compare takes two files, OLD and NEW, and not {}", files.len());
+        return Err(Usage(text).into());
+    };
+    let compared = compare_files(old, new).map_err(Failure::Input)?;
+    match is_json {
+        true => writeln!(out, "{}", compared.to_json())?,
+        false => out.write_all(compared.text().as_bytes())?,
+    }
+    out.flush()?;
+    match compared.is_worse() {
+        true => {
+            let text = format!("{} is worse than {}: see above", new.display(), old.display());
+            Err(io::Error::other(text).into())
+        }
+        false => Ok(()),
+    }
 }
 
 fn help(text: &str, options: &'static [Opt], out: &mut dyn Write) -> Result<(), Failure> {

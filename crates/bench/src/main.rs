@@ -5,9 +5,10 @@ mod commands;
 use std::alloc::System;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use playfield_bench::{Allocations, ROLES, SUITES, count_allocations_by};
+use playfield_bench::{Allocations, ROLES, SUITES, Session, count_allocations_by};
 use playfield_cli::options::{Failure, Usage};
 use playfield_cli::{exit_code, load, schema};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -23,6 +24,7 @@ Usage: playfield-bench COMMAND [OPTIONS]
 
 Commands:
   bench [SUITE]         run benchmarks and verify their results; bench --help lists them
+  bench compare OLD NEW say which figures of two files of results have changed beyond the noise
   capacity --room ROOM  say how many rooms a machine carries: arena, table (of cards) or world
   record [SUITE...]     run suites, and write docs/benchmarks/SUITE.json and the tables of documents
   tables                make the tables of documents from docs/benchmarks
@@ -35,8 +37,11 @@ Commands:
 
 const BENCH_HELP: &str = "\
 Usage: playfield-bench bench [SUITE] [OPTIONS]
+       playfield-bench bench compare OLD NEW
 
-Without a suite, runs all of them with default options (`--json` and `--quick` are allowed).
+Without a suite, runs all of them with default options (`--json` and `--quick` are allowed), and
+writes target/bench.html and target/bench.jsonl, if there is a folder target and not with --quick.
+With --report FILE it writes that page, and the rows beside it, for one suite too.
 Every counted message is decoded and compared with a model. The exit status is 1 if any differs, and
 3 if none does and a row could not be measured. With --quick, a suite takes seconds: it shows that
 the suite works, its figures mean nothing.
@@ -89,8 +94,16 @@ fn bench(mut arguments: Vec<String>, out: &mut dyn Write) -> Result<(), Failure>
     match arguments.first().map(String::as_str) {
         Some("-h" | "--help") => {
             let suites: String = SUITES.iter().map(|suite| suite.help()).collect();
-            Ok(out.write_all(format!("{BENCH_HELP}{suites}").as_bytes())?)
+            return Ok(out.write_all(format!("{BENCH_HELP}{suites}").as_bytes())?);
         }
+        Some("compare") => {
+            return commands::compare(&mut lexopt::Parser::from_args(&arguments[1..]), out);
+        }
+        _ => {}
+    }
+    let named = report_file(&mut arguments)?;
+    let mut session = Session::begin();
+    let (result, page) = match arguments.first() {
         Some(name) if !name.starts_with('-') => {
             let Some(suite) = SUITES.iter().find(|suite| suite.name() == name) else {
                 let known: Vec<&str> = SUITES.iter().map(|suite| suite.name()).collect();
@@ -98,22 +111,59 @@ fn bench(mut arguments: Vec<String>, out: &mut dyn Write) -> Result<(), Failure>
                 return Err(Usage(format!("unknown suite {name:?}; use one of {known}")).into());
             };
             arguments.remove(0);
-            suite.run(arguments, out)
+            (suite.run(arguments, &mut session, out), named)
         }
-        _ => bench_all(&arguments, out),
+        _ => {
+            let is_quick = arguments.iter().any(|argument| argument == "--quick");
+            let default = Path::new("target").is_dir() && !is_quick;
+            let page = named.or_else(|| default.then(|| PathBuf::from("target/bench.html")));
+            (bench_all(&arguments, &mut session, out), page)
+        }
+    };
+    session.end();
+    // A run that fails leaves the old files.
+    if let Some(page) = page.filter(|_| matches!(result, Ok(()) | Err(Failure::Unmeasured(_)))) {
+        session.write(&page)?;
+        eprintln!("report: {}; rows: {}", page.display(), page.with_extension("jsonl").display());
+    }
+    result
+}
+
+/// Takes the option `--report FILE` out of the arguments, for whichever suites they run.
+fn report_file(arguments: &mut Vec<String>) -> Result<Option<PathBuf>, Failure> {
+    let Some(at) = arguments.iter().position(|argument| argument == "--report") else {
+        return Ok(None);
+    };
+    arguments.remove(at);
+    if at == arguments.len() {
+        return Err(Usage("--report: name a file".into()).into());
+    }
+    let file = PathBuf::from(arguments.remove(at));
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.is_none_or(Path::is_dir) && !file.is_dir() {
+        true => Ok(Some(file)),
+        false => {
+            let text = format!("--report {}: name a file in a folder that exists", file.display());
+            Err(Usage(text).into())
+        }
     }
 }
 
 /// Runs every suite. One that is not verified does not keep the next from running.
-fn bench_all(arguments: &[String], out: &mut dyn Write) -> Result<(), Failure> {
+fn bench_all(
+    arguments: &[String],
+    session: &mut Session,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
     if let Some(other) = arguments.iter().find(|other| !["--json", "--quick"].contains(&&***other))
     {
-        let text = format!("unknown option {other}; the options are --json, --quick, --help");
+        let text =
+            format!("unknown option {other}; the options are --json, --quick, --report, --help");
         return Err(Usage(text).into());
     }
     let mut all = Ok(());
     for suite in SUITES {
-        match suite.run(arguments.to_vec(), out) {
+        match suite.run(arguments.to_vec(), session, out) {
             Err(Failure::Unverified) => all = Err(Failure::Unverified),
             Err(unmeasured @ Failure::Unmeasured(_)) if all.is_ok() => all = Err(unmeasured),
             Err(Failure::Unmeasured(_)) => {}

@@ -96,6 +96,34 @@ fn bench_sync_notices_one_damaged_message() {
 }
 
 #[test]
+fn a_report_is_written_with_its_rows_and_left_by_a_run_that_fails() {
+    let folder = std::env::temp_dir().join(format!("playfield-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (page, rows) = (folder.join("bench.html"), folder.join("bench.jsonl"));
+    let (page_name, rows_name) = (page.to_str().expect("text"), rows.to_str().expect("text"));
+    let report = ["--report", page_name];
+    let output = small(SMALL[0], &report);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let written = std::fs::read_to_string(&page).expect("a page");
+    let row = std::fs::read_to_string(&rows).expect("rows");
+    assert_eq!(row, text(&output.stdout));
+    let row: Value = serde_json::from_str(&row).expect("one record");
+    assert!(row["calibration_us"].is_number() && row["profile"].is_string() && row["results"] == 1);
+    for name in ["sync_us_p50", "bytes_per_sync", "calibration_us"] {
+        assert!(written.contains(&format!("<td class=\"n\">{}</td>", row[name])), "{name}");
+    }
+    let same = playfield(&["bench", "compare", rows_name, rows_name]);
+    assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
+    assert!(text(&same.stdout).contains("worse: 0"), "{}", text(&same.stdout));
+
+    assert_eq!(small(SMALL[0], &["--corrupt-one", report[0], report[1]]).status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(&page).expect("the old page"), written);
+    let nowhere = small(SMALL[0], &["--report", "/nowhere/bench.html"]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    std::fs::remove_dir_all(&folder).expect("the folder is gone");
+}
+
+#[test]
 fn bench_worlds_verifies_what_it_counts_and_notices_one_damaged_message() {
     let arguments = ["bench", "worlds", "--json", "--rounds=1", "--syncs=2"];
     let row = ["--row", "windows, players move"];

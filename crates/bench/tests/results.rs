@@ -1,4 +1,4 @@
-//! `record` and `tables` as a user runs them, in a repository of their own.
+//! `record`, `tables` and `bench compare` as a user runs them, in a repository of their own.
 
 use std::fs;
 use std::io::Write;
@@ -91,4 +91,59 @@ fn wrong_arguments_are_named() {
     }
     let unknown = repository.run(&["record", "packets"], "");
     assert!(errors(&unknown).contains("no suite \"packets\""), "{}", errors(&unknown));
+}
+
+/// The recorded files of this repository.
+fn recorded() -> impl Iterator<Item = PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    files
+        .filter(|path| !["goals", "suites"].map(Some).contains(&path.file_stem().unwrap().to_str()))
+}
+
+fn compare(files: [&Path; 2], more: &[&str]) -> Output {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_playfield-bench"));
+    bench.args(["bench", "compare"]).args(files).args(more).output().unwrap()
+}
+
+#[test]
+fn every_recorded_file_equals_itself_and_has_figures_to_compare() {
+    for path in recorded() {
+        let output = compare([&path, &path], &["--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", path.display(), errors(&output));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let changes = value["changes"].as_array().unwrap();
+        assert!(!changes.is_empty(), "{} has no figure", path.display());
+        assert!(changes.iter().all(|change| change["finding"] == "equal"), "{}", path.display());
+        assert!(value["worse"] == false && value["rows"].as_u64() > Some(0));
+    }
+}
+
+#[test]
+fn what_got_worse_is_a_status_and_what_can_t_be_read_is_another() {
+    let repository = Repository::new("compare");
+    let path = |name: &str| repository.0.join(name);
+    let sync = recorded().find(|path| path.ends_with("sync.json")).unwrap();
+    let text = fs::read_to_string(&sync).unwrap();
+    let (slow, cut) = (path("slow.json"), path("cut.json"));
+    fs::write(&slow, text.replacen("\"sync_us_p50\":", "\"sync_us_p50\":9", 1)).unwrap();
+    fs::write(&cut, &text[..text.len() / 2]).unwrap();
+    let worse = compare([&sync, &slow], &[]);
+    let shown = String::from_utf8_lossy(&worse.stdout).into_owned();
+    assert_eq!(worse.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("\nworse: sync ") && shown.contains("% sync_us_p50: "), "{shown}");
+    assert!(errors(&worse).contains("slow.json is worse than "), "{}", errors(&worse));
+    assert_eq!(compare([&slow, &sync], &[]).status.code(), Some(0), "it got better");
+
+    let refused = compare([&sync, &cut], &[]);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0));
+    let said = errors(&refused);
+    let lines = text[..text.len() / 2].lines().count();
+    assert!(said.starts_with(&format!("{}:{lines}: the file is cut", cut.display())), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(compare([&sync, &path("none.json")], &[]).status.code(), Some(2));
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_playfield-bench"));
+    let one = bench.args(["bench", "compare", "a.json"]).output().unwrap();
+    assert_eq!(one.status.code(), Some(2));
+    assert!(errors(&one).contains("compare takes two files"), "{}", errors(&one));
 }

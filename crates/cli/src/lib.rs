@@ -64,6 +64,7 @@ pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
     let (text, code) = match failure {
         Failure::Usage(Usage(what)) => (format!("{what}\nTry `help`."), ExitCode::from(2)),
+        Failure::Input(what) => (what, ExitCode::from(2)),
         Failure::Work(error) => (error.to_string(), ExitCode::FAILURE),
         Failure::Unverified => ("a result could not be verified".to_owned(), ExitCode::FAILURE),
         Failure::Unmeasured(what) => (format!("not measured: {what}"), ExitCode::from(3)),

@@ -19,6 +19,8 @@ const LISTED_MAX: usize = 12;
 pub enum Failure {
     /// The arguments are wrong.
     Usage(Usage),
+    /// An input is wrong, such as a file: a sentence that names it.
+    Input(String),
     /// The work failed.
     Work(io::Error),
     /// It finished, but a result could not be verified.

@@ -5,6 +5,7 @@ use std::io::Write;
 use playfield_cli::options::{Failure, Given, Setter, Usage, describe, read};
 
 use super::report::Report;
+use super::session::Session;
 
 /// Defines an enumeration whose values have names, on the command line and in reports.
 macro_rules! names {
@@ -115,7 +116,12 @@ pub trait Command: Sync {
     ///
     /// # Errors
     /// If arguments are wrong, the suite can't run, or a result is not as it should be.
-    fn run(&self, arguments: Vec<String>, out: &mut dyn Write) -> Result<(), Failure>;
+    fn run(
+        &self,
+        arguments: Vec<String>,
+        session: &mut Session,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure>;
 }
 
 impl<O: Options> Command for Suite<O> {
@@ -128,7 +134,12 @@ impl<O: Options> Command for Suite<O> {
         format!("\n{}: {}\n{options}", self.name, self.about)
     }
 
-    fn run(&self, mut arguments: Vec<String>, out: &mut dyn Write) -> Result<(), Failure> {
+    fn run(
+        &self,
+        mut arguments: Vec<String>,
+        session: &mut Session,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
         let before = arguments.len();
         arguments.retain(|argument| argument != "--quick");
         let mut options = (self.defaults)(arguments.len() < before);
@@ -137,7 +148,8 @@ impl<O: Options> Command for Suite<O> {
             let help = self.help();
             return Ok(out.write_all(help.trim_start().as_bytes())?);
         }
-        let mut report = Report::new(options.is_json(), out);
+        session.begin_suite(self.name);
+        let mut report = Report::new(options.is_json(), session, out);
         (self.run)(&options, &mut report)?;
         report.end()
     }

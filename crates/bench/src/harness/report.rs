@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use playfield_cli::options::Failure;
 use serde_json::Value;
 
-use super::machine::Machine;
 use super::process::Finished;
+use super::session::Session;
 use super::stats::Samples;
 
 /// Named values, in insertion order.
@@ -27,10 +27,10 @@ impl Record {
         self
     }
 
-    /// Adds the machine, the build profile and the version.
+    /// Adds named values.
     #[must_use]
-    pub(crate) fn of_machine(self, machine: &Machine) -> Self {
-        machine.fields().into_iter().fold(self, |record, (name, value)| record.with(name, value))
+    pub(crate) fn with_all(self, fields: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+        fields.into_iter().fold(self, |record, (name, value)| record.with(name, value))
     }
 
     /// Adds a measurement, rounded to three decimals. More digits would be noise.
@@ -75,43 +75,60 @@ pub(crate) struct Report<'a> {
     out: &'a mut dyn Write,
     is_json: bool,
     columns: &'static [Column],
-    machine: Machine,
+    session: &'a mut Session,
     is_wrong: bool,
     unmeasured: Vec<String>,
 }
 
 impl<'a> Report<'a> {
-    /// Describes the machine: a process that is pinned to a core can't see the others.
-    pub(crate) fn new(is_json: bool, out: &'a mut dyn Write) -> Self {
-        let machine = Machine::describe();
-        Self { out, is_json, columns: &[], machine, is_wrong: false, unmeasured: Vec::new() }
+    pub(crate) fn new(is_json: bool, session: &'a mut Session, out: &'a mut dyn Write) -> Self {
+        Self { out, is_json, columns: &[], session, is_wrong: false, unmeasured: Vec::new() }
     }
 
-    /// Begins a table, or the first lines of JSON.
+    /// Begins a table, or the first lines of JSON. The first table of all calibrates the machine.
     pub(crate) fn begin(&mut self, columns: &'static [Column]) -> io::Result<()> {
         self.columns = columns;
+        self.session.begin_table(columns);
         if self.is_json { Ok(()) } else { self.print(|(head, _)| (*head).to_owned()) }
     }
 
     /// Prints a record. The run is wrong if the record is not `verified`.
     pub(crate) fn add(&mut self, record: Record) -> io::Result<()> {
         self.is_wrong |= record.get("verified") == Some(&Value::Bool(false));
-        if self.is_json {
-            let line = record.of_machine(&self.machine).line();
-            return self.text(&line);
-        }
-        self.print(|(_, name)| cell(record.get(name).unwrap_or(&Value::Null)))
+        self.add_line(&record.line())
+    }
+
+    /// Keeps a record for files of results, without printing it: other rows say the same.
+    pub(crate) fn keep(&mut self, record: &Record) {
+        self.session.keep(&record.line());
     }
 
     /// Prints the record of a child process.
     pub(crate) fn add_finished(&mut self, child: &Finished) -> io::Result<()> {
         self.is_wrong |= !child.is_verified;
-        if self.is_json { self.text(&child.line) } else { self.add_value(&child.record) }
+        self.add_line(&child.line)
     }
 
-    /// Prints a row of a table.
+    /// Prints a row of a table, which is no result of its own.
     pub(crate) fn add_value(&mut self, record: &Value) -> io::Result<()> {
+        self.session.show(record);
         self.print(|(_, name)| cell(&record[*name]))
+    }
+
+    /// Keeps a row for the page, without printing it.
+    pub(crate) fn show(&mut self, row: &Value) {
+        self.session.show(row);
+    }
+
+    /// Keeps and prints a record, by its line of JSON.
+    fn add_line(&mut self, line: &str) -> io::Result<()> {
+        let line = self.session.keep(line);
+        let record: Value = serde_json::from_str(&line)?;
+        if self.is_json {
+            self.session.show(&record);
+            return self.text(&line);
+        }
+        self.add_value(&record)
     }
 
     /// Prints a line as it is.

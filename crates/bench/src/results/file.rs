@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use playfield_measure::CALIBRATION_FIELDS;
 use serde_json::{Map, Value, json};
 
 use super::{at, error};
@@ -11,8 +12,11 @@ use super::{at, error};
 /// One measurement: named values.
 pub(super) type Row = Map<String, Value>;
 
+/// The version of printed rows, in their member `results`.
+pub(crate) const VERSION: u64 = 1;
+
 /// Members of a printed row that describe the machine and the build.
-const MACHINE: [&str; 6] = ["cores", "cpu", "kernel", "memory_mb", "profile", "version"];
+pub(super) const MACHINE: [&str; 6] = ["cores", "cpu", "kernel", "memory_mb", "profile", "version"];
 
 /// Results of one recording of a suite, and how they were measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,14 +113,19 @@ impl Results {
 }
 
 /// Takes the machine out of printed rows, where it is the same in all; `machine` is that of the
-/// process that records, for rows that do not say.
+/// process that records, for rows that do not say. Calibrations differ between commands: the result
+/// has the middle speed, and the worst of all else.
 pub(super) fn without_machine(rows: &mut [Row], machine: Row) -> io::Result<Row> {
     let mut found: Option<Row> = None;
+    let mut calibrations = Vec::new();
     for row in rows {
-        let of_row: Row = MACHINE
-            .iter()
-            .filter_map(|name| row.remove(*name).map(|value| ((*name).to_owned(), value)))
-            .collect();
+        let mut take = |names: &[&str]| -> Row {
+            let taken = names.iter().filter_map(|name| row.remove_entry(*name));
+            taken.collect()
+        };
+        take(&["results"]);
+        let of_row = take(&MACHINE);
+        calibrations.push(take(&CALIBRATION_FIELDS));
         if of_row.is_empty() {
             continue;
         }
@@ -127,7 +136,25 @@ pub(super) fn without_machine(rows: &mut [Row], machine: Row) -> io::Result<Row>
             _ => found = Some(of_row),
         }
     }
-    Ok(found.unwrap_or(machine))
+    let mut machine = found.unwrap_or(machine);
+    machine.append(&mut combined(&calibrations));
+    Ok(machine)
+}
+
+/// One calibration for several.
+fn combined(calibrations: &[Row]) -> Row {
+    let combine = |name: &str| {
+        let values: Vec<&Value> = calibrations.iter().filter_map(|of| of.get(name)).collect();
+        let mut numbers: Vec<f64> = values.iter().filter_map(|value| value.as_f64()).collect();
+        numbers.sort_by(f64::total_cmp);
+        match name {
+            "quiet" => values.iter().map(|value| value.as_bool()).min()?.map(Value::from),
+            "calibration_us" => numbers.get(numbers.len() / 2).map(|number| json!(number)),
+            _ => numbers.last().map(|number| json!(number)),
+        }
+    };
+    let named = |name: &&str| combine(name).map(|value| ((*name).to_owned(), value));
+    CALIBRATION_FIELDS.iter().filter_map(named).collect()
 }
 
 /// A value as text, without quotes.
@@ -178,5 +205,23 @@ mod tests {
         assert_eq!(rows[0], row(json!({"us": 1})));
         assert!(without_machine(&mut [printed(2), printed(4)], own.clone()).is_err());
         assert_eq!(without_machine(&mut [row(json!({"us": 2}))], own.clone()).unwrap(), own);
+    }
+
+    #[test]
+    fn calibrations_of_several_commands_become_one() {
+        let printed = |us, steal, quiet| {
+            row(json!({
+                "us": 1, "cores": 2, "calibration_us": us, "noise": 0.02, "load": null,
+                "steal": steal, "quiet": quiet,
+            }))
+        };
+        let mut rows = [printed(200.0, 0.0, true), printed(230.0, 0.07, false)];
+        rows[1]["noise"] = json!(0.1);
+        let machine = without_machine(&mut rows, Row::new()).unwrap();
+        let expected = json!({
+            "cores": 2, "calibration_us": 230.0, "noise": 0.1, "steal": 0.07, "quiet": false,
+        });
+        assert_eq!(machine, row(expected));
+        assert_eq!(rows[0], row(json!({"us": 1})));
     }
 }

@@ -4,6 +4,7 @@
 //! commands of a suite and writes `docs/benchmarks/SUITE.json`. [`update`] writes the blocks of
 //! documents that [`page`] describes. A test holds that documents and files agree.
 
+mod compare;
 mod figure;
 mod file;
 mod goals;
@@ -12,6 +13,8 @@ pub mod page;
 mod record;
 mod tree;
 
+pub use self::compare::{Compared, compare};
+pub(crate) use self::file::VERSION;
 pub use self::page::{differing, update};
 pub use self::record::{Source, record};
 pub use self::tree::root;

@@ -156,7 +156,7 @@ fn rows(lines: &str) -> io::Result<Vec<Row>> {
 
 /// Describes the machine that records, for scripts that do not.
 fn own_machine() -> io::Result<Row> {
-    let line = Record::default().of_machine(&Machine::describe()).line();
+    let line = Record::default().with_all(Machine::describe().fields()).line();
     let mut machine: Row = serde_json::from_str(&line)?;
     // That of this program is not theirs.
     machine.remove("profile");

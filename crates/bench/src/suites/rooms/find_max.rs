@@ -103,6 +103,7 @@ pub(super) fn find_max(options: &Options, report: &mut Report<'_>) -> io::Result
         return report.add(record);
     }
     report.wrong(!verified);
+    report.keep(&record);
     report.text(&summary)
 }
 
@@ -262,6 +263,7 @@ impl Measure for Loopback<'_, '_> {
             Peer::Baseline(bytes) => run_baseline(&case, bytes)?,
         };
         if self.report.is_json() {
+            self.report.show(&run);
             eprintln!("{run}");
         } else {
             self.report.add_value(&run)?;

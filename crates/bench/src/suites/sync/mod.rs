@@ -11,7 +11,6 @@ use playfield_cli::options::{Failure, Given, Setter, Usage, set};
 use playfield_state::{Format, Tracking};
 
 use self::case::{CARDS_MAX, Case, ENTITIES_MAX, PLAYERS_MAX};
-use crate::harness::machine::Machine;
 use crate::harness::options::{self, Suite};
 use crate::harness::process;
 use crate::harness::report::{Column, Report};
@@ -168,7 +167,7 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
             eprintln!("not verified: {failure}");
         }
         report.wrong(!outcome.verified());
-        let record = outcome.report(case).of_machine(&Machine::describe());
+        let record = outcome.report(case);
         return Ok(report.text(&record.line())?);
     }
     let is_one = !options.chosen.is_empty();

@@ -1,0 +1,272 @@
+//! Two files of results: which figures have changed beyond the noise.
+//!
+//! Rows with the same parameters are compared. The noise of a figure is the range of its rounds
+//! (`us_min` to `us_max`) in both files together, or what the calibration measured, or what is
+//! usual for its kind, whichever is larger. Times and rates of machines of different speed are
+//! scaled by their calibrations; ratios within a run are compared as they are.
+
+mod kind;
+mod read;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use playfield_measure::{Change, Conditions, Finding, SPEED_NOISE, speed};
+use serde_json::{Value, json};
+
+use self::kind::{Figure, Kind, Unit};
+use self::read::Measured;
+use super::file::Row;
+
+/// The noise of a machine that was not calibrated.
+const UNKNOWN_NOISE: f64 = 0.1;
+
+/// The changes between two files.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// Rows that both files have.
+    pub rows: usize,
+    /// Rows that only the first and only the second have.
+    pub alone: [usize; 2],
+    /// The figures, with their rows.
+    pub changes: Vec<(Place, Change)>,
+    /// What to know of the comparison, such as the scale.
+    pub notes: Vec<String>,
+}
+
+/// The row of a figure: its suite and its parameters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    suite: String,
+    parameters: Vec<(String, String)>,
+    /// The number among rows with the same parameters, from 0.
+    number: usize,
+}
+
+/// Compares two files: lines that suites printed with `--json`, or recorded files.
+///
+/// # Errors
+/// A sentence with the file, and the line if one is at fault: a file can't be read, is cut or of
+/// another version, or has no row in common with the other.
+pub fn compare(old: &Path, new: &Path) -> Result<Compared, String> {
+    let (before, now) = (placed(read::read(old)?), placed(read::read(new)?));
+    let mut compared = Compared { rows: 0, alone: [0, 0], changes: Vec::new(), notes: Vec::new() };
+    for (place, now) in &now {
+        let Some(before) = before.get(place) else { continue };
+        compared.rows += 1;
+        compared.add(place, before, now);
+    }
+    let only = |rows: &BTreeMap<Place, Measured>| rows.len() - compared.rows;
+    compared.alone = [only(&before), only(&now)];
+    if compared.rows == 0 {
+        let suites = |rows: &BTreeMap<Place, Measured>| {
+            let mut suites: Vec<&str> = rows.keys().map(|place| place.suite.as_str()).collect();
+            suites.dedup();
+            suites.join(", ")
+        };
+        return Err(format!(
+            "{}: no row has the parameters of one in {}; they have {} and {}",
+            new.display(),
+            old.display(),
+            suites(&now),
+            suites(&before)
+        ));
+    }
+    compared.changes.sort_by_key(|(_, change)| change.finding());
+    Ok(compared)
+}
+
+/// Rows by their place.
+fn placed(rows: Vec<Measured>) -> BTreeMap<Place, Measured> {
+    let mut placed = BTreeMap::new();
+    for measured in rows {
+        let parameters = measured.parameters().into_iter();
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value)).collect();
+        let mut place = Place { suite: measured.suite.clone(), parameters, number: 0 };
+        while placed.contains_key(&place) {
+            place.number += 1;
+        }
+        placed.insert(place, measured);
+    }
+    placed
+}
+
+impl Compared {
+    /// Returns whether a figure got worse by more than the noise.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        self.count(Finding::Worse) > 0
+    }
+
+    /// How many figures have this finding.
+    #[must_use]
+    pub fn count(&self, finding: Finding) -> usize {
+        self.changes.iter().filter(|(_, change)| change.finding() == finding).count()
+    }
+
+    fn add(&mut self, place: &Place, before: &Measured, now: &Measured) {
+        let same_build = before.profile() == now.profile();
+        let conditions = before.conditions().zip(now.conditions());
+        let speed = match conditions {
+            Some((before, now)) if same_build => Some(speed(before, now)),
+            None if same_build && before.is_of_machine(now) => Some(1.0),
+            _ => None,
+        };
+        self.note(same_build, conditions, speed);
+        for (name, value) in &now.row {
+            let Kind::Figure(figure) = Kind::of(&now.suite, name, &now.row) else { continue };
+            let numbers = before.row.get(name).and_then(Value::as_f64).zip(value.as_f64());
+            let Some(numbers) = numbers.filter(|(before, now)| *before > 0.0 && *now > 0.0) else {
+                continue;
+            };
+            let scale = match (figure.unit, speed) {
+                (Unit::Ratio | Unit::Amount, _) => 1.0,
+                (Unit::Time, Some(speed)) => speed,
+                (Unit::Rate, Some(speed)) => 1.0 / speed,
+                (Unit::Time | Unit::Rate, None) => continue,
+            };
+            let rows = [&before.row, &now.row];
+            let noise = noise(name, figure, rows, scale, conditions);
+            let change = Change {
+                name: name.clone(),
+                before: numbers.0,
+                now: numbers.1 * scale,
+                noise,
+                better: figure.better,
+                is_quiet: figure.unit == Unit::Amount
+                    || conditions.is_none_or(|(before, now)| before.is_quiet && now.is_quiet),
+            };
+            self.changes.push((place.clone(), change));
+        }
+    }
+
+    /// Notes how a row is compared, once for all rows that are compared in the same way.
+    fn note(
+        &mut self,
+        same_build: bool,
+        conditions: Option<(Conditions, Conditions)>,
+        speed: Option<f64>,
+    ) {
+        let text = match (conditions, speed) {
+            (Some((before, now)), Some(speed)) if (speed - 1.0).abs() > SPEED_NOISE => format!(
+                "times and rates are scaled by calibration: a core is {speed:.2} times as fast \
+                 ({:.0} → {:.0} µs); ratios to baselines, bytes and intervals are compared as they \
+                 are",
+                before.us, now.us
+            ),
+            (_, None) if !same_build => "times and rates are not compared: one is of a debug \
+                                         build, or does not say"
+                .into(),
+            (_, None) => "times and rates are not compared: the machines differ, and were not \
+                          calibrated; ratios and bytes are"
+                .into(),
+            (None, _) => format!(
+                "the machines were not calibrated: {:.0} % count as noise where no range is known",
+                UNKNOWN_NOISE * 100.0
+            ),
+            _ => return,
+        };
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    /// The comparison, for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!("{} rows in both, {} figures\n", self.rows, self.changes.len());
+        for (count, file) in self.alone.into_iter().zip(["first", "second"]) {
+            if count > 0 {
+                let _ = writeln!(text, "{count} rows are in the {file} file alone");
+            }
+        }
+        self.notes.iter().for_each(|note| text += &format!("note: {note}\n"));
+        for (place, change) in &self.changes {
+            let finding = change.finding();
+            if finding == Finding::Equal {
+                continue;
+            }
+            let noise = change.noise * 100.0;
+            let _ = writeln!(
+                text,
+                "{}: {}: {change} (noise {noise:.0} %)",
+                finding.name(),
+                self.label(place)
+            );
+        }
+        let findings = [Finding::Worse, Finding::TooNoisy, Finding::Better, Finding::Equal];
+        let counts = findings.map(|finding| format!("{}: {}", finding.name(), self.count(finding)));
+        text + &counts.join(", ") + "\n"
+    }
+
+    /// The suite, and the parameters in which its rows differ.
+    fn label(&self, place: &Place) -> String {
+        let others = || self.changes.iter().map(|(place, _)| place);
+        let differs = |name: &str, value: &str| {
+            let mut same_suite = others().filter(|other| other.suite == place.suite);
+            same_suite.any(|other| {
+                let of = other.parameters.iter().find(|(of, _)| of == name);
+                of.is_none_or(|(_, of)| of != value)
+            })
+        };
+        let shown = place.parameters.iter().filter(|(name, value)| differs(name, value));
+        let mut label = place.suite.clone();
+        shown.for_each(|(name, value)| label += &format!(" {name}={value}"));
+        if place.number > 0 {
+            label += &format!(" ({})", place.number + 1);
+        }
+        label
+    }
+
+    /// The comparison, for programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let changes = self.changes.iter().map(|(place, change)| {
+            let parameters: BTreeMap<_, _> = place.parameters.iter().cloned().collect();
+            json!({
+                "suite": place.suite, "row": parameters, "figure": change.name,
+                "before": change.before, "now": change.now, "change": change.part(),
+                "noise": change.noise, "finding": change.finding().name(),
+            })
+        });
+        json!({
+            "compare": 1, "rows": self.rows, "rows_in_one_file": self.alone, "notes": self.notes,
+            "changes": changes.collect::<Vec<_>>(), "worse": self.is_worse(),
+        })
+    }
+}
+
+/// The noise of a figure, as a part. A change is larger if the ranges of the rounds lie apart.
+fn noise(
+    name: &str,
+    figure: Figure,
+    [before, now]: [&Row; 2],
+    scale: f64,
+    conditions: Option<(Conditions, Conditions)>,
+) -> f64 {
+    let number = |row: &Row, name: &str| row.get(name).and_then(Value::as_f64);
+    let range = |row: &Row| {
+        let value = number(row, name)?;
+        let at = |end: &str| number(row, &format!("{name}{end}"));
+        let low = at("_min").or_else(|| at("_low"))?;
+        let high = at("_max").or_else(|| at("_high"))?;
+        Some([value - low, high - value].map(|side| side.max(0.0)))
+    };
+    let value = |row: &Row| number(row, name).unwrap_or(f64::NAN);
+    let is_more = value(now) * scale > value(before);
+    let ranges = range(before).zip(range(now)).map(|([under, over], [under_now, over_now])| {
+        let [of_before, of_now] = if is_more { [over, under_now] } else { [under, over_now] };
+        (of_before + of_now * scale) / value(before)
+    });
+    let of_machine = match (figure.unit, conditions) {
+        (Unit::Amount, _) => 0.0,
+        (_, Some((before, now))) => before.noise.max(now.noise),
+        (_, None) => UNKNOWN_NOISE,
+    };
+    // What a calibration measured stands in for a range that nobody knows.
+    figure.noise.max(ranges.filter(|range| *range > 0.0).unwrap_or(of_machine))
+}
+
+#[cfg(test)]
+mod tests;
