@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::machine::thread_cpu;
+use crate::machine::{Machine, thread_cpu};
 use crate::samples::Samples;
 
 /// Steps of the loop: some tenths of a millisecond in an optimized build.
@@ -40,7 +40,7 @@ pub const FIELDS: [&str; 5] = ["calibration_us", "noise", "load", "steal", "quie
 pub struct Calibration {
     /// CPU time of the loop, in microseconds: the median of the samples.
     pub us: f64,
-    /// How much longer the loop takes on the clock in one of ten samples, at the least, than in the
+    /// The part by which the loop takes longer on the clock in one of ten samples than in the
     /// fastest tenth: 0.1 is 10 %.
     pub noise: f64,
     /// Processes that ran or wanted to, averaged over the minute before; `None` if not known.
@@ -70,9 +70,8 @@ struct Times {
 impl Calibration {
     /// Times the loop on this thread, for at most 0.3 s in an optimized build.
     #[must_use]
-    pub fn measure() -> Self {
+    pub fn measure(machine: &Machine) -> Self {
         let load = fs::read_to_string("/proc/loadavg").ok().and_then(|text| load_of(&text));
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let start = Times::now();
         let mut work = Work::new();
         (0..WARM_UP).for_each(|_| work.run());
@@ -82,7 +81,7 @@ impl Calibration {
             samples.push(work.sample());
         }
         let (us, noise) = summary(&samples);
-        Self { us, noise, load, steal: None, cores, start }.now()
+        Self { us, noise, load, steal: None, cores: machine.cores(), start }.now()
     }
 
     /// The same, with the share of time that the host has taken until now.
@@ -159,7 +158,7 @@ impl Conditions {
     }
 }
 
-/// How fast a core is now, compared with one before; 1 if they differ by noise.
+/// The speed of a core now, in relation to one before; 1 if they differ by noise.
 #[must_use]
 pub fn speed(before: Conditions, now: Conditions) -> f64 {
     let speed = before.us / now.us;
@@ -240,6 +239,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{Calibration, Conditions, FIELDS, Sample, Times, Work, load_of, speed, summary};
+    use crate::machine::Machine;
 
     #[test]
     fn the_median_is_of_cpu_time_and_the_noise_of_the_clock() {
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_calibration_has_values() {
-        let calibration = Calibration::measure();
+        let calibration = Calibration::measure(&Machine::describe());
         assert!(calibration.us > 0.0 && calibration.noise >= 0.0, "{calibration:?}");
     }
 }

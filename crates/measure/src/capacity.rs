@@ -129,7 +129,7 @@ pub struct Capacity {
 pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capacity> {
     let machine = Machine::describe();
     progress("the machine");
-    let calibration = Calibration::measure();
+    let calibration = Calibration::measure(&machine);
     let mut warnings = Vec::new();
     let mut measured = Measurer { plan, guess: None, delayed: Vec::new(), troubles: Vec::new() };
     progress(&format!("{} with {} players", plan.room_type, plan.players));

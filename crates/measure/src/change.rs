@@ -21,13 +21,13 @@ pub enum Better {
 /// The meaning of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Finding {
-    /// It got worse by more than the noise.
+    /// Worse by more than the noise.
     Worse,
-    /// It differs by more than the noise of a quiet machine, and the machine was not quiet.
+    /// A difference beyond the noise of a quiet machine, and the machine was not quiet.
     TooNoisy,
-    /// It got better by more than the noise.
+    /// Better by more than the noise.
     Better,
-    /// It did not change by more than the noise.
+    /// No change beyond the noise.
     Equal,
 }
 

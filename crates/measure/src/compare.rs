@@ -17,7 +17,7 @@ pub struct Comparison {
     pub changes: Vec<Change>,
     /// The rooms of one core, used to the full: before and now; `None` if CPU time can't be compared.
     pub rooms: Option<[u64; 2]>,
-    /// How CPU time is compared, if the machine was another one, or why not.
+    /// The way in which CPU time is compared, if the machine was another one, or why it is not.
     pub note: Option<String>,
 }
 

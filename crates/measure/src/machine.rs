@@ -46,6 +46,12 @@ impl Machine {
         }
     }
 
+    /// Returns the number of cores.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
     /// The machine and its calibration, as an object.
     #[must_use]
     pub fn to_json(&self, calibration: &Calibration) -> Value {

@@ -39,7 +39,7 @@ pub struct RoomBytes {
 /// If the room can't be run, or sends nothing.
 pub fn profile(plan: &Plan) -> io::Result<RoomBytes> {
     let machine = Machine::describe();
-    let calibration = Calibration::measure();
+    let calibration = Calibration::measure(&machine);
     let profiler = Profiler::default();
     let run = run(&Case {
         room_type: plan.room_type.clone(),

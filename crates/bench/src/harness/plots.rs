@@ -52,10 +52,10 @@ fn throughput(rows: &[Row]) -> Plot {
     let rows = of_suite(rows, "messages").chain(of_suite(rows, "echo"));
     let points = rows.flat_map(|row| {
         let suite = text(row, "suite");
-        let way = [text(row, "class"), text(row, "transport")].join(" ");
+        let way = way(row);
         let sides = [("ours", "messages_per_s"), ("baseline", "floor_messages_per_s")];
         sides.into_iter().filter_map(move |(side, name)| {
-            let label = format!("{suite} {}, {side}", way.trim());
+            let label = format!("{suite} {way}, {side}");
             Some((label, (number(row, "bytes")?, number(row, name)?)))
         })
     });
@@ -89,8 +89,7 @@ fn percentiles(rows: &[Row]) -> Plot {
     let mut plot = Plot::new("Round trips", "percentile", "ms");
     plot.scales = [Scale::Percentiles, Scale::Logarithmic];
     let points = rows.iter().flat_map(|row| {
-        let [suite, class, transport] = ["suite", "class", "transport"].map(|name| text(row, name));
-        let way = [suite, class, transport].join(" ");
+        let way = format!("{} {}", text(row, "suite"), way(row));
         DISTRIBUTIONS.into_iter().flat_map(move |(start, side, ms)| {
             let label = format!("{way}, {side}");
             PERCENTILES.into_iter().filter_map(move |(end, percent)| {
@@ -112,9 +111,8 @@ fn ratios(page: &mut Page, rows: &[Row]) {
     }
     let mut baselines = Bars::new("suite", "rate, of the baseline's");
     for row in rows {
-        let of = ["class", "transport", "mode"].map(|name| text(row, name)).join(" ");
-        let bytes = number(row, "bytes").map_or(String::new(), |bytes| format!(" {bytes} B"));
-        let label = format!("{} {of}{bytes}", text(row, "suite"));
+        let bytes = number(row, "bytes").map_or(String::new(), |bytes| format!(", {bytes} B"));
+        let label = format!("{} {}{bytes}", text(row, "suite"), way(row));
         baselines.bar(&label, number(row, "floor_ratio").unwrap_or(f64::NAN));
     }
     for (heading, bars) in [("Ours against peers", peers), ("Ours against baselines", baselines)] {
@@ -123,6 +121,14 @@ fn ratios(page: &mut Page, rows: &[Row]) {
             page.bars(&bars);
         }
     }
+}
+
+/// The parameters of a row, but for its payload.
+fn way(row: &Row) -> String {
+    let texts = ["class", "mode", "transport"].map(|name| text(row, name).to_owned());
+    let number = |name: &str| number(row, name).map_or(String::new(), |of| format!("{name} {of}"));
+    let all = texts.into_iter().chain(["connections", "window"].map(number));
+    all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn of_suite<'a>(rows: &'a [Row], suite: &'a str) -> impl Iterator<Item = &'a Row> {

@@ -71,7 +71,7 @@ impl Session {
     /// Begins a table. The first calibrates the machine.
     pub(crate) fn begin_table(&mut self, columns: &'static [Column]) {
         if self.calibration.is_none() {
-            self.calibration = Some(Calibration::measure());
+            self.calibration = Some(Calibration::measure(&self.machine));
             self.end();
         }
         self.tables.push(Shown { suite: self.suite, columns, rows: Vec::new() });
@@ -108,7 +108,7 @@ impl Session {
     fn page(&self) -> Page {
         let mut page = Page::new("Benchmarks of Playfield");
         self.trouble().iter().for_each(|trouble| page.warning(trouble));
-        page.machine(self.fields());
+        page.machine(self.fields().filter(|(name, _)| *name != "results"));
         let kept = self.lines.iter().filter_map(|line| serde_json::from_str(line).ok());
         let kept: Vec<Map<String, Value>> = kept.collect();
         let shown: Vec<(&str, &Value)> =

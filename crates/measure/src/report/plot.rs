@@ -182,6 +182,8 @@ impl Scale {
     /// The label at a place on the axis.
     fn label(self, position: f64) -> String {
         let value = match self {
+            // Others would overlap: 98, 98.333, 98.571, …
+            Self::Percentiles if !is_power_of_ten(position) => return String::new(),
             Self::Percentiles => 100.0 - 100.0 / position,
             Self::Linear | Self::Logarithmic => position,
         };
@@ -191,6 +193,11 @@ impl Scale {
             _ => rounded(value),
         }
     }
+}
+
+fn is_power_of_ten(value: f64) -> bool {
+    let exponent = value.log10();
+    (exponent - exponent.round()).abs() < 1e-9
 }
 
 /// At most three decimals, without zeros at the end.

@@ -31,7 +31,7 @@ pub struct Compared {
     pub alone: [usize; 2],
     /// The figures, with their rows.
     pub changes: Vec<(Place, Change)>,
-    /// What to know of the comparison, such as the scale.
+    /// Remarks on the comparison, such as the scale.
     pub notes: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ impl Compared {
         self.count(Finding::Worse) > 0
     }
 
-    /// How many figures have this finding.
+    /// Counts the figures with this finding.
     #[must_use]
     pub fn count(&self, finding: Finding) -> usize {
         self.changes.iter().filter(|(_, change)| change.finding() == finding).count()
