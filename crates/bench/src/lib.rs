@@ -18,5 +18,5 @@ pub use capacity::measured;
 pub use harness::allocations::{Allocations, count_allocations_by};
 pub use harness::options::Command;
 pub use harness::process::Role;
-pub use harness::session::Session;
+pub use harness::reports::Reports;
 pub use suites::{ROLES, SUITES};

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use playfield_bench::{Allocations, ROLES, SUITES, Session, count_allocations_by};
+use playfield_bench::{Allocations, ROLES, Reports, SUITES, count_allocations_by};
 use playfield_cli::options::{Failure, Usage};
 use playfield_cli::{exit_code, load, schema};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -102,7 +102,7 @@ fn bench(mut arguments: Vec<String>, out: &mut dyn Write) -> Result<(), Failure>
         _ => {}
     }
     let named = report_file(&mut arguments)?;
-    let mut session = Session::begin();
+    let mut reports = Reports::begin();
     let (result, page) = match arguments.first() {
         Some(name) if !name.starts_with('-') => {
             let Some(suite) = SUITES.iter().find(|suite| suite.name() == name) else {
@@ -111,19 +111,19 @@ fn bench(mut arguments: Vec<String>, out: &mut dyn Write) -> Result<(), Failure>
                 return Err(Usage(format!("unknown suite {name:?}; use one of {known}")).into());
             };
             arguments.remove(0);
-            (suite.run(arguments, &mut session, out), named)
+            (suite.run(arguments, &mut reports, out), named)
         }
         _ => {
             let is_quick = arguments.iter().any(|argument| argument == "--quick");
             let default = Path::new("target").is_dir() && !is_quick;
             let page = named.or_else(|| default.then(|| PathBuf::from("target/bench.html")));
-            (bench_all(&arguments, &mut session, out), page)
+            (bench_all(&arguments, &mut reports, out), page)
         }
     };
-    session.end();
+    reports.end();
     // A run that fails leaves the old files.
     if let Some(page) = page.filter(|_| matches!(result, Ok(()) | Err(Failure::Unmeasured(_)))) {
-        session.write(&page)?;
+        reports.write(&page)?;
         eprintln!("report: {}; rows: {}", page.display(), page.with_extension("jsonl").display());
     }
     result
@@ -152,7 +152,7 @@ fn report_file(arguments: &mut Vec<String>) -> Result<Option<PathBuf>, Failure> 
 /// Runs every suite. One that is not verified does not keep the next from running.
 fn bench_all(
     arguments: &[String],
-    session: &mut Session,
+    reports: &mut Reports,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     if let Some(other) = arguments.iter().find(|other| !["--json", "--quick"].contains(&&***other))
@@ -163,7 +163,7 @@ fn bench_all(
     }
     let mut all = Ok(());
     for suite in SUITES {
-        match suite.run(arguments.to_vec(), session, out) {
+        match suite.run(arguments.to_vec(), reports, out) {
             Err(Failure::Unverified) => all = Err(Failure::Unverified),
             Err(unmeasured @ Failure::Unmeasured(_)) if all.is_ok() => all = Err(unmeasured),
             Err(Failure::Unmeasured(_)) => {}

@@ -5,7 +5,7 @@ use std::io::Write;
 use playfield_cli::options::{Failure, Given, Setter, Usage, describe, read};
 
 use super::report::Report;
-use super::session::Session;
+use super::reports::Reports;
 
 /// Defines an enumeration whose values have names, on the command line and in reports.
 macro_rules! names {
@@ -119,7 +119,7 @@ pub trait Command: Sync {
     fn run(
         &self,
         arguments: Vec<String>,
-        session: &mut Session,
+        reports: &mut Reports,
         out: &mut dyn Write,
     ) -> Result<(), Failure>;
 }
@@ -137,7 +137,7 @@ impl<O: Options> Command for Suite<O> {
     fn run(
         &self,
         mut arguments: Vec<String>,
-        session: &mut Session,
+        reports: &mut Reports,
         out: &mut dyn Write,
     ) -> Result<(), Failure> {
         let before = arguments.len();
@@ -148,8 +148,8 @@ impl<O: Options> Command for Suite<O> {
             let help = self.help();
             return Ok(out.write_all(help.trim_start().as_bytes())?);
         }
-        session.begin_suite(self.name);
-        let mut report = Report::new(options.is_json(), session, out);
+        reports.begin_suite(self.name);
+        let mut report = Report::new(options.is_json(), reports, out);
         (self.run)(&options, &mut report)?;
         report.end()
     }

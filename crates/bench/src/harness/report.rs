@@ -6,7 +6,7 @@ use playfield_cli::options::Failure;
 use serde_json::Value;
 
 use super::process::Finished;
-use super::session::Session;
+use super::reports::Reports;
 use super::stats::Samples;
 
 /// Named values, in insertion order.
@@ -75,20 +75,20 @@ pub(crate) struct Report<'a> {
     out: &'a mut dyn Write,
     is_json: bool,
     columns: &'static [Column],
-    session: &'a mut Session,
+    reports: &'a mut Reports,
     is_wrong: bool,
     unmeasured: Vec<String>,
 }
 
 impl<'a> Report<'a> {
-    pub(crate) fn new(is_json: bool, session: &'a mut Session, out: &'a mut dyn Write) -> Self {
-        Self { out, is_json, columns: &[], session, is_wrong: false, unmeasured: Vec::new() }
+    pub(crate) fn new(is_json: bool, reports: &'a mut Reports, out: &'a mut dyn Write) -> Self {
+        Self { out, is_json, columns: &[], reports, is_wrong: false, unmeasured: Vec::new() }
     }
 
     /// Begins a table, or the first lines of JSON. The first table of all calibrates the machine.
     pub(crate) fn begin(&mut self, columns: &'static [Column]) -> io::Result<()> {
         self.columns = columns;
-        self.session.begin_table(columns);
+        self.reports.begin_table(columns);
         if self.is_json { Ok(()) } else { self.print(|(head, _)| (*head).to_owned()) }
     }
 
@@ -100,7 +100,7 @@ impl<'a> Report<'a> {
 
     /// Keeps a record for files of results, without printing it: other rows say the same.
     pub(crate) fn keep(&mut self, record: &Record) {
-        self.session.keep(&record.line());
+        self.reports.keep(&record.line());
     }
 
     /// Prints the record of a child process.
@@ -111,21 +111,21 @@ impl<'a> Report<'a> {
 
     /// Prints a row of a table, which is no result of its own.
     pub(crate) fn add_value(&mut self, record: &Value) -> io::Result<()> {
-        self.session.show(record);
+        self.reports.show(record);
         self.print(|(_, name)| cell(&record[*name]))
     }
 
     /// Keeps a row for the page, without printing it.
     pub(crate) fn show(&mut self, row: &Value) {
-        self.session.show(row);
+        self.reports.show(row);
     }
 
     /// Keeps and prints a record, by its line of JSON.
     fn add_line(&mut self, line: &str) -> io::Result<()> {
-        let line = self.session.keep(line);
+        let line = self.reports.keep(line);
         let record: Value = serde_json::from_str(&line)?;
         if self.is_json {
-            self.session.show(&record);
+            self.reports.show(&record);
             return self.text(&line);
         }
         self.add_value(&record)

@@ -95,7 +95,7 @@ mod tests {
 
     use super::{Verdict, note};
     use crate::harness::report::Report;
-    use crate::harness::session::Session;
+    use crate::harness::reports::Reports;
 
     #[test]
     fn a_weak_attack_on_a_busy_machine_is_not_measured_and_a_wrong_copy_is_wrong() {
@@ -111,12 +111,12 @@ mod tests {
         assert_eq!((busy.is_verified(), &busy), (None, &Verdict::Unmeasured(why.into())));
 
         let mut out = Vec::new();
-        let session = &mut Session::begin();
-        let mut report = Report::new(true, session, &mut out);
+        let reports = &mut Reports::begin();
+        let mut report = Report::new(true, reports, &mut out);
         note("pings", busy, &mut report);
         let unmeasured = format!("pings ({why})");
         assert!(matches!(report.end(), Err(Failure::Unmeasured(text)) if text == unmeasured));
-        let mut report = Report::new(true, session, &mut out);
+        let mut report = Report::new(true, reports, &mut out);
         note("pings", of(&[], &["weak"], 0.625), &mut report);
         note("json", of(&["bad"], &[], 0.0), &mut report);
         assert!(matches!(report.end(), Err(Failure::Unverified)));

@@ -1,4 +1,4 @@
-//! A run of one suite, or of all of them, on one machine: its rows, for files of results.
+//! The reports of all suites that a command runs: their rows, for files of results.
 
 use std::io;
 use std::path::Path;
@@ -12,9 +12,9 @@ use super::plots;
 use super::report::Column;
 use crate::results::VERSION;
 
-/// The machine of a run, calibrated when the first table begins, and all rows so far.
+/// The rows of all suites so far, and the machine, calibrated when the first table begins.
 #[derive(Debug)]
-pub struct Session {
+pub struct Reports {
     machine: Machine,
     calibration: Option<Calibration>,
     is_warned: bool,
@@ -32,7 +32,7 @@ struct Shown {
     rows: Vec<Value>,
 }
 
-impl Session {
+impl Reports {
     /// Describes the machine: a process that is pinned to a core can't see the others.
     #[must_use]
     pub fn begin() -> Self {
@@ -136,7 +136,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::Session;
+    use super::Reports;
     use crate::harness::report::{Column, Record, Report};
 
     const COLUMNS: &[Column] = &[("players", "players"), ("us", "sync_us_p50"), ("none", "none")];
@@ -158,15 +158,15 @@ mod tests {
     fn a_page_has_the_figures_of_the_rows_beside_it_and_the_plots_of_its_suites() {
         let folder = std::env::temp_dir().join(format!("playfield-page-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        let (mut session, mut out) = (Session::begin(), Vec::new());
-        session.begin_suite("sync");
-        let mut report = Report::new(false, &mut session, &mut out);
+        let (mut reports, mut out) = (Reports::begin(), Vec::new());
+        reports.begin_suite("sync");
+        let mut report = Report::new(false, &mut reports, &mut out);
         report.begin(COLUMNS).expect("it is printed");
         report.add(record(10, 1.25)).expect("it is printed");
         report.add(record(30, 4.375)).expect("it is printed");
         report.end().expect("it is verified");
         let page = folder.join("bench.html");
-        session.write(&page).expect("it is written");
+        reports.write(&page).expect("it is written");
 
         let html = fs::read_to_string(&page).expect("a page");
         let lines = fs::read_to_string(folder.join("bench.jsonl")).expect("rows");
