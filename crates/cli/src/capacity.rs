@@ -3,8 +3,9 @@
 mod fields;
 mod progress;
 mod table;
+mod target;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,12 @@ const OPTIONS: &[Setter<Command>] = &[
         set(&mut c.script, given.value().map(Some))
     }),
     Setter::new("tls", "", "over TLS", |c, _| set(&mut c.tls, Ok(true))),
+    Setter::new(
+        "target",
+        "FILE",
+        "take what is not given here from this file (TOML)",
+        |c, given| set(&mut c.target_file, given.value().map(Some)),
+    ),
     Setter::new("cores", "N", "cores of the machine that is asked for (default 1)", |c, given| {
         set(&mut c.target.cores, given.value())
     }),
@@ -126,6 +133,7 @@ status is 1 if the room can't be run, or a field costs more than in the baseline
 /// Options that have no effect on a profile.
 const CAPACITY_ALONE: [&str; 11] = [
     "tls",
+    "target",
     "cores",
     "clock",
     "memory",
@@ -150,7 +158,8 @@ pub(crate) fn run_profile(
         return Ok(out.write_all(help_profile(program).as_bytes())?);
     }
     let Command { target, tls, proves, is_brief, report, .. } = &command;
-    if *tls || *proves || *is_brief || report.is_some() || *target != Target::default() {
+    let has_target = command.target_file.is_some() || *target != Target::default();
+    if *tls || *proves || *is_brief || report.is_some() || has_target {
         let text = format!("profile takes none of --{}", CAPACITY_ALONE.join(", --"));
         return Err(Usage(text).into());
     }
@@ -277,6 +286,7 @@ struct Command {
     is_request: bool,
     script: Option<PathBuf>,
     tls: bool,
+    target_file: Option<PathBuf>,
     target: Target,
     proves: bool,
     is_brief: bool,
@@ -299,6 +309,7 @@ impl Default for Command {
             is_request: false,
             script: None,
             tls: false,
+            target_file: None,
             target: Target::default(),
             proves: false,
             is_brief: false,
@@ -312,13 +323,25 @@ impl Default for Command {
 }
 
 impl Command {
-    /// Reads the arguments. Returns whether the command is to run: not if help is asked for.
+    /// Reads the arguments, and before them the target that they name, so that they replace its
+    /// values. Returns whether the command is to run: not if help is asked for.
     fn read(&mut self, parser: &mut lexopt::Parser) -> Result<bool, Failure> {
         let room_type = |command: &mut Self, word: &OsStr| {
             let word = word.to_string_lossy().into_owned();
             Ok(command.room_type.replace(word).is_none())
         };
-        options::read(parser, OPTIONS, self, room_type)
+        let arguments: Vec<OsString> = parser.raw_args()?.collect();
+        let mut given = Self::default();
+        let mut parser = lexopt::Parser::from_args(arguments.clone());
+        if !options::read(&mut parser, OPTIONS, &mut given, room_type)? {
+            return Ok(false);
+        }
+        let Some(file) = &given.target_file else {
+            *self = given;
+            return Ok(true);
+        };
+        target::read(file, self)?;
+        options::read(&mut lexopt::Parser::from_args(arguments), OPTIONS, self, room_type)
     }
 
     /// The file of the report; `None` if none is written.
@@ -411,6 +434,8 @@ impl Drop for Files {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use playfield_load::MakeBot;
     use playfield_measure::Drive;
 
@@ -447,6 +472,21 @@ mod tests {
             let text = refused(arguments);
             assert!(text.contains(expected), "{arguments:?}: {text}");
         }
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_target() {
+        let file = std::env::temp_dir().join(format!("playfield-target-{}", std::process::id()));
+        std::fs::write(&file, "cores = 8\nsafety = 0.6\nplayers = 12").expect("it is written");
+        let mut command = super::Command::default();
+        let arguments = ["arena", "--cores", "4", "--target"].map(OsString::from);
+        let arguments = arguments.into_iter().chain([file.clone().into_os_string()]);
+        let read = command.read(&mut lexopt::Parser::from_args(arguments));
+        let _ = std::fs::remove_file(&file);
+        assert!(matches!(read, Ok(true)), "{read:?}");
+        assert_eq!((command.target.cores, command.target.safety), (4.0, 0.6));
+        assert_eq!((command.players, command.room_type.as_deref()), (12, Some("arena")));
+        assert!(refused(&["arena", "--target", "/nowhere/a.toml"]).contains("/nowhere/a.toml: "));
     }
 
     #[test]
