@@ -99,6 +99,19 @@ export interface Profile {
   snapshots: FieldCounts;
   patches: FieldCounts;
   fields: FieldProfile[];
+  /** Messages of all players, and events to them. */
+  messages: MessageProfile[];
+  events: MessageProfile[];
+}
+
+export interface MessageProfile {
+  name: string;
+  count: number;
+  /** Bytes of events for several players, and all others. */
+  shared: number;
+  own: number;
+  /** The time that messages took. */
+  us: number;
 }
 
 export interface FieldProfile {

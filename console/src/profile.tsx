@@ -1,4 +1,4 @@
-/** What a room sends, by field: counted for some seconds when asked for. */
+/** What a room sends, by field, and its messages and events: counted for some seconds when asked for. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
@@ -39,7 +39,12 @@ export function Profile({ id }: { id: string }) {
       <p class="bad" role="alert">
         {refused}
       </p>
-      {run.state === "done" && <Fields of={run.of} />}
+      {run.state === "done" && (
+        <>
+          <Fields of={run.of} />
+          <Exchanged of={run.of} />
+        </>
+      )}
     </section>
   );
 }
@@ -90,6 +95,50 @@ function Fields({ of }: { of: api.Profile }) {
         </table>
       </div>
     </>
+  );
+}
+
+/** Messages of players and events to them, those with the most bytes first. */
+function Exchanged({ of }: { of: api.Profile }) {
+  const rows = [
+    ...of.messages.map((message) => ({ ...message, is: "message" })),
+    ...of.events.map((event) => ({ ...event, is: "event" })),
+  ];
+  if (rows.length === 0) return null;
+  const size = ({ shared, own }: api.MessageProfile): number => shared + own;
+  rows.sort((one, other) => size(other) - size(one));
+  const seconds = of.lasted_ms / 1000;
+  return (
+    <div class="wide" role="region" aria-label="Messages and events" tabIndex={0}>
+      <table class="counters">
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Kind</th>
+            <th scope="col">Count</th>
+            <th scope="col">Bytes a second</th>
+            <th scope="col">Bytes each</th>
+            <th scope="col">Shared</th>
+            <th scope="col">Time each</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={`${row.is} ${row.name}`}>
+              <th scope="row">
+                <code>{row.name}</code>
+              </th>
+              <td>{row.is}</td>
+              <td>{row.count}</td>
+              <td>{bytes(Math.round(size(row) / seconds))}</td>
+              <td>{(size(row) / row.count).toFixed(1)}</td>
+              <td>{row.is === "event" ? percent(row.shared / Math.max(size(row), 1)) : ""}</td>
+              <td>{row.is === "message" ? duration(Math.round(row.us / row.count)) : ""}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -6,7 +6,9 @@ use playfield_room::{Player, RoomSummary};
 use playfield_server::{
     FoundPlayer, Inspection, Limit, LiveProfile, OperatedRoom, RoomCost, RoomLoad,
 };
-use playfield_state::{FieldCounts, FieldProfile, JsonMirror, Saving, saved_as_json};
+use playfield_state::{
+    FieldCounts, FieldProfile, JsonMirror, MessageCounts, MessageProfile, Saving, saved_as_json,
+};
 use serde_json::{Value, json};
 
 use crate::messages;
@@ -76,7 +78,8 @@ fn load(of: RoomLoad) -> Value {
     })
 }
 
-/// The bytes that a room sent, by field. Fields without bytes are left out.
+/// The bytes that a room sent, by field, and those of its messages and events. What was not sent is
+/// left out.
 pub(crate) fn profiled(of: &LiveProfile) -> Value {
     let counts = |FieldCounts { writes, shared, own }: FieldCounts| json!({ "writes": writes, "shared": shared, "own": own });
     let saving = |saving: &Saving| json!({ "to": saving.to, "snapshots": saving.snapshots, "patches": saving.patches });
@@ -89,6 +92,14 @@ pub(crate) fn profiled(of: &LiveProfile) -> Value {
             "savings": field.savings.iter().map(saving).collect::<Vec<_>>(),
         })
     };
+    let exchanged = |MessageProfile { name, counts }: &MessageProfile| {
+        let MessageCounts { count, shared, own, time } = counts;
+        json!({ "name": name, "count": count, "shared": shared, "own": own, "us": time.as_micros() as u64 })
+    };
+    let exchanged = |all: &[MessageProfile]| {
+        let sent = all.iter().filter(|one| one.counts.count > 0);
+        sent.map(exchanged).collect::<Vec<_>>()
+    };
     let has_bytes =
         |field: &&FieldProfile| field.snapshots.bytes() > 0 || field.patches.bytes() > 0;
     json!({
@@ -100,6 +111,8 @@ pub(crate) fn profiled(of: &LiveProfile) -> Value {
         "profile_us": of.profile_time.as_micros() as u64,
         "snapshots": counts(of.snapshots),
         "patches": counts(of.patches),
+        "messages": exchanged(of.exchange.messages()),
+        "events": exchanged(of.exchange.events()),
         "fields": of.fields.iter().filter(has_bytes).map(field).collect::<Vec<_>>(),
     })
 }

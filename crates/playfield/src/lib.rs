@@ -99,7 +99,8 @@ pub mod operator {
 pub mod profile {
     pub use playfield_server::LiveProfile;
     pub use playfield_state::{
-        FieldCounts, FieldProfile, MessageCounts, MessageProfile, RoomProfile, Saving, StateProfile,
+        ExchangeProfile, FieldCounts, FieldProfile, FieldTime, MessageCounts, MessageProfile,
+        RoomProfile, Saving, StateProfile, StateTime,
     };
 }
 

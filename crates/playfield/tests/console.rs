@@ -2,7 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use playfield::client::{Connection, Dynamic, Room as Joined};
@@ -316,12 +317,33 @@ fn a_room_is_profiled() {
     runtime().block_on(async {
         let (_ann, room) = join(&running, "ann").await;
         let path = |query: &str| format!("GET /api/rooms/{}/profile{query}", room.id());
-        let (status, shown) = api(console, &path("?seconds=1"), &Value::Null);
+        // Messages until the profile has ended: nothing here says when it begins.
+        let (ended, ends) = (Arc::new(AtomicBool::new(false)), path("?seconds=1"));
+        let (is_over, profiled) = (
+            Arc::clone(&ended),
+            tokio::task::spawn_blocking(move || {
+                let answer = api(console, &ends, &Value::Null);
+                ended.store(true, Ordering::Relaxed);
+                answer
+            }),
+        );
+        while !is_over.load(Ordering::Relaxed) {
+            room.request("Deal", &json!({ "cards": 1 })).await.unwrap();
+        }
+        let (status, shown) = profiled.await.unwrap();
         assert_eq!((status, &shown["players"]), (200, &json!(1)), "{shown}");
         assert_eq!(shown["snapshots"]["writes"], json!(1));
         let fields = shown["fields"].as_array().unwrap();
         let hand = fields.iter().find(|field| field["path"] == "seats.*.hand.*").unwrap();
-        assert_eq!(hand["snapshots"], json!({ "writes": 2, "shared": 0, "own": 2 }));
+        assert_eq!(hand["snapshots"]["shared"], json!(0));
+        let deal = &shown["messages"].as_array().unwrap()[0];
+        let (count, bytes) = (deal["count"].as_u64().unwrap(), deal["own"].as_u64().unwrap());
+        assert_eq!(deal["name"], json!("Deal"), "{shown}");
+        // Each is `{"cards":1}` or one byte.
+        assert!(count > 0 && (bytes == count || bytes == 11 * count), "{shown}");
+        let shout = &shown["events"].as_array().unwrap()[0];
+        assert_eq!((&shout["name"], &shout["count"]), (&json!("Shout"), &deal["count"]));
+        assert_eq!(shout["shared"], json!(0), "one player alone is there");
         assert_eq!(api(console, &path("?seconds=61"), &Value::Null).0, 400);
         assert_eq!(api(console, "GET /api/rooms/nowhere/profile", &Value::Null).0, 404);
     });

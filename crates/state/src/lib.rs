@@ -58,7 +58,8 @@ pub use playfield_derive::{Data, Key, State};
 pub use playfield_wire::tree::TreeWriter;
 pub use playfield_wire::{DecodeError, Format, TreeFormat};
 pub use profile::{
-    FieldCounts, FieldProfile, MessageCounts, MessageProfile, RoomProfile, Saving, StateProfile,
+    ExchangeProfile, FieldCounts, FieldProfile, FieldTime, MessageCounts, MessageProfile,
+    RoomProfile, Saving, StateProfile, StateTime,
 };
 pub use save::{
     Dropped, Kept, LoadError, Restored, SaveDifference, SaveFate, load, restore, save,

@@ -1,6 +1,8 @@
 //! Profiles: the bytes of all fields add up to those of the bodies, each byte counts for the field
 //! that it belongs to, and what another type would save is what it does save.
 
+use std::time::Duration;
+
 use crate::common;
 
 use common::Dice;
@@ -421,17 +423,51 @@ fn the_policy_owner_saves_what_is_sent_of_other_players() {
 }
 
 #[test]
+fn the_time_of_fields_is_that_of_what_was_sent() {
+    let mut table = Table::default();
+    (1..=8).for_each(|player| {
+        table.seats.insert(PlayerId(player), Seat::default());
+    });
+    let mut room = Counted::new(table, &[ANN]);
+    assert_eq!(room.profile.times(8, &mut || Duration::ZERO), None, "values were not kept");
+    room.profile.keep_values();
+    for round in 1..=4 {
+        room.sync(|table| {
+            table.round = round;
+            table.seats.iter_mut().for_each(|(_, seat)| seat.hp += 7);
+        });
+    }
+    // Each look at the clock takes a while.
+    let mut looks = 0;
+    let mut clock = || {
+        looks += 1;
+        Duration::from_micros(looks)
+    };
+    let times = room.profile.times(8, &mut clock).unwrap();
+    let fields = room.profile.fields();
+    assert_eq!(fields.len(), times.fields.len());
+    for (field, time) in fields.iter().zip(&times.fields) {
+        let is_number = ["round", "seats.*.hp"].contains(&field.path.as_str());
+        assert_eq!(time.compare > 0.0 && time.shared > 0.0, is_number || field.path == "seats");
+        assert_eq!(time.own, 0.0, "{}: no own part has changed", field.path);
+    }
+    assert!(times.copy > 0.0);
+}
+
+#[test]
 fn messages_and_events_count_by_name() {
     let message =
         |name: &'static str| MessageSchema { name: name.into(), of: Type::Text, reply: Type::U8 };
     let event = |name: &'static str| EventSchema { name: name.into(), of: Type::Text };
-    let mut profile = RoomProfile::new(&RoomSchema {
+    let room = RoomProfile::new(&RoomSchema {
         state: Table::schema(),
         options: Type::Unit,
         messages: vec![message("say"), message("aim")],
         events: vec![event("said"), event("won")],
     })
     .unwrap();
+    let mut profile = room.exchange;
+    assert_eq!((profile.number("aim"), profile.number("ai")), (Some(1), None));
     profile.message(1, &[2, b'u', b'p']).unwrap();
     profile.message(1, &[0]).unwrap();
     profile.reply(1, &[7]).unwrap();
@@ -441,7 +477,8 @@ fn messages_and_events_count_by_name() {
     profile.event(ANN, 5, 0, &[1, b'b']).unwrap();
     profile.event(ANN, 6, 0, &[1, b'c']).unwrap();
     profile.event(BOB, 7, 0, &[1, b'c']).unwrap();
-    let counts = |count, shared, own| MessageCounts { count, shared, own };
+    let counts =
+        |count, shared, own| MessageCounts { count, shared, own, ..MessageCounts::default() };
     let messages: Vec<_> = profile.messages().iter().map(|of| (&*of.name, of.counts)).collect();
     assert_eq!(messages, [("say", counts(0, 0, 0)), ("aim", counts(2, 0, 4))]);
     assert_eq!(profile.replies()[1].counts, counts(1, 0, 1));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use playfield_room::{Error, Result};
-use playfield_state::{FieldCounts, FieldProfile, StateProfile};
+use playfield_state::{ExchangeProfile, FieldCounts, FieldProfile, StateProfile};
 use playfield_wire::ErrorCode;
 
 use super::operator::{Answering, Operator};
@@ -27,6 +27,9 @@ pub struct LiveProfile {
     pub snapshots: FieldCounts,
     /// The patches that were counted.
     pub patches: FieldCounts,
+    /// The messages of all its players and their events, in each player's own format, and the time
+    /// that messages took. Replies are not counted.
+    pub exchange: ExchangeProfile,
     /// How many players there were patches for: at most three.
     pub players: usize,
     /// How many syncs the room had.
@@ -45,13 +48,14 @@ pub struct LiveProfile {
 pub(crate) struct Capturing {
     pub(crate) room: RoomId,
     pub(crate) number: u64,
-    /// How long it will last. `None` ends it.
-    pub(crate) begins: Option<Duration>,
+    /// How long it will last, and what it counts messages in. `None` ends it.
+    pub(crate) begins: Option<(Duration, ExchangeProfile)>,
     pub(crate) answer: Answering<Captured>,
 }
 
 impl Operator<'_> {
-    /// Counts by field what a room sends to up to three of its players, for a while of at most 60 s.
+    /// Counts by field what a room sends to up to three of its players, for a while of at most 60 s,
+    /// and by name the messages of all players and their events.
     /// If the future is dropped, the shard goes on until 10 s after that time.
     ///
     /// The shard writes their bodies once more, in `packed`, and takes about 1 % of the room's time
@@ -67,13 +71,15 @@ impl Operator<'_> {
             return Err(Error::new(ErrorCode::Refused, text));
         }
         let number = CAPTURES.fetch_add(1, Ordering::Relaxed);
-        let capture = |begins| {
+        let capture = |begins: Option<(Duration, ExchangeProfile)>| {
             self.ask(room_id, move |room, answer| {
                 ShardMail::Capture(Box::new(Capturing { room, number, begins, answer }))
             })
         };
         let schema = self.schema(room_id)?;
-        capture(Some(lasts)).await?;
+        // The node's clock may run faster than time.
+        let lasts_there = lasts * self.node.shared.pace.speed;
+        capture(Some((lasts_there, ExchangeProfile::new(&schema)))).await?;
         tokio::time::sleep(lasts).await;
         let captured = capture(None).await?;
         let unreadable = |text: String| {
@@ -93,6 +99,7 @@ impl Operator<'_> {
             fields: profile.fields(),
             snapshots: profile.snapshots(),
             patches: profile.patches(),
+            exchange: captured.exchange,
             players: captured.players,
             syncs: captured.syncs,
             counted: captured.captured,

@@ -16,6 +16,7 @@ use crate::background::{Background, Origin};
 use crate::founding::Founding;
 use crate::node::Node;
 use crate::room_id::RoomId;
+use crate::shard::Stopwatch;
 use crate::shard::channels::{ShardChannels, payload_of};
 use crate::shard::connection::{Connections, Kind};
 use crate::shard::devices::ShardDevices;
@@ -24,6 +25,7 @@ use crate::shard::log_limit::LogLimit;
 use crate::shard::mail::ShardMail;
 use crate::shard::parcels::{pack, pack_lost, trim};
 use crate::shard::room_places::RoomPlaces;
+use crate::shard::rooms::capture::Capture;
 use crate::shard::rooms::join::JoinRequest;
 use crate::shard::rooms::member::{Member, MemberOutput, Members, Standing};
 use crate::shard::rooms::record::{Record, RecordedKind};
@@ -385,6 +387,9 @@ pub(crate) struct HostedRoomOutput<'a> {
     pub(crate) id: RoomId,
     /// The record of messages, while an operator looks.
     pub(crate) record: Option<&'a mut Record>,
+    /// The profile, while an operator has one made.
+    pub(crate) capture: Option<&'a mut Capture>,
+    pub(crate) stopwatch: &'a Stopwatch,
     pub(crate) now: Duration,
 }
 
@@ -406,6 +411,26 @@ impl HostedRoomOutput<'_> {
             };
             let kind = RecordedKind::Message(message, request);
             record.add(self.now, from.0, from.1, kind, payload);
+        }
+    }
+
+    /// Begins to measure a message, if there is a profile.
+    #[inline]
+    pub(crate) fn begin_message(&self) -> Option<Duration> {
+        self.capture.as_ref().map(|_| self.stopwatch.read())
+    }
+
+    /// Counts the message that was handled since.
+    #[inline]
+    pub(crate) fn end_message(
+        &mut self,
+        began: Option<Duration>,
+        message: &MessageRef<'_>,
+        payload: &[u8],
+    ) {
+        if let (Some(capture), Some(began)) = (&mut self.capture, began) {
+            let took = self.stopwatch.read().saturating_sub(began);
+            capture.handled(message, payload, took);
         }
     }
 
@@ -462,6 +487,9 @@ impl RoomOutput for HostedRoomOutput<'_> {
         if let Some(record) = &mut self.record {
             let kind = RecordedKind::Event(event.index);
             record.add(self.now, member.player, member.format, kind, payload);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.event(member.player, event, payload);
         }
         match &mut member.standing {
             Standing::Live => self.delivery.event((self.room, key), member, event, payload),

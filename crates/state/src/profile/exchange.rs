@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use playfield_wire::DecodeError;
 use playfield_wire::schema::RoomSchema;
@@ -22,6 +23,24 @@ const EVENT_VERSIONS: u64 = 64;
 pub struct RoomProfile {
     /// The state.
     pub state: StateProfile,
+    /// Messages, replies and events.
+    pub exchange: ExchangeProfile,
+}
+
+impl RoomProfile {
+    /// Creates an empty profile of a room with this schema.
+    ///
+    /// # Errors
+    /// If no state can have the type in the schema.
+    pub fn new(schema: &RoomSchema) -> Result<Self, ShapeError> {
+        let state = StateProfile::new(&schema.state)?;
+        Ok(Self { state, exchange: ExchangeProfile::new(schema) })
+    }
+}
+
+/// Counts the bytes of messages, replies and events, by name.
+#[derive(Clone, Debug, Default)]
+pub struct ExchangeProfile {
     messages: Vec<MessageProfile>,
     replies: Vec<MessageProfile>,
     events: Vec<MessageProfile>,
@@ -48,6 +67,8 @@ pub struct MessageCounts {
     pub shared: u64,
     /// All other bytes.
     pub own: u64,
+    /// The time that a node took to decode and handle messages; zero where nobody measured it.
+    pub time: Duration,
 }
 
 impl MessageCounts {
@@ -59,30 +80,34 @@ impl MessageCounts {
 }
 
 /// To whom an event was sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Sent {
     To(PlayerId),
     ToSeveral,
 }
 
-impl RoomProfile {
+impl ExchangeProfile {
     /// Creates an empty profile of a room with this schema.
-    ///
-    /// # Errors
-    /// If no state can have the type in the schema.
-    pub fn new(schema: &RoomSchema) -> Result<Self, ShapeError> {
+    #[must_use]
+    pub fn new(schema: &RoomSchema) -> Self {
         let empty = |name: &Cow<'_, str>| MessageProfile {
             name: name.clone().into_owned(),
             counts: MessageCounts::default(),
         };
         let messages = || schema.messages.iter().map(|message| empty(&message.name)).collect();
-        Ok(Self {
-            state: StateProfile::new(&schema.state)?,
+        Self {
             messages: messages(),
             replies: messages(),
             events: schema.events.iter().map(|event| empty(&event.name)).collect(),
             sent: BTreeMap::new(),
-        })
+        }
+    }
+
+    /// The number of the message with this name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u32> {
+        let at = self.messages.iter().position(|message| message.name == name)?;
+        u32::try_from(at).ok()
     }
 
     /// Counts a message of a player.
@@ -93,6 +118,15 @@ impl RoomProfile {
         let counts = counts(&mut self.messages, number, "message")?;
         counts.count += 1;
         counts.own += payload.len() as u64;
+        Ok(())
+    }
+
+    /// Adds the time that a node took for a message.
+    ///
+    /// # Errors
+    /// If the room has no message with that number.
+    pub fn took(&mut self, number: u32, time: Duration) -> Result<(), DecodeError> {
+        counts(&mut self.messages, number, "message")?.time += time;
         Ok(())
     }
 

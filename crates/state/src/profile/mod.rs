@@ -4,14 +4,17 @@
 //!  schema ──▶ Shape ──▶ Tree: a place for each field, `players.*.pos`
 //!                         │
 //!    body ──▶ Walk ──▶ Tally: the bytes of each place ──▶ StateProfile ──▶ rows
+//!                                                      └──▶ Samples ──▶ FieldTime
 //! ```
 
 mod alternatives;
 mod exchange;
 mod state;
 mod tally;
+mod time;
 mod tree;
 
-pub use exchange::{MessageCounts, MessageProfile, RoomProfile};
-pub use state::{FieldCounts, FieldProfile, Saving, StateProfile};
+pub use exchange::{ExchangeProfile, MessageCounts, MessageProfile, RoomProfile};
+pub use state::{FieldCounts, FieldProfile, Saving, StateProfile, StateTime};
 pub(crate) use tally::{Step, Tally};
+pub use time::FieldTime;

@@ -25,6 +25,8 @@ pub(super) struct Place {
     pub(super) alternatives: Vec<Alternative>,
     /// The place of each player's own entry, if the policy `owner` is possible.
     pub(super) owned: Option<usize>,
+    /// The struct that it is a field of.
+    pub(super) within: Option<usize>,
     /// The first place after those in it.
     pub(super) end: usize,
     inner: Inner,
@@ -42,7 +44,9 @@ pub(super) enum Numbers {
 enum Inner {
     /// Sent as a unit.
     Nothing,
-    /// That of all entries or elements.
+    /// That of all entries of a map.
+    Entries(usize),
+    /// That of all elements.
     Each(usize),
     /// The places of the fields.
     Fields(Vec<usize>),
@@ -63,9 +67,18 @@ impl Tree {
     pub(super) fn inside(&self, place: usize, step: Step) -> Option<usize> {
         match (&self.places[place].inner, step) {
             (Inner::Fields(places), Step::Field(field)) => places.get(field).copied(),
-            (Inner::Each(place), Step::Each { .. } | Step::Group { .. } | Step::Elements) => {
-                Some(*place)
-            }
+            (
+                Inner::Each(place) | Inner::Entries(place),
+                Step::Each { .. } | Step::Group { .. } | Step::Elements,
+            ) => Some(*place),
+            _ => None,
+        }
+    }
+
+    /// The place of the entries of a map.
+    pub(super) fn entries(&self, place: usize) -> Option<usize> {
+        match self.places[place].inner {
+            Inner::Entries(entries) => Some(entries),
             _ => None,
         }
     }
@@ -80,10 +93,14 @@ impl Tree {
             numbers,
             alternatives: numbers.map(Alternative::of).unwrap_or_default(),
             owned: None,
+            within: None,
             end: 0,
             inner: Inner::Nothing,
         });
         let inner = self.inner(&path, shape, has_owner);
+        if let Inner::Fields(fields) = &inner {
+            fields.iter().for_each(|field| self.places[*field].within = Some(place));
+        }
         let end = self.places.len();
         let added = &mut self.places[place];
         (added.inner, added.end) = (inner, end);
@@ -96,7 +113,7 @@ impl Tree {
             Shape::Option(of) => self.inner(path, of, has_owner),
             Shape::List(of) | Shape::Array(of, _) => Inner::Each(self.add(each, of, has_owner)),
             Shape::Map(of) if !matches!(of.value, Shape::Present) => {
-                Inner::Each(self.add(each, &of.value, has_owner || of.key.is_player()))
+                Inner::Entries(self.add(each, &of.value, has_owner || of.key.is_player()))
             }
             Shape::Struct(of) => {
                 let add = |field: &FieldShape| self.field(path, field, has_owner);
@@ -111,7 +128,7 @@ impl Tree {
         let place = self.add(join(path, &step), &field.of, has_owner);
         self.places[place].owned = match (&field.of, &self.places[place].inner) {
             // In a map of players' own entries, each player sees one.
-            (Shape::Map(of), Inner::Each(each)) if of.key.is_player() => Some(*each),
+            (Shape::Map(of), Inner::Entries(each)) if of.key.is_player() => Some(*each),
             _ => has_owner.then_some(place),
         };
         place

@@ -6,8 +6,9 @@
 
 use std::time::Duration;
 
-use playfield_room::{AnyRoom, Player};
-use playfield_state::{Format, PlayerId};
+use playfield_room::{AnyRoom, EventHeader, Player};
+use playfield_state::{ExchangeProfile, Format, PlayerId};
+use playfield_wire::message::MessageRef;
 
 use crate::shard::Stopwatch;
 
@@ -44,6 +45,8 @@ pub(crate) struct Capture {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captured {
     pub(crate) bodies: Vec<CapturedBody>,
+    /// The messages and events of all its players.
+    pub(crate) exchange: ExchangeProfile,
     /// The bytes of all bodies.
     bytes: usize,
     /// How many players had bodies at the end.
@@ -82,6 +85,7 @@ impl Capture {
         number: u64,
         now: Duration,
         lasts: Duration,
+        exchange: ExchangeProfile,
         room: &mut dyn AnyRoom,
         watch: &Stopwatch,
     ) -> Self {
@@ -96,7 +100,7 @@ impl Capture {
             players: Vec::new(),
             version: room.version(),
             is_ready: false,
-            captured: Captured::default(),
+            captured: Captured { exchange, ..Captured::default() },
         };
         let began = watch.read();
         capture.capture(room, false, true);
@@ -109,6 +113,28 @@ impl Capture {
         if self.version == from {
             self.version = to;
         }
+    }
+
+    /// A player's message was handled, in so much time. One that the room type lacks is not counted.
+    #[cold]
+    pub(crate) fn handled(&mut self, message: &MessageRef<'_>, payload: &[u8], took: Duration) {
+        let exchange = &mut self.captured.exchange;
+        let number = match message {
+            MessageRef::Index(number) => Some(*number),
+            MessageRef::Name(name) => exchange.number(name),
+        };
+        let Some(number) = number else { return };
+        if exchange.message(number, payload).is_ok() {
+            // It has the message that was just counted.
+            let _ = exchange.took(number, took);
+        }
+    }
+
+    /// An event was sent to a player.
+    #[cold]
+    pub(crate) fn event(&mut self, player: PlayerId, event: EventHeader, payload: &[u8]) {
+        // The room has declared the event.
+        let _ = self.captured.exchange.event(player, event.version, event.index, payload);
     }
 
     /// Returns whether nobody has collected it for long.

@@ -105,9 +105,10 @@ impl Shard {
         let now = self.now;
         let done = self.room_to_operate(room).and_then(|key| {
             let hosted = self.rooms.get_mut(key).expect("the room was just found");
-            if let Some(lasts) = begins {
+            if let Some((lasts, exchange)) = begins {
                 let room = &mut *hosted.room;
-                let capture = Capture::begin(number, now, lasts, room, &self.stopwatch);
+                let watch = &self.stopwatch;
+                let capture = Capture::begin(number, now, lasts, exchange, room, watch);
                 hosted.capture = Some(Box::new(capture));
                 return Ok(Captured::default());
             }

@@ -119,7 +119,7 @@ impl Shard {
         }
         hosted.make_up_for_syncs();
         hosted.is_quiet = false;
-        let Hosted { room, members, id, admitted, record, .. } = hosted;
+        let Hosted { room, members, id, admitted, record, capture, .. } = hosted;
         let mut output = HostedRoomOutput {
             delivery: &mut self.delivery,
             members,
@@ -127,6 +127,8 @@ impl Shard {
             room: key,
             id: *id,
             record: record.as_deref_mut(),
+            capture: capture.as_deref_mut(),
+            stopwatch: &self.stopwatch,
             now: self.now,
         };
         let result = call(&mut **room, at, &mut output);

@@ -331,7 +331,9 @@ impl Shard {
         let (player, format) = (sender.player, sender.format);
         self.call(room, |any, at, out| {
             out.note_message((player, format), message, payload, request);
+            let began = out.begin_message();
             any.message(at, player, message, payload, request, out);
+            out.end_message(began, message, payload);
         });
     }
 
