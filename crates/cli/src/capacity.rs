@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use playfield_measure::{
-    Certificate, Drive, Plan, Target, compare, measure, predicted, profile, prove, report,
+    Certificate, Drive, FieldChanges, Plan, Target, compare, measure, predicted, profile, prove,
+    report,
 };
 use playfield_server::SelfSigned;
 use serde_json::Value;
@@ -122,8 +123,9 @@ pub(crate) fn help_profile(program: &str) -> String {
 Usage: {program} profile ROOM_TYPE [OPTIONS]
 
 Runs a room, and says what players are sent, by field: bytes in a patch, how much of it is for one
-player alone, and what another type or policy would save. Players are those of `capacity`. The exit
-status is 1 if the room can't be run, or a field costs more than in the baseline.
+player alone, the CPU time of a sync, and what another type or policy would save; of messages and
+events their bytes and time. Players are those of `capacity`. The exit status is 1 if the room can't
+be run, or a field costs more than in the baseline.
 
 {}",
         describe(options.filter(|option| !CAPACITY_ALONE.contains(&option.name)))
@@ -167,19 +169,22 @@ pub(crate) fn run_profile(
     let room = profile(&command.plan(bots, None)?)?;
     let changes = before.as_ref().map(|before| room.changes(before)).transpose();
     let file = command.baseline.clone().unwrap_or_default();
-    let changes = changes.map_err(|why| not_comparable(&file, &why))?.unwrap_or_default();
+    let changes = changes.map_err(|why| not_comparable(&file, &why))?;
     if command.is_json {
         let mut result = room.to_json();
-        result["changes"] = changes.iter().map(|(text, _)| Value::from(text.as_str())).collect();
+        if let Some(FieldChanges { fields, rooms }) = &changes {
+            result["changes"] = fields.iter().map(|of| Value::from(of.text.as_str())).collect();
+            result["rooms_a_core"] = Value::from(rooms.map(Vec::from));
+        }
         writeln!(out, "{result}")?;
     } else {
         fields::print(&room, out)?;
-        if command.baseline.is_some() {
-            fields::print_changes(&changes, &file, out)?;
+        if let Some(changes) = &changes {
+            fields::print_changes(changes, &file, out)?;
         }
     }
     out.flush()?;
-    match changes.iter().any(|(_, is_worse)| *is_worse) {
+    match changes.is_some_and(|changes| changes.fields.iter().any(|field| field.is_worse)) {
         true => {
             let text = format!("a field costs more than in {}: see above", file.display());
             Err(io::Error::other(text).into())

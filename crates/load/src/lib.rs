@@ -43,7 +43,7 @@ pub use bot::{Bot, MakeBot, Turn};
 pub use counts::Counts;
 pub use name::Name;
 pub use processes::{PROCESSES_MAX, run};
-pub use profiler::{Profiled, Profiler};
+pub use profiler::{Block, Profiled, Profiler};
 pub use progress::Progress;
 pub use report::Report;
 pub use settings::{

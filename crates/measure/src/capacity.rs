@@ -20,7 +20,7 @@ const CORE_SHARE: f64 = 0.08;
 /// The fastest clock. On a faster one, connections would be busier than any are.
 const SPEED_MAX: f64 = 24.0;
 /// The memory that each turn reads, in bytes, so that caches are as cold as if other rooms had run.
-const EVICT_BYTES: usize = 5 << 20;
+pub(crate) const EVICT_BYTES: usize = 5 << 20;
 /// With less CPU time, the system's clock has too few samples, in seconds.
 const SAMPLED_MIN_S: f64 = 0.5;
 /// The share of a core that a room takes to tell what is in the system.
@@ -326,7 +326,7 @@ impl Measurer<'_> {
 impl Cell {
     /// The cost where a core serves many such rooms. The parts are as measured. What remains is the
     /// overhead of turns, which rooms of a full shard share.
-    fn of(run: &Run, hz: Option<u32>, message_rate: f64) -> Self {
+    pub(crate) fn of(run: &Run, hz: Option<u32>, message_rate: f64) -> Self {
         let per_room = 1.0 / (run.room_s * run.rooms as f64);
         let parts = run.parts.map(|(name, seconds)| (name, seconds * per_room));
         let sum: f64 = parts.iter().map(|(_, seconds)| seconds).sum();

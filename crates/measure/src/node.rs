@@ -3,10 +3,12 @@
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::PoisonError;
 
 use playfield_server::{Config, LevelFilter, Pace, Server, ShardStats};
 use serde_json::{Value, json};
 
+use crate::exchange::{Profiles, names, watch};
 use crate::machine::{SERVER_CORE, pin, raise_descriptors};
 use crate::process::serve;
 
@@ -29,16 +31,20 @@ pub struct Node {
     pub pace: Pace,
     /// Files with a certificate and its key, for TLS.
     pub tls: Option<[String; 2]>,
+    /// Profiles of its rooms, once all players are there.
+    pub(crate) profiles: Option<Profiles>,
 }
 
 impl Node {
     /// The arguments of this program that start it.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
-        let Self { room_type, players, hz, pace, tls } = self;
+        let Self { room_type, players, hz, pace, tls, profiles } = self;
         let settings = json!({
             "room_type": room_type, "players": players, "hz": hz, "tls": tls,
             "speed": pace.speed, "evict_bytes": pace.evict_bytes,
+            "profile_rooms": profiles.map(|profiles| profiles.rooms),
+            "profile_ms": profiles.map(|profiles| profiles.ms),
         });
         vec![COMMAND.into(), settings.to_string()]
     }
@@ -58,6 +64,10 @@ impl Node {
                 evict_bytes: value["evict_bytes"].as_u64()? as usize,
             },
             tls,
+            profiles: value["profile_rooms"]
+                .as_u64()
+                .zip(value["profile_ms"].as_u64())
+                .map(|(rooms, ms)| Profiles { rooms: rooms as usize, ms }),
         })
     }
 
@@ -118,6 +128,8 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
         );
         return Err(io::Error::other(text));
     }
+    let schema = server.schemas().find(|(name, _)| *name == node.room_type);
+    let names = schema.map_or_else(String::new, |(_, schema)| names(schema));
     let mut sync_hz = 0;
     let server = server.pace(node.pace).change_room_types(|of| {
         // Without a store, no room is saved.
@@ -137,13 +149,18 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
         }
     });
     let running = server.start()?;
+    let watched = node.profiles.map(|profiles| watch(running.handle(), node.players, profiles));
     serve(
-        format_args!("{} {sync_hz}", running.local_addr().port()),
+        format_args!("{} {sync_hz} {names}", running.local_addr().port()),
         || 0,
         || {
             let [cpu, user, system] = shard_cpu();
             let counters = running.stats().total().counters().map(|(_, value)| value);
-            [cpu, user, system].into_iter().chain(counters).collect()
+            let all = [cpu, user, system].into_iter().chain(counters);
+            let more = watched
+                .as_ref()
+                .map(|watched| watched.lock().unwrap_or_else(PoisonError::into_inner).clone());
+            all.chain(more.into_iter().flatten()).collect()
         },
     )
 }
@@ -176,15 +193,23 @@ pub(crate) struct Used {
     pub(crate) user: u64,
     pub(crate) system: u64,
     counters: Vec<u64>,
+    /// The numbers of a profile, once it is made.
+    pub(crate) profile: Vec<u64>,
 }
 
 impl Used {
     /// The numbers that [`run`] reports.
     pub(crate) fn of(numbers: &[u64]) -> Option<Self> {
         let ([cpu_ns, user, system], counters) = numbers.split_first_chunk()?;
-        let used =
-            Self { cpu_ns: *cpu_ns, user: *user, system: *system, counters: counters.into() };
-        (used.counters.len() == ShardStats::default().counters().count()).then_some(used)
+        let count = ShardStats::default().counters().count();
+        let (counters, profile) = counters.split_at_checked(count)?;
+        Some(Self {
+            cpu_ns: *cpu_ns,
+            user: *user,
+            system: *system,
+            counters: counters.into(),
+            profile: profile.into(),
+        })
     }
 
     /// The counter of this name.
@@ -202,6 +227,7 @@ impl Used {
             user: self.user.saturating_sub(before.user),
             system: self.system.saturating_sub(before.system),
             counters: counters.map(|(now, then)| now.saturating_sub(*then)).collect(),
+            profile: self.profile.clone(),
         }
     }
 }
@@ -211,6 +237,7 @@ mod tests {
     use playfield_server::{Pace, ShardStats};
 
     use super::{COMMAND, Node, Used};
+    use crate::exchange::Profiles;
 
     #[test]
     fn the_arguments_describe_the_node() {
@@ -220,8 +247,9 @@ mod tests {
             hz: Some(20),
             pace: Pace { speed: 50, evict_bytes: 1 << 20 },
             tls: Some(["cert.pem".into(), "key.pem".into()]),
+            profiles: Some(Profiles { rooms: 1, ms: 2400 }),
         };
-        for node in [node.clone(), Node { hz: None, tls: None, ..node }] {
+        for node in [node.clone(), Node { hz: None, tls: None, profiles: None, ..node }] {
             let arguments = node.arguments();
             assert_eq!(arguments[0], COMMAND);
             assert_eq!(Node::parse(&arguments[1]), Some(node));

@@ -14,6 +14,7 @@ use playfield_load::{
 use playfield_server::Pace;
 use serde_json::Value;
 
+use crate::exchange::{Exchange, Profiles};
 use crate::machine::{DRIVER_CORE, delayed, pin, process_cpu, raise_descriptors};
 use crate::node::{Node, Used};
 use crate::process::{Server, Usage};
@@ -22,10 +23,13 @@ use crate::process::{Server, Usage};
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the load runs before the measurement begins.
-const WARM_UP: Duration = Duration::from_millis(700);
+pub(crate) const WARM_UP: Duration = Duration::from_millis(700);
 
 /// How many players a profile looks at.
 const PROFILED: usize = 8;
+
+/// How long the node's profile may take to be read.
+const PROFILE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time between two pings of a player, as clients send them to show that they are there.
 const PING: Duration = Duration::from_secs(2);
@@ -224,6 +228,12 @@ const PARTS: [(&str, &str); 5] = [
 /// # Errors
 /// If the node can't run, a player can't join, or the room ends.
 pub fn run(case: &Case) -> io::Result<Run> {
+    run_profiled(case, None).map(|(run, _)| run)
+}
+
+/// The same, while the node profiles its rooms for so long once all have joined. Returns the messages
+/// and events of the first, if that ends before its players do.
+pub(crate) fn run_profiled(case: &Case, lasts: Option<Duration>) -> io::Result<(Run, Exchange)> {
     raise_descriptors();
     let tls = case.tls.as_ref();
     let node = Node {
@@ -232,7 +242,10 @@ pub fn run(case: &Case) -> io::Result<Run> {
         hz: case.hz,
         pace: case.pace,
         tls: tls.map(|tls| [&tls.certificate, &tls.key].map(|file| file.display().to_string())),
+        profiles: lasts.map(|lasts| Profiles { rooms: case.rooms, ms: lasts.as_millis() as u64 }),
     };
+    // What joining costs is no part of a profile.
+    case.profiler.iter().for_each(Profiler::pause);
     let mut server = Server::start(&node.arguments(), "error")?;
     let sync_hz = server.word(1)?.parse().map_err(io::Error::other)?;
     let before = server.usage()?;
@@ -250,6 +263,7 @@ pub fn run(case: &Case) -> io::Result<Run> {
     })?;
     // At the begin, after the warm-up, and at the end.
     let mut samples = Vec::new();
+    let mut exchange = None;
     let measured = (|| {
         let deadline = Instant::now() + JOIN_TIMEOUT;
         loop {
@@ -262,8 +276,9 @@ pub fn run(case: &Case) -> io::Result<Run> {
                 }
             }
         }
-        for time in [WARM_UP, case.time] {
+        for (time, is_counted) in [(WARM_UP, false), (case.time, true)] {
             samples.push(Sample::take(&mut server)?);
+            case.profiler.iter().filter(|_| is_counted).for_each(Profiler::resume);
             let until = Instant::now() + time;
             while let Some(left) = until.checked_duration_since(Instant::now()) {
                 if hears.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
@@ -271,7 +286,16 @@ pub fn run(case: &Case) -> io::Result<Run> {
                 }
             }
         }
+        case.profiler.iter().for_each(Profiler::pause);
         samples.push(Sample::take(&mut server)?);
+        let deadline = Instant::now() + PROFILE_TIMEOUT;
+        let is_awaited = lasts.is_some_and(|lasts| lasts < case.time);
+        while is_awaited && exchange.is_none() && Instant::now() < deadline {
+            let used = Sample::take(&mut server)?.used;
+            exchange = Exchange::read(server.word(2)?, &used.profile);
+            // The players go on, so this ends at the next report.
+            let _ = hears.recv_timeout(WARM_UP);
+        }
         Ok::<_, io::Error>(())
     })();
     stop.store(true, Ordering::Relaxed);
@@ -284,7 +308,10 @@ pub fn run(case: &Case) -> io::Result<Run> {
     let report = report.map_err(|error| io::Error::other(error.to_string()))?;
     measured?;
     match &samples[..] {
-        [_, from, to] => Ok(of(case, sync_hz, &before, from, to, &report)),
+        [_, from, to] => {
+            let exchange = exchange.unwrap_or_default();
+            Ok((of(case, sync_hz, &before, from, to, &report), exchange))
+        }
         [] => Err(io::Error::other(not_joined(case, &report))),
         _ => Err(io::Error::other(format!(
             "the players' programs ended before the measurement did: {}",

@@ -8,7 +8,7 @@ use playfield::prelude::{
     Context, Error, Handle, Map, Message, Player, PlayerId, Result, Room, State, room,
 };
 use playfield_load::{MakeBot, Turn};
-use playfield_measure::{Case, Drive, Plan, Run, measure, node, profile, run};
+use playfield_measure::{Case, Drive, Plan, Run, measure, node, profile, profile_cost, run};
 use playfield_room::RoomType;
 use playfield_server::{Pace, Server};
 
@@ -148,15 +148,40 @@ fn a_profile_has_all_bytes_of_patches_by_field() {
     assert!(bytes > 0 && bytes == room.profiled.bytes.bytes(), "{bytes}");
     let place = room.profiled.fields.iter().find(|field| field.path == "places.*");
     assert!(place.expect("the values of the map").patches.writes > 0);
+    let (cpu, sync) = (&room.cpu, room.sync_cpu());
+    assert_eq!(cpu.len(), room.profiled.fields.len());
+    assert!(sync.fields > 0.0 && sync.changes > 0.0 && sync.patches > 0.0, "{sync:?}");
+    let whole = sync.fields + sync.copies + sync.rest();
+    assert!((whole / (sync.changes + sync.patches) - 1.0).abs() < 1e-9, "{sync:?}");
+    let step = &room.exchange.messages[0];
+    assert_eq!(step.name, "Step");
+    assert!(step.count > 0 && step.own >= step.count && step.ns > 0, "{step:?}");
     let before = room.to_json();
-    assert_eq!(room.changes(&before), Ok(Vec::new()));
+    let same = room.changes(&before).expect("it is of the same room");
+    assert_eq!(same.fields, []);
+    assert!(same.rooms.is_some_and(|[before, now]| before == now && now > 0), "{same:?}");
     let mut less = before.clone();
     less["fields"] = serde_json::json!([]);
-    let changes = room.changes(&less).expect("it is of the same room");
-    assert!(changes.iter().any(|(text, is_worse)| text.contains("places.*") && *is_worse));
+    let changes = room.changes(&less).expect("it is of the same room").fields;
+    assert!(changes.iter().any(|change| change.text.contains("places.*") && change.is_worse));
     less["room"] = "chat".into();
     assert!(room.changes(&less).expect_err("of another").contains("room is \"chat\""));
     assert!(room.changes(&serde_json::json!({})).expect_err("nothing").contains("no result"));
+}
+
+fn live_profiles_are_measured_in_turns() {
+    let plan = Plan {
+        room_type: "field".into(),
+        players: 4,
+        hz: None,
+        drive: bots(),
+        tls: None,
+        time: Duration::from_millis(300),
+        is_whole: false,
+    };
+    let cost = profile_cost(&plan, 2, 2).expect("it runs");
+    assert_eq!((cost.without.len(), cost.with.len()), (2, 2));
+    assert!(cost.without.iter().chain(&cost.with).all(|core| *core > 0.0), "{cost:?}");
 }
 
 fn what_can_t_be_measured_is_an_error_that_says_why() {
@@ -185,7 +210,8 @@ fn a_room_that_panics_is_trouble() {
     }
 }
 
-const TESTS: [(&str, fn()); 6] = [
+const TESTS: [(&str, fn()); 7] = [
+    ("live_profiles_are_measured_in_turns", live_profiles_are_measured_in_turns),
     ("a_profile_has_all_bytes_of_patches_by_field", a_profile_has_all_bytes_of_patches_by_field),
     (
         "a_run_has_the_time_the_messages_and_the_bytes_of_a_room",
