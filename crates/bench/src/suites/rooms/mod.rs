@@ -14,6 +14,7 @@ pub(in crate::suites) mod driver;
 mod find_max;
 pub(in crate::suites) mod measure;
 pub(in crate::suites) mod pacer;
+mod profiled;
 pub(in crate::suites) mod room;
 pub(in crate::suites) mod run;
 pub(in crate::suites) mod window;
@@ -59,6 +60,9 @@ options! {
             => "workload" "colyseus" "the only workload", |given| given.one_of(&[("colyseus", ())]);
         find_max: bool = false
             => "find-max" "" "find the most rooms that pass 3 of 3 runs, with intervals up to 60 ms at p99",
+            |_given| Ok(true);
+        profile: bool = false
+            => "profile" "" "measure what live profiles of rooms of the example `arena` cost, in turns",
             |_given| Ok(true);
         warm_up: Duration = Duration::from_secs(1), quick Duration::from_millis(200)
             => "warm-up-ms" "" "", |given| given.milliseconds(0..=3_600_000);
@@ -194,6 +198,7 @@ impl Transport {
 
 fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
     match options.driver {
+        None if options.profile => profiled::run(options, report)?,
         None if options.find_max => find_max::find_max(options, report)?,
         None => run::one(options, report)?,
         Some(driver) => run::drive(options, driver, report)?,

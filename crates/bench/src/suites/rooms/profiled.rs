@@ -1,0 +1,54 @@
+//! The cost of live profiles: rooms of the example `arena` with and without, in turns.
+
+use std::io;
+use std::time::Duration;
+
+use playfield_measure::{Drive, Plan, profile_cost};
+
+use super::Options;
+use crate::harness::report::{Column, Record, Report};
+
+/// The room type of the example.
+const ROOM_TYPE: &str = "arena";
+/// Messages a second of each player.
+const RATE: f64 = 5.0;
+/// How often rooms run with and without.
+const ROUNDS: u64 = 5;
+
+const COLUMNS: &[Column] = &[
+    ("rooms", "rooms"),
+    ("players", "players"),
+    ("% of a core", "core_percent"),
+    ("profiled", "core_percent_profiled"),
+    ("cost %", "cost_percent"),
+    ("spread", "cost_percent_spread"),
+];
+
+pub(super) fn run(options: &Options, report: &mut Report<'_>) -> io::Result<()> {
+    report.begin(COLUMNS)?;
+    let plan = Plan {
+        room_type: ROOM_TYPE.into(),
+        players: options.players as usize,
+        hz: None,
+        drive: Drive::Messages { name: None, value: None, rate: RATE, is_request: false },
+        tls: None,
+        time: Duration::from_secs(options.seconds.into()),
+        is_whole: false,
+    };
+    let cost = profile_cost(&plan, options.rooms as usize, ROUNDS)?;
+    let mean = |cores: &[f64]| cores.iter().sum::<f64>() / cores.len() as f64 * 100.0;
+    report.add(
+        Record::of("rooms")
+            .with("workload", ROOM_TYPE)
+            .with("row", "profile")
+            .with("rooms", options.rooms)
+            .with("players", options.players)
+            .with("seconds", options.seconds)
+            .with("rounds", ROUNDS)
+            .measured("core_percent", mean(&cost.without))
+            .measured("core_percent_profiled", mean(&cost.with))
+            .measured("cost_percent", cost.part() * 100.0)
+            .measured("cost_percent_spread", cost.spread() * 100.0)
+            .with("verified", true),
+    )
+}
