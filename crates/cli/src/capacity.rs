@@ -133,7 +133,7 @@ be run, or a field costs more than in the baseline.
 }
 
 /// Options that have no effect on a profile.
-const CAPACITY_ALONE: [&str; 11] = [
+const CAPACITY_ALONE: [&str; 12] = [
     "tls",
     "target",
     "cores",
