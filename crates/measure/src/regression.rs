@@ -126,7 +126,7 @@ fn changes(before: &Value, now: &Value) -> Result<FieldChanges, String> {
     }
     let rooms = |core: f64| {
         let need = crate::Need { core, bytes_per_s: 0.0, memory: 0.0, players: 1 };
-        Target { utilization: 1.0, safety: 1.0, ..Target::default() }.answer(&need).rooms
+        Target::FULL_CORE.answer(&need).rooms
     };
     let core_now = now["core"].as_f64().unwrap_or(core);
     Ok(FieldChanges { fields, rooms: is_same_machine.then(|| [rooms(core), rooms(core_now)]) })
@@ -208,8 +208,8 @@ mod tests {
 
     #[test]
     fn a_field_that_has_grown_is_named_with_its_effect() {
-        let before = profile(50.0, 4_000.0, 0.005_34);
-        let found = changes(&before, &profile(55.5, 8_000.0, 0.006)).unwrap();
+        let before = profile(50.0, 4_000.0, 0.0053);
+        let found = changes(&before, &profile(55.5, 8_000.0, 0.0059)).unwrap();
         let texts: Vec<_> = found.fields.iter().map(|change| change.text.as_str()).collect();
         assert_eq!(
             texts,
@@ -219,7 +219,7 @@ mod tests {
             ]
         );
         assert!(found.fields.iter().all(|change| change.is_worse));
-        assert_eq!(found.rooms, Some([187, 166]));
+        assert_eq!(found.rooms, Some([186, 167]));
         let found = changes(&before, &profile(50.4, 4_500.0, 0.0054)).unwrap();
         assert_eq!(found.fields, [], "that is within the noise");
     }
