@@ -26,6 +26,9 @@ impl Shard {
     /// A connection waits to be served. It must not wait already.
     pub(crate) fn queue_input(&mut self, key: ConnectionKey) {
         let is_busy = self.takes_much(key);
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.unread = true;
+        }
         if !self.input.lines.is_empty() {
             self.line_up_input(key, is_busy);
         } else if is_busy {
@@ -58,6 +61,15 @@ impl Shard {
 
     /// The next connection to serve in this turn.
     pub(crate) fn next_input(&mut self) -> Option<ConnectionKey> {
+        let key = self.take_input()?;
+        if let Some(connection) = self.delivery.connections.get_mut(key) {
+            connection.unread = false;
+        }
+        Some(key)
+    }
+
+    /// Takes the next connection out of the queue, if there is time for it.
+    fn take_input(&mut self) -> Option<ConnectionKey> {
         if self.input.left == [0; 3] || self.is_part_over() {
             return None;
         }

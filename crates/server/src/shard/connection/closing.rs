@@ -418,9 +418,10 @@ impl Shard {
         if now < ends_at {
             return self.look_at(key, again_at.min(ends_at));
         }
-        // It may have spoken, if this shard was held up, or reads nothing from it for now.
+        // It may have spoken, if this shard was held up, or has not read what came from it.
         let was_held_up = now > deadline.saturating_add(patience.ask / 2);
-        let is_unread = (connection.pause.mailbox || connection.pause.acts) && !is_blocked;
+        let is_unread =
+            connection.unread || (connection.pause.mailbox || connection.pause.acts) && !is_blocked;
         if was_held_up || is_unread {
             return self.look_at(key, again_at);
         }

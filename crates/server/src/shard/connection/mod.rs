@@ -63,6 +63,8 @@ pub(crate) struct Connection {
     pub(crate) owes_receipts: bool,
     /// Whether it was asked for a sign of life.
     pub(crate) pinged: bool,
+    /// Whether it waits in the queue of input: what came from it is not known yet.
+    pub(crate) unread: bool,
     /// Whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) tickets_only: bool,
     /// Whether it will be closed once the rooms have had their turn.
@@ -197,6 +199,7 @@ impl Connection {
             held: false,
             owes_receipts: false,
             pinged: false,
+            unread: false,
             tickets_only: false,
             doomed: false,
             taken: Taken::default(),
@@ -332,8 +335,8 @@ impl Connections {
     pub(crate) fn insert(&mut self, mut connection: Connection) -> ConnectionKey {
         let is_dirty = connection.unsent() > 0;
         connection.dirty = is_dirty;
-        // The wheel of this shard does not know it yet.
-        connection.slot = NO_SLOT;
+        // The wheel and the queue of this shard do not know it yet.
+        (connection.slot, connection.unread) = (NO_SLOT, false);
         let key = self.slab.insert(connection);
         if is_dirty {
             self.dirty.push_back(key);

@@ -10,6 +10,7 @@ use playfield_wire::{ErrorCode, Format};
 use tokio::sync::oneshot::Receiver;
 
 use super::gadget::{Gadget, Told};
+use super::timing::says_last;
 use super::world::World;
 use crate::asks::Answer;
 use crate::fleet::{Duplicates, FleetSettings, HostedFleet};
@@ -329,6 +330,19 @@ fn one_that_is_silent_is_noticed_once_and_so_is_its_return() {
     assert_eq!(log(&world), ["lamp ConnectionLost"]);
     let counters = world.counters(0);
     assert_eq!((counters.devices, counters.devices_silent), (0, 0));
+}
+
+#[test]
+fn one_whose_input_waits_is_not_silent() {
+    let mut world = World::with_fleet(1, &[], FleetSettings::new().silent_ms(2000));
+    let others: Vec<_> = (0..120).map(|_| world.client(0)).collect();
+    let mut lamp = Gadget::new(&mut world, 0, Format::Packed, "ann");
+    lamp.register(&mut world, "lamp", &[]);
+    says_last(&mut world, lamp.client, &others);
+    assert_eq!(log(&world), ["lamp registered"]);
+    world.run();
+    world.wait(2400);
+    assert_eq!(log(&world), ["lamp silent"], "it says nothing more");
 }
 
 #[test]

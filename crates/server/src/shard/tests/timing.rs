@@ -1,5 +1,7 @@
 //! Effects of time: hello, signs of life, ticks, closing.
 
+use std::time::Duration;
+
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
@@ -184,6 +186,38 @@ fn a_room_with_ticks_notices_a_silent_client_after_five_seconds() {
     let (passed, pings) = silence(&mut world, client);
     assert!((4700..=5400).contains(&passed), "{passed}");
     assert_eq!(pings, 1);
+}
+
+/// Gives a shard more input than it has time for: of many connections that have some, it serves
+/// one in each turn of 50 ms. This client's message comes last.
+pub(super) fn says_last(world: &mut World, client: Client, others: &[Client]) {
+    let spoke = encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 }));
+    for &client in others.iter().chain([&client]) {
+        let framed = world.framed(client, &spoke);
+        world.leave(client, &framed);
+    }
+    let before = world.counters(0).messages_in;
+    world.each_look_takes(Duration::from_millis(3));
+    for _ in 0..others.len() - 5 {
+        world.oversleep(50);
+        world.turn_once(0);
+    }
+    let read = (world.counters(0).messages_in - before) as usize;
+    assert!((others.len() - 20..=others.len()).contains(&read), "only the last wait: {read}");
+    world.each_look_takes(Duration::ZERO);
+}
+
+#[test]
+fn a_client_whose_input_waits_is_not_silent() {
+    let mut world = World::new(1, &[]);
+    let others: Vec<Client> = (0..120).map(|_| world.client(0)).collect();
+    let player = world.client(0);
+    enter(&mut world, player, "ticking");
+    says_last(&mut world, player, &others);
+    world.run();
+    assert!(!world.is_over(player), "what it said was not read for longer than it may be silent");
+    let (passed, _) = silence(&mut world, player);
+    assert!((4700..=5400).contains(&passed), "it says nothing more: {passed}");
 }
 
 /// However long the silence is after which a connection counts as lost, the player then has the
