@@ -131,11 +131,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..100)
 }
 
-fn config() -> Config {
+/// The configuration of a law that has so many cases, unless the environment asks for more.
+pub(super) fn config(cases: u32) -> Config {
     let cases = std::env::var("PLAYFIELD_LAW_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(100);
+        .unwrap_or(cases);
     Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
 }
 
@@ -356,7 +357,7 @@ fn nothing_leaks(pace: Pace, steps: &[Step], scramble: u32, spared: usize, forge
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(100))]
 
     #[test]
     fn law_one_copies_equal_the_filtered_state(
@@ -430,7 +431,7 @@ fn rests_show_nowhere(steps: &[Step], forgets: bool) {
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(100))]
 
     #[test]
     fn rests_of_rooms_show_nowhere(steps in steps(), forgets in any::<bool>()) {
@@ -485,4 +486,17 @@ fn a_client_never_hears_of_a_room_whose_joined_was_lost() {
         Step::Return { seat: 3, shard: 0 },
     ];
     copies_equal_the_filtered_state(Pace::RateAtRest, &steps, 0, true);
+}
+
+/// Mail waits all the time, and is tried again at an interval, in which rooms at rest have fewer
+/// turns. Both histories must be looked at at the same times, however long they are.
+#[test]
+fn a_full_mailbox_does_not_show_whether_rooms_rest() {
+    let steps = [
+        Step::Mailbox { shard: 1, space: Some(0) },
+        Step::Join { seat: 3, room: 1 },
+        Step::Return { seat: 3, shard: 0 },
+        Step::Wait { ms: 1152 },
+    ];
+    rests_show_nowhere(&steps, false);
 }

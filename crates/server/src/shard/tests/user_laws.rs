@@ -232,7 +232,7 @@ impl Play {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(super::laws::config(200))]
 
     #[test]
     fn sessions_of_users_keep_the_laws(
