@@ -95,6 +95,7 @@ impl Node {
             bytes_per_second_max: 0,
             // How many rooms fit is what is asked.
             lateness_max_ms: 0,
+            busy_max_percent: 0,
             ..Config::default()
         };
         if let Some([certificate, key]) = &self.tls {

@@ -250,6 +250,11 @@ impl Config {
         Duration::from_millis(self.lateness_max_ms)
     }
 
+    /// The busy share of a shard's time with which it gets no new rooms, as a time per second.
+    pub(crate) fn busy_max(&self) -> Duration {
+        Duration::from_millis(self.busy_max_percent * 10)
+    }
+
     pub(crate) fn http_request_timeout(&self) -> Duration {
         Duration::from_millis(self.http_request_timeout_ms)
     }

@@ -1,6 +1,7 @@
 //! Which rooms the node has, and on which shards. It is used when rooms are created, joined, listed
 //! and ended, never for messages.
 
+mod busy;
 mod index;
 pub(crate) mod keys;
 mod lateness;
@@ -21,6 +22,7 @@ use crate::node::Node;
 use crate::room_id::RoomId;
 use crate::shard::rooms::join::RoomSpec;
 use crate::sought::Sought;
+use busy::BusyShards;
 use index::Index;
 use keys::{Key, Keys};
 use lateness::Latenesses;
@@ -44,6 +46,7 @@ struct Inner {
     /// For each shard, the number of its rooms plus their taken and reserved seats.
     loads: Vec<usize>,
     lateness: Latenesses,
+    busy: BusyShards,
     created: u64,
 }
 
@@ -160,6 +163,7 @@ impl Directory {
             listed: (0..room_types).map(|_| Index::default()).collect(),
             loads: vec![0; shards],
             lateness: Latenesses::new(shards),
+            busy: BusyShards::new(shards),
             created: 0,
         };
         Self { inner: Mutex::new(inner), rooms_max }
@@ -168,6 +172,12 @@ impl Directory {
     /// Limits the lateness of shards that get new rooms; zero does not.
     pub(crate) fn with_lateness_max(self, max: Duration) -> Self {
         self.lock().lateness.limit(max);
+        self
+    }
+
+    /// Limits the busy share of shards that get new rooms, as a time per second; zero does not.
+    pub(crate) fn with_busy_max(self, max: Duration) -> Self {
+        self.lock().busy.limit(max);
         self
     }
 
@@ -282,6 +292,17 @@ impl Directory {
     /// The lateness of the latest shard's rooms.
     pub(crate) fn lateness(&self) -> Duration {
         self.lock().lateness.most()
+    }
+
+    /// A shard was busy for this share of its time, and a room of each type takes so much of it, in
+    /// time per second.
+    pub(crate) fn set_busy(&self, shard: u16, share: Duration, costs: Vec<Duration>) {
+        self.lock().busy.set(shard, share, costs);
+    }
+
+    /// The share of its time for which the busiest shard was busy, in percent.
+    pub(crate) fn busy_percent(&self) -> u64 {
+        self.lock().busy.most_percent()
     }
 
     /// Whether the room is registered but not created yet.
@@ -478,7 +499,8 @@ impl Inner {
             let text = format!("rooms_max: the node already has {rooms_max} rooms");
             return Err(Error::new(ErrorCode::Limit, text));
         }
-        let shard = self.least_loaded(plan.shard).ok_or_else(|| self.lateness.refusal())?;
+        let shard = self.least_loaded(plan.shard).ok_or_else(|| self.refusal())?;
+        self.busy.plan(shard, plan.room_type);
         if let Some(key) = &plan.key {
             self.keys[usize::from(plan.room_type)].insert(key, plan.id);
         }
@@ -510,10 +532,21 @@ impl Inner {
         Ok(Choice { id: plan.id, shard, new: true })
     }
 
-    /// The shard with the least load of those that are not late; `preferred` if no other has less.
+    /// The shard with the least load of those that are neither late nor too busy; `preferred` if no
+    /// other has less.
     fn least_loaded(&self, preferred: u16) -> Option<u16> {
-        let shards = (0..self.loads.len() as u16).filter(|&shard| self.lateness.takes_rooms(shard));
+        let takes = |&shard: &u16| self.lateness.takes_rooms(shard) && self.busy.takes_rooms(shard);
+        let shards = (0..self.loads.len() as u16).filter(takes);
         shards.min_by_key(|&shard| (self.loads[usize::from(shard)], shard != preferred))
+    }
+
+    /// The error for a room that no shard takes.
+    fn refusal(&self) -> Error {
+        let is_on_time = |shard| self.lateness.takes_rooms(shard);
+        match (0..self.loads.len() as u16).any(is_on_time) {
+            true => self.busy.refusal(),
+            false => self.lateness.refusal(),
+        }
     }
 
     /// Changes a room, and updates what depends on it. `summary` is its new summary, if known.

@@ -76,7 +76,8 @@ impl Node {
         let by_name =
             names.map(|(index, room_type)| (room_type.name.clone(), index as u16)).collect();
         let directory = Directory::new(room_types.len(), shards, config.rooms_max)
-            .with_lateness_max(config.lateness_max());
+            .with_lateness_max(config.lateness_max())
+            .with_busy_max(config.busy_max());
         let asks = Asks::new(config.asks_max, config.ask_timeout());
         let addresses = Arc::clone(desk.addresses());
         Self {

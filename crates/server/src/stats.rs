@@ -150,6 +150,8 @@ counters! {
     /// Joins, and requests of clients to create a room, that were refused because of
     /// `lateness_max_ms`.
     joins_refused_late,
+    /// Requests of clients to create a room that were refused because of `busy_max_percent`.
+    rooms_refused_busy,
     /// Joins that were refused because of `joins_per_address_per_minute_max`.
     joins_refused_by_address,
     /// Requests that may create a room and came when `rooms_created_per_address_per_minute_max` was

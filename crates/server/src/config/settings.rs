@@ -454,6 +454,9 @@ settings! {
     /// Beyond it a full shard gets no new rooms, and beyond four times of it its rooms get no new
     /// players; 0 does not limit it.
     lateness_max_ms: u64 = "5", 0..=250;
+    /// Share of a shard's time, in percent, with which it gets no new rooms: for which it was busy
+    /// in the last second, and what rooms will take that it got since. 0 does not limit it.
+    busy_max_percent: u64 = "80", 0..=100;
     /// Maximum number of rooms that one session may be in.
     rooms_per_session_max: usize = "16", 1..=1024;
     /// Maximum rooms that one session may create per minute; also the burst.

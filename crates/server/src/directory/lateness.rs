@@ -9,7 +9,7 @@ use playfield_wire::ErrorCode;
 const JOINS_FACTOR: u32 = 4;
 
 /// The time after which a refused player may try again.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The lateness of each shard's rooms.
 pub(super) struct Latenesses {

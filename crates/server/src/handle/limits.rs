@@ -22,7 +22,7 @@ pub struct Limit {
 }
 
 /// Limits and the counters of what they have refused, closed or forgotten.
-const REACHED: [(&str, &str); 24] = [
+const REACHED: [(&str, &str); 25] = [
     ("connections_max", "connections_refused"),
     ("connections_per_address_max", "connections_refused_by_address"),
     ("handshakes_max", "handshakes_refused"),
@@ -39,6 +39,7 @@ const REACHED: [(&str, &str); 24] = [
     ("peer_bytes_max", "closed_over_budget"),
     ("rooms_max", "rooms_refused"),
     ("lateness_max_ms", "joins_refused_late"),
+    ("busy_max_percent", "rooms_refused_busy"),
     ("rooms_per_session_max", "joins_refused"),
     ("rooms_created_per_minute_max", "creations_refused"),
     ("rooms_created_per_address_per_minute_max", "rooms_refused_by_address"),
@@ -69,7 +70,7 @@ impl Operator<'_> {
     }
 
     /// The present amounts of what is limited for the whole node.
-    fn now(&self, total: &ShardStats) -> [(&'static str, u64); 16] {
+    fn now(&self, total: &ShardStats) -> [(&'static str, u64); 17] {
         let (node, shared) = (&self.node.node, &self.node.shared);
         let (handshakes, peer_bytes, addresses) = node.addresses.load();
         let fullest = shared.mailboxes.iter().map(Mailbox::len).max();
@@ -86,6 +87,7 @@ impl Operator<'_> {
             ("sessions_away_max", total.sessions_away),
             ("rooms_max", total.rooms),
             ("lateness_max_ms", node.directory.lateness().as_millis() as u64),
+            ("busy_max_percent", node.directory.busy_percent()),
             ("channels_max", total.channels),
             ("channel_history_bytes_max", node.channel_totals.history_bytes() as u64),
             ("devices_max", total.devices),

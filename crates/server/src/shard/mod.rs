@@ -80,6 +80,7 @@ use pacing::Pacing;
 pub(crate) use pacing::Part;
 use room_places::RoomPlaces;
 use rooms::Rooms;
+use rooms::busy::Busy;
 use rooms::join::{JoinRequest, Joiner};
 pub(crate) use rooms::lateness::Stopwatch;
 use rooms::lateness::{Lateness, ShardLateness};
@@ -137,6 +138,7 @@ pub(crate) struct Shard {
     visit: Visit,
     lateness: Lateness,
     shard_lateness: ShardLateness,
+    busy: Busy,
     snapshots: Snapshots,
     /// How long the last turn took to write to sockets.
     writing: Duration,
@@ -200,6 +202,7 @@ impl Shard {
         let periods = node.room_types.iter().filter_map(|of| round_trips::period(of.settings));
         let shortest = periods.fold(shortest, Duration::min);
         let rates = Rates::new(&node.config);
+        let busy = Busy::new(node.room_types.len());
         let config = &node.config;
         let connections = Connections::new(config.resume_bytes_max, config.outbox_high_bytes);
         let channels = ShardChannels::new(&node, index, entropy.number(), entropy.hasher());
@@ -246,6 +249,7 @@ impl Shard {
             visit: Visit::default(),
             lateness: Lateness::default(),
             shard_lateness: ShardLateness::default(),
+            busy,
             snapshots: Snapshots::default(),
             writing: Duration::ZERO,
             sessions: 0,
@@ -390,6 +394,7 @@ impl Shard {
             soon(self.delivery.congested.contains(&true), CONGESTED_RETRY),
             self.schedule.next(),
             self.shard_lateness.next(),
+            self.busy.next(),
             self.snapshots.deadline(),
             self.next_service_wake(),
             self.delivery.channels.home.next(),
@@ -509,6 +514,7 @@ impl Shard {
     /// The thread waited this long for something to do.
     pub(crate) fn waited(&mut self, time: Duration) {
         self.shard_lateness.waited(time);
+        self.busy.waited(time);
     }
 
     /// The time by the shard's stopwatch.
@@ -521,6 +527,7 @@ impl Shard {
         self.writing = self.stopwatch.read().saturating_sub(began);
         self.delivery.counters.writes_ns += nanoseconds(self.writing);
         self.shard_lateness.worked(self.writing);
+        self.busy.worked(self.writing);
     }
 
     /// The next connection to which everything is written that it will ever get.

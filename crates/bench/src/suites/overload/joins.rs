@@ -9,11 +9,7 @@ use crate::suites::rooms::{Options as Case, Setup};
 pub(super) fn measure(options: &Options, fit: u32) -> Result<Record, Failure> {
     let case = Case { rooms: fit * 2, ..options.case() };
     let there = fit.div_ceil(2) as usize;
-    let asked = Setup {
-        rooms_at_once: there,
-        lateness_max_ms: playfield_server::Config::default().lateness_max_ms,
-        ..setup(&case)
-    };
+    let asked = Setup { rooms_at_once: there, is_limited: true, ..setup(&case) };
     let mut run = begin(asked)?;
     run.fleet.run(options.warm_up);
     let clients = &mut run.fleet.script;
@@ -40,6 +36,7 @@ pub(super) fn measure(options: &Options, fit: u32) -> Result<Record, Failure> {
         .with("rooms_refused", rooms_refused)
         .with("players_refused", players_refused)
         .with("joins_refused_late", watched.counters.refused_late)
+        .with("rooms_refused_busy", watched.counters.refused_busy)
         .measured("hz_mean", rates.mean())
         .measured("hz_min", rates.least())
         .measured("hz_max", rates.most())

@@ -74,7 +74,7 @@ const COLUMNS: &[Column] = &[
     ("rooms", "rooms"),
     ("fit", "rooms_fit"),
     ("admitted", "rooms_admitted"),
-    ("refused", "joins_refused_late"),
+    ("refused", "rooms_refused"),
     ("messages/s", "messages_per_s_due"),
     ("handled/s", "messages_per_s_handled"),
     ("conflated", "conflated"),

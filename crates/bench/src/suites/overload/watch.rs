@@ -42,6 +42,7 @@ pub(super) struct Counters {
     pub(super) too_fast: u64,
     pub(super) conflated: u64,
     pub(super) refused_late: u64,
+    pub(super) refused_busy: u64,
 }
 
 impl Counters {
@@ -50,7 +51,9 @@ impl Counters {
             let of = |used: &Used| used.server.more.get(at).copied().unwrap_or_default();
             of(after) - of(before)
         };
-        Self { messages_in: more(0), too_fast: more(1), conflated: more(2), refused_late: more(3) }
+        let [messages_in, too_fast, conflated, refused_late, refused_busy] =
+            std::array::from_fn(more);
+        Self { messages_in, too_fast, conflated, refused_late, refused_busy }
     }
 }
 

@@ -310,7 +310,7 @@ impl Clients {
             (ServerMessage::Error(error), None)
                 if error.request == Some(ENTER)
                     && error.code == ErrorCode::Busy
-                    && self.setup.lateness_max_ms > 0 =>
+                    && self.setup.is_limited =>
             {
                 self.refused(client, &error, links.now);
                 return Ok(());

@@ -55,10 +55,10 @@ impl Run {
     pub(in crate::suites) fn start(setup: Setup, side: Side) -> io::Result<Self> {
         pin(DRIVER_CORE)?;
         raise_descriptors();
-        let Setup { case, lateness_max_ms, source, .. } = &setup;
+        let Setup { case, is_limited, source, .. } = &setup;
         let Options { rooms, players, hz, inputs_hz, transport, bytes, .. } = case;
         let server =
-            ROLE.start(&[&side, rooms, players, hz, inputs_hz, transport, bytes, lateness_max_ms])?;
+            ROLE.start(&[&side, rooms, players, hz, inputs_hz, transport, bytes, is_limited])?;
         let source = *source;
         let is_secure = transport.is_secure() && side == Side::Node;
         let tls = is_secure.then(tls).transpose()?;

@@ -112,8 +112,8 @@ pub(in crate::suites) struct Setup {
     pub(in crate::suites) opening: Opening,
     /// How many of the rooms are asked for as soon as clients are connected.
     pub(in crate::suites) rooms_at_once: usize,
-    /// The node's setting.
-    pub(in crate::suites) lateness_max_ms: u64,
+    /// Whether the node refuses rooms and players when it is full.
+    pub(in crate::suites) is_limited: bool,
     /// The source addresses of clients.
     pub(in crate::suites) source: Source,
 }
@@ -126,7 +126,7 @@ impl Setup {
             opening: Opening::of(case.players),
             rooms_at_once: case.rooms as usize,
             // How many rooms one core serves is asked: so many join at once that they are late.
-            lateness_max_ms: 0,
+            is_limited: false,
             source: Source::Network(100),
         }
     }
@@ -207,7 +207,7 @@ fn run(options: &Options, report: &mut Report<'_>) -> Result<(), Failure> {
 }
 
 /// Serves the real server with default settings, except for one core, one shard, a free port and
-/// the limit on lateness; or the baseline.
+/// the limits of a full node, if it is not to have them; or the baseline.
 fn host(words: &mut Words) -> io::Result<()> {
     let side: Side = words.next()?;
     let case = Options {
@@ -219,7 +219,7 @@ fn host(words: &mut Words) -> io::Result<()> {
         bytes: words.next()?,
         ..Options::new(false)
     };
-    let lateness_max_ms = words.next()?;
+    let is_limited: bool = words.next()?;
     if side == Side::Bare {
         pin(SERVER_CORE)?;
         let listener = bare::listener()?;
@@ -229,7 +229,9 @@ fn host(words: &mut Words) -> io::Result<()> {
     }
     let mut config = node(1, &[])?;
     config.tls_self_signed = case.transport.is_secure();
-    config.lateness_max_ms = lateness_max_ms;
+    if !is_limited {
+        (config.lateness_max_ms, config.busy_max_percent) = (0, 0);
+    }
     let usual = RoomType::of::<Table>(ROOM_TYPE);
     let settings = Settings { tick_hz: case.hz, sync_hz: case.hz, ..usual.settings };
     let rooms = RoomType { settings, ..usual };
@@ -237,6 +239,7 @@ fn host(words: &mut Words) -> io::Result<()> {
     let node = running.handle();
     serve(running.local_addr().port(), || {
         let stats = node.stats().total();
-        vec![stats.messages_in, stats.messages_too_fast, stats.conflated, stats.joins_refused_late]
+        let (late, busy) = (stats.joins_refused_late, stats.rooms_refused_busy);
+        vec![stats.messages_in, stats.messages_too_fast, stats.conflated, late, busy]
     })
 }

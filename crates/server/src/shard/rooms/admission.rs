@@ -77,6 +77,7 @@ impl Shard {
             Some("keys_missed_per_minute_max") => counters.keys_refused += 1,
             Some("rooms_max") => counters.rooms_refused += 1,
             Some("lateness_max_ms") => counters.joins_refused_late += 1,
+            Some("busy_max_percent") => counters.rooms_refused_busy += 1,
             _ => {}
         }
         self.send_error(key, Some(request), None, why);

@@ -1,6 +1,7 @@
 //! Rooms, as their shard keeps them.
 
 mod admission;
+pub(crate) mod busy;
 pub(crate) mod capture;
 mod founding;
 pub(crate) mod join;

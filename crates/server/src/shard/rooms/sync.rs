@@ -157,6 +157,7 @@ impl Shard {
         let patches = self.stopwatch.read().saturating_sub(synced);
         self.delivery.counters.syncs_ns += nanoseconds(sync);
         self.delivery.counters.patches_ns += nanoseconds(patches);
+        self.busy.ran(hosted.room_type, sync + patches);
         let took = hosted.ticking + sync + patches;
         if matches!(cause, Cause::Clock { .. }) {
             hosted.cost = Cost::new(std::mem::take(&mut hosted.ticking), sync, patches);

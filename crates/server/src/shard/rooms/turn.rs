@@ -99,6 +99,7 @@ impl Shard {
             room,
         });
         self.delivery.traffic.begin(key);
+        self.busy.created(spec.room_type);
         self.by_id.insert(id, key);
         self.touch(key);
         Ok(key)
@@ -218,6 +219,7 @@ impl Shard {
             if let Some(hosted) = self.rooms.get_mut(key) {
                 let took = self.stopwatch.read().saturating_sub(began);
                 hosted.ticking += took;
+                self.busy.ran(hosted.room_type, took);
                 self.delivery.counters.ticks_ns += nanoseconds(took);
             }
             if syncs_due > 0 {
@@ -232,9 +234,15 @@ impl Shard {
             }
         }
         self.schedule.end(self.now);
-        self.shard_lateness.worked(self.stopwatch.read().saturating_sub(turn_began));
+        let worked = self.stopwatch.read().saturating_sub(turn_began);
+        self.shard_lateness.worked(worked);
+        self.busy.worked(worked);
+        let (shard, directory) = (self.delivery.shard, &self.delivery.node.directory);
         if let Some(late) = self.shard_lateness.changed(self.now) {
-            self.delivery.node.directory.set_lateness(self.delivery.shard, late);
+            directory.set_lateness(shard, late);
+        }
+        if let Some(share) = self.busy.measured(self.now) {
+            directory.set_busy(shard, share, self.busy.costs());
         }
     }
 
@@ -400,6 +408,7 @@ impl Shard {
         }
         if let Some(hosted) = self.rooms.remove(key) {
             self.delivery.traffic.end(self.rooms.places());
+            self.busy.dropped(hosted.room_type);
             self.schedule.change(key, hosted.due, None);
             self.by_id.remove(&hosted.id);
             shrink_map(&mut self.by_id);

@@ -116,7 +116,7 @@ fn rooms_created_per_minute_max() {
 
 #[test]
 fn a_shard_whose_rooms_are_late_takes_no_more_until_they_are_on_time() {
-    let mut world = World::new(1, &[("lateness_max_ms", "8")]);
+    let mut world = World::new(1, &[("lateness_max_ms", "8"), ("busy_max_percent", "0")]);
     let (client, other) = (world.client(0), world.client(0));
     let (_, id) = world.room(client, "tick=50 sync=50");
     let busy = |number| [refusal(RequestNumber(number), ErrorCode::Busy)];
@@ -144,6 +144,68 @@ fn a_shard_whose_rooms_are_late_takes_no_more_until_they_are_on_time() {
     world.heard(other);
     world.create(other, RequestNumber(3), false, AT_ONCE);
     assert!(matches!(&world.heard(other)[..], [Heard::Joined { .. }, ..]), "it has recovered");
+}
+
+/// A shard with this share of work has turns for so long, 50 in a second.
+fn be_busy(world: &mut World, percent: u64, milliseconds: u64) {
+    for _ in 0..milliseconds / 20 {
+        world.oversleep(20);
+        world.shards[0].waited(Duration::from_micros(200 * (100 - percent)));
+        world.run();
+    }
+}
+
+#[test]
+fn a_shard_gets_rooms_until_they_will_take_most_of_its_time() {
+    let settings = [("lateness_max_ms", "0"), ("busy_max_percent", "80")];
+    let mut world = World::new(1, &settings);
+    let (client, other) = (world.client(0), world.client(0));
+    let (_, id) = world.room(client, "tick=50 sync=50");
+    let busy = |number| [refusal(RequestNumber(number), ErrorCode::Busy)];
+    let has_joined = |world: &mut World| {
+        world.wait(20);
+        world.heard(other).iter().any(|heard| matches!(heard, Heard::Joined { .. }))
+    };
+    let is_made = |world: &mut World, number| {
+        world.create(other, RequestNumber(number), false, "tick=50 sync=50");
+        has_joined(world)
+    };
+    // Each turn works, as far as the stopwatch says.
+    world.each_look_takes(Duration::from_millis(3));
+
+    be_busy(&mut world, 30, 2000);
+    assert!(is_made(&mut world, 1) && is_made(&mut world, 2), "30 %, and as much for one more");
+    world.create(other, RequestNumber(3), false, AT_ONCE);
+    assert_eq!(world.heard(other), busy(3), "three take 90 %");
+    world.join(other, RequestNumber(4), &id);
+    assert!(has_joined(&mut world), "players still come");
+    assert_eq!(world.counters(0).rooms_refused_busy, 1);
+
+    be_busy(&mut world, 60, 2000);
+    assert!(is_made(&mut world, 5), "they take less than was thought");
+    be_busy(&mut world, 80, 2000);
+    assert!(!is_made(&mut world, 6));
+    be_busy(&mut world, 79, 2000);
+    assert!(is_made(&mut world, 7), "it has recovered");
+}
+
+#[test]
+fn a_single_long_turn_of_an_idle_shard_refuses_no_room() {
+    let settings = [("lateness_max_ms", "0"), ("busy_max_percent", "80")];
+    let mut world = World::new(1, &settings);
+    let (client, other) = (world.client(0), world.client(0));
+    world.room(client, "tick=50 sync=50");
+    world.each_look_takes(Duration::from_millis(3));
+    be_busy(&mut world, 5, 2000);
+    for (number, long_ms) in [(1, 400), (2, 3000)] {
+        world.oversleep(long_ms);
+        world.run();
+        world.create(other, RequestNumber(number), false, AT_ONCE);
+        assert!(matches!(world.heard(other)[..], [Heard::Joined { .. }, ..]), "{long_ms} ms");
+        be_busy(&mut world, 5, 600);
+        world.create(other, RequestNumber(number + 10), false, AT_ONCE);
+        assert!(matches!(world.heard(other)[..], [Heard::Joined { .. }, ..]), "{long_ms} ms");
+    }
 }
 
 #[test]
