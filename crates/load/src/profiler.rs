@@ -8,7 +8,7 @@ use playfield_client::session::UpdateKind;
 use playfield_state::{FieldCounts, FieldProfile, PlayerId, StateProfile, StateTime};
 use playfield_wire::schema::Type;
 
-/// How many patches a block has at first.
+/// The patches of a block at first.
 const BLOCK_PATCHES: u64 = 8;
 /// With more blocks, each two become one.
 const BLOCKS_MAX: usize = 128;
@@ -64,7 +64,7 @@ pub struct Profiled {
 /// A part of a profile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// How many patches it has.
+    /// Its patches.
     pub patches: u64,
     /// The bytes of each field.
     pub bytes: Vec<u64>,

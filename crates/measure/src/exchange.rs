@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::run::WARM_UP;
 
-/// How often the node looks for the room that is to be profiled.
+/// The time after which the node looks again for the room that is to be profiled.
 const LOOK: Duration = Duration::from_millis(20);
 /// Numbers of each message or event.
 const NUMBERS: usize = 4;
@@ -20,9 +20,9 @@ const NUMBERS: usize = 4;
 /// Messages of players and events, as the node counted and timed them for a part of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
-    /// How long that was, in the time of the room.
+    /// The length of that part, in the time of the room.
     pub lasted: Duration,
-    /// How many syncs the room had.
+    /// Syncs of the room.
     pub syncs: u64,
     /// The messages.
     pub messages: Vec<Exchanged>,
@@ -35,7 +35,7 @@ pub struct Exchange {
 pub struct Exchanged {
     /// Its name.
     pub name: String,
-    /// How many were sent. An event for five players counts five times.
+    /// Number sent. An event for five players counts five times.
     pub count: u64,
     /// Bytes of events that several players were sent.
     pub shared: u64,
@@ -133,9 +133,9 @@ pub(crate) fn watch(node: NodeHandle, players: u32, profiles: Profiles) -> Arc<M
 /// Profiles of the rooms of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Profiles {
-    /// How many rooms there will be.
+    /// Number of rooms.
     pub(crate) rooms: usize,
-    /// How long each lasts, in milliseconds.
+    /// Length of each, in milliseconds.
     pub(crate) ms: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How much the bytes of a field vary within a run and between runs.
+//! The noise of a field's bytes, within a run and between runs.
 
 use playfield_load::Block;
 
@@ -13,7 +13,7 @@ const RUNS_MIN: usize = 3;
 /// The standard error of a field's bytes in a patch, estimated from the blocks of some runs: the
 /// larger one of the noise within runs and of that between them. `None` from too few blocks.
 ///
-/// What lasts for a whole run, such as where players are, shows only between runs.
+/// Differences that last for a whole run, such as where players are, show only between runs.
 pub(crate) fn error_of(runs: &[Vec<Block>], field: usize) -> Option<f64> {
     let all: f64 = runs.iter().map(|run| patches(run)).sum();
     let within: Vec<f64> =

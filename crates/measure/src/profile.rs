@@ -15,15 +15,15 @@ use crate::machine::Machine;
 use crate::noise::error_of;
 use crate::run::{Case, Run, run, run_profiled};
 
-/// How fast the node's clock runs: bytes do not depend on it, and CPU time little.
+/// The speed of the node's clock: bytes do not depend on it, and CPU time little.
 const SPEED: u32 = 8;
 /// The version of results in files.
 pub(crate) const VERSION: u64 = 2;
 /// The part of the measurement for which the node counts messages and events.
 const PROFILED_PART: f64 = 0.8;
-/// How often the room is run, each time with other random values, for the noise between runs.
+/// Runs of the room, each with other random values, for the noise between runs.
 const RUNS: u64 = 5;
-/// How often the values of fields are timed.
+/// Rounds in which the values of fields are timed.
 const ROUNDS: usize = 5;
 
 /// The bytes and the CPU time of a room by field.

@@ -22,7 +22,7 @@ const PLAYERS_MAX: usize = 18_000;
 const MISSED_MAX: f64 = 0.01;
 /// A node that takes less of its core when rooms are late is not what limits them.
 const CORE_MIN: f64 = 0.8;
-/// How long answers to pings may take, in milliseconds; or a period of the rooms, if that is longer.
+/// The longest time to the answer of a ping, in milliseconds; a period of the rooms, if longer.
 const PING_MS_MAX: f64 = 50.0;
 
 /// A run of a search.

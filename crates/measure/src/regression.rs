@@ -27,7 +27,7 @@ const CPU_MIN: f64 = 0.02;
 pub struct FieldChange {
     /// Says it in words.
     pub text: String,
-    /// It costs more than before.
+    /// Set if it costs more than before.
     pub is_worse: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct FieldBytes {
 }
 
 impl FieldBytes {
-    /// Those of a field of a profile.
+    /// The numbers of a field of a profile.
     #[must_use]
     pub fn of(profiled: &Profiled, field: usize) -> Self {
         let bytes = profiled.fields[field].patches.bytes() as f64;

@@ -28,7 +28,7 @@ pub(crate) const WARM_UP: Duration = Duration::from_millis(700);
 /// How many players a profile looks at.
 const PROFILED: usize = 8;
 
-/// How long the node's profile may take to be read.
+/// The longest time to read the node's profile.
 const PROFILE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time between two pings of a player, as clients send them to show that they are there.

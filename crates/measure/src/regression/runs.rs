@@ -11,7 +11,7 @@ use super::FieldBytes;
 const PLAYERS: u64 = 8;
 /// Eight seconds at 20 Hz.
 const SYNCS: u64 = 160;
-/// How often a room is run for a profile, as `profile` does.
+/// Runs of a room for a profile, as `profile` does.
 const RUNS: u64 = 5;
 const COMPARED: u64 = 20;
 const LARGER: f64 = 0.03;

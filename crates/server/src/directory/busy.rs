@@ -1,4 +1,4 @@
-//! How busy shards are, and those that are too busy for more rooms.
+//! The busy share of shards, and those that are too busy for more rooms.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ pub(super) struct BusyShards {
 #[derive(Clone, Default)]
 struct BusyShard {
     measured: Duration,
-    /// What a room of each type takes.
+    /// The cost of a room of each type.
     costs: Vec<Duration>,
-    /// What new rooms will take, by the periods in which the shard got them, the last one first.
+    /// The cost of new rooms, by the periods in which the shard got them, the last one first.
     expected: [Duration; PERIODS],
 }
 

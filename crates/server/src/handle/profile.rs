@@ -32,7 +32,7 @@ pub struct LiveProfile {
     pub exchange: ExchangeProfile,
     /// How many players there were patches for: at most three.
     pub players: usize,
-    /// How many syncs the room had.
+    /// Syncs of the room.
     pub syncs: u64,
     /// How many of them were counted, for each of these players.
     pub counted: u64,
@@ -48,7 +48,7 @@ pub struct LiveProfile {
 pub(crate) struct Capturing {
     pub(crate) room: RoomId,
     pub(crate) number: u64,
-    /// How long it will last, and what it counts messages in. `None` ends it.
+    /// Its length, and the counts of messages. `None` ends it.
     pub(crate) begins: Option<(Duration, ExchangeProfile)>,
     pub(crate) answer: Answering<Captured>,
 }

@@ -60,7 +60,7 @@ pub struct MessageProfile {
 /// The number and the bytes of payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageCounts {
-    /// How many were sent. An event for five players counts five times.
+    /// Number sent. An event for five players counts five times.
     pub count: u64,
     /// Bytes of events that several players were sent at the same version. 0 for messages and
     /// replies.

@@ -62,7 +62,7 @@ pub(super) struct Totals {
     pub(super) places: Vec<Counts>,
     /// The counts that are not zero, if these are the counts of one body.
     touched: Vec<usize>,
-    /// Where the values of one body are, if they are wanted.
+    /// The places of the values of one body, if they are wanted.
     pub(super) found: Option<Vec<Found>>,
 }
 

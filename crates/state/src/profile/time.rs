@@ -15,13 +15,13 @@ use crate::state::{Compare, Write};
 use crate::walk::Plain;
 use crate::{Bytes, Format, Map, PlayerId, Tracker};
 
-/// How many samples of a place are kept.
+/// The most samples that are kept of a place.
 const SAMPLES_MAX: usize = 128;
-/// How long a batch lasts at least.
+/// The shortest batch.
 const BATCH: Duration = Duration::from_micros(100);
 /// A batch has no more runs.
 const RUNS_MAX: u32 = 1 << 16;
-/// How many batches are timed; the median counts.
+/// The batches that are timed; the median counts.
 const BATCHES: usize = 5;
 
 /// The CPU time that a sync spends on a field, in nanoseconds.

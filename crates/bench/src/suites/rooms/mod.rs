@@ -112,7 +112,7 @@ pub(in crate::suites) struct Setup {
     pub(in crate::suites) opening: Opening,
     /// How many of the rooms are asked for as soon as clients are connected.
     pub(in crate::suites) rooms_at_once: usize,
-    /// Whether the node refuses rooms and players when it is full.
+    /// Says whether the node refuses rooms and players when it is full.
     pub(in crate::suites) is_limited: bool,
     /// The source addresses of clients.
     pub(in crate::suites) source: Source,

@@ -12,7 +12,7 @@ use crate::harness::report::{Column, Record, Report};
 const ROOM_TYPE: &str = "arena";
 /// Messages a second of each player.
 const RATE: f64 = 5.0;
-/// How often rooms run with and without.
+/// The number of rounds, each with and without.
 const ROUNDS: u64 = 5;
 
 const COLUMNS: &[Column] = &[

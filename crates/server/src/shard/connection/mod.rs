@@ -63,7 +63,7 @@ pub(crate) struct Connection {
     pub(crate) owes_receipts: bool,
     /// Whether it was asked for a sign of life.
     pub(crate) pinged: bool,
-    /// Whether it waits in the queue of input: what came from it is not known yet.
+    /// Set while it waits in the queue of input: what came from it is not known yet.
     pub(crate) unread: bool,
     /// Whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) tickets_only: bool,

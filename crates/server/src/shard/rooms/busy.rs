@@ -1,4 +1,4 @@
-//! How busy a shard is with its rooms, and what a room of each type takes of its time.
+//! The busy share of a shard, and the share that a room of each type takes.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ const WATCHED: Duration = Duration::from_millis(100);
 /// single long turn says nothing. Zero if it has more to do with input than with rooms.
 pub(crate) struct Busy {
     began: Duration,
-    /// How long the thread has waited for something to do.
+    /// The time that the thread has waited for something to do.
     waited: Duration,
-    /// How long it has run rooms and written what they sent.
+    /// The time that it has run rooms and written their output.
     worked: Duration,
     types: Vec<OfType>,
     /// The share that the last measurement found.
@@ -31,9 +31,9 @@ pub(crate) struct Busy {
 #[derive(Clone, Default)]
 struct OfType {
     rooms: u32,
-    /// How long they have run.
+    /// The time that they have run.
     ran: Duration,
-    /// What one of them takes on average, with all that is done for it. Per second.
+    /// The average cost of one of them, with all that is done for it. Per second.
     cost: Option<Duration>,
 }
 
@@ -98,7 +98,7 @@ impl Busy {
         }
     }
 
-    /// What a room of each type takes on average. One whose type had none yet takes as much as
+    /// The average cost of a room of each type. One whose type had none yet takes as much as
     /// all on average. Per second.
     pub(crate) fn costs(&self) -> Vec<Duration> {
         let rooms: u32 = self.types.iter().map(|of| of.rooms).sum();
