@@ -1,4 +1,4 @@
-/** What a room sends, by field, and its messages and events: counted for some seconds when asked for. */
+/** The profile of a room: bytes by field, messages and events, counted for some seconds on request. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 

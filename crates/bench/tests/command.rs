@@ -425,7 +425,7 @@ fn bench_messages_verifies_what_it_counts() {
 fn echo(case: &[&str]) -> (Option<i32>, String) {
     let arguments = ["bench", "echo", "--json", "--seconds=1", "--rounds=1", "--connections=5"];
     let output = playfield(&[&arguments, case].concat());
-    // A warning that the machine is not quiet is no part of a result.
+    // Standard error may warn that the machine is not quiet.
     let why = if output.status.success() { String::new() } else { text(&output.stderr) };
     (output.status.code(), text(&output.stdout) + &why)
 }

@@ -50,7 +50,7 @@ impl Default for Counted {
 /// The counts of a [`Profiler`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profiled {
-    /// How many patches were counted: one for each sync and player that something has changed for.
+    /// Patches counted: one for each sync and player with changes.
     pub patches: u64,
     /// The bytes of these patches.
     pub bytes: FieldCounts,

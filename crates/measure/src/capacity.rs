@@ -68,6 +68,24 @@ pub struct Plan {
     pub is_whole: bool,
 }
 
+impl Plan {
+    /// A run of some of its rooms, at the pace of time.
+    pub(crate) fn case(&self, rooms: usize, seed: u64) -> Case {
+        Case {
+            room_type: self.room_type.clone(),
+            rooms,
+            players: self.players,
+            hz: self.hz,
+            drive: self.drive.clone(),
+            pace: Pace::default(),
+            tls: self.tls.clone(),
+            time: self.time,
+            profiler: None,
+            seed,
+        }
+    }
+}
+
 /// The cost of rooms with so many players, at such rates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
@@ -209,18 +227,9 @@ struct Measurer<'a> {
 
 impl Measurer<'_> {
     fn case(&self, players: usize, hz: Option<u32>, message_rate: f64) -> Case {
-        Case {
-            room_type: self.plan.room_type.clone(),
-            rooms: 1,
-            players,
-            hz,
-            drive: self.plan.drive.at_rate(message_rate),
-            pace: Pace { speed: 1, evict_bytes: EVICT_BYTES },
-            tls: self.plan.tls.clone(),
-            time: self.plan.time,
-            profiler: None,
-            seed: 1,
-        }
+        let drive = self.plan.drive.at_rate(message_rate);
+        let pace = Pace { speed: 1, evict_bytes: EVICT_BYTES };
+        Case { players, hz, drive, pace, ..self.plan.case(1, 1) }
     }
 
     /// Measures a room.

@@ -62,7 +62,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// A figure of which less is better, before and now, on a quiet machine.
+    /// A figure before and now, on a quiet machine; less is better.
     #[must_use]
     pub fn of(name: impl Into<String>, [before, now]: [f64; 2], noise: f64) -> Self {
         Self { name: name.into(), before, now, noise, better: Better::Less, is_quiet: true }

@@ -83,18 +83,8 @@ pub fn profile(plan: &Plan) -> io::Result<RoomProfiled> {
     let machine = Machine::describe();
     let calibration = Calibration::measure(&machine);
     let profiler = Profiler::default();
-    let case = Case {
-        room_type: plan.room_type.clone(),
-        rooms: 1,
-        players: plan.players,
-        hz: plan.hz,
-        drive: plan.drive.clone(),
-        pace: Pace { speed: SPEED, evict_bytes: 0 },
-        tls: None,
-        time: plan.time,
-        profiler: Some(profiler.clone()),
-        seed: 1,
-    };
+    let pace = Pace { speed: SPEED, evict_bytes: 0 };
+    let case = Case { pace, profiler: Some(profiler.clone()), ..plan.case(1, 1) };
     let (measured, exchange) = run_profiled(&case, Some(case.time.mul_f64(PROFILED_PART)))?;
     for seed in 2..=RUNS {
         run(&Case { seed, ..case.clone() })?;

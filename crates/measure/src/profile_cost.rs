@@ -3,10 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use playfield_server::Pace;
-
 use crate::capacity::Plan;
-use crate::run::{Case, run_profiled};
+use crate::run::run_profiled;
 use crate::samples::Samples;
 
 /// The share of a core that a room takes, without and with a live profile.
@@ -19,8 +17,8 @@ pub struct ProfileCost {
 }
 
 impl ProfileCost {
-    /// The cost as a part of a room's CPU time: the median of the rounds, each of which compares two
-    /// runs that followed one another.
+    /// The cost as a part of a room's CPU time: the median of the rounds. Each round compares two
+    /// consecutive runs.
     #[must_use]
     pub fn part(&self) -> f64 {
         self.parts().percentile(50.0)
@@ -47,18 +45,7 @@ impl ProfileCost {
 pub fn profile_cost(plan: &Plan, rooms: usize, rounds: u64) -> io::Result<ProfileCost> {
     let mut cost = ProfileCost { without: Vec::new(), with: Vec::new() };
     for round in 1..=rounds {
-        let case = Case {
-            room_type: plan.room_type.clone(),
-            rooms,
-            players: plan.players,
-            hz: plan.hz,
-            drive: plan.drive.clone(),
-            pace: Pace::default(),
-            tls: plan.tls.clone(),
-            time: plan.time,
-            profiler: None,
-            seed: round,
-        };
+        let case = plan.case(rooms, round);
         let lasts = Some(plan.time + Duration::from_secs(5));
         let mut turn = |of: Option<Duration>| {
             let core = run_profiled(&case, of)?.0.core_per_room();
@@ -66,7 +53,7 @@ pub fn profile_cost(plan: &Plan, rooms: usize, rounds: u64) -> io::Result<Profil
             rounds.push(core);
             Ok::<_, io::Error>(())
         };
-        // What comes first changes from round to round.
+        // The order alternates.
         let turns = if round % 2 == 1 { [None, lasts] } else { [lasts, None] };
         turns.into_iter().try_for_each(&mut turn)?;
     }

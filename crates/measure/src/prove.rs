@@ -2,11 +2,10 @@
 
 use std::io;
 
-use playfield_server::Pace;
 use serde_json::{Value, json};
 
 use crate::capacity::{Capacity, Plan};
-use crate::run::{Case, Run, run};
+use crate::run::{Run, run};
 use crate::samples::Samples;
 use crate::search::{Search, Steps, Verdict};
 use crate::target::Target;
@@ -136,7 +135,7 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
         let mut search = Search::new(predicted, most, steps);
         while let Some(rooms) = search.next() {
             progress(&format!("search {} of {SEARCHES}: {rooms} rooms", number + 1));
-            let run = run(&case(plan, rooms as usize, number as u64 + 1))?;
+            let run = run(&plan.case(rooms as usize, number as u64 + 1))?;
             progress(&outcome(&run));
             let verdict = verdict(plan, &run);
             tried.push(Tried {
@@ -166,8 +165,8 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
 /// Tells what a run has shown.
 fn outcome(run: &Run) -> String {
     format!(
-        "  {:.0} ms late, pings {:.0} ms, p99; the node took {:.0} % of its core and waited {:.1} %, the players \
-         {:.0} % and {:.1} %",
+        "  {:.0} ms late, pings {:.0} ms, p99; the node took {:.0} % of its core and \
+         waited {:.1} %, the players {:.0} % and {:.1} %",
         run.lateness_ms,
         run.ping_ms,
         run.node_core * 100.0,
@@ -175,21 +174,6 @@ fn outcome(run: &Run) -> String {
         run.driver_core * 100.0,
         run.driver_delayed * 100.0
     )
-}
-
-fn case(plan: &Plan, rooms: usize, seed: u64) -> Case {
-    Case {
-        room_type: plan.room_type.clone(),
-        rooms,
-        players: plan.players,
-        hz: plan.hz,
-        drive: plan.drive.clone(),
-        pace: Pace::default(),
-        tls: plan.tls.clone(),
-        time: plan.time,
-        profiler: None,
-        seed,
-    }
 }
 
 /// Says whether a run holds.

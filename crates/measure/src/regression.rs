@@ -143,7 +143,7 @@ fn is_same(one: &Value, other: &Value) -> bool {
 }
 
 fn bytes_change(path: &str, then: &Value, now: &Value, whole: f64) -> Option<FieldChange> {
-    // What a result does not have was not sent, and that without noise.
+    // A field that a result lacks was not sent, without noise.
     let read = |field: &Value| match field {
         Value::Null => FieldBytes { bytes: 0.0, error: Some(0.0) },
         field => FieldBytes {

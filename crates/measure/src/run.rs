@@ -244,7 +244,7 @@ pub(crate) fn run_profiled(case: &Case, lasts: Option<Duration>) -> io::Result<(
         tls: tls.map(|tls| [&tls.certificate, &tls.key].map(|file| file.display().to_string())),
         profiles: lasts.map(|lasts| Profiles { rooms: case.rooms, ms: lasts.as_millis() as u64 }),
     };
-    // What joining costs is no part of a profile.
+    // A profile leaves out the cost of joining.
     case.profiler.iter().for_each(Profiler::pause);
     let mut server = Server::start(&node.arguments(), "error")?;
     let sync_hz = server.word(1)?.parse().map_err(io::Error::other)?;

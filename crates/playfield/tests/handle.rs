@@ -168,7 +168,7 @@ fn an_operator_counts_the_bytes_of_a_running_room_by_field() {
     assert!(score.writes > 0 && score.writes <= 8, "{profile:?}");
     assert_eq!((mask.bytes(), score.bytes()), (score.writes, score.writes));
     assert_eq!(profile.patches.bytes(), 2 * score.writes);
-    // What comes from elsewhere is no message of a player.
+    // Only players' messages count.
     assert!(profile.exchange.messages().iter().all(|message| message.counts.count == 0));
 
     let refused = runtime.block_on(node.operator().profile(id, Duration::from_secs(61)));

@@ -109,7 +109,7 @@ impl<'a> Report<'a> {
         self.add_line(&child.line)
     }
 
-    /// Prints a row of a table, which is no result of its own.
+    /// Prints a row of a table without keeping it as a result.
     pub(crate) fn add_value(&mut self, record: &Value) -> io::Result<()> {
         self.reports.show(record);
         self.print(|(_, name)| cell(&record[*name]))

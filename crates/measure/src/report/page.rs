@@ -104,7 +104,7 @@ impl Page {
     }
 }
 
-/// Writes a file in one step: whoever reads it sees the old text or the new one.
+/// Replaces a file atomically: readers see the old text or the new one.
 ///
 /// # Errors
 /// If the file can't be written, with its path. The old one is left then.

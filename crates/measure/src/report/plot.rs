@@ -206,7 +206,7 @@ fn rounded(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The color that stands for that of a series until the style's takes its place.
+/// A placeholder for the color of a series, which the style replaces.
 fn mark(series: usize) -> RGBColor {
     RGBColor(1, 2, (series % COLORS) as u8)
 }

@@ -74,7 +74,7 @@ impl Bars {
         Self { heads: [label.into(), figure.into()], bars: Vec::new() }
     }
 
-    /// Adds a bar, unless its figure is no number.
+    /// Adds a bar, unless its figure is NaN.
     pub fn bar(&mut self, label: &str, figure: f64) {
         if figure.is_finite() {
             self.bars.push((label.into(), figure));

@@ -249,7 +249,7 @@ impl StateProfile {
             let own = writes - shared;
             let mut time = FieldTime::default();
             if place.numbers.is_some() {
-                // What one player alone sees is compared for each.
+                // Own parts are compared for each player.
                 let changed = shared + own * players as f64;
                 let looked_at = place.within.map_or(0.0, |outer| {
                     let outer = &self.patches.places[outer];

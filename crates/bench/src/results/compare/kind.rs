@@ -114,7 +114,7 @@ pub(super) struct Figure {
 pub(super) enum Unit {
     /// A time, which is shorter on a faster machine.
     Time,
-    /// Work in a time, of which there is more on a faster machine.
+    /// Work per time: a faster machine does more.
     Rate,
     /// The quotient of two, or a time that a clock sets.
     Ratio,

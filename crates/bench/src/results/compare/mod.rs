@@ -264,7 +264,7 @@ fn noise(
         (_, Some((before, now))) => before.noise.max(now.noise),
         (_, None) => UNKNOWN_NOISE,
     };
-    // What a calibration measured stands in for a range that nobody knows.
+    // Without ranges, use the noise that calibration measured.
     figure.noise.max(ranges.filter(|range| *range > 0.0).unwrap_or(of_machine))
 }
 

@@ -86,7 +86,7 @@ fn printed(text: &str) -> Result<Vec<Measured>, Fault> {
         .map(|(number, line)| {
             let number = number + 1;
             let value = serde_json::from_str(line)
-                .map_err(|error| (number, format!("the line is cut or is no JSON: {error}")))?;
+                .map_err(|error| (number, format!("the line is cut or not JSON: {error}")))?;
             measured(value, None, &Row::new()).map_err(|why| (number, why))
         })
         .collect()
@@ -94,7 +94,7 @@ fn printed(text: &str) -> Result<Vec<Measured>, Fault> {
 
 fn recorded(text: &str) -> Result<Vec<Measured>, Fault> {
     let whole: Value = serde_json::from_str(text)
-        .map_err(|error| (error.line(), format!("the file is cut or is no JSON: {error}")))?;
+        .map_err(|error| (error.line(), format!("the file is cut or not JSON: {error}")))?;
     let suite = whole["suite"].as_str();
     let (Some(rows), Some(machine)) = (whole["rows"].as_array(), whole["machine"].as_object())
     else {
