@@ -14,13 +14,16 @@ use crate::run::{Case, Certificate, Drive, Run, run};
 use crate::samples::Samples;
 use crate::target::Need;
 
-/// The share of a core that a measured room takes: the node's clock runs as fast as that needs.
-/// More of it would batch work that many rooms on one core do not batch.
-const CORE_SHARE: f64 = 0.08;
+/// The share of its core that the node of a measured room takes, most of it for cold caches: its clock
+/// runs as fast as that needs. With less, it would sleep and wake more often than a full core does, and
+/// with more, it would batch work that many rooms do not batch.
+const NODE_SHARE: f64 = 0.65;
+/// The speed of the clock in the run that tells how fast it has to be.
+const GUESS_SPEED: u32 = 4;
 /// The fastest clock. On a faster one, connections would be busier than any are.
 const SPEED_MAX: f64 = 24.0;
 /// The memory that each turn reads, in bytes, so that caches are as cold as if other rooms had run.
-pub(crate) const EVICT_BYTES: usize = 5 << 20;
+pub(crate) const EVICT_BYTES: usize = 8 << 20;
 /// With less CPU time, the system's clock has too few samples, in seconds.
 const SAMPLED_MIN_S: f64 = 0.5;
 /// The share of a core that a room takes to tell what is in the system.
@@ -219,7 +222,7 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
 /// Runs one room after the other.
 struct Measurer<'a> {
     plan: &'a Plan,
-    /// The cost of the room that was measured first, its players and its rate.
+    /// The share of its core that the node takes at a speed of 1, the players and the rate of this room.
     guess: Option<(f64, usize, Option<u32>)>,
     delayed: Vec<f64>,
     troubles: Vec<String>,
@@ -258,19 +261,20 @@ impl Measurer<'_> {
         Ok(cell)
     }
 
-    /// How fast the clock runs, so that the room takes the share of a core that it should.
+    /// How fast the clock runs, so that the node takes the share of its core that it should.
     fn speed(&mut self, case: &Case) -> io::Result<u32> {
-        let (core, players, hz) = match self.guess {
+        let (share, players, hz) = match self.guess {
             Some(guess) => guess,
             None => {
-                let short = Case { time: self.plan.time / 4, ..case.clone() };
-                let cell = Cell::of(&run(&short)?, case.hz, 1.0);
-                *self.guess.insert((cell.core, case.players, case.hz))
+                let pace = Pace { speed: GUESS_SPEED, ..case.pace };
+                let short = run(&Case { time: self.plan.time / 4, pace, ..case.clone() })?;
+                let share = short.node_core / f64::from(GUESS_SPEED);
+                *self.guess.insert((share, case.players, case.hz))
             }
         };
         let rates = case.hz.zip(hz).map_or(1.0, |(hz, guessed)| f64::from(hz) / f64::from(guessed));
-        let core = core * case.players as f64 / players as f64 * rates;
-        Ok((CORE_SHARE / core).clamp(1.0, SPEED_MAX).round() as u32)
+        let share = share * case.players as f64 / players as f64 * rates;
+        Ok((NODE_SHARE / share).clamp(1.0, SPEED_MAX).round() as u32)
     }
 
     fn others(&mut self, progress: &mut dyn FnMut(&str)) -> io::Result<Vec<Cell>> {

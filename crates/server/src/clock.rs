@@ -1,5 +1,7 @@
 //! The node's clock, which a measurement may let run faster than time.
 
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// The pace of a node that is measured. A node that serves clients has the default.
@@ -9,7 +11,7 @@ pub struct Pace {
     /// speed of 50 costs as much as 50 such rooms, whose input and output come as densely.
     pub speed: u32,
     /// How many bytes of memory each turn reads before it begins, so that the processor's caches
-    /// hold as little of a room as if others had run meanwhile.
+    /// hold as little of a room as if others had run meanwhile; 0 for none.
     pub evict_bytes: usize,
 }
 
@@ -42,9 +44,12 @@ impl Clock {
     }
 }
 
-/// Reads memory, so that the processor's caches hold less of anything else.
+/// Makes the processor's caches as other rooms leave them: they hold none of a room's memory, but the
+/// system's code for sockets, since every room runs that.
 pub(crate) struct Eviction {
     memory: Box<[u64]>,
+    /// Two ends of a connection on loopback.
+    ends: [TcpStream; 2],
     next: usize,
     words: usize,
     /// The sum of what was read, so that the reads are not optimized away.
@@ -58,23 +63,43 @@ const LINE_WORDS: usize = 8;
 
 impl Eviction {
     /// Reads this many bytes each time; `None` for 0.
-    pub(crate) fn new(bytes: usize) -> Option<Self> {
+    ///
+    /// # Errors
+    /// If there is no connection on loopback.
+    pub(crate) fn new(bytes: usize) -> io::Result<Option<Self>> {
         let words = bytes.min(EVICTION_BYTES) / size_of::<u64>();
-        (words > 0).then(|| Self {
+        if words == 0 {
+            return Ok(None);
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let one = TcpStream::connect(listener.local_addr()?)?;
+        let (other, _) = listener.accept()?;
+        for end in [&one, &other] {
+            end.set_nodelay(true)?;
+        }
+        Ok(Some(Self {
             // Not zero, or the system would back it with a single page.
             memory: vec![1; EVICTION_BYTES / size_of::<u64>()].into_boxed_slice(),
+            ends: [one, other],
             next: 0,
             words,
             sum: 0,
-        })
+        }))
     }
 
-    pub(crate) fn run(&mut self) {
+    pub(crate) fn run(&mut self) -> io::Result<()> {
         for _ in 0..self.words / LINE_WORDS {
             self.sum = self.sum.wrapping_add(self.memory[self.next]);
             self.next = (self.next + LINE_WORDS) % self.memory.len();
         }
         std::hint::black_box(self.sum);
+        // The reads have evicted the system's code, too.
+        let mut bytes = [0; 64];
+        for from in 0..2 {
+            self.ends[from].write_all(&bytes)?;
+            self.ends[1 - from].read_exact(&mut bytes)?;
+        }
+        Ok(())
     }
 }
 
@@ -94,9 +119,9 @@ mod tests {
 
     #[test]
     fn eviction_reads_what_it_is_told_and_goes_on_from_there() {
-        assert!(Eviction::new(0).is_none());
-        let mut eviction = Eviction::new(1 << 20).unwrap();
-        (0..65).for_each(|_| eviction.run());
+        assert!(Eviction::new(0).unwrap().is_none());
+        let mut eviction = Eviction::new(1 << 20).unwrap().unwrap();
+        (0..65).for_each(|_| eviction.run().unwrap());
         assert_eq!(eviction.sum, 65 * (1 << 20) / 64);
     }
 }

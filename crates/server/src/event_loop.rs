@@ -205,7 +205,7 @@ impl EventLoop {
             )?;
             listeners.push(listener);
         }
-        let eviction = Eviction::new(shared.pace.evict_bytes);
+        let eviction = Eviction::new(shared.pace.evict_bytes)?;
         Ok(Self {
             index,
             shard,
@@ -245,19 +245,19 @@ impl EventLoop {
                 _ => {}
             }
             let waited = self.now().saturating_sub(began);
-            self.evict();
+            self.evict()?;
             self.turn(&events, waited);
         }
         Ok(())
     }
 
-    /// Reads memory in a node that is measured.
-    fn evict(&mut self) {
-        if let Some(eviction) = &mut self.eviction {
-            let began = self.shard.stopwatch();
-            eviction.run();
-            self.eviction_ns += (self.shard.stopwatch() - began).as_nanos() as u64;
-        }
+    /// Makes a measured node's caches cold.
+    fn evict(&mut self) -> io::Result<()> {
+        let Some(eviction) = &mut self.eviction else { return Ok(()) };
+        let began = self.shard.stopwatch();
+        eviction.run()?;
+        self.eviction_ns += (self.shard.stopwatch() - began).as_nanos() as u64;
+        Ok(())
     }
 
     /// One turn: everything that came in, everything that is due, and then everything that is owed,
