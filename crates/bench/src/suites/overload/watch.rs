@@ -43,7 +43,18 @@ pub(super) struct Counters {
     pub(super) conflated: u64,
     pub(super) refused_late: u64,
     pub(super) refused_busy: u64,
+    ticks: u64,
+    ticks_skipped: u64,
+    /// The shares of a core that [`PARTS`] took.
+    parts: [f64; PARTS.len()],
 }
+
+/// The counters that come before those of [`PARTS`].
+const COUNTS: usize = 7;
+
+/// The parts of the node's time, in the order of their counters.
+const PARTS: [&str; 5] =
+    ["ticks_core", "changes_core", "patches_core", "receive_core", "send_core"];
 
 impl Counters {
     fn between(before: &Used, after: &Used) -> Self {
@@ -51,9 +62,15 @@ impl Counters {
             let of = |used: &Used| used.server.more.get(at).copied().unwrap_or_default();
             of(after) - of(before)
         };
-        let [messages_in, too_fast, conflated, refused_late, refused_busy] =
-            std::array::from_fn(more);
-        Self { messages_in, too_fast, conflated, refused_late, refused_busy }
+        let counts: [u64; COUNTS] = std::array::from_fn(more);
+        let [messages_in, too_fast, conflated, refused_late, refused_busy, ticks, ticks_skipped] =
+            counts;
+        let elapsed = after.server.at - before.server.at;
+        let parts = std::array::from_fn(|part| {
+            Duration::from_nanos(more(COUNTS + part)).as_secs_f64() / elapsed.as_secs_f64()
+        });
+        let rooms = Self { ticks, ticks_skipped, parts, ..Self::default() };
+        Self { messages_in, too_fast, conflated, refused_late, refused_busy, ..rooms }
     }
 }
 
@@ -148,7 +165,11 @@ impl Watched {
     /// Adds what all rows have.
     pub(super) fn add_to(&self, record: Record) -> Record {
         let [start, middle, end] = self.rss_mb;
+        let parts = PARTS.iter().zip(self.counters.parts);
+        let record = parts.fold(record, |record, (name, share)| record.measured(name, share));
         record
+            .with("ticks", self.counters.ticks)
+            .with("ticks_skipped", self.counters.ticks_skipped)
             .measured("seconds", self.seconds)
             .measured("interval_ms_p99", self.interval_ms_p99)
             .measured("wait_ms_p99", self.wait_ms_p99)

@@ -240,6 +240,9 @@ fn host(words: &mut Words) -> io::Result<()> {
     serve(running.local_addr().port(), || {
         let stats = node.stats().total();
         let (late, busy) = (stats.joins_refused_late, stats.rooms_refused_busy);
-        vec![stats.messages_in, stats.messages_too_fast, stats.conflated, late, busy]
+        let counts = [stats.messages_in, stats.messages_too_fast, stats.conflated, late, busy];
+        let ticks = [stats.ticks, stats.ticks_skipped];
+        let rooms_ns = [stats.ticks_ns, stats.syncs_ns, stats.patches_ns];
+        [&counts[..], &ticks, &rooms_ns, &[stats.input_ns, stats.writes_ns]].concat()
     })
 }
