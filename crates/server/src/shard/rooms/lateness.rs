@@ -71,6 +71,11 @@ impl Cost {
         let total = (ticks + sync + patches).into();
         Self { total, ticks: ticks.into(), sync: sync.into(), patches: patches.into() }
     }
+
+    /// The time without ticks and timers.
+    pub(super) fn syncing(&self) -> Duration {
+        Duration::from(self.sync) + Duration::from(self.patches)
+    }
 }
 
 impl fmt::Display for Cost {

@@ -3,6 +3,7 @@
 mod admission;
 pub(crate) mod busy;
 pub(crate) mod capture;
+mod catch_up;
 mod founding;
 pub(crate) mod join;
 pub(crate) mod lateness;
@@ -16,6 +17,7 @@ pub(crate) mod ticket;
 pub(crate) mod traffic;
 mod turn;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use playfield_room::{AnyRoom, RoomSummary};
@@ -26,6 +28,7 @@ use crate::room_id::RoomId;
 use crate::shard::keys::{OfRoom, RoomKey};
 use crate::shard::slab::Slab;
 use capture::Capture;
+use catch_up::CatchUp;
 use lateness::{Cost, Late, LongestSync};
 use member::{Member, Members, Standing};
 use record::Record;
@@ -48,6 +51,7 @@ pub(crate) struct Hosted {
     pub(crate) history: SyncHistory,
     pub(super) ticks: Option<Beat>,
     pub(super) syncs: Option<Beat>,
+    catch_up: CatchUp,
     /// How many syncs the clock has called for, including those that were missed.
     pub(crate) regular_syncs: u64,
     /// A sync changes nothing for those who have the room's version, until the room is called.
@@ -96,6 +100,15 @@ impl Hosted {
     /// Whether the player it was created for did not join, and nobody else did.
     fn is_unfounded(&self) -> bool {
         self.founding && self.members.len() == 0
+    }
+
+    /// The numbers of the ticks to run now, `count_max` at most, and how many are skipped.
+    pub(super) fn take_ticks(&mut self, now: Duration, count_max: u64) -> (Range<u64>, u64) {
+        let Some(ticks) = &mut self.ticks else { return (0..0, 0) };
+        let first = ticks.number();
+        let taken = self.catch_up.take(ticks, self.syncs.as_ref(), &self.cost, now, count_max);
+        let skipped = taken.start - first;
+        (taken, skipped)
     }
 
     /// When there is something to do for it. `every` is how many syncs apart copies are checked.

@@ -108,6 +108,11 @@ impl Beat {
         Some(Self { hz, first, next: 1 })
     }
 
+    /// How many there are in a second.
+    pub(crate) fn hz(&self) -> u32 {
+        self.hz
+    }
+
     /// The number of the next one.
     pub(crate) fn number(&self) -> u64 {
         self.next

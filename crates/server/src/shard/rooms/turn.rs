@@ -16,6 +16,7 @@ use crate::room_id::RoomId;
 use crate::shard::delivery::HostedRoomOutput;
 use crate::shard::keys::{RoomKey, link};
 use crate::shard::rooms::Hosted;
+use crate::shard::rooms::catch_up::CatchUp;
 use crate::shard::rooms::join::RoomSpec;
 use crate::shard::rooms::lateness::{Cost, Late, LongestSync};
 use crate::shard::rooms::schedule::{Beat, before};
@@ -75,6 +76,7 @@ impl Shard {
             history: SyncHistory::default(),
             ticks: Beat::new(room.tick_hz(), phase, self.now),
             syncs: Beat::new(room.sync_hz(), phase, self.now),
+            catch_up: CatchUp::default(),
             regular_syncs: 0,
             is_quiet: false,
             syncs_passed: 0,
@@ -177,8 +179,7 @@ impl Shard {
                 self.delivery.counters.lateness_us_max.max(late.as_micros() as u64);
 
             let count_max = self.delivery.node.config.catch_up_ticks_max;
-            let first = hosted.ticks.as_ref().map_or(0, Beat::number);
-            let ticks = hosted.ticks.as_mut().map_or(0..0, |beat| beat.take(self.now, count_max));
+            let (ticks, skipped) = hosted.take_ticks(self.now, count_max);
             let syncs_due = hosted.syncs.as_mut().map_or(0, |beat| {
                 let first = beat.number();
                 beat.take(self.now, 1).end - first
@@ -202,8 +203,9 @@ impl Shard {
                 self.missed_syncs(key, syncs_due - 1, late);
             }
             let began = self.stopwatch.read();
-            self.delivery.counters.ticks += ticks.end - ticks.start;
-            self.delivery.counters.ticks_skipped += ticks.start - first;
+            let count = ticks.end - ticks.start;
+            self.delivery.counters.ticks += count;
+            self.delivery.counters.ticks_skipped += skipped;
             for number in ticks {
                 self.call(key, |room, at, out| {
                     if !room.is_closed() {
@@ -219,6 +221,7 @@ impl Shard {
             if let Some(hosted) = self.rooms.get_mut(key) {
                 let took = self.stopwatch.read().saturating_sub(began);
                 hosted.ticking += took;
+                hosted.catch_up.took(count, took);
                 self.busy.ran(hosted.room_type, took);
                 self.delivery.counters.ticks_ns += nanoseconds(took);
             }

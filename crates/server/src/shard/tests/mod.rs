@@ -30,6 +30,7 @@ mod listener;
 mod lobby;
 mod names;
 mod operating;
+mod overload;
 mod placed;
 mod rates;
 mod refusals;

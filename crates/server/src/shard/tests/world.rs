@@ -16,7 +16,6 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::authentication;
-use super::credit;
 use super::gadget::{FleetLog, TestFleet};
 use super::law_room;
 use super::life_room;
@@ -26,6 +25,7 @@ use super::placed;
 use super::room;
 use super::speech::{self, Heard};
 use super::tickets;
+use super::{credit, overload};
 use crate::auth::{Authenticator, Deciding, Decision, Guests, Identity};
 use crate::background::{Background, Origin, Underway};
 use crate::config::Config;
@@ -197,6 +197,7 @@ impl World {
         room_types.push(placed::room_type());
         room_types.push(authentication::room_type());
         room_types.push(credit::room_type());
+        room_types.push(overload::room_type());
         room_types.extend(lobby::room_types());
         room_types.push(listener::room_type());
         // Most clients here say nothing for as long as a test takes.
@@ -276,6 +277,24 @@ impl World {
     /// From here on, this much time passes whenever a shard reads its stopwatch.
     pub(super) fn each_look_takes(&self, time: Duration) {
         self.stopwatch[1].store(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// The shards' own measure of time, in nanoseconds, and how much of it passes with each look.
+    pub(super) fn stopwatch(&self) -> Arc<[AtomicU64; 2]> {
+        Arc::clone(&self.stopwatch)
+    }
+
+    /// Turns of one shard for so long, each as long as its stopwatch says.
+    pub(super) fn work(&mut self, shard: usize, time: Duration) {
+        let until = self.now + time;
+        while self.now < until {
+            let began = self.stopwatch[0].load(Ordering::Relaxed);
+            self.turn(shard);
+            let took = self.stopwatch[0].load(Ordering::Relaxed) - began;
+            let next = self.shards[shard].next_deadline().unwrap_or(until);
+            let waits = next + Duration::from_micros(1);
+            self.now = (self.now + Duration::from_nanos(took)).max(waits.min(until));
+        }
     }
 
     /// Lets time pass in which no shard has a turn.
