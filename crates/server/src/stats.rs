@@ -223,9 +223,13 @@ counters! {
     publications_refused,
     /// Turns of the shards.
     turns,
+    /// Time in which there was nothing to do, in nanoseconds.
+    waits_ns,
     /// Time taken by reading from sockets, handling what came, and answers written at once, in
     /// nanoseconds.
     input_ns,
+    /// Time taken by running rooms that are due, in nanoseconds: the next three, for the most part.
+    rooms_ns,
     /// Time taken by ticks and timers of rooms, in nanoseconds.
     ticks_ns,
     /// Time taken by finding what has changed in rooms that sync, in nanoseconds.

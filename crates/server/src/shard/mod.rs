@@ -513,8 +513,7 @@ impl Shard {
 
     /// The thread waited this long for something to do.
     pub(crate) fn waited(&mut self, time: Duration) {
-        self.shard_lateness.waited(time);
-        self.busy.waited(time);
+        self.delivery.counters.waits_ns += nanoseconds(time);
     }
 
     /// The time by the shard's stopwatch.
@@ -526,8 +525,6 @@ impl Shard {
     pub(crate) fn wrote_since(&mut self, began: Duration) {
         self.writing = self.stopwatch.read().saturating_sub(began);
         self.delivery.counters.writes_ns += nanoseconds(self.writing);
-        self.shard_lateness.worked(self.writing);
-        self.busy.worked(self.writing);
     }
 
     /// The next connection to which everything is written that it will ever get.

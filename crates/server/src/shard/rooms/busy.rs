@@ -2,24 +2,20 @@
 
 use std::time::Duration;
 
+use crate::shard::rooms::thread_time::ThreadTime;
+
 /// The unit of shares: a share of the time is given as a time per second.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// The least time that is measured.
 const TIME: Duration = Duration::from_millis(500);
-/// A busy shard is full of rooms if they take at least one part in this many of that time.
-const WORKED_PARTS: u32 = 2;
 /// A shard that was this busy measures again, even if no room is run. Per second.
 const WATCHED: Duration = Duration::from_millis(100);
 
 /// The share of the time for which a shard is busy: the lesser of those of two periods, since a
 /// single long turn says nothing. Zero if it has more to do with input than with rooms.
 pub(crate) struct Busy {
-    began: Duration,
-    /// The time that the thread has waited for something to do.
-    waited: Duration,
-    /// The time that it has run rooms and written their output.
-    worked: Duration,
+    began: ThreadTime,
     types: Vec<OfType>,
     /// The share that the last measurement found.
     found: Duration,
@@ -39,9 +35,8 @@ struct OfType {
 
 impl Busy {
     pub(crate) fn new(types: usize) -> Self {
-        let none = Duration::ZERO;
-        let types = vec![OfType::default(); types];
-        Self { began: none, waited: none, worked: none, types, found: none, busy: none }
+        let (began, none) = (ThreadTime::default(), Duration::ZERO);
+        Self { began, types: vec![OfType::default(); types], found: none, busy: none }
     }
 
     pub(crate) fn created(&mut self, room_type: u16) {
@@ -58,33 +53,21 @@ impl Busy {
         self.types[usize::from(room_type)].ran += time;
     }
 
-    #[inline]
-    pub(crate) fn waited(&mut self, time: Duration) {
-        self.waited += time;
-    }
-
-    #[inline]
-    pub(crate) fn worked(&mut self, time: Duration) {
-        self.worked += time;
-    }
-
     /// The share, if a measurement has ended by now.
     #[inline]
-    pub(crate) fn measured(&mut self, now: Duration) -> Option<Duration> {
-        let time = now.saturating_sub(self.began);
-        (time >= TIME).then(|| self.measure(now, time))
+    pub(crate) fn measured(&mut self, now: ThreadTime) -> Option<Duration> {
+        let time = now.since(self.began);
+        (time.all >= TIME).then(|| self.measure(now, time))
     }
 
-    fn measure(&mut self, now: Duration, time: Duration) -> Duration {
-        let busy = time.saturating_sub(self.waited);
-        let is_by_rooms = self.worked >= busy / WORKED_PARTS;
-        let found = if is_by_rooms { share(busy, time) } else { Duration::ZERO };
-        if is_by_rooms {
+    fn measure(&mut self, now: ThreadTime, time: ThreadTime) -> Duration {
+        let is_of_rooms = time.is_of_rooms();
+        let found = if is_of_rooms { share(time.busy(), time.all) } else { Duration::ZERO };
+        if is_of_rooms {
             self.share_out(found);
         }
         self.busy = found.min(self.found);
         (self.began, self.found) = (now, found);
-        (self.waited, self.worked) = (Duration::ZERO, Duration::ZERO);
         self.types.iter_mut().for_each(|of| of.ran = Duration::ZERO);
         self.busy
     }
@@ -108,7 +91,7 @@ impl Busy {
 
     /// When to look again, even if no room is run: as long as the shard was busy.
     pub(crate) fn next(&self) -> Option<Duration> {
-        (self.busy > WATCHED).then(|| self.began + TIME)
+        (self.busy > WATCHED).then(|| self.began.all + TIME)
     }
 }
 
@@ -126,18 +109,24 @@ mod tests {
     use std::time::Duration;
 
     use super::Busy;
+    use crate::shard::rooms::thread_time::ThreadTime;
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    /// The time so long after the last measurement, of which a shard waits and its rooms run so long.
+    fn after(busy: &Busy, [all, waited, worked]: [u64; 3]) -> ThreadTime {
+        let ThreadTime { all: began, waits, rooms } = busy.began;
+        ThreadTime { all: began + MS(all), waits: waits + MS(waited), rooms: rooms + MS(worked) }
+    }
 
     /// Two periods of 500 ms, in which a shard waits and its rooms of two types run this long.
     fn two_periods(busy: &mut Busy, waited: u64, worked: u64, ran: [u64; 2]) -> Vec<Duration> {
         let periods = (1..=2).map(|_| {
-            let ends = busy.began + MS(500);
-            busy.waited(MS(waited));
-            busy.worked(MS(worked));
             busy.ran(0, MS(ran[0]));
             busy.ran(1, MS(ran[1]));
-            assert_eq!(busy.measured(ends - MS(1)), None, "too soon");
+            let ends = after(busy, [500, waited, worked]);
+            let too_soon = ThreadTime { all: ends.all - MS(1), ..ends };
+            assert_eq!(busy.measured(too_soon), None);
             busy.measured(ends).expect("it has ended")
         });
         periods.collect()
@@ -148,8 +137,7 @@ mod tests {
         let mut busy = Busy::new(2);
         assert_eq!(two_periods(&mut busy, 100, 400, [0, 0]), [MS(0), MS(800)]);
         // One turn takes two seconds.
-        busy.worked(MS(2000));
-        assert_eq!(busy.measured(busy.began + MS(2000)), Some(MS(800)));
+        assert_eq!(busy.measured(after(&busy, [2000, 0, 2000])), Some(MS(800)));
         assert_eq!(busy.next(), Some(MS(3500)), "it measures again");
         assert_eq!(two_periods(&mut busy, 450, 50, [0, 0]), [MS(100), MS(100)]);
         assert_eq!(busy.next(), None);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::shard::rooms::thread_time::ThreadTime;
+
 /// The minimum time between two reports about one room type.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -123,14 +125,10 @@ impl<T: Copy + Default + Ord, const PERIOD_S: u64> Peak<T, PERIOD_S> {
 /// thread waits for a fifth of the time, or has more to do with input than with rooms: then it is
 /// not the rooms that make it late.
 pub(crate) struct ShardLateness {
-    began: Duration,
+    began: ThreadTime,
     /// How many runs were so many milliseconds late.
     runs: [u32; LATE_MS_MAX],
     count: u32,
-    /// How long the thread has waited for something to do.
-    waited: Duration,
-    /// How long it has run rooms and written what they sent.
-    worked: Duration,
     /// The lateness that the last measurement found.
     found: Duration,
     /// The lesser of the last two.
@@ -147,8 +145,6 @@ const TIME_MAX: Duration = Duration::from_secs(2);
 const RUNS_MIN: u32 = 20;
 /// A shard is full if it waits for less than one part in this many of its time.
 const WAITED_PARTS: u32 = 5;
-/// A busy shard is full of rooms if they take at least one part in this many of that time.
-const WORKED_PARTS: u32 = 2;
 /// One run in this many is not looked at.
 const OUTLIERS: u32 = 50;
 /// The lateness, in milliseconds, from which all counts alike.
@@ -156,9 +152,8 @@ const LATE_MS_MAX: usize = 1024;
 
 impl Default for ShardLateness {
     fn default() -> Self {
-        let none = Duration::ZERO;
-        let runs = [0; LATE_MS_MAX];
-        Self { began: none, runs, count: 0, waited: none, worked: none, found: none, late: none }
+        let (began, runs, none) = (ThreadTime::default(), [0; LATE_MS_MAX], Duration::ZERO);
+        Self { began, runs, count: 0, found: none, late: none }
     }
 }
 
@@ -169,32 +164,19 @@ impl ShardLateness {
         self.runs[(late.as_millis() as usize).min(LATE_MS_MAX - 1)] += 1;
     }
 
-    #[inline]
-    pub(crate) fn waited(&mut self, time: Duration) {
-        self.waited += time;
-    }
-
-    #[inline]
-    pub(crate) fn worked(&mut self, time: Duration) {
-        self.worked += time;
-    }
-
     /// The new lateness, if a measurement has ended by now with another.
     #[inline]
-    pub(crate) fn changed(&mut self, now: Duration) -> Option<Duration> {
-        let time = now.saturating_sub(self.began);
-        if time < TIME || (self.count < RUNS && time < TIME_MAX) {
+    pub(crate) fn changed(&mut self, now: ThreadTime) -> Option<Duration> {
+        let time = now.since(self.began);
+        if time.all < TIME || (self.count < RUNS && time.all < TIME_MAX) {
             return None;
         }
-        let busy = time.saturating_sub(self.waited);
-        let is_full = self.count >= RUNS_MIN
-            && self.waited < time / WAITED_PARTS
-            && self.worked >= busy / WORKED_PARTS;
+        let is_full =
+            self.count >= RUNS_MIN && time.waits < time.all / WAITED_PARTS && time.is_of_rooms();
         let found = if is_full { self.most() } else { Duration::ZERO };
         let (before, late) = (self.late, found.min(self.found));
         (self.began, self.found, self.late) = (now, found, late);
         (self.runs, self.count) = ([0; LATE_MS_MAX], 0);
-        (self.waited, self.worked) = (Duration::ZERO, Duration::ZERO);
         (late != before).then_some(late)
     }
 
@@ -209,7 +191,7 @@ impl ShardLateness {
 
     /// When to look again, even if no room is run: as long as rooms were late.
     pub(crate) fn next(&self) -> Option<Duration> {
-        (!self.late.is_zero()).then(|| self.began + TIME_MAX)
+        (!self.late.is_zero()).then(|| self.began.all + TIME_MAX)
     }
 }
 
@@ -259,6 +241,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{Cost, Late, Lateness, LongestSync, ShardLateness};
+    use crate::shard::rooms::thread_time::ThreadTime;
 
     #[test]
     fn each_room_type_is_reported_every_ten_seconds_at_most_with_all_that_was_missed() {
@@ -312,8 +295,7 @@ mod tests {
         let mut lateness = ShardLateness::default();
         let noted = |lateness: &mut ShardLateness, runs, late, at| {
             (0..runs).for_each(|_| lateness.note(ms(late)));
-            lateness.worked(ms(2000));
-            lateness.changed(ms(at))
+            lateness.changed(ThreadTime { all: ms(at), rooms: ms(at), ..ThreadTime::default() })
         };
         assert_eq!(noted(&mut lateness, 980, 8, 99), None, "too soon");
         assert_eq!(noted(&mut lateness, 20, 90, 100), None, "only once");
@@ -334,9 +316,8 @@ mod tests {
             let mut lateness = ShardLateness::default();
             for at in [100, 200] {
                 (0..100).for_each(|_| lateness.note(ms(7)));
-                lateness.waited(ms(waited));
-                lateness.worked(ms(worked));
-                lateness.changed(ms(at));
+                let [waits, rooms] = [waited, worked].map(|time| ms(time * at / 100));
+                lateness.changed(ThreadTime { all: ms(at), waits, rooms });
             }
             lateness.late
         };

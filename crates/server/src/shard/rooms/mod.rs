@@ -13,6 +13,7 @@ pub(crate) mod record;
 pub(crate) mod schedule;
 mod snapshots;
 pub(crate) mod sync;
+pub(crate) mod thread_time;
 pub(crate) mod ticket;
 pub(crate) mod traffic;
 mod turn;

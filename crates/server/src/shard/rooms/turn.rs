@@ -21,6 +21,7 @@ use crate::shard::rooms::join::RoomSpec;
 use crate::shard::rooms::lateness::{Cost, Late, LongestSync};
 use crate::shard::rooms::schedule::{Beat, before};
 use crate::shard::rooms::sync::Cause;
+use crate::shard::rooms::thread_time::ThreadTime;
 use crate::shard::slab::Slab;
 use crate::shard::{Shard, nanoseconds};
 
@@ -238,13 +239,13 @@ impl Shard {
         }
         self.schedule.end(self.now);
         let worked = self.stopwatch.read().saturating_sub(turn_began);
-        self.shard_lateness.worked(worked);
-        self.busy.worked(worked);
+        self.delivery.counters.rooms_ns += nanoseconds(worked);
+        let time = ThreadTime::new(self.now, &self.delivery.counters);
         let (shard, directory) = (self.delivery.shard, &self.delivery.node.directory);
-        if let Some(late) = self.shard_lateness.changed(self.now) {
+        if let Some(late) = self.shard_lateness.changed(time) {
             directory.set_lateness(shard, late);
         }
-        if let Some(share) = self.busy.measured(self.now) {
+        if let Some(share) = self.busy.measured(time) {
             directory.set_busy(shard, share, self.busy.costs());
         }
     }
