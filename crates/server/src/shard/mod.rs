@@ -159,6 +159,8 @@ pub(crate) struct Shard {
     coming_back: Vec<ConnectionKey>,
     /// Connections that want a session back and that a turn had no time for.
     coming_back_lines: Lines<ConnectionKey>,
+    /// Connections that were read whose timeouts were put off until then.
+    read_late: Vec<ConnectionKey>,
     /// Connections that are read again.
     resumed: Vec<ConnectionKey>,
     /// Connections that skipped patches while they were blocked, and have drained.
@@ -262,6 +264,7 @@ impl Shard {
             departing: Vec::new(),
             coming_back: Vec::new(),
             coming_back_lines: Lines::default(),
+            read_late: Vec::new(),
             resumed: Vec::new(),
             drained: Vec::new(),
             waiting_for_mailbox: Vec::new(),
@@ -333,6 +336,13 @@ impl Shard {
         connection.taken.add(self.now, time);
         self.input.lines.took(time);
         let comes_back = connection.pause.turn;
+        if std::mem::take(&mut connection.put_off) {
+            if connection.greeting.is_some() {
+                // The hello has come just now. To decide about it, there is the whole time.
+                connection.heard = self.now.into();
+            }
+            self.read_late.push(key);
+        }
         self.count_bytes(key);
         comes_back
     }

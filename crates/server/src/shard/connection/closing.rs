@@ -327,6 +327,9 @@ impl Shard {
         }
         Timeouts::shrink(&mut due);
         self.due = due;
+        for key in std::mem::take(&mut self.read_late) {
+            self.examine_due(key);
+        }
     }
 
     fn examine(&mut self, key: ConnectionKey, slot: u64) {
@@ -335,6 +338,11 @@ impl Shard {
             return; // Another deadline has replaced this one, or another connection the one here.
         }
         connection.slot = NO_SLOT;
+        self.examine_due(key);
+    }
+
+    fn examine_due(&mut self, key: ConnectionKey) {
+        let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let (node, now) = (Arc::clone(&self.delivery.node), self.now);
         let config = &node.config;
         let deadline = connection.look_at.time();
@@ -351,6 +359,11 @@ impl Shard {
             } else {
                 self.look_at(key, by);
             }
+            return;
+        }
+        if connection.unread && connection.greeting.is_none() {
+            // What is missing may have come.
+            connection.put_off = true;
             return;
         }
         if matches!(connection.input, Input::Http(_)) {
@@ -418,10 +431,9 @@ impl Shard {
         if now < ends_at {
             return self.look_at(key, again_at.min(ends_at));
         }
-        // It may have spoken, if this shard was held up, or has not read what came from it.
+        // It may have spoken, if this shard was held up, or reads nothing from it for now.
         let was_held_up = now > deadline.saturating_add(patience.ask / 2);
-        let is_unread =
-            connection.unread || (connection.pause.mailbox || connection.pause.acts) && !is_blocked;
+        let is_unread = (connection.pause.mailbox || connection.pause.acts) && !is_blocked;
         if was_held_up || is_unread {
             return self.look_at(key, again_at);
         }

@@ -537,8 +537,8 @@ impl Shard {
                 let deflated = agreed.map(|agreed| Deflated::new(agreed, bytes_min));
                 connection.dialect.framing = Framing::WebSocket(deflated);
                 // A hello has its time from when the client connected, or from here on if the
-                // connection was of use before.
-                if !is_first {
+                // connection was of use before, or the request waited too long to be read.
+                if !is_first || connection.put_off {
                     connection.heard = now.into();
                 }
                 let by = connection.heard.time() + config.hello_timeout();

@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     pub(crate) pinged: bool,
     /// Set while it waits in the queue of input: what came from it is not known yet.
     pub(crate) unread: bool,
+    /// Whether a timeout has come since: it is checked when the input has been read.
+    pub(crate) put_off: bool,
     /// Whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) tickets_only: bool,
     /// Whether it will be closed once the rooms have had their turn.
@@ -200,6 +202,7 @@ impl Connection {
             owes_receipts: false,
             pinged: false,
             unread: false,
+            put_off: false,
             tickets_only: false,
             doomed: false,
             taken: Taken::default(),
@@ -336,7 +339,8 @@ impl Connections {
         let is_dirty = connection.unsent() > 0;
         connection.dirty = is_dirty;
         // The wheel and the queue of this shard do not know it yet.
-        (connection.slot, connection.unread) = (NO_SLOT, false);
+        connection.slot = NO_SLOT;
+        (connection.unread, connection.put_off) = (false, false);
         let key = self.slab.insert(connection);
         if is_dirty {
             self.dirty.push_back(key);

@@ -41,10 +41,6 @@ impl Shard {
             let by = if is_asked { heard + silent } else { heard + silent / 2 };
             return self.look_by(key, by);
         }
-        if connection.unread {
-            // It may have spoken.
-            return self.look_by(key, self.now + silent / 2);
-        }
         own.is_silent = true;
         own.device.set_silent(true);
         self.delivery.devices.silent += 1;

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use playfield_wire::client::{self, ClientMessage};
+use playfield_wire::client::{self, ClientMessage, Hello};
+use playfield_wire::framing::PREAMBLE;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
-use super::speech::{Heard, encoded, send};
+use super::speech::{Heard, encoded, hello, send};
 use super::wanderer::Wanderer;
-use super::world::{Client, World};
+use super::world::{Client, SLOW_TOKEN, World};
 
 const CODE: ErrorCode = ErrorCode::Timeout;
 const TIMED_OUT: [Heard; 2] =
@@ -191,11 +192,22 @@ fn a_room_with_ticks_notices_a_silent_client_after_five_seconds() {
 /// Gives a shard more input than it has time for: of many connections that have some, it serves
 /// one in each turn of 50 ms. This client's message comes last.
 pub(super) fn says_last(world: &mut World, client: Client, others: &[Client]) {
-    let spoke = encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 }));
-    for &client in others.iter().chain([&client]) {
-        let framed = world.framed(client, &spoke);
-        world.leave(client, &framed);
+    let spoke = spoken(world, client);
+    leaves_last(world, client, &spoke, others);
+}
+
+fn spoken(world: &World, client: Client) -> Vec<u8> {
+    let pong = encoded(Format::Packed, &ClientMessage::Pong(client::Pong { nonce: 0 }));
+    world.framed(client, &pong)
+}
+
+/// The same with these bytes of the client, which came last.
+pub(super) fn leaves_last(world: &mut World, client: Client, bytes: &[u8], others: &[Client]) {
+    for &other in others {
+        let spoke = spoken(world, other);
+        world.leave(other, &spoke);
     }
+    world.leave(client, bytes);
     let before = world.counters(0).messages_in;
     world.each_look_takes(Duration::from_millis(3));
     for _ in 0..others.len() - 5 {
@@ -218,6 +230,68 @@ fn a_client_whose_input_waits_is_not_silent() {
     assert!(!world.is_over(player), "what it said was not read for longer than it may be silent");
     let (passed, _) = silence(&mut world, player);
     assert!((4700..=5400).contains(&passed), "it says nothing more: {passed}");
+}
+
+#[test]
+fn a_hello_is_in_time_that_waits_to_be_read() {
+    let mut world = World::new(1, &[("hello_timeout_ms", "2000")]);
+    let others: Vec<Client> = (0..120).map(|_| world.client(0)).collect();
+    let connect = |world: &mut World, websocket| {
+        let client = world.connect(0);
+        if websocket {
+            world.upgrade(client, Format::Packed);
+        }
+        let hello = world.framed(client, &hello(Format::Packed));
+        (client, if websocket { hello } else { [&PREAMBLE[..], &hello[..]].concat() })
+    };
+    for websocket in [false, true] {
+        let (client, hello) = connect(&mut world, websocket);
+        leaves_last(&mut world, client, &hello, &others);
+        world.run();
+        assert!(matches!(world.heard(client)[..], [Heard::Welcome { .. }]), "{websocket}");
+
+        let (client, hello) = connect(&mut world, websocket);
+        leaves_last(&mut world, client, &hello[..hello.len() - 1], &others);
+        assert_eq!(world.heard(client), []);
+        world.run();
+        assert_eq!(world.heard(client), TIMED_OUT, "it was not whole");
+    }
+    assert_eq!(world.counters(0).hello_timeouts, 2);
+}
+
+#[test]
+fn who_has_to_decide_about_a_hello_that_waited_to_be_read_has_the_whole_time() {
+    let mut world = World::new(1, &[("hello_timeout_ms", "2000")]);
+    let others: Vec<Client> = (0..120).map(|_| world.client(0)).collect();
+    let client = world.connect(0);
+    let hello = Hello { token: SLOW_TOKEN.into(), ..Hello::new(Format::Packed) };
+    let hello = world.framed(client, &encoded(Format::Packed, &ClientMessage::Hello(hello)));
+    leaves_last(&mut world, client, &[&PREAMBLE[..], &hello[..]].concat(), &others);
+    world.run();
+    world.wait(1900);
+    assert_eq!(world.heard(client), []);
+    // What comes meanwhile is not read, and changes nothing.
+    world.leave(client, &hello);
+    world.wait(250);
+    assert_eq!(world.heard(client), TIMED_OUT);
+}
+
+#[test]
+fn a_message_is_complete_in_time_whose_end_waits_to_be_read() {
+    let mut world = World::new(1, &[("message_timeout_ms", "2000")]);
+    let others: Vec<Client> = (0..120).map(|_| world.client(0)).collect();
+    for is_whole in [true, false] {
+        let client = world.client(0);
+        let spoke = spoken(&world, client);
+        world.bytes(client, &spoke[..1]);
+        let end = if is_whole { spoke.len() } else { spoke.len() - 1 };
+        leaves_last(&mut world, client, &spoke[1..end], &others);
+        assert_eq!(world.heard(client), []);
+        world.run();
+        let expected = if is_whole { &[][..] } else { &TIMED_OUT };
+        assert_eq!(world.heard(client), expected);
+    }
+    assert_eq!(world.counters(0).closed_unfinished, 1);
 }
 
 /// However long the silence is after which a connection counts as lost, the player then has the
