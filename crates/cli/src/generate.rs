@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use playfield_codegen::Language;
 use playfield_server::Server;
 
+use crate::codegen::Language;
 use crate::options::{Failure, Once, Opt, Usage, describe, unknown};
 use crate::schemas::{Schemas, of_file, of_node, of_program};
 

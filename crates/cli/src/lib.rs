@@ -5,6 +5,7 @@
 
 #[cfg(feature = "load")]
 mod capacity;
+mod codegen;
 mod generate;
 #[cfg(feature = "load")]
 pub mod load;

@@ -18,6 +18,8 @@ from websockets.asyncio.server import serve
 
 
 ROOT = pathlib.Path(__file__).parents[3]
+#: Types that ``generate python`` writes for rooms of its tests.
+GENERATED = ROOT / "crates" / "cli" / "src" / "codegen" / "tests" / "python"
 
 # Both end a run with all that it has started, also in the background, where a shell has SIGINT ignored.
 for _number in (signal.SIGINT, signal.SIGTERM):

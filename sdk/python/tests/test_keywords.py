@@ -9,7 +9,7 @@ import sys
 import types
 
 import pytest
-from conftest import ROOT, OfJson
+from conftest import GENERATED, OfJson
 
 import playfield
 from playfield._names import attributes, wire_name
@@ -19,8 +19,8 @@ from playfield.room import Room, _named
 
 
 def generated(name):
-    """What ``generate python`` writes for a room of this name in ``crates/codegen/tests``."""
-    path = ROOT / "crates" / "codegen" / "tests" / "python" / f"{name}.py"
+    """The module that ``generate python`` writes for a room of its tests."""
+    path = GENERATED / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"generated_{name}", path)
     module = importlib.util.module_from_spec(spec)
     # `dataclasses` and `typing` look for the module there.

@@ -10,9 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
-
-GENERATED = ROOT / "crates" / "codegen" / "tests" / "python"
+from conftest import GENERATED, ROOT
 
 #: What a checker is to find wrong, at these lines.
 WRONG = """

@@ -7,11 +7,14 @@ mod names;
 mod python;
 mod typescript;
 
+#[cfg(test)]
+mod tests;
+
 use playfield_wire::schema::RoomSchema;
 
 /// A language that types are generated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
+pub(crate) enum Language {
     /// For the npm package `playfield`.
     TypeScript,
     /// For the Python package `playfield`.
@@ -20,17 +23,17 @@ pub enum Language {
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::TypeScript, Self::Python];
+    pub(crate) const ALL: [Self; 2] = [Self::TypeScript, Self::Python];
 
     /// The language with this name, as people write it in a command.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|language| language.name() == name)
     }
 
     /// Its name in a command.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::TypeScript => "typescript",
             Self::Python => "python",
@@ -39,7 +42,7 @@ impl Language {
 
     /// The name of the file for a room type.
     #[must_use]
-    pub fn file(self, room_type: &str) -> String {
+    pub(crate) fn file(self, room_type: &str) -> String {
         let stem: String = room_type
             .chars()
             .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
@@ -52,7 +55,7 @@ impl Language {
 
     /// The types of a room type, as the text of that file.
     #[must_use]
-    pub fn generate(self, room_type: &str, schema: &RoomSchema) -> String {
+    pub(crate) fn generate(self, room_type: &str, schema: &RoomSchema) -> String {
         match self {
             Self::TypeScript => typescript::generate(room_type, schema),
             Self::Python => python::generate(room_type, schema),

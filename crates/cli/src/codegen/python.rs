@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use playfield_wire::schema::{Field, Policy, RoomSchema, Struct, Type};
 
-use crate::names::{Definitions, Form, identifier, quoted, single_quoted};
+use super::names::{Definitions, Form, identifier, quoted, single_quoted};
 
 /// What `keyword.iskeyword` of Python knows.
 const KEYWORDS: [&str; 35] = [

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use playfield_wire::schema::{Field, Policy, RoomSchema, Type};
 
-use crate::names::{Definitions, Form, identifier, quoted};
+use super::names::{Definitions, Form, identifier, quoted};
 
 /// Arrays up to this length are tuples, so that a message has as many elements as it must.
 const TUPLE_MAX: usize = 16;

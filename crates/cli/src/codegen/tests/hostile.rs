@@ -1,10 +1,10 @@
 //! Names in a schema may be any text, and the schema may be someone else's: what is generated holds
 //! names as text, never as code.
 
-use playfield_codegen::Language;
+use crate::codegen::Language;
 use playfield_wire::schema::{Enum, Field, MessageSchema, Policy, RoomSchema, Struct, Type};
 
-use crate::generated::python_runs;
+use super::generated::python_runs;
 
 const NAMES: [&str; 7] = [
     "plain",

@@ -1,11 +1,11 @@
-//! Generated files are those in `sdk/typescript/test/types` and `tests/python`, which the packages'
+//! Generated files are those in `sdk/typescript/test/types` and `python` here, which the packages'
 //! own tools check. `PLAYFIELD_WRITE=1` writes them.
 
 use std::path::PathBuf;
 
 use playfield::prelude::*;
 use playfield::{RoomSchema, schema};
-use playfield_codegen::Language;
+use crate::codegen::Language;
 
 #[derive(State, Default)]
 struct Duel {
@@ -315,17 +315,17 @@ fn the_types_of_the_guide_are_those_that_its_page_is_compiled_with() {
 
 #[test]
 fn the_types_for_python_are_those_that_python_reads() {
-    is_generated(Language::Python, "tests/python");
+    is_generated(Language::Python, "src/codegen/tests/python");
 }
 
 #[test]
 fn names_that_are_keywords_of_python_get_an_underscore() {
-    is_room_generated(Language::Python, "tests/python", "words", &schema::<words::Words>());
+    is_room_generated(Language::Python, "src/codegen/tests/python", "words", &schema::<words::Words>());
 }
 
 #[test]
 fn names_of_types_of_python_and_what_can_be_no_name_there_have_names() {
-    is_room_generated(Language::Python, "tests/python", "names", &schema::<names::Names>());
+    is_room_generated(Language::Python, "src/codegen/tests/python", "names", &schema::<names::Names>());
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn a_room_types_name_is_made_a_files_name() {
 #[test]
 fn python_reads_the_types() {
     for file in ["duel.py", "names.py", "words.py"] {
-        is_read_by_python(&format!("{}/tests/python/{file}", env!("CARGO_MANIFEST_DIR")));
+        is_read_by_python(&format!("{}/src/codegen/tests/python/{file}", env!("CARGO_MANIFEST_DIR")));
     }
 }
 
