@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use playfield_client::session::UpdateKind;
-use playfield_state::{FieldCounts, FieldProfile, PlayerId, StateProfile, StateTime};
+use playfield_state::{FieldCounts, FieldProfile, PlayerId, StateProfile};
 use playfield_wire::schema::Type;
 
 /// The patches of a block at first.
@@ -102,20 +101,12 @@ impl Profiler {
         counted.block_patches = BLOCK_PATCHES;
     }
 
-    /// The CPU time of a sync by field, with so many players: see [`StateProfile::times`].
-    #[must_use]
-    pub fn times(&self, players: usize) -> Option<StateTime> {
-        let began = Instant::now();
-        self.lock().profile.as_ref()?.times(players, &mut || began.elapsed())
-    }
-
     /// Counts a body that a player of a room with this state is sent, in `packed`.
     pub fn count(&self, of: &Type, player: u64, kind: UpdateKind, body: &[u8]) {
         let mut counted = self.lock();
         let counted = &mut *counted;
         if counted.profile.is_none() {
             counted.profile = StateProfile::new(of).ok();
-            counted.profile.iter_mut().for_each(StateProfile::keep_values);
         }
         let Some(profile) = &mut counted.profile else { return };
         let read = match kind {

@@ -107,8 +107,7 @@ impl Exchange {
 }
 
 /// The names of a room type's messages and events, in one word.
-pub(crate) fn names(schema: &str) -> String {
-    let Ok(schema) = RoomSchema::from_json(schema.as_bytes()) else { return "{}".into() };
+pub(crate) fn names(schema: &RoomSchema) -> String {
     let messages = schema.messages.iter().map(|message| &*message.name).collect::<Vec<_>>();
     let events = schema.events.iter().map(|event| &*event.name).collect::<Vec<_>>();
     json!({ "messages": messages, "events": events }).to_string().replace(' ', "\\u0020")

@@ -6,9 +6,12 @@ use std::net::Ipv4Addr;
 use std::sync::PoisonError;
 
 use playfield_server::{Config, LevelFilter, Pace, Server, ShardStats};
+use playfield_state::SyncProbe;
+use playfield_wire::schema::RoomSchema;
 use serde_json::{Value, json};
 
 use crate::exchange::{Profiles, names, watch};
+use crate::field_time::{ProbeTimes, probe_numbers};
 use crate::machine::{SERVER_CORE, pin, raise_descriptors};
 use crate::process::serve;
 
@@ -33,18 +36,21 @@ pub struct Node {
     pub tls: Option<[String; 2]>,
     /// Profiles of its rooms, once all players are there.
     pub(crate) profiles: Option<Profiles>,
+    /// Measures syncs by field.
+    pub(crate) is_probed: bool,
 }
 
 impl Node {
     /// The arguments of this program that start it.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
-        let Self { room_type, players, hz, pace, tls, profiles } = self;
+        let Self { room_type, players, hz, pace, tls, profiles, is_probed } = self;
         let settings = json!({
             "room_type": room_type, "players": players, "hz": hz, "tls": tls,
             "speed": pace.speed, "evict_bytes": pace.evict_bytes,
             "profile_rooms": profiles.map(|profiles| profiles.rooms),
             "profile_ms": profiles.map(|profiles| profiles.ms),
+            "is_probed": is_probed,
         });
         vec![COMMAND.into(), settings.to_string()]
     }
@@ -68,6 +74,7 @@ impl Node {
                 .as_u64()
                 .zip(value["profile_ms"].as_u64())
                 .map(|(rooms, ms)| Profiles { rooms: rooms as usize, ms }),
+            is_probed: value["is_probed"].as_bool()?,
         })
     }
 
@@ -130,7 +137,9 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
         return Err(io::Error::other(text));
     }
     let schema = server.schemas().find(|(name, _)| *name == node.room_type);
-    let names = schema.map_or_else(String::new, |(_, schema)| names(schema));
+    let schema = schema.and_then(|(_, schema)| RoomSchema::from_json(schema.as_bytes()).ok());
+    let names = schema.as_ref().map_or_else(String::new, names);
+    let probe = schema.filter(|_| node.is_probed).and_then(|of| SyncProbe::new(&of.state).ok());
     let mut sync_hz = 0;
     let server = server.pace(node.pace).change_room_types(|of| {
         // Without a store, no room is saved.
@@ -138,6 +147,7 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
         if of.name != node.room_type {
             return;
         }
+        of.probe.clone_from(&probe);
         let settings = &mut of.settings;
         sync_hz = settings.sync_hz;
         settings.capacity = settings.capacity.max(node.players);
@@ -161,7 +171,8 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
             let more = watched
                 .as_ref()
                 .map(|watched| watched.lock().unwrap_or_else(PoisonError::into_inner).clone());
-            all.chain(more.into_iter().flatten()).collect()
+            let times = probe.iter().flat_map(probe_numbers);
+            all.chain(times).chain(more.into_iter().flatten()).collect()
         },
     )
 }
@@ -194,21 +205,28 @@ pub(crate) struct Used {
     pub(crate) user: u64,
     pub(crate) system: u64,
     counters: Vec<u64>,
+    /// The times of a probe, if there is one.
+    pub(crate) times: ProbeTimes,
     /// The numbers of a profile, once it is made.
     pub(crate) profile: Vec<u64>,
 }
 
 impl Used {
     /// The numbers that [`run`] reports.
-    pub(crate) fn of(numbers: &[u64]) -> Option<Self> {
+    pub(crate) fn of(numbers: &[u64], is_probed: bool) -> Option<Self> {
         let ([cpu_ns, user, system], counters) = numbers.split_first_chunk()?;
         let count = ShardStats::default().counters().count();
-        let (counters, profile) = counters.split_at_checked(count)?;
+        let (counters, rest) = counters.split_at_checked(count)?;
+        let (times, profile) = match is_probed {
+            true => ProbeTimes::read(rest)?,
+            false => (ProbeTimes::default(), rest),
+        };
         Some(Self {
             cpu_ns: *cpu_ns,
             user: *user,
             system: *system,
             counters: counters.into(),
+            times,
             profile: profile.into(),
         })
     }
@@ -228,6 +246,7 @@ impl Used {
             user: self.user.saturating_sub(before.user),
             system: self.system.saturating_sub(before.system),
             counters: counters.map(|(now, then)| now.saturating_sub(*then)).collect(),
+            times: self.times.since(&before.times),
             profile: self.profile.clone(),
         }
     }
@@ -249,6 +268,7 @@ mod tests {
             pace: Pace { speed: 50, evict_bytes: 1 << 20 },
             tls: Some(["cert.pem".into(), "key.pem".into()]),
             profiles: Some(Profiles { rooms: 1, ms: 2400 }),
+            is_probed: true,
         };
         for node in [node.clone(), Node { hz: None, tls: None, profiles: None, ..node }] {
             let arguments = node.arguments();
@@ -263,9 +283,10 @@ mod tests {
     fn what_was_used_is_found_by_its_name() {
         let count = ShardStats::default().counters().count();
         let numbers: Vec<u64> = (1000..).take(3 + count).collect();
-        let used = Used::of(&numbers).unwrap();
+        let used = Used::of(&numbers, false).unwrap();
         assert_eq!((used.cpu_ns, used.counter("connections")), (1000, 1003));
-        assert_eq!(used.since(&used), Used::of(&vec![0; 3 + count]).unwrap());
-        assert_eq!(Used::of(&numbers[1..]), None);
+        assert_eq!(used.since(&used), Used::of(&vec![0; 3 + count], false).unwrap());
+        assert_eq!(Used::of(&numbers[1..], false), None);
+        assert_eq!(Used::of(&numbers, true), None);
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::capacity::Plan;
-use crate::run::run_profiled;
+use crate::run::{Besides, run_with};
 use crate::samples::Samples;
 
 /// The share of a core that a room takes, without and with a live profile.
@@ -48,7 +48,8 @@ pub fn profile_cost(plan: &Plan, rooms: usize, rounds: u64) -> io::Result<Profil
         let case = plan.case(rooms, round);
         let lasts = Some(plan.time + Duration::from_secs(5));
         let mut turn = |of: Option<Duration>| {
-            let core = run_profiled(&case, of)?.0.core_per_room();
+            let besides = Besides { profile: of, ..Besides::default() };
+            let core = run_with(&case, besides)?.run.core_per_room();
             let rounds = if of.is_some() { &mut cost.with } else { &mut cost.without };
             rounds.push(core);
             Ok::<_, io::Error>(())

@@ -16,7 +16,7 @@ const PART_MIN: f64 = 0.005;
 const WHOLE_MIN: f64 = 0.0005;
 /// The least change without errors in both results: too short runs.
 const WHOLE_UNKNOWN: f64 = 0.02;
-/// A change of a field's CPU time is real from so many times the difference of the rounds on.
+/// A change of a field's CPU time is real from so many times the difference of the runs on.
 const CPU_ERRORS: f64 = 2.0;
 /// A smaller change, as a part of the CPU time of finding changes and making patches, is not worth a
 /// word.
@@ -195,7 +195,7 @@ mod tests {
 
     fn profile(bytes: f64, cpu: f64, core: f64) -> Value {
         json!({
-            "profile": 2, "room": "arena", "players": 30, "bytes_per_patch": 100.0, "core": core,
+            "profile": 3, "room": "arena", "players": 30, "bytes_per_patch": 100.0, "core": core,
             "machine": { "cpu": "one" },
             "cpu_ns_per_sync": { "changes": 20_000.0, "patches": 30_000.0 },
             "fields": [

@@ -15,6 +15,7 @@ use playfield_server::Pace;
 use serde_json::Value;
 
 use crate::exchange::{Exchange, Profiles};
+use crate::field_time::ProbeTimes;
 use crate::machine::{DRIVER_CORE, delayed, pin, process_cpu, raise_descriptors};
 use crate::node::{Node, Used};
 use crate::process::{Server, Usage};
@@ -228,12 +229,29 @@ const PARTS: [(&str, &str); 5] = [
 /// # Errors
 /// If the node can't run, a player can't join, or the room ends.
 pub fn run(case: &Case) -> io::Result<Run> {
-    run_profiled(case, None).map(|(run, _)| run)
+    run_with(case, Besides::default()).map(|measured| measured.run)
 }
 
-/// The same, while the node profiles its rooms for so long once all have joined. Returns the messages
-/// and events of the first, if that ends before its players do.
-pub(crate) fn run_profiled(case: &Case, lasts: Option<Duration>) -> io::Result<(Run, Exchange)> {
+/// What a node measures of its rooms besides.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Besides {
+    /// Profiles of all rooms for so long, once all players have joined.
+    pub(crate) profile: Option<Duration>,
+    /// The time of syncs by field.
+    pub(crate) is_probed: bool,
+}
+
+/// A run, and what its node has measured besides.
+pub(crate) struct Measured {
+    pub(crate) run: Run,
+    /// The messages and events of the first room, if its profile ends before its players do.
+    pub(crate) exchange: Exchange,
+    pub(crate) times: ProbeTimes,
+}
+
+/// The same, while the node measures something else of its rooms.
+pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
+    let Besides { profile: lasts, is_probed } = besides;
     raise_descriptors();
     let tls = case.tls.as_ref();
     let node = Node {
@@ -243,6 +261,7 @@ pub(crate) fn run_profiled(case: &Case, lasts: Option<Duration>) -> io::Result<(
         pace: case.pace,
         tls: tls.map(|tls| [&tls.certificate, &tls.key].map(|file| file.display().to_string())),
         profiles: lasts.map(|lasts| Profiles { rooms: case.rooms, ms: lasts.as_millis() as u64 }),
+        is_probed,
     };
     // A profile leaves out the cost of joining.
     case.profiler.iter().for_each(Profiler::pause);
@@ -277,7 +296,7 @@ pub(crate) fn run_profiled(case: &Case, lasts: Option<Duration>) -> io::Result<(
             }
         }
         for (time, is_counted) in [(WARM_UP, false), (case.time, true)] {
-            samples.push(Sample::take(&mut server)?);
+            samples.push(Sample::take(&mut server, is_probed)?);
             case.profiler.iter().filter(|_| is_counted).for_each(Profiler::resume);
             let until = Instant::now() + time;
             while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -287,11 +306,11 @@ pub(crate) fn run_profiled(case: &Case, lasts: Option<Duration>) -> io::Result<(
             }
         }
         case.profiler.iter().for_each(Profiler::pause);
-        samples.push(Sample::take(&mut server)?);
+        samples.push(Sample::take(&mut server, is_probed)?);
         let deadline = Instant::now() + PROFILE_TIMEOUT;
         let is_awaited = lasts.is_some_and(|lasts| lasts < case.time);
         while is_awaited && exchange.is_none() && Instant::now() < deadline {
-            let used = Sample::take(&mut server)?.used;
+            let used = Sample::take(&mut server, is_probed)?.used;
             exchange = Exchange::read(server.word(2)?, &used.profile);
             // The players go on, so this ends at the next report.
             let _ = hears.recv_timeout(WARM_UP);
@@ -308,10 +327,11 @@ pub(crate) fn run_profiled(case: &Case, lasts: Option<Duration>) -> io::Result<(
     let report = report.map_err(|error| io::Error::other(error.to_string()))?;
     measured?;
     match &samples[..] {
-        [_, from, to] => {
-            let exchange = exchange.unwrap_or_default();
-            Ok((of(case, sync_hz, &before, from, to, &report), exchange))
-        }
+        [_, from, to] => Ok(Measured {
+            run: of(case, sync_hz, &before, from, to, &report),
+            exchange: exchange.unwrap_or_default(),
+            times: to.used.times.since(&from.used.times),
+        }),
         [] => Err(io::Error::other(not_joined(case, &report))),
         _ => Err(io::Error::other(format!(
             "the players' programs ended before the measurement did: {}",
@@ -389,9 +409,9 @@ struct Sample {
 }
 
 impl Sample {
-    fn take(server: &mut Server) -> io::Result<Self> {
+    fn take(server: &mut Server, is_probed: bool) -> io::Result<Self> {
         let usage = server.usage()?;
-        let used = Used::of(&usage.more);
+        let used = Used::of(&usage.more, is_probed);
         let used = used.ok_or_else(|| io::Error::other("the node is of another version"))?;
         let driver_delayed = delayed(DRIVER_CORE);
         Ok(Self { usage, used, driver_cpu: process_cpu(), driver_delayed })

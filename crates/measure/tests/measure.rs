@@ -148,11 +148,17 @@ fn a_profile_has_all_bytes_of_patches_by_field() {
     assert!(bytes > 0 && bytes == room.profiled.bytes.bytes(), "{bytes}");
     let place = room.profiled.fields.iter().find(|field| field.path == "places.*");
     assert!(place.expect("the values of the map").patches.writes > 0);
-    let (cpu, sync) = (&room.cpu, room.sync_cpu());
-    assert_eq!(cpu.len(), room.profiled.fields.len());
-    assert!(sync.fields > 0.0 && sync.changes > 0.0 && sync.patches > 0.0, "{sync:?}");
-    let whole = sync.fields + sync.copies + sync.rest();
-    assert!((whole / (sync.changes + sync.patches) - 1.0).abs() < 1e-9, "{sync:?}");
+    let (cpu, sync) = (&room.cpu, &room.sync);
+    assert!([cpu.len(), sync.fields.len()] == [room.profiled.fields.len(); 2]);
+    assert!(sync.sum() > 0.0 && sync.changes > 0.0 && sync.patches > 0.0, "{sync:?}");
+    let timed = |path: &str| {
+        let at = room.profiled.fields.iter().position(|field| field.path == path);
+        cpu[at.expect("it is a field")].time
+    };
+    let [map, entries] = [timed("places"), timed("places.*")];
+    assert!(map.compare > 0.0 && entries.compare > 0.0 && entries.shared > 0.0, "{cpu:?}");
+    assert_eq!(entries.own, 0.0, "no player is sent anything of their own");
+    assert!(sync.beside.iter().take(3).all(|time| *time > 0.0), "{sync:?}");
     let step = &room.exchange.messages[0];
     assert_eq!(step.name, "Step");
     assert!(step.count > 0 && step.own >= step.count && step.ns > 0, "{step:?}");

@@ -99,8 +99,8 @@ pub mod operator {
 pub mod profile {
     pub use playfield_server::LiveProfile;
     pub use playfield_state::{
-        ExchangeProfile, FieldCounts, FieldProfile, FieldTime, MessageCounts, MessageProfile,
-        RoomProfile, Saving, StateProfile, StateTime,
+        Beside, ExchangeProfile, FieldCounts, FieldProfile, MessageCounts, MessageProfile,
+        PlaceTime, Probing, RoomProfile, Saving, Spent, StateProfile, SyncProbe,
     };
 }
 

@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::sync::Arc;
 
-use playfield_state::{Data, Format, State, saved_type};
+use playfield_state::{Data, Format, State, SyncProbe, saved_type};
 use playfield_wire::schema::{RoomSchema, SchemaError, Type, fingerprint};
 
 use crate::core::RoomCore;
@@ -80,6 +80,8 @@ pub struct RoomType {
     /// Creates a room. It fails with `bad_payload` if the options are invalid, or with the room's own
     /// refusal.
     pub create: fn(Birth<'_>) -> Result<Box<dyn AnyRoom>, Error>,
+    /// Measures by field the time of its rooms' syncs, which then take longer.
+    pub probe: Option<SyncProbe>,
 }
 
 impl RoomType {
@@ -107,6 +109,7 @@ impl RoomType {
             settings: R::SETTINGS,
             criteria: R::HAS_CRITERIA.then_some(RoomCore::<R>::criteria),
             create: RoomCore::<R>::create,
+            probe: None,
         }
     }
 }

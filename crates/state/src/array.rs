@@ -52,8 +52,9 @@ impl<T: State, const N: usize> Compare for [T; N] {
 
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
         let mut changed = Changed::NO;
+        let inside = step.each();
         for (item, last) in self.iter_mut().zip(&mut shadow.items) {
-            changed |= item.diff(last, step);
+            changed |= item.diff(last, inside);
         }
         shadow.stamps.note(changed, step.now);
         changed
@@ -85,12 +86,14 @@ impl<T: State, const N: usize> Compare for [T; N] {
 
 impl<T: State, const N: usize> Write for [T; N] {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
+        let lens = lens.each();
         shadow.items.iter().for_each(|item| T::write_full(item, lens, out));
     }
 
     fn write_patch(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) -> bool {
         let mask_at = out.len();
         out.resize(mask_at + N.div_ceil(8), 0);
+        let lens = lens.each();
         let mut any = false;
         for (place, item) in shadow.items.iter().enumerate() {
             if !T::stamps(item).after(lens) {
@@ -124,6 +127,7 @@ impl<T: State, const N: usize> Write for [T; N] {
         out: &mut Vec<u8>,
     ) {
         out.extend_from_slice(&key.to_le_bytes()[..N.div_ceil(8)]);
+        let lens = lens.each();
         for item in (0..N).filter(|item| key >> item & 1 == 1) {
             let inner = InArray { at, item };
             inner.write::<T>(count, lens, out);

@@ -4,6 +4,7 @@ use playfield_wire::TreeFormat;
 use serde_json::Value;
 
 use crate::PlayerId;
+use crate::profile::{Point, Step as PlaceStep, Work};
 
 /// The parts of a body. See `docs/state.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Lens {
     /// The value came into view, or may have. The slots that the viewer sees must not reveal its
     /// history.
     pub fresh: bool,
+    /// The place, for a probe.
+    pub point: Point,
 }
 
 /// For how many versions a removed key is remembered if only one player learns of it. This must not
@@ -42,7 +45,42 @@ impl Lens {
     /// A lens on what everyone sees (which ignores `viewer`), what only `viewer` sees, or both, at
     /// version `now`.
     pub fn new(part: Part, viewer: PlayerId, since: u64, now: u64) -> Self {
-        Self { part, viewer, owner: None, since, stale: Self::forgotten(since, now), fresh: false }
+        let (stale, point) = (Self::forgotten(since, now), Point::default());
+        Self { part, viewer, owner: None, since, stale, fresh: false, point }
+    }
+
+    /// The same at a field of the struct that is here.
+    #[inline]
+    #[must_use]
+    pub fn field(self, field: usize) -> Self {
+        self.inside(PlaceStep::Field(field))
+    }
+
+    /// The same at the entries of the map, or the elements of the list or array, that is here.
+    #[inline]
+    #[must_use]
+    pub(crate) fn each(self) -> Self {
+        self.inside(PlaceStep::Elements)
+    }
+
+    /// Notes for a probe that work here goes on after that on something inside.
+    #[inline]
+    pub(crate) fn here(self) {
+        if !self.point.is_none() {
+            self.point.go(self.work(), None);
+        }
+    }
+
+    #[inline(always)]
+    fn inside(self, step: PlaceStep) -> Self {
+        match self.point.is_none() {
+            true => self,
+            false => Self { point: self.point.go(self.work(), Some(step)), ..self },
+        }
+    }
+
+    fn work(self) -> Work {
+        if self.part == Part::Shared { Work::Shared } else { Work::Own }
     }
 
     /// The same, inside something with a view.
@@ -221,6 +259,40 @@ pub struct Step {
     pub now: u64,
     /// Where to look.
     pub tracking: Tracking,
+    /// The place, for a probe.
+    pub point: Point,
+}
+
+impl Step {
+    /// The same at a field of the struct that is here.
+    #[inline]
+    #[must_use]
+    pub fn field(self, field: usize) -> Self {
+        self.inside(PlaceStep::Field(field))
+    }
+
+    /// The same at the entries of the map, or the elements of the list or array, that is here.
+    #[inline]
+    #[must_use]
+    pub(crate) fn each(self) -> Self {
+        self.inside(PlaceStep::Elements)
+    }
+
+    /// Notes for a probe that work here goes on after that on something inside.
+    #[inline]
+    pub(crate) fn here(self) {
+        if !self.point.is_none() {
+            self.point.go(Work::Compare, None);
+        }
+    }
+
+    #[inline(always)]
+    fn inside(self, step: PlaceStep) -> Self {
+        match self.point.is_none() {
+            true => self,
+            false => Self { point: self.point.go(Work::Compare, Some(step)), ..self },
+        }
+    }
 }
 
 /// How to look at the live state when a view of it is made.

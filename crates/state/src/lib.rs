@@ -58,8 +58,8 @@ pub use playfield_derive::{Data, Key, State};
 pub use playfield_wire::tree::TreeWriter;
 pub use playfield_wire::{DecodeError, Format, TreeFormat};
 pub use profile::{
-    ExchangeProfile, FieldCounts, FieldProfile, FieldTime, MessageCounts, MessageProfile,
-    RoomProfile, Saving, StateProfile, StateTime,
+    Beside, ExchangeProfile, FieldCounts, FieldProfile, MessageCounts, MessageProfile, PlaceTime,
+    Probing, RoomProfile, Saving, Spent, StateProfile, SyncProbe, beside,
 };
 pub use save::{
     Dropped, Kept, LoadError, Restored, SaveDifference, SaveFate, load, restore, save,

@@ -5,6 +5,7 @@ use playfield_wire::{Format, TreeFormat};
 
 use crate::lens::{Lens, STAMP_MAX, Step, Tracking};
 use crate::ops::Ops;
+use crate::profile::{Beside, Point};
 use crate::state::check_root;
 use crate::{Part, PlayerId, State};
 
@@ -72,7 +73,10 @@ impl<T: State> Tracker<T> {
             return;
         }
         let now = self.version - self.bound_at;
-        state.diff(&mut self.shadow, Step { now, tracking: self.tracking });
+        let step = Step { now, tracking: self.tracking, point: Point::root() };
+        step.here();
+        state.diff(&mut self.shadow, step);
+        step.point.beside(Beside::Sync);
     }
 
     /// As this many [syncs](Self::sync), if the state is as it was at the last one.
@@ -128,13 +132,14 @@ impl<T: State> Tracker<T> {
         format: Format,
         body: &mut Vec<u8>,
     ) -> bool {
-        let start = body.len();
-        let shared = self.shared(format, since);
+        let (start, point) = (body.len(), Point::root());
+        let shared = self.shared(format, since, point);
+        point.beside(Beside::Copies);
         let any = match format.tree() {
             None => {
                 let any = shared.any;
                 body.extend_from_slice(&shared.bytes);
-                let any_own = own && self.own_packed(viewer, since, body);
+                let any_own = own && self.own_packed(viewer, since, point, body);
                 any || any_own
             }
             Some(format) => {
@@ -152,6 +157,7 @@ impl<T: State> Tracker<T> {
         if !any {
             body.truncate(start);
         }
+        point.beside(Beside::Player);
         any
     }
 
@@ -208,25 +214,32 @@ impl<T: State> Tracker<T> {
         Lens::new(part, viewer, since, self.version - self.bound_at)
     }
 
-    fn own_packed(&self, viewer: PlayerId, since: Option<u64>, body: &mut Vec<u8>) -> bool {
+    fn own_packed(
+        &self,
+        viewer: PlayerId,
+        since: Option<u64>,
+        point: Point,
+        body: &mut Vec<u8>,
+    ) -> bool {
         let start = body.len();
-        let any =
-            T::write_patch(&self.shadow, self.lens(Part::Owned, viewer, since.unwrap_or(0)), body);
+        let lens = Lens { point, ..self.lens(Part::Owned, viewer, since.unwrap_or(0)) };
+        lens.here();
+        let any = T::write_patch(&self.shadow, lens, body);
         if !any {
             body.truncate(start);
         }
         any
     }
 
-    fn shared(&mut self, format: Format, since: Option<u64>) -> &Shared {
+    fn shared(&mut self, format: Format, since: Option<u64>, point: Point) -> &Shared {
         let known = self.shared[..self.used]
             .iter()
             .position(|part| part.format == Some(format) && part.since == since);
-        let place = known.unwrap_or_else(|| self.encode_shared(format, since));
+        let place = known.unwrap_or_else(|| self.encode_shared(format, since, point));
         &self.shared[place]
     }
 
-    fn encode_shared(&mut self, format: Format, since: Option<u64>) -> usize {
+    fn encode_shared(&mut self, format: Format, since: Option<u64>, point: Point) -> usize {
         let place = self.used;
         if place == self.shared.len() {
             self.shared.push(Shared::default());
@@ -235,8 +248,10 @@ impl<T: State> Tracker<T> {
         part.format = Some(format);
         part.since = since;
         part.bytes.clear();
-        let lens =
-            Lens::new(Part::Shared, PlayerId(0), since.unwrap_or(0), self.version - self.bound_at);
+        let now = self.version - self.bound_at;
+        let lens = Lens::new(Part::Shared, PlayerId(0), since.unwrap_or(0), now);
+        let lens = Lens { point, ..lens };
+        lens.here();
         (part.any, part.ops) = match (format.tree(), since) {
             (None, None) => {
                 T::write_full(&self.shadow, lens, &mut part.bytes);

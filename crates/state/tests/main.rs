@@ -15,6 +15,7 @@ mod lists;
 mod names;
 mod placed;
 mod policies;
+mod probes;
 mod profiles;
 mod readers;
 mod saves;

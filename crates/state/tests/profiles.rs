@@ -1,8 +1,6 @@
 //! Profiles: the bytes of all fields add up to those of the bodies, each byte counts for the field
 //! that it belongs to, and what another type would save is what it does save.
 
-use std::time::Duration;
-
 use crate::common;
 
 use common::Dice;
@@ -420,38 +418,6 @@ fn the_policy_owner_saves_what_is_sent_of_other_players() {
     assert_eq!(room.saved("tanks.*.plan", "owner"), None);
     assert_eq!(room.saved("crates", "owner"), None);
     room.assert_complete();
-}
-
-#[test]
-fn the_time_of_fields_is_that_of_what_was_sent() {
-    let mut table = Table::default();
-    (1..=8).for_each(|player| {
-        table.seats.insert(PlayerId(player), Seat::default());
-    });
-    let mut room = Counted::new(table, &[ANN]);
-    assert_eq!(room.profile.times(8, &mut || Duration::ZERO), None, "values were not kept");
-    room.profile.keep_values();
-    for round in 1..=4 {
-        room.sync(|table| {
-            table.round = round;
-            table.seats.iter_mut().for_each(|(_, seat)| seat.hp += 7);
-        });
-    }
-    // Each look at the clock takes a while.
-    let mut looks = 0;
-    let mut clock = || {
-        looks += 1;
-        Duration::from_micros(looks)
-    };
-    let times = room.profile.times(8, &mut clock).unwrap();
-    let fields = room.profile.fields();
-    assert_eq!(fields.len(), times.fields.len());
-    for (field, time) in fields.iter().zip(&times.fields) {
-        let is_number = ["round", "seats.*.hp"].contains(&field.path.as_str());
-        assert_eq!(time.compare > 0.0 && time.shared > 0.0, is_number || field.path == "seats");
-        assert_eq!(time.own, 0.0, "{}: no own part has changed", field.path);
-    }
-    assert!(times.copy > 0.0);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use playfield_measure::{Exchanged, FieldChanges, FieldCpu, RoomProfiled, SyncCpu};
+use playfield_measure::{BESIDE, Exchanged, FieldChanges, FieldCpu, RoomProfiled};
 use playfield_state::FieldProfile;
 
-/// Fields with a smaller part of all bytes, and of the CPU time of all fields, are summed up.
+/// Fields with a smaller part of all bytes, and of the CPU time of a sync, are summed up.
 const PART_MIN: f64 = 0.005;
 
 /// Prints the fields, those with the most bytes first, then messages and events.
@@ -26,56 +26,61 @@ pub(super) fn print(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> 
         run.per_player(run.bytes_out)
     )?;
     print_fields(room, out)?;
-    print_cpu(&room.sync_cpu(), out)?;
+    print_cpu(room, out)?;
     print_exchange(room, out)
 }
 
 fn print_fields(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
     let whole = room.per_patch(room.profiled.bytes.bytes());
-    let whole_cpu = room.sync_cpu().fields;
+    let whole_cpu = room.sync.whole();
     let part = |of: f64, whole: f64| if whole > 0.0 { of / whole } else { 0.0 };
     let mut fields: Vec<(&FieldProfile, &FieldCpu)> = room
         .profiled
         .fields
         .iter()
         .zip(&room.cpu)
-        .filter(|(field, _)| field.patches.bytes() > 0)
+        .filter(|(field, cpu)| field.patches.bytes() > 0 || cpu.time.all() > 0.0)
         .collect();
     fields.sort_by_key(|(field, _)| std::cmp::Reverse(field.patches.bytes()));
     let is_large = |(field, cpu): &(&FieldProfile, &FieldCpu)| {
         part(room.per_patch(field.patches.bytes()), whole) >= PART_MIN
-            || part(cpu.per_sync, whole_cpu) >= PART_MIN
+            || part(cpu.time.all(), whole_cpu) >= PART_MIN
     };
     let (shown, rest): (Vec<_>, Vec<_>) = fields.into_iter().partition(is_large);
     let name = |path: &str| if path.is_empty() { "(root)".to_owned() } else { path.to_owned() };
     let width = shown.iter().map(|(field, _)| name(&field.path).len()).max().unwrap_or(0).max(5);
-    let heads = ["field", "type", "B/patch", "%", "own", "µs/sync", "ns/player"];
-    let [field, of, bytes, percent, own, sync, player] = heads;
+    let heads = ["field", "type", "B/patch", "%", "own", "µs/sync", "CPU %", "compare", "own"];
+    let [field, of, bytes, percent, own, sync, cpu, compare, write] = heads;
     writeln!(
         out,
-        "\n{field:<width$}  {of:<16}{bytes:>9}{percent:>7}{own:>7}{sync:>9}{player:>11}  would save"
+        "\n{field:<width$}  {of:<16}{bytes:>9}{percent:>7}{own:>7}{sync:>9}{cpu:>7}{compare:>9}\
+         {write:>9}  would save"
     )?;
     for (field, cpu) in shown {
         let bytes = room.per_patch(field.patches.bytes());
-        let own = field.patches.own as f64 / field.patches.bytes() as f64 * 100.0;
+        let own = part(field.patches.own as f64, field.patches.bytes() as f64) * 100.0;
         let saving = field.savings.iter().find(|saving| saving.patches > 0);
         let saving = saving.map_or(String::new(), |saving| {
             let part = part(room.per_patch_signed(saving.patches), whole) * 100.0;
             format!("{}: −{part:.0} % of all bytes", saving.to)
         });
         let line = format!(
-            "{:<width$}  {:<16}{bytes:>9.1}{:>7.1}{own:>7.0}{:>9.2}{:>11.1}  {saving}",
+            "{:<width$}  {:<16}{bytes:>9.1}{:>7.1}{own:>7.0}{:>9.2}{:>7.1}{:>9.2}{:>9.2}  {saving}",
             name(&field.path),
             field.of,
             part(bytes, whole) * 100.0,
-            (cpu.time.compare + cpu.time.shared) / 1e3,
-            cpu.time.own,
+            cpu.time.all() / 1e3,
+            part(cpu.time.all(), whole_cpu) * 100.0,
+            cpu.time.compare / 1e3,
+            cpu.time.own / 1e3,
         );
         writeln!(out, "{}", line.trim_end())?;
     }
     if !rest.is_empty() {
         let bytes: u64 = rest.iter().map(|(field, _)| field.patches.bytes()).sum();
-        writeln!(out, "{} more: {:.1} B a patch", rest.len(), room.per_patch(bytes))?;
+        let us = rest.iter().map(|(_, cpu)| cpu.time.all()).sum::<f64>() / 1e3;
+        let bytes = room.per_patch(bytes);
+        writeln!(out, "{} more: {bytes:.1} B a patch, {us:.2} µs a sync", rest.len())?;
     }
     if let Some(trouble) = room.calibration.trouble() {
         writeln!(out, "warning: {trouble}")?;
@@ -84,29 +89,36 @@ fn print_fields(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Prints the whole as the node counts it beside the sum of the parts.
-fn print_cpu(cpu: &SyncCpu, out: &mut dyn Write) -> io::Result<()> {
-    let SyncCpu { changes, patches, receive, fields, copies, messages } = *cpu;
-    let whole = changes + patches;
+fn print_cpu(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
+    let (sync, whole) = (&room.sync, room.sync.whole());
     writeln!(
         out,
-        "\nCPU of a sync: {:.1} µs ({:.1} to find changes, {:.1} for patches)",
+        "\nCPU of a sync: {:.1} µs ({:.1} to find changes, {:.1} for patches); {:.1} µs without \
+         the probe",
         whole / 1e3,
-        changes / 1e3,
-        patches / 1e3
+        sync.changes / 1e3,
+        sync.patches / 1e3,
+        room.unprobed_ns / 1e3
     )?;
-    let rest = "the way to entries and players, masks, headers";
-    for (name, time, what) in
-        [("fields", fields, ""), ("copies", copies, "to each player"), ("rest", cpu.rest(), rest)]
-    {
+    let what = [
+        "once a sync: the room's call, versions, what views leave out",
+        "each player: versions, headers, the outbox",
+        "to each player, of what all are sent",
+        "digests of what players have",
+    ];
+    let beside =
+        BESIDE.iter().zip(sync.beside).zip(what).map(|((name, ns), what)| (*name, ns, what));
+    let rows = [("fields", sync.sum(), "")].into_iter().chain(beside);
+    for (name, time, what) in rows.chain([("rest", sync.rest(), "not measured")]) {
         let percent = if whole > 0.0 { time / whole * 100.0 } else { 0.0 };
-        let line = format!("  {name:<8}{:>9.1} µs {percent:>5.0} %  {what}", time / 1e3);
+        let line = format!("  {name:<8}{:>9.1} µs {percent:>5.1} %  {what}", time / 1e3);
         writeln!(out, "{}", line.trim_end())?;
     }
     writeln!(
         out,
         "receiving, a sync: {:.1} µs, of it {:.1} in handlers; the rest is reading from sockets",
-        receive / 1e3,
-        messages / 1e3
+        sync.receive / 1e3,
+        room.messages_ns() / 1e3
     )
 }
 

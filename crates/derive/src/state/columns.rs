@@ -9,7 +9,7 @@ impl Tree<'_> {
     pub(super) fn write_columns(&self) -> TokenStream {
         let rt = &self.rt;
         let mask_bytes = self.mask_bytes();
-        let keys = self.open().map(|Synced { field, shadow, bit }| {
+        let keys = self.open().map(|Synced { field, shadow, bit, .. }| {
             let of = &field.of;
             quote! {
                 if <#of as #rt::Compare>::stamps(&shadow.#shadow).after(lens) {
@@ -20,10 +20,11 @@ impl Tree<'_> {
                 }
             }
         });
-        let writes = self.open().map(|Synced { field, shadow, bit }| {
+        let writes = self.open().map(|Synced { field, shadow, place, bit }| {
             let of = &field.of;
             quote! {
                 if key & #bit != 0 && <#of as #rt::Describe>::COLUMN {
+                    let lens = lens.field(#place);
                     let inner = move |place: usize| &at(place).#shadow;
                     // A part that changed in any of them is sent for all: its few bytes cost less
                     // than naming the entries.

@@ -20,16 +20,16 @@ impl Tree<'_> {
                 None => quote!(#shadow: <#of as #rt::Compare>::bind(#value, now)),
             }
         });
-        let diffs = self.synced.iter().map(|Synced { field, shadow, .. }| {
+        let diffs = self.synced.iter().map(|Synced { field, shadow, place, .. }| {
             let (of, value) = (&field.of, field.borrowed(true));
             let to_owner = field.owner.then(|| quote!(.to_owner()));
-            match &field.view {
-                Some(Look { by, .. }) => {
-                    quote!(changed |= <#by as #rt::Viewed>::diff(#value, &mut shadow.#shadow, step);)
-                }
-                None => {
-                    quote!(changed |= <#of as #rt::Compare>::diff(#value, &mut shadow.#shadow, step)#to_owner;)
-                }
+            let by = match &field.view {
+                Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>),
+                None => quote!(<#of as #rt::Compare>),
+            };
+            quote! {
+                let inside = step.field(#place);
+                changed |= #by::diff(#value, &mut shadow.#shadow, inside)#to_owner;
             }
         });
         let left_out = self.synced.iter().map(|Synced { field, shadow, .. }| {
@@ -44,9 +44,9 @@ impl Tree<'_> {
         });
         let watches = self.watches();
         let watch_names: Vec<&Ident> = watches.iter().map(|watch| &watch.name).collect();
-        let touches = self.views().map(|(Synced { field, shadow, .. }, Look { by, .. })| {
+        let touches = self.views().map(|(Synced { field, shadow, place, .. }, Look { by, .. })| {
             let (member, touched) = (&field.member, format_ident!("touched_{shadow}"));
-            quote!(let #touched = <#by as #rt::Viewed>::touches(&self.#member, &shadow.#shadow, step);)
+            quote!(let #touched = <#by as #rt::Viewed>::touches(&self.#member, &shadow.#shadow, step.field(#place));)
         });
         let moves = watches.iter().map(
             |Watched { name, member, .. }| quote!(let #name = shadow.#name.touches(&self.#member, step);),
@@ -74,7 +74,9 @@ impl Tree<'_> {
         });
         let looks = self.views().map(|(synced, view)| {
             let (touched, moved) = (format_ident!("touched_{}", synced.shadow), &view.watch);
-            let look = look(synced, view, quote!(#touched), quote!(#moved), quote!(step.now));
+            let place = synced.place;
+            let now = quote!(step.field(#place).now);
+            let look = look(synced, view, quote!(#touched), quote!(#moved), now);
             quote!(changed |= #look;)
         });
         let notes: Vec<TokenStream> = watches

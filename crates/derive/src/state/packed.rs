@@ -9,15 +9,15 @@ impl Tree<'_> {
     pub(super) fn write(&self) -> TokenStream {
         let rt = &self.rt;
         let mask_bytes = self.mask_bytes();
-        let fulls = self.open().map(|Synced { field, shadow, .. }| {
+        let fulls = self.open().map(|Synced { field, shadow, place, .. }| {
             let of = &field.of;
-            quote!(<#of as #rt::Write>::write_full(&shadow.#shadow, lens, out);)
+            quote!(<#of as #rt::Write>::write_full(&shadow.#shadow, lens.field(#place), out);)
         });
         // Every value takes at least one byte, so counts can be checked against the bytes left.
         let pad = self.open().next().is_none().then(|| quote!(out.push(0);));
         let owner_writes: Vec<TokenStream> = self
             .owned()
-            .map(|Synced { field, shadow, bit }| {
+            .map(|Synced { field, shadow, place, bit }| {
                 let of = &field.of;
                 let write = match &field.view {
                     Some(Look { by, .. }) => quote!(<#by as #rt::Viewed>::write_patch),
@@ -25,7 +25,7 @@ impl Tree<'_> {
                 };
                 quote! {
                     let start = out.len();
-                    if #write(&shadow.#shadow, lens, out) {
+                    if #write(&shadow.#shadow, lens.field(#place), out) {
                         mask |= #bit;
                     } else {
                         out.truncate(start);
@@ -46,12 +46,12 @@ impl Tree<'_> {
                 }
             }
         });
-        let open_writes = self.open().map(|Synced { field, shadow, bit }| {
+        let open_writes = self.open().map(|Synced { field, shadow, place, bit }| {
             let of = &field.of;
             quote! {
                 if <#of as #rt::Compare>::stamps(&shadow.#shadow).after(lens) {
                     let start = out.len();
-                    if <#of as #rt::Write>::write_patch(&shadow.#shadow, lens, out) {
+                    if <#of as #rt::Write>::write_patch(&shadow.#shadow, lens.field(#place), out) {
                         mask |= #bit;
                     } else {
                         out.truncate(start);

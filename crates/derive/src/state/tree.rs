@@ -25,6 +25,8 @@ pub(super) struct Tree<'a> {
 pub(super) struct Synced {
     pub(super) field: SyncedField,
     pub(super) shadow: Ident,
+    /// Its place among the fields that some player may see.
+    pub(super) place: usize,
     /// Its bit in a patch's mask.
     pub(super) bit: u64,
 }
@@ -176,6 +178,7 @@ impl<'a> Tree<'a> {
                             .transpose()?,
                     },
                     shadow: format_ident!("field_{place}"),
+                    place,
                     bit: 1_u64.checked_shl(place as u32).unwrap_or(0),
                 })
             })

@@ -44,6 +44,7 @@ pub(crate) fn room_type(name: &str) -> RoomType {
         settings,
         rust_type: TypeId::of::<TestRoom>(),
         criteria: None,
+        probe: None,
         create,
     }
 }

@@ -113,6 +113,7 @@ impl<T: State> Compare for List<T> {
 impl<T: State> Write for List<T> {
     fn write_full(shadow: &Self::Shadow, lens: Lens, out: &mut Vec<u8>) {
         writer::put_varint(out, shadow.elements.len() as u64);
+        let lens = lens.each();
         for element in &shadow.elements {
             T::write_full(&element.shadow, lens, out);
         }
@@ -224,7 +225,8 @@ fn element<T: State>(item: &mut Item<T>, now: u64) -> Element<T::Shadow> {
 }
 
 fn compare<T: State>(item: &mut Item<T>, element: &mut Element<T::Shadow>, step: Step) -> Changed {
-    let changed = item.value.diff(&mut element.shadow, step);
+    let changed = item.value.diff(&mut element.shadow, step.each());
+    step.here();
     element.stamps.note(changed, step.now);
     changed
 }
@@ -347,9 +349,14 @@ fn write_elements<T: State>(shadow: &ListShadow<T::Shadow>, lens: Lens, out: &mu
         }
         let start = out.len();
         writer::put_varint(out, (index + 1 - next) as u64);
-        if lens.part != Part::Owned && element.defined > lens.since {
-            T::write_full(&element.shadow, inside, out);
-        } else if !T::write_patch(&element.shadow, inside, out) {
+        let is_written = if lens.part != Part::Owned && element.defined > lens.since {
+            T::write_full(&element.shadow, inside.each(), out);
+            true
+        } else {
+            T::write_patch(&element.shadow, inside.each(), out)
+        };
+        lens.here();
+        if !is_written {
             out.truncate(start);
             continue;
         }

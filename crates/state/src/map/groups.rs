@@ -79,7 +79,8 @@ impl<'a, V: State> Groups<'a, V> {
         out.push(self.groups.len() as u8);
         for Group { key, slots, shadows } in &self.groups {
             put_slots(slots, out);
-            V::write_columns(shadows.len(), |place| shadows[place], *key, lens, out);
+            V::write_columns(shadows.len(), |place| shadows[place], *key, lens.each(), out);
+            lens.here();
         }
         COLUMNS
     }

@@ -82,6 +82,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
             }
             self.track.touched = touched; // reuse its memory
         }
+        step.here();
         if !fresh.is_empty() {
             let entries = &self.entries;
             let key = |place: &u32| entries[*place as usize].as_ref().map(|entry| &entry.key);
@@ -148,7 +149,8 @@ impl<K: Key, V: State> Write for Map<K, V> {
         let mut put = |slot, key: &K, value| {
             slots.put(slot, out);
             key.encode(out);
-            V::write_full(value, lens.under(key.player()), out);
+            V::write_full(value, lens.under(key.player()).each(), out);
+            lens.here();
         };
         if lens.fresh {
             for (place, (key, value)) in shadow.entries_by_key().enumerate() {
@@ -197,14 +199,14 @@ impl<K: Key, V: State> Write for Map<K, V> {
             Own::Whole(key, value, lens) => {
                 out.push(OwnPatch::Whole as u8);
                 key.encode(out);
-                V::write_full(value, lens, out);
+                V::write_full(value, lens.each(), out);
                 true
             }
             Own::Patch(key, value, lens) => {
                 let start = out.len();
                 out.push(OwnPatch::Patch as u8);
                 key.encode(out);
-                let any = V::write_patch(value, lens, out);
+                let any = V::write_patch(value, lens.each(), out);
                 if !any {
                     out.truncate(start);
                 }
@@ -401,8 +403,9 @@ impl<K: Key, V: State> Map<K, V> {
             return Changed::NO;
         }
         let Some(last) = shadow.shadow_mut(entry.slot) else { return Changed::NO };
-        let changed = entry.value.diff(last, step);
+        let changed = entry.value.diff(last, step.each());
         if changed.any() {
+            step.here();
             shadow.changed(entry.slot, changed, step.now);
         }
         changed
@@ -483,7 +486,8 @@ fn write_defined<K: Key, V: State>(
         {
             slots.put(slot, out);
             key.encode(out);
-            V::write_full(value, lens.under(key.player()), out);
+            V::write_full(value, lens.under(key.player()).each(), out);
+            lens.here();
         }
     })
 }
@@ -524,7 +528,9 @@ pub(super) fn write_grouped<'a, V: State>(
         let Some((lens, value)) = at(slot) else { return };
         let (start, before) = (out.len(), slots.next);
         slots.put(slot, out);
-        if !V::write_patch(value, lens, out) {
+        let is_written = V::write_patch(value, lens.each(), out);
+        lens.here();
+        if !is_written {
             out.truncate(start);
             slots.next = before;
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Entry, FRESH, Map, SCAN_SHARE, new_token};
 use crate::lens::{Step, Tracking};
+use crate::profile::Point;
 use crate::{Key, PlayerId};
 
 /// The places of a map's entries that were touched since the last sync.
@@ -64,7 +65,8 @@ impl Watch {
         if self.token == 0 {
             self.token = new_token();
         }
-        let touches = map.touches(self.token, Step { now: 0, tracking: Tracking::On });
+        let step = Step { now: 0, tracking: Tracking::On, point: Point::default() };
+        let touches = map.touches(self.token, step);
         if map.track.token != self.token {
             // The map was replaced. If the previous one comes back, it counts as another one too.
             self.token = new_token();

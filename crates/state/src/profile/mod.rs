@@ -4,17 +4,18 @@
 //!  schema ──▶ Shape ──▶ Tree: a place for each field, `players.*.pos`
 //!                         │
 //!    body ──▶ Walk ──▶ Tally: the bytes of each place ──▶ StateProfile ──▶ rows
-//!                                                      └──▶ Samples ──▶ FieldTime
+//!    sync ──▶ Tracker ──▶ SyncProbe: the time of each place
 //! ```
 
 mod alternatives;
 mod exchange;
+mod probe;
 mod state;
 mod tally;
-mod time;
 mod tree;
 
 pub use exchange::{ExchangeProfile, MessageCounts, MessageProfile, RoomProfile};
-pub use state::{FieldCounts, FieldProfile, Saving, StateProfile, StateTime};
+pub use probe::{Beside, PlaceTime, Probing, Spent, SyncProbe, beside};
+pub(crate) use probe::{Point, Work};
+pub use state::{FieldCounts, FieldProfile, Saving, StateProfile};
 pub(crate) use tally::{Step, Tally};
-pub use time::FieldTime;

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use playfield_wire::DecodeError;
 use playfield_wire::schema::Type;
 
-use super::tally::{Counts, Found, Tally, Totals};
-use super::time::{FieldTime, Samples, of_copy, of_map, of_values};
+use super::tally::{Counts, Tally, Totals};
 use super::tree::{Place, Tree};
 use crate::walk::{Shape, ShapeError};
 use crate::{DynamicMirror, PlayerId};
@@ -67,17 +65,6 @@ pub struct StateProfile {
     patches: Totals,
     /// Counts of the body that is being read.
     body: Totals,
-    /// Values for [`times`](Self::times), if they are kept.
-    samples: Option<Samples>,
-}
-
-/// The CPU time that the state of a room takes at a sync, as far as it belongs to fields.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StateTime {
-    /// Of each field, in the order of [`StateProfile::fields`].
-    pub fields: Vec<FieldTime>,
-    /// Copying what all players are sent to one of them, in nanoseconds.
-    pub copy: f64,
 }
 
 /// The cost of a field.
@@ -148,7 +135,7 @@ impl StateProfile {
         let (snapshots, patches) = (Totals::new(&tree), Totals::new(&tree));
         let body = Totals::new(&tree);
         let empty = DynamicMirror::turning(shape, PlayerId(0));
-        Ok(Self { empty, tree, copies: BTreeMap::new(), snapshots, patches, body, samples: None })
+        Ok(Self { empty, tree, copies: BTreeMap::new(), snapshots, patches, body })
     }
 
     /// Counts the body of a snapshot for a player.
@@ -173,28 +160,12 @@ impl StateProfile {
     /// needs a snapshot first.
     pub fn patch(&mut self, viewer: PlayerId, body: &[u8]) -> Result<(), DecodeError> {
         let copy = self.copies.entry(viewer).or_insert_with(|| self.empty.for_viewer(viewer));
-        self.body.found = self.samples.is_some().then(Vec::new);
         let read = copy.count_patch(body, Tally::new(body, &self.tree, &mut self.body));
         match read {
-            Ok(()) => {
-                self.patches.take(&mut self.body);
-                self.keep_samples(body);
-            }
+            Ok(()) => self.patches.take(&mut self.body),
             Err(_) => self.body.discard(),
         }
         read
-    }
-
-    /// Keeps some of the values in patches from here on, for [`times`](Self::times).
-    pub fn keep_values(&mut self) {
-        self.samples = Some(Samples::new(self.tree.places().len()));
-    }
-
-    fn keep_samples(&mut self, body: &[u8]) {
-        let Some(samples) = &mut self.samples else { return };
-        for Found { place, from, to, column } in self.body.found.take().into_iter().flatten() {
-            samples.add(place, &body[from..to], column);
-        }
     }
 
     /// Applies a patch to the copy of a player without counting it, where not all patches are to be
@@ -228,49 +199,6 @@ impl StateProfile {
     #[must_use]
     pub fn patches_by_field(&self) -> Vec<u64> {
         self.patches.places.iter().map(|counts| counts.shared + counts.own).collect()
-    }
-
-    /// The CPU time of a sync by field, if [values were kept](Self::keep_values): those of patches
-    /// are compared and written again, many times, by the code that did it in the room. `players`
-    /// have own values to compare; `clock` returns the time since any moment.
-    ///
-    /// A field of a struct that has changed is compared though it has not changed itself, and counts
-    /// too. A map's own time is that of a map of bytes with as many changed entries. Enums, lists,
-    /// masks and views by place are not in it.
-    pub fn times(&self, players: usize, clock: &mut dyn FnMut() -> Duration) -> Option<StateTime> {
-        let samples = self.samples.as_ref()?;
-        let values = of_values(&self.tree, samples, clock);
-        let patches = self.patches.places[0].writes.max(1) as f64;
-        let mut fields = Vec::new();
-        for (at, place) in self.tree.places().iter().enumerate() {
-            let counts = &self.patches.places[at];
-            let (writes, value) = (counts.writes as f64 / patches, values[at]);
-            let shared = counts.writes_shared as f64 / patches;
-            let own = writes - shared;
-            let mut time = FieldTime::default();
-            if place.numbers.is_some() {
-                // Own parts are compared for each player.
-                let changed = shared + own * players as f64;
-                let looked_at = place.within.map_or(0.0, |outer| {
-                    let outer = &self.patches.places[outer];
-                    let own = (outer.writes - outer.writes_shared) * players as u64;
-                    (outer.writes_shared + own) as f64 / patches
-                });
-                let same = (looked_at - changed).max(0.0);
-                time.compare = changed * value.changed + same * value.same;
-                (time.shared, time.own) = (shared * value.write, own * value.write);
-            }
-            if let Some(each) = self.tree.entries(at) {
-                let changed = self.patches.places[each].writes_shared as f64 / patches;
-                let (compare, write) = of_map(changed.round() as usize, clock);
-                time.compare += compare;
-                time.shared += write;
-            }
-            fields.push(time);
-        }
-        let bytes: u64 = self.patches.places.iter().map(|counts| counts.shared).sum();
-        let copy = of_copy((bytes as f64 / patches).round() as usize, clock);
-        Some(StateTime { fields, copy })
     }
 
     /// All fields, in the order of the schema: each before those in it.

@@ -62,17 +62,6 @@ pub(super) struct Totals {
     pub(super) places: Vec<Counts>,
     /// The counts that are not zero, if these are the counts of one body.
     touched: Vec<usize>,
-    /// The places of the values of one body, if they are wanted.
-    pub(super) found: Option<Vec<Found>>,
-}
-
-/// Values in a body: one, or a column of so many.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) place: usize,
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) column: Option<usize>,
 }
 
 impl Totals {
@@ -87,7 +76,7 @@ impl Totals {
             alternatives: vec![Some(0); alternatives],
         };
         let places = tree.places().iter().map(|place| zero(place.alternatives.len())).collect();
-        Self { places, touched: Vec::new(), found: None }
+        Self { places, touched: Vec::new() }
     }
 
     fn at(&mut self, place: usize) -> &mut Counts {
@@ -181,9 +170,6 @@ impl<'a> Tally<'a> {
     /// A value was read, or a column of so many values.
     pub(crate) fn values(&mut self, from: usize, to: usize, column: Option<usize>) {
         let place = &self.tree.places()[self.here.place];
-        if let Some(found) = &mut self.counts.found {
-            found.push(Found { place: self.here.place, from, to, column });
-        }
         let (Some(of), false) = (place.numbers, place.alternatives.is_empty()) else { return };
         let counts = self.counts.at(self.here.place);
         counts.numbers += (to - from) as u64;

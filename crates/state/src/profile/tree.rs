@@ -25,8 +25,6 @@ pub(super) struct Place {
     pub(super) alternatives: Vec<Alternative>,
     /// The place of each player's own entry, if the policy `owner` is possible.
     pub(super) owned: Option<usize>,
-    /// The struct that it is a field of.
-    pub(super) within: Option<usize>,
     /// The first place after those in it.
     pub(super) end: usize,
     inner: Inner,
@@ -75,14 +73,6 @@ impl Tree {
         }
     }
 
-    /// The place of the entries of a map.
-    pub(super) fn entries(&self, place: usize) -> Option<usize> {
-        match self.places[place].inner {
-            Inner::Entries(entries) => Some(entries),
-            _ => None,
-        }
-    }
-
     /// Adds a place and those in it. `has_owner` says whether it is in an entry of a player.
     fn add(&mut self, path: String, shape: &Shape, has_owner: bool) -> usize {
         let place = self.places.len();
@@ -93,14 +83,10 @@ impl Tree {
             numbers,
             alternatives: numbers.map(Alternative::of).unwrap_or_default(),
             owned: None,
-            within: None,
             end: 0,
             inner: Inner::Nothing,
         });
         let inner = self.inner(&path, shape, has_owner);
-        if let Inner::Fields(fields) = &inner {
-            fields.iter().for_each(|field| self.places[*field].within = Some(place));
-        }
         let end = self.places.len();
         let added = &mut self.places[place];
         (added.inner, added.end) = (inner, end);

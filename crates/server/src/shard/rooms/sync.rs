@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use playfield_room::{AnyRoom, PlayerId};
 use playfield_session::SyncHistory;
+use playfield_state::{Beside, Probing, SyncProbe, beside};
 use playfield_wire::RoomNumber;
 use playfield_wire::server::{self, ServerMessage, Versions};
 
@@ -59,6 +60,7 @@ pub(super) struct Versioned<'a> {
 impl Shard {
     /// Syncs a room, and gives every member what it lacks.
     pub(in crate::shard) fn sync_room(&mut self, key: RoomKey, cause: Cause) {
+        let probing = self.probing(key);
         let began = self.stopwatch.read();
         let mut version = 0;
         self.call(key, |room, at, out| {
@@ -88,6 +90,7 @@ impl Shard {
         let mut waiting = Vec::new();
         let now = Versioned { epoch: *epoch, clock, history };
         let has_rate = room.sync_hz() > 0;
+        beside(Beside::Player);
         for (member_key, member) in members.iter_mut() {
             let place = (key, member_key);
             let is_told = matches!(member.standing, Standing::Live);
@@ -103,7 +106,9 @@ impl Shard {
                         waiting.push((member_key, member.snapshots.ready_at(rate)));
                     }
                     if is_check_due || (!has_rate && has_passed(every, before, member.sent)) {
+                        beside(Beside::Checks);
                         check(&mut self.delivery, place, member, &mut **room);
+                        beside(Beside::Player);
                     }
                 }
                 // Its session drew on its snapshots before, in a room that it has left. A room
@@ -147,6 +152,7 @@ impl Shard {
                 Standing::Entering(_) => {}
             }
         }
+        beside(Beside::Sync);
         if room.may_leave_out() {
             let live =
                 members.iter_mut().filter(|(_, member)| matches!(member.standing, Standing::Live));
@@ -155,6 +161,7 @@ impl Shard {
         }
         let sync = synced.saturating_sub(began);
         let patches = self.stopwatch.read().saturating_sub(synced);
+        drop(probing);
         self.delivery.counters.syncs_ns += nanoseconds(sync);
         self.delivery.counters.patches_ns += nanoseconds(patches);
         self.busy.ran(hosted.room_type, sync + patches);
@@ -169,6 +176,13 @@ impl Shard {
         for (member, at) in waiting {
             self.queue_snapshot(Waiting::Member(key, member), at);
         }
+    }
+
+    /// Measures by field what this thread does, if rooms of this type are measured.
+    fn probing(&self, key: RoomKey) -> Option<Probing> {
+        let hosted = self.rooms.get(key)?;
+        let room_type = &self.delivery.node.room_types[usize::from(hosted.room_type)];
+        room_type.probe.as_ref().map(SyncProbe::begin)
     }
 
     /// Gives a member whose earlier output went out what it missed meanwhile: one patch to now, or

@@ -143,7 +143,8 @@ impl<K: Key, V: State, H: How> Viewed for ByEntry<Map<K, V>, H> {
                         && differs::<V>(value, lens)
                     {
                         slots.put(slot, out);
-                        V::write_full(value, lens, out);
+                        V::write_full(value, lens.each(), out);
+                        lens.here();
                     }
                 });
         }
@@ -264,7 +265,8 @@ impl<K: Key, S, H: How> ViewedShadow<K, S, H> {
 
     fn write_value<V: State<Shadow = S>>(&self, key: &K, at: u32, lens: Lens, out: &mut Vec<u8>) {
         if let Some((_, value)) = &self.map.slot(at).entry {
-            V::write_full(value, lens.under(key.player()), out);
+            V::write_full(value, lens.under(key.player()).each(), out);
+            lens.here();
         }
     }
 
