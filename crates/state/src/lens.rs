@@ -4,7 +4,7 @@ use playfield_wire::TreeFormat;
 use serde_json::Value;
 
 use crate::PlayerId;
-use crate::profile::{Point, Step as PlaceStep, Work};
+use crate::profile::{Beside, Point, Step as PlaceStep, Work};
 
 /// The parts of a body. See `docs/state.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,15 +257,31 @@ pub enum Tracking {
 pub struct Step {
     /// The version that this sync makes.
     pub now: u64,
-    /// Where to look.
-    pub tracking: Tracking,
-    /// The place, for a probe.
-    pub point: Point,
+    /// Twice the place for a probe, and 1 without tracking: one number, so that a step is passed in
+    /// registers.
+    mode: u32,
 }
 
 impl Step {
-    /// The same at a field of the struct that is here.
+    pub(crate) fn new(now: u64, tracking: Tracking, point: Point) -> Self {
+        Self { now, mode: point.number() << 1 | u32::from(tracking == Tracking::Off) }
+    }
+
+    /// Where to look.
     #[inline]
+    pub(crate) fn tracking(self) -> Tracking {
+        if self.mode & 1 == 0 { Tracking::On } else { Tracking::Off }
+    }
+
+    /// The same if it is one with tracking and without a probe, as nearly all are. Then the compiler
+    /// knows that no field has to ask.
+    #[inline(always)]
+    pub(crate) fn plain(self) -> Option<Self> {
+        (self.mode == 0).then_some(Self { mode: 0, ..self })
+    }
+
+    /// The same at a field of the struct that is here.
+    #[inline(always)]
     #[must_use]
     pub fn field(self, field: usize) -> Self {
         self.inside(PlaceStep::Field(field))
@@ -281,17 +297,30 @@ impl Step {
     /// Notes for a probe that work here goes on after that on something inside.
     #[inline]
     pub(crate) fn here(self) {
-        if !self.point.is_none() {
-            self.point.go(Work::Compare, None);
+        if self.mode > 1 {
+            self.point().go(Work::Compare, None);
         }
+    }
+
+    /// Notes for a probe that what follows is beside the walk.
+    #[inline]
+    pub(crate) fn beside(self, what: Beside) {
+        self.point().beside(what);
+    }
+
+    fn point(self) -> Point {
+        Point::of_number(self.mode >> 1)
     }
 
     #[inline(always)]
     fn inside(self, step: PlaceStep) -> Self {
-        match self.point.is_none() {
-            true => self,
-            false => Self { point: self.point.go(Work::Compare, Some(step)), ..self },
-        }
+        if self.mode > 1 { self.go(step) } else { self }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn go(self, step: PlaceStep) -> Self {
+        Self::new(self.now, self.tracking(), self.point().go(Work::Compare, Some(step)))
     }
 }
 

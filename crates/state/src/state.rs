@@ -404,6 +404,27 @@ pub(crate) fn write_owner_field<T: Write>(
     }
 }
 
+/// Compares an entry or an element, and notes for a probe when that begins and ends.
+#[inline]
+pub(crate) fn diff_inside<T: Compare>(
+    value: &mut T,
+    shadow: &mut T::Shadow,
+    step: Step,
+) -> Changed {
+    /// Apart, so that without a probe no field asks for it.
+    #[cold]
+    #[inline(never)]
+    fn probed<T: Compare>(value: &mut T, shadow: &mut T::Shadow, step: Step) -> Changed {
+        let changed = value.diff(shadow, step.each());
+        step.here();
+        changed
+    }
+    match step.plain() {
+        Some(step) => value.diff(shadow, step),
+        None => probed(value, shadow, step),
+    }
+}
+
 /// Whether anything that the lens sees changed. Stamps alone also cover what only other owners see.
 pub(crate) fn differs<T: State>(shadow: &T::Shadow, lens: Lens) -> bool {
     let lens = Lens { fresh: false, ..lens };

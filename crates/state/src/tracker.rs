@@ -73,10 +73,10 @@ impl<T: State> Tracker<T> {
             return;
         }
         let now = self.version - self.bound_at;
-        let step = Step { now, tracking: self.tracking, point: Point::root() };
+        let step = Step::new(now, self.tracking, Point::root());
         step.here();
         state.diff(&mut self.shadow, step);
-        step.point.beside(Beside::Sync);
+        step.beside(Beside::Sync);
     }
 
     /// As this many [syncs](Self::sync), if the state is as it was at the last one.

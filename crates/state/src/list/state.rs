@@ -19,7 +19,7 @@ use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::map::new_token;
 use crate::ops::Ops;
 use crate::patch_kind::read_kind;
-use crate::state::{Compare, Describe, Read, Write};
+use crate::state::{Compare, Describe, Read, Write, diff_inside};
 use crate::{Part, PlayerId, State, digest};
 
 /// The first byte of a list's patch.
@@ -69,10 +69,10 @@ impl<T: State> Compare for List<T> {
         let another = self.token != shadow.token;
         if another {
             shadow.token = new_token(); // the list was replaced
-        } else if step.tracking == Tracking::On && !self.touched && !self.shape {
+        } else if step.tracking() == Tracking::On && !self.touched && !self.shape {
             return Changed::NO;
         }
-        let changed = self.diff_elements(shadow, step, another || step.tracking == Tracking::Off);
+        let changed = self.diff_elements(shadow, step, another || step.tracking() == Tracking::Off);
         self.in_sync(shadow.token);
         shadow.stamps.note(changed, step.now);
         changed
@@ -225,8 +225,7 @@ fn element<T: State>(item: &mut Item<T>, now: u64) -> Element<T::Shadow> {
 }
 
 fn compare<T: State>(item: &mut Item<T>, element: &mut Element<T::Shadow>, step: Step) -> Changed {
-    let changed = item.value.diff(&mut element.shadow, step.each());
-    step.here();
+    let changed = diff_inside(&mut item.value, &mut element.shadow, step);
     element.stamps.note(changed, step.now);
     changed
 }
@@ -278,7 +277,7 @@ impl<T: State> List<T> {
         let sides = Sides {
             elements: &shadow.elements,
             items: &self.items,
-            tracking: step.tracking,
+            tracking: step.tracking(),
             everything,
         };
         let pairing = pair(shadow.elements.len(), self.items.len(), &sides);

@@ -13,7 +13,9 @@ use super::{FRESH, Map, SCAN_SHARE, new_token};
 use crate::change::Watch;
 use crate::lens::{Changed, Lens, Sight, Stamps, Step, Tracking};
 use crate::ops::Ops;
-use crate::state::{Compare, Describe, Read, Write, tree_owner_field, write_owner_field};
+use crate::state::{
+    Compare, Describe, Read, Write, diff_inside, tree_owner_field, write_owner_field,
+};
 use crate::{Key, Part, PlayerId, State, digest};
 
 impl<K: Key, V: State> Describe for Map<K, V> {
@@ -51,7 +53,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
     fn diff(&mut self, shadow: &mut Self::Shadow, step: Step) -> Changed {
         if self.track.token != shadow.token {
             self.rebind(shadow);
-        } else if step.tracking == Tracking::On
+        } else if step.tracking() == Tracking::On
             && !self.track.all
             && self.track.touched.is_empty()
             && self.track.removed.is_empty()
@@ -64,7 +66,7 @@ impl<K: Key, V: State> Compare for Map<K, V> {
             changed |= Changed::whole(V::HAS_OWNED);
         }
         let mut fresh = Vec::new();
-        if self.track.all || step.tracking == Tracking::Off {
+        if self.track.all || step.tracking() == Tracking::Off {
             for place in 0..self.entries.len() {
                 changed |= self.diff_entry(place as u32, shadow, step, &mut fresh);
             }
@@ -403,9 +405,8 @@ impl<K: Key, V: State> Map<K, V> {
             return Changed::NO;
         }
         let Some(last) = shadow.shadow_mut(entry.slot) else { return Changed::NO };
-        let changed = entry.value.diff(last, step.each());
+        let changed = diff_inside(&mut entry.value, last, step);
         if changed.any() {
-            step.here();
             shadow.changed(entry.slot, changed, step.now);
         }
         changed

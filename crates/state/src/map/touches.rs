@@ -65,7 +65,7 @@ impl Watch {
         if self.token == 0 {
             self.token = new_token();
         }
-        let step = Step { now: 0, tracking: Tracking::On, point: Point::default() };
+        let step = Step::new(0, Tracking::On, Point::default());
         let touches = map.touches(self.token, step);
         if map.track.token != self.token {
             // The map was replaced. If the previous one comes back, it counts as another one too.
@@ -91,7 +91,7 @@ impl<K: Key, V> Map<K, V> {
         if token == 0
             || self.track.token != token
             || self.track.all
-            || step.tracking == Tracking::Off
+            || step.tracking() == Tracking::Off
         {
             return Touches::All;
         }

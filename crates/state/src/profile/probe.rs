@@ -237,6 +237,16 @@ impl Point {
         Self(IS_ON.get().into())
     }
 
+    /// A number for it; 0 for none.
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+
+    /// The place of a number.
+    pub(crate) fn of_number(number: u32) -> Self {
+        Self(number)
+    }
+
     #[inline(always)]
     pub(crate) fn is_none(self) -> bool {
         self.0 == 0
