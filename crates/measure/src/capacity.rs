@@ -223,7 +223,7 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
 struct Measurer<'a> {
     plan: &'a Plan,
     /// The share of its core that the node takes at a speed of 1, the players and the rate of this room.
-    guess: Option<(f64, usize, Option<u32>)>,
+    guess: Option<(f64, usize, u32)>,
     delayed: Vec<f64>,
     troubles: Vec<String>,
 }
@@ -269,10 +269,10 @@ impl Measurer<'_> {
                 let pace = Pace { speed: GUESS_SPEED, ..case.pace };
                 let short = run(&Case { time: self.plan.time / 4, pace, ..case.clone() })?;
                 let share = short.node_core / f64::from(GUESS_SPEED);
-                *self.guess.insert((share, case.players, case.hz))
+                *self.guess.insert((share, case.players, case.hz.unwrap_or(short.sync_hz)))
             }
         };
-        let rates = case.hz.zip(hz).map_or(1.0, |(hz, guessed)| f64::from(hz) / f64::from(guessed));
+        let rates = case.hz.filter(|_| hz > 0).map_or(1.0, |now| f64::from(now) / f64::from(hz));
         let share = share * case.players as f64 / players as f64 * rates;
         Ok((NODE_SHARE / share).clamp(1.0, SPEED_MAX).round() as u32)
     }
@@ -341,8 +341,11 @@ impl Cell {
     /// overhead of turns, which rooms of a full shard share.
     pub(crate) fn of(run: &Run, hz: Option<u32>, message_rate: f64) -> Self {
         let per_room = 1.0 / (run.room_s * run.rooms as f64);
-        let parts = run.parts.map(|(name, seconds)| (name, seconds * per_room));
-        let sum: f64 = parts.iter().map(|(_, seconds)| seconds).sum();
+        let sum: f64 = run.parts.iter().map(|(_, seconds)| seconds).sum();
+        // Parts are taken by the clock, which runs on while something else has the core.
+        let ran = if sum > run.cpu_s { run.cpu_s / sum } else { 1.0 };
+        let parts = run.parts.map(|(name, seconds)| (name, seconds * ran * per_room));
+        let sum = sum * ran * per_room;
         let rest = (run.cpu_s * per_room - sum).max(0.0);
         let syncs = run.syncs as f64 * per_room;
         let per_turn = rest / (run.turns as f64 * per_room).max(1.0);

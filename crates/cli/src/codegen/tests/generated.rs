@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
+use crate::codegen::Language;
 use playfield::prelude::*;
 use playfield::{RoomSchema, schema};
-use crate::codegen::Language;
 
 #[derive(State, Default)]
 struct Duel {
@@ -320,12 +320,22 @@ fn the_types_for_python_are_those_that_python_reads() {
 
 #[test]
 fn names_that_are_keywords_of_python_get_an_underscore() {
-    is_room_generated(Language::Python, "src/codegen/tests/python", "words", &schema::<words::Words>());
+    is_room_generated(
+        Language::Python,
+        "src/codegen/tests/python",
+        "words",
+        &schema::<words::Words>(),
+    );
 }
 
 #[test]
 fn names_of_types_of_python_and_what_can_be_no_name_there_have_names() {
-    is_room_generated(Language::Python, "src/codegen/tests/python", "names", &schema::<names::Names>());
+    is_room_generated(
+        Language::Python,
+        "src/codegen/tests/python",
+        "names",
+        &schema::<names::Names>(),
+    );
 }
 
 #[test]
@@ -338,7 +348,10 @@ fn a_room_types_name_is_made_a_files_name() {
 #[test]
 fn python_reads_the_types() {
     for file in ["duel.py", "names.py", "words.py"] {
-        is_read_by_python(&format!("{}/src/codegen/tests/python/{file}", env!("CARGO_MANIFEST_DIR")));
+        is_read_by_python(&format!(
+            "{}/src/codegen/tests/python/{file}",
+            env!("CARGO_MANIFEST_DIR")
+        ));
     }
 }
 
