@@ -168,6 +168,33 @@ test("each view has a title, the focus goes with it, and what is no view says so
   check();
 });
 
+test("a profile names a room's fields and messages, with their bytes and times", async () => {
+  const ann = await client("ann").create("counter");
+  const { page: tab, check } = await page(`#room/${ann.id}`);
+  const button = tab.getByRole("button", { name: "Profile for 10 s" });
+  await button.click();
+  const section = tab.getByRole("region", { name: "Bytes by field" });
+  await section.getByText("Counting…").waitFor();
+  assert.equal(await button.isDisabled(), true);
+  const rows = (name) => tab.getByRole("region", { name }).getByRole("row");
+  const fields = rows("Bytes of each field");
+  let isOver = false;
+  const over = fields.first().waitFor().then(() => (isOver = true));
+  // As fast as a player may, and no faster.
+  while (!isOver) {
+    await ann.request("Add", 1);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  await over;
+  await button.and(tab.locator(":enabled")).waitFor();
+  const value = await fields.filter({ hasText: "value" }).innerText();
+  assert.match(value, /value\s+i64\s+\d+\.\d\s+\d+(\.\d)? %/);
+  const add = await rows("Messages and events").filter({ hasText: "Add" }).innerText();
+  assert.match(add, /Add\s+message\s+\d+\s+[\d.]+ k?B\s+\d+\.\d\s+\d+ µs/);
+  await section.getByText(/by \d+ of \d+ syncs\s+for 1 player/).waitFor();
+  check();
+});
+
 test("a room of many parts opens as far as it fits, and keys move in its tree", async () => {
   const { page: tab, check } = await page();
   await tab.getByRole("row").filter({ hasText: "arena" }).getByRole("link").click();
