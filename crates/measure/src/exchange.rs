@@ -10,6 +10,7 @@ use playfield_wire::schema::RoomSchema;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use crate::node::shard_cpu;
 use crate::run::WARM_UP;
 
 /// The time after which the node looks again for the room that is to be profiled.
@@ -114,15 +115,25 @@ pub(crate) fn names(schema: &RoomSchema) -> String {
 }
 
 /// Profiles all rooms of a node at once, once all their players are there. Returns where the numbers
-/// of the first one will be.
+/// of the first one will be; of rounds, the CPU time of shards without profiles and with them, in
+/// nanoseconds.
 pub(crate) fn watch(node: NodeHandle, players: u32, profiles: Profiles) -> Arc<Mutex<Vec<u64>>> {
     let numbers = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&numbers);
     let watching = thread::Builder::new().name("profile".into()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
-        let profile = runtime.block_on(profile(&node, players, profiles))?;
-        *found.lock().unwrap_or_else(PoisonError::into_inner) = numbers_of(&profile);
-        Some(())
+        runtime.block_on(async {
+            let rooms = rooms(&node, players, profiles.rooms).await;
+            for number in 0..profiles.rounds {
+                let times = round(&node, &rooms, profiles, number % 2 == 1).await?;
+                found.lock().unwrap_or_else(PoisonError::into_inner).extend(times);
+            }
+            if profiles.rounds == 0 {
+                let profile = profile(&node, &rooms, profiles).await?;
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = numbers_of(&profile);
+            }
+            Some(())
+        })
     });
     // Without the thread there are no numbers, which the other end reports.
     drop(watching);
@@ -136,10 +147,13 @@ pub(crate) struct Profiles {
     pub(crate) rooms: usize,
     /// Length of each, in milliseconds.
     pub(crate) ms: u64,
+    /// Rounds of as long without profiles and with them, of which the CPU time is counted. With 0,
+    /// there is one profile of each room, and its numbers count.
+    pub(crate) rounds: u32,
 }
 
-async fn profile(node: &NodeHandle, players: u32, profiles: Profiles) -> Option<LiveProfile> {
-    let Profiles { rooms: count, ms } = profiles;
+/// The rooms, once all their players are there.
+async fn rooms(node: &NodeHandle, players: u32, count: usize) -> Vec<String> {
     let rooms = loop {
         let order = RoomOrder::MostPlayers;
         let (_, rooms) = node.operator().rooms(None, "", order, 0, count).await;
@@ -149,13 +163,40 @@ async fn profile(node: &NodeHandle, players: u32, profiles: Profiles) -> Option<
         tokio::time::sleep(LOOK).await;
     };
     tokio::time::sleep(WARM_UP).await;
+    rooms.into_iter().map(|room| room.id).collect()
+}
+
+/// The CPU time of shards without profiles and with them.
+async fn round(
+    node: &NodeHandle,
+    rooms: &[String],
+    profiles: Profiles,
+    is_first: bool,
+) -> Option<[u64; 2]> {
+    let mut times = [0; 2];
+    for is_profiled in [is_first, !is_first] {
+        let [before, ..] = shard_cpu();
+        if is_profiled {
+            profile(node, rooms, profiles).await?;
+        } else {
+            tokio::time::sleep(Duration::from_millis(profiles.ms)).await;
+        }
+        let [after, ..] = shard_cpu();
+        times[usize::from(is_profiled)] = after - before;
+    }
+    Some(times)
+}
+
+/// Profiles the rooms at once. Returns the profile of one.
+async fn profile(node: &NodeHandle, rooms: &[String], profiles: Profiles) -> Option<LiveProfile> {
     let mut running = JoinSet::new();
     for room in rooms {
-        let node = node.clone();
-        let lasts = Duration::from_millis(ms);
-        running.spawn(async move { node.operator().profile(&room.id, lasts).await.ok() });
+        let (node, room) = (node.clone(), room.clone());
+        let lasts = Duration::from_millis(profiles.ms);
+        running.spawn(async move { node.operator().profile(&room, lasts).await.ok() });
     }
-    running.join_next().await?.ok()?
+    let mut all = running.join_all().await;
+    all.pop()?
 }
 
 fn numbers_of(profile: &LiveProfile) -> Vec<u64> {

@@ -50,6 +50,7 @@ impl Node {
             "speed": pace.speed, "evict_bytes": pace.evict_bytes,
             "profile_rooms": profiles.map(|profiles| profiles.rooms),
             "profile_ms": profiles.map(|profiles| profiles.ms),
+            "profile_rounds": profiles.map_or(0, |profiles| profiles.rounds),
             "is_probed": is_probed,
         });
         vec![COMMAND.into(), settings.to_string()]
@@ -73,7 +74,8 @@ impl Node {
             profiles: value["profile_rooms"]
                 .as_u64()
                 .zip(value["profile_ms"].as_u64())
-                .map(|(rooms, ms)| Profiles { rooms: rooms as usize, ms }),
+                .zip(number("profile_rounds"))
+                .map(|((rooms, ms), rounds)| Profiles { rooms: rooms as usize, ms, rounds }),
             is_probed: value["is_probed"].as_bool()?,
         })
     }
@@ -179,7 +181,7 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
 
 /// The CPU time of the shards' threads in nanoseconds, and how many ticks of the system's clock
 /// found them in the program and in the system.
-fn shard_cpu() -> [u64; 3] {
+pub(crate) fn shard_cpu() -> [u64; 3] {
     let mut sum = [0; 3];
     for thread in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
         let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
@@ -267,7 +269,7 @@ mod tests {
             hz: Some(20),
             pace: Pace { speed: 50, evict_bytes: 1 << 20 },
             tls: Some(["cert.pem".into(), "key.pem".into()]),
-            profiles: Some(Profiles { rooms: 1, ms: 2400 }),
+            profiles: Some(Profiles { rooms: 1, ms: 2400, rounds: 3 }),
             is_probed: true,
         };
         for node in [node.clone(), Node { hz: None, tls: None, profiles: None, ..node }] {

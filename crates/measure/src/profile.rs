@@ -63,10 +63,10 @@ pub fn profile(plan: &Plan) -> io::Result<RoomProfiled> {
     let pace = Pace { speed: SPEED, evict_bytes: EVICT_BYTES };
     let case = Case { pace, profiler: Some(profiler.clone()), ..plan.case(1, 1) };
     let lasts = Some(case.time.mul_f64(PROFILED_PART));
-    let first = run_with(&case, Besides { profile: lasts, is_probed: true })?;
+    let first = run_with(&case, Besides { profile: lasts, is_probed: true, ..Besides::default() })?;
     let mut times = vec![first.times.of_run(&first.run)];
     for seed in 2..=RUNS {
-        let besides = Besides { profile: None, is_probed: true };
+        let besides = Besides { is_probed: true, ..Besides::default() };
         let next = run_with(&Case { seed, ..case.clone() }, besides)?;
         times.push(next.times.of_run(&next.run));
     }

@@ -237,6 +237,8 @@ pub fn run(case: &Case) -> io::Result<Run> {
 pub(crate) struct Besides {
     /// Profiles of all rooms for so long, once all players have joined.
     pub(crate) profile: Option<Duration>,
+    /// Rounds without profiles and with them, in place of one profile.
+    pub(crate) rounds: u32,
     /// The time of syncs by field.
     pub(crate) is_probed: bool,
 }
@@ -247,11 +249,13 @@ pub(crate) struct Measured {
     /// The messages and events of the first room, if its profile ends before its players do.
     pub(crate) exchange: Exchange,
     pub(crate) times: ProbeTimes,
+    /// The CPU time of the rounds without profiles and with them, in nanoseconds.
+    pub(crate) rounds: Vec<u64>,
 }
 
 /// The same, while the node measures something else of its rooms.
 pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
-    let Besides { profile: lasts, is_probed } = besides;
+    let Besides { profile: lasts, rounds, is_probed } = besides;
     raise_descriptors();
     let tls = case.tls.as_ref();
     let node = Node {
@@ -260,7 +264,10 @@ pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
         hz: case.hz,
         pace: case.pace,
         tls: tls.map(|tls| [&tls.certificate, &tls.key].map(|file| file.display().to_string())),
-        profiles: lasts.map(|lasts| Profiles { rooms: case.rooms, ms: lasts.as_millis() as u64 }),
+        profiles: lasts.map(|lasts| {
+            let (rooms, ms) = (case.rooms, lasts.as_millis() as u64);
+            Profiles { rooms, ms, rounds }
+        }),
         is_probed,
     };
     // A profile leaves out the cost of joining.
@@ -308,7 +315,7 @@ pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
         case.profiler.iter().for_each(Profiler::pause);
         samples.push(Sample::take(&mut server, is_probed)?);
         let deadline = Instant::now() + PROFILE_TIMEOUT;
-        let is_awaited = lasts.is_some_and(|lasts| lasts < case.time);
+        let is_awaited = rounds == 0 && lasts.is_some_and(|lasts| lasts < case.time);
         while is_awaited && exchange.is_none() && Instant::now() < deadline {
             let used = Sample::take(&mut server, is_probed)?.used;
             exchange = Exchange::read(server.word(2)?, &used.profile);
@@ -331,6 +338,7 @@ pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
             run: of(case, sync_hz, &before, from, to, &report),
             exchange: exchange.unwrap_or_default(),
             times: to.used.times.since(&from.used.times),
+            rounds: if rounds > 0 { to.used.profile.clone() } else { Vec::new() },
         }),
         [] => Err(io::Error::other(not_joined(case, &report))),
         _ => Err(io::Error::other(format!(
