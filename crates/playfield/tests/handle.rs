@@ -175,10 +175,14 @@ fn an_operator_counts_the_bytes_of_a_running_room_by_field() {
     assert_eq!(code(refused), ErrorCode::Refused);
     let gone = runtime.block_on(node.operator().profile("nowhere", lasts));
     assert_eq!(code(gone), ErrorCode::RoomNotFound);
-    // The second ends the first.
-    let (first, second) = runtime.block_on(async { tokio::join!(profiled(), profiled()) });
-    assert_eq!(code(first), ErrorCode::Refused);
-    assert_eq!(second.unwrap().players, 1);
+    // The second is refused at once, and the first goes on.
+    let longer = node.operator().profile(id, Duration::from_secs(60));
+    let (first, second) = runtime.block_on(async { tokio::join!(profiled(), longer) });
+    assert_eq!(first.unwrap().players, 1);
+    let refused = second.expect_err("the room is being profiled");
+    assert_eq!(refused.code(), ErrorCode::Refused);
+    assert!(refused.to_string().contains("try again in 1 s"), "{refused}");
+    assert_eq!(runtime.block_on(profiled()).unwrap().players, 1, "it is over");
 }
 
 #[test]

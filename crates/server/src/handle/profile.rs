@@ -63,8 +63,8 @@ impl Operator<'_> {
     /// for each player. The bodies are read where this is awaited.
     ///
     /// # Errors
-    /// `refused` if it would last longer than 60 s, or another profile of the room was begun
-    /// meanwhile; or as [`inspect`](Self::inspect).
+    /// `refused` if it would last longer than 60 s, or the room is being profiled; or as
+    /// [`inspect`](Self::inspect).
     pub async fn profile(&self, room_id: &str, lasts: Duration) -> Result<LiveProfile> {
         if lasts > PROFILED_MAX {
             let text = format!("a room is profiled for at most 60 s, not {lasts:?}");

@@ -137,6 +137,11 @@ impl Capture {
         let _ = self.captured.exchange.event(player, event.version, event.index, payload);
     }
 
+    /// How long it still takes.
+    pub(crate) fn left(&self, now: Duration) -> Duration {
+        self.until.saturating_sub(now + COLLECTED_WITHIN)
+    }
+
     /// Returns whether nobody has collected it for long.
     pub(crate) fn is_over(&self, now: Duration) -> bool {
         now > self.until

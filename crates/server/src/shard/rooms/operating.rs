@@ -106,6 +106,14 @@ impl Shard {
         let done = self.room_to_operate(room).and_then(|key| {
             let hosted = self.rooms.get_mut(key).expect("the room was just found");
             if let Some((lasts, exchange)) = begins {
+                hosted.capture.take_if(|capture| capture.is_over(now));
+                if let Some(running) = &hosted.capture {
+                    let text = format!(
+                        "another operator profiles this room: try again in {} s",
+                        running.left(now).as_secs() + 1
+                    );
+                    return Err(Error::new(ErrorCode::Refused, text));
+                }
                 let room = &mut *hosted.room;
                 let watch = &self.stopwatch;
                 let capture = Capture::begin(number, now, lasts, exchange, room, watch);
@@ -115,7 +123,7 @@ impl Shard {
             let mine = hosted.capture.take_if(|capture| capture.number == number);
             let captured = mine.map(|capture| capture.end(now));
             captured.ok_or_else(|| {
-                Error::new(ErrorCode::Refused, "another operator has begun to profile this room")
+                Error::new(ErrorCode::Refused, "the profile has waited too long to be collected")
             })
         });
         answer.answer(done);
