@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     if let Some(server) = playfield_bench::measured(&arguments) {
         return server.run();
     }
-    exit_code(run(std::env::args_os().skip(1), &mut io::stdout().lock()))
+    exit_code(run(std::env::args_os().skip(1), &mut io::stdout()))
 }
 
 fn run(mut arguments: impl Iterator<Item = OsString>, out: &mut dyn Write) -> Result<(), Failure> {
@@ -140,13 +140,22 @@ fn report_file(arguments: &mut Vec<String>) -> Result<Option<PathBuf>, Failure> 
     }
     let file = PathBuf::from(arguments.remove(at));
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.is_none_or(Path::is_dir) && !file.is_dir() {
-        true => Ok(Some(file)),
-        false => {
-            let text = format!("--report {}: name a file in a folder that exists", file.display());
-            Err(Usage(text).into())
-        }
+    let is_file = file.file_name().is_some() && !file.is_dir();
+    if !is_file || !folder.is_none_or(Path::is_dir) {
+        let text = format!("--report {}: name a file in a folder that exists", file.display());
+        return Err(Usage(text).into());
     }
+    // The rows are in the file beside it with this extension.
+    if file == file.with_extension("jsonl") {
+        let page = file.with_extension("html");
+        let text = format!(
+            "--report {}: the page would replace the rows; name the page, such as {}",
+            file.display(),
+            page.display()
+        );
+        return Err(Usage(text).into());
+    }
+    Ok(Some(file))
 }
 
 /// Runs every suite. One that is not verified does not keep the next from running.

@@ -118,8 +118,16 @@ fn a_report_is_written_with_its_rows_and_left_by_a_run_that_fails() {
 
     assert_eq!(small(SMALL[0], &["--corrupt-one", report[0], report[1]]).status.code(), Some(1));
     assert_eq!(std::fs::read_to_string(&page).expect("the old page"), written);
-    let nowhere = small(SMALL[0], &["--report", "/nowhere/bench.html"]);
-    assert_eq!(nowhere.status.code(), Some(2));
+    for (wrong, why) in [
+        ("/nowhere/bench.html", "name a file in a folder that exists"),
+        ("", "name a file in a folder that exists"),
+        ("rows.jsonl", "name the page, such as rows.html"),
+    ] {
+        let refused = small(SMALL[0], &["--report", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{wrong}");
+        assert!(refused.stdout.is_empty(), "nothing is run");
+        assert!(text(&refused.stderr).contains(why), "{}", text(&refused.stderr));
+    }
     std::fs::remove_dir_all(&folder).expect("the folder is gone");
 }
 
