@@ -1,11 +1,16 @@
 //! Servers in other processes, which are asked for their usage: this program, or one of another
 //! project.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::stdio::dup2_stdout;
 
 use crate::machine::{
     SERVER_CORE, cpu_of, delayed, delayed_of, nanoseconds, pin, process_cpu, resident,
@@ -116,7 +121,15 @@ impl Server {
     fn of(process: Talker, is_foreign: bool) -> io::Result<Self> {
         let address = (Ipv4Addr::LOCALHOST, 0).into();
         let mut server = Self { process, is_foreign, first: Vec::new(), address };
-        server.first = server.process.line()?.split_whitespace().map(str::to_owned).collect();
+        loop {
+            let line = server.process.line()?;
+            server.first = line.split_whitespace().map(str::to_owned).collect();
+            if line.is_empty() || server.address(0).is_ok() {
+                break;
+            }
+            // The program's own text, from before it serves. It need not be read.
+            let _ = io::stderr().write_all(line.as_bytes());
+        }
         server.address = server.address(0)?;
         Ok(server)
     }
@@ -191,27 +204,77 @@ impl Server {
     }
 }
 
-/// Answers [`Server`], in its process: prints a line of ports and other words, then its usage and
-/// its own numbers for each line that it reads, until standard input is closed. `heap` returns the
-/// bytes allocated now; 0 if that is not counted.
+/// The other end of a [`Server`], in its process. It answers on what standard output was when it was
+/// made; whatever the program prints from then on goes to standard error.
+///
+/// The process exits once its standard input is closed, even if a thread of it hangs: nobody asks any
+/// more, and no process is left behind.
+#[derive(Debug)]
+pub struct Answers {
+    out: File,
+    /// One for each line that was read.
+    questions: Receiver<()>,
+}
+
+impl Answers {
+    /// Takes over standard input and output.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn new() -> io::Result<Self> {
+        let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        dup2_stdout(io::stderr())?;
+        let (asks, questions) = sync_channel(1);
+        thread::Builder::new().name("questions".into()).spawn(move || {
+            for line in io::stdin().lines() {
+                if line.is_err() || asks.send(()).is_err() {
+                    break;
+                }
+            }
+            exit();
+        })?;
+        Ok(Self { out, questions })
+    }
+
+    /// Prints a line of ports and other words, then the usage and numbers of the server's own for
+    /// each line that it reads. `heap` returns the bytes allocated now; 0 if that is not counted.
+    ///
+    /// # Errors
+    /// If the pipe fails.
+    pub fn serve(
+        mut self,
+        first: impl std::fmt::Display,
+        heap: impl Fn() -> u64,
+        mut more: impl FnMut() -> Vec<u64>,
+    ) -> io::Result<()> {
+        // In one piece: a file has no buffer.
+        self.out.write_all(format!("{first}\n").as_bytes())?;
+        for () in &self.questions {
+            let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
+            let numbers = [cpu, delayed, resident("self"), heap()].into_iter().chain(more());
+            let numbers: Vec<_> = numbers.map(|number| number.to_string()).collect();
+            self.out.write_all(format!("{}\n", numbers.join(" ")).as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the process that measures is gone, and a room that hangs must not keep this one"
+)]
+fn exit() -> ! {
+    std::process::exit(0)
+}
+
+/// Answers [`Server`], in its process: see [`Answers::serve`].
 ///
 /// # Errors
 /// If the pipes fail.
 pub fn serve(
     first: impl std::fmt::Display,
     heap: impl Fn() -> u64,
-    mut more: impl FnMut() -> Vec<u64>,
+    more: impl FnMut() -> Vec<u64>,
 ) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{first}")?;
-    out.flush()?;
-    for line in io::stdin().lock().lines() {
-        line?;
-        let [cpu, delayed] = [process_cpu(), delayed(SERVER_CORE)].map(nanoseconds);
-        let numbers = [cpu, delayed, resident("self"), heap()].into_iter().chain(more());
-        let numbers: Vec<_> = numbers.map(|number| number.to_string()).collect();
-        writeln!(out, "{}", numbers.join(" "))?;
-        out.flush()?;
-    }
-    Ok(())
+    Answers::new()?.serve(first, heap, more)
 }

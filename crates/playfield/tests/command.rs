@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Output, Stdio};
 use std::time::Duration;
 
 use log::{Log, Metadata, Record};
@@ -33,6 +33,7 @@ const TESTS: &[(&str, fn())] = &[
     ("copies_of_saves_are_listed_and_restored", copies_of_saves_are_listed_and_restored),
     ("a_schema_is_read_over_tls", a_schema_is_read_over_tls),
     ("it_serves_until_it_is_stopped", it_serves_until_it_is_stopped),
+    ("a_room_that_prints_is_served", a_room_that_prints_is_served),
     ("a_log_that_cannot_be_written_ends_nothing", a_log_that_cannot_be_written_ends_nothing),
     ("a_node_that_fails_says_so_in_its_status", a_node_that_fails_says_so_in_its_status),
     (
@@ -189,11 +190,23 @@ struct Crash {}
 #[reply(bool)]
 struct Fail {}
 
+/// Prints a line, then answers.
+#[derive(Message)]
+#[reply(bool)]
+struct Print {}
+
 #[derive(Message)]
 struct Due {}
 
-#[room(messages(Crash, Fail), internal(Due))]
+#[room(messages(Crash, Fail, Print), internal(Due))]
 impl Room for Trouble {}
+
+impl Handle<Print> for Trouble {
+    fn handle(&mut self, _: Print, _: &Player, _: &mut Context<Self>) -> Result<bool> {
+        println!("the room was asked to print");
+        Ok(true)
+    }
+}
 
 impl Handle<Crash> for Trouble {
     fn handle(&mut self, _: Crash, _: &Player, _: &mut Context<Self>) -> Result<()> {
@@ -234,6 +247,7 @@ impl Log for OwnLog {
 /// A node in its own process; killed when dropped.
 struct Node {
     process: Child,
+    output: BufReader<ChildStdout>,
     address: SocketAddr,
 }
 
@@ -248,12 +262,12 @@ impl Node {
             .spawn()
             .expect("this program can be run");
         let mut line = String::new();
-        let stdout = process.stdout.take().expect("it is piped");
-        BufReader::new(stdout).read_line(&mut line).expect("it prints its address");
+        let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
+        output.read_line(&mut line).expect("it prints its address");
         let address = line.trim().strip_prefix("listening on ").expect("an address");
         let address = address.strip_suffix(" with TLS").unwrap_or(address);
         let address = address.parse().expect("an address");
-        Self { process, address }
+        Self { process, output, address }
     }
 
     /// Joins a room, and does something there.
@@ -691,6 +705,15 @@ fn it_serves_until_it_is_stopped() {
     let mut answer = String::new();
     client.read_to_string(&mut answer).expect("it answers, and closes");
     assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    assert_eq!(node.stop(), Some(0));
+}
+
+fn a_room_that_prints_is_served() {
+    let mut node = Node::start(&["serve"], Stdio::null(), "info");
+    assert_eq!(node.play(async |room| room.request(Print {}).await).ok(), Some(true));
+    let mut line = String::new();
+    node.output.read_line(&mut line).expect("it is open");
+    assert_eq!(line, "the room was asked to print\n");
     assert_eq!(node.stop(), Some(0));
 }
 
