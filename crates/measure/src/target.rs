@@ -1,6 +1,7 @@
 //! The machine that a capacity is asked for, and what it carries.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A machine, and how full it may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +33,7 @@ impl Default for Target {
 pub struct TargetError {
     /// The name of the value.
     pub name: &'static str,
-    /// The value.
+    /// The value, in the unit of the option with this name.
     pub value: f64,
     /// The values that it may have.
     pub must: &'static str,
@@ -40,7 +41,12 @@ pub struct TargetError {
 
 impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "--{} {} must be {}", self.name, self.value, self.must)
+        let Self { name, value, must } = self;
+        // Otherwise it would be a line of zeros.
+        match *value == 0.0 || (1e-4..1e12).contains(&value.abs()) {
+            true => write!(f, "--{name} {value} must be {must}"),
+            false => write!(f, "--{name} {value:e} must be {must}"),
+        }
     }
 }
 
@@ -118,11 +124,13 @@ impl Target {
     pub fn check(&self) -> Result<(), TargetError> {
         let positive = "a number above 0";
         let part = "above 0, and 1 at most";
+        let some_cores = "a number above 0, and 1000000 at most";
+        let has_cores = self.cores > 0.0 && self.cores <= CORES_MAX;
         let checks = [
-            ("cores", self.cores, self.cores > 0.0 && self.cores.is_finite(), positive),
-            ("clock", self.clock, self.clock > 0.0 && self.clock.is_finite(), positive),
-            ("memory", self.memory, self.memory > 0.0, positive),
-            ("bandwidth", self.bandwidth, self.bandwidth > 0.0, positive),
+            ("cores", self.cores, has_cores, some_cores),
+            ("clock", self.clock, CLOCKS.contains(&self.clock), "from 0.01 to 100"),
+            ("memory", self.memory / 1e6, self.memory > 0.0, positive),
+            ("bandwidth", self.bandwidth / 1e6, self.bandwidth > 0.0, positive),
             ("utilization", self.utilization, is_part(self.utilization), part),
             ("safety", self.safety, is_part(self.safety), part),
         ];
@@ -141,18 +149,13 @@ impl Target {
 
     /// Says how many rooms fit that need this much each.
     ///
-    /// `rooms = cores · clock · utilization · safety / core` by CPU time; bandwidth and memory count
-    /// alike. CPU time is that of all work for a room, in the program and in the system. The
-    /// utilization is 0.84 at most: more of a core is late.
+    /// Each core holds `clock · utilization · safety / core` rooms, in whole numbers: a room runs on one
+    /// core. Bandwidth and memory are those of the machine. CPU time is that of all work for a room, in
+    /// the program and in the system. The utilization is 0.84 at most: more of a core is late.
     #[must_use]
     pub fn answer(&self, need: &Need) -> Answer {
-        // The share of a core of that machine.
-        let core = need.core / self.clock;
-        let a_core = self.utilization.min(IN_TIME) * self.safety / core;
-        // A room that has a core to itself waits for no other.
-        let alone = if core <= self.utilization * self.safety { 1.0 } else { 0.0 };
         let by = [
-            (Bound::Cpu, self.cores * a_core.max(alone)),
+            (Bound::Cpu, self.by_cpu(need)),
             (Bound::Bandwidth, self.bandwidth / 8.0 * self.safety / need.bytes_per_s),
             (Bound::Memory, self.memory * self.safety / need.memory),
         ];
@@ -171,12 +174,50 @@ impl Target {
             per_thousand_hours,
         }
     }
+
+    /// Rooms by CPU time: what all whole cores hold, and what is left of one.
+    fn by_cpu(&self, need: &Need) -> f64 {
+        let a_core = self.utilization.min(IN_TIME) * self.safety / self.core(need);
+        // A room that has a core to itself waits for no other.
+        let alone = if self.core(need) <= self.alone() { 1.0 } else { 0.0 };
+        let whole = self.cores.floor();
+        whole * a_core.floor().max(alone) + ((self.cores - whole) * a_core).floor()
+    }
+
+    /// The share of a core of this machine that a room takes.
+    fn core(&self, need: &Need) -> f64 {
+        need.core / self.clock
+    }
+
+    /// The share of a core that a room may take which has the core to itself.
+    fn alone(&self) -> f64 {
+        self.utilization * self.safety
+    }
+
+    /// Says why no number of cores is enough, if a room needs more of a core than may be used.
+    #[must_use]
+    pub fn too_small(&self, need: &Need) -> Option<String> {
+        let (core, most) = (self.core(need), self.alone());
+        (core > most).then(|| {
+            format!(
+                "a room takes {:.0} % of a core there, more than the {:.0} % that it may take, and \
+                 it runs on one core: lower its rate or its players, or take faster cores",
+                core * 100.0,
+                most * 100.0
+            )
+        })
+    }
 }
 
 /// The most of a core that may be used if 99 of 100 patches are to come before the next is due. A room
 /// costs up to a tenth more where a core serves thousands of sockets than where it is measured, and the
 /// rest is for bursts. Measured with rooms that take 0.1 % to 14 % of a core.
 const IN_TIME: f64 = 0.84;
+
+/// The most cores: more is a mistake.
+const CORES_MAX: f64 = 1e6;
+/// How fast a core may be, compared with one of this machine: anything else is a mistake.
+const CLOCKS: RangeInclusive<f64> = 0.01..=100.0;
 
 fn is_part(value: f64) -> bool {
     value > 0.0 && value <= 1.0
@@ -213,6 +254,23 @@ mod tests {
     }
 
     #[test]
+    fn a_room_runs_on_one_core() {
+        let rooms = |cores: f64, core: f64| {
+            let answer = Target { cores, ..Target::FULL_CORE }.answer(&Need { core, ..NEED });
+            (answer.rooms, answer.by[0].1)
+        };
+        assert_eq!(rooms(8.0, 1.1), (0, 0.0), "none fits");
+        assert_eq!(rooms(8.0, 0.6), (8, 8.0), "the rest of a core holds none");
+        assert_eq!(rooms(8.0, 0.4), (16, 16.0));
+        assert_eq!(rooms(2.5, 0.1), (20, 20.0), "half a core holds four");
+        assert_eq!(rooms(0.5, 0.6), (0, 0.0));
+        let why = |core| Target::default().too_small(&Need { core, ..NEED });
+        assert_eq!(why(0.5), None);
+        let why = why(0.7).expect("it needs more than 0.56 of a core");
+        assert!(why.starts_with("a room takes 70 % of a core there, more than the 56 %"), "{why}");
+    }
+
+    #[test]
     fn a_price_is_shared_by_the_players() {
         let target =
             Target { utilization: 0.8, safety: 0.5, price: Some(0.3), ..Target::default() };
@@ -227,11 +285,17 @@ mod tests {
     fn a_target_that_makes_no_sense_is_refused_with_its_value() {
         let text = |target: Target| target.check().unwrap_err().to_string();
         let target = Target::default();
-        assert_eq!(text(Target { cores: 0.0, ..target }), "--cores 0 must be a number above 0");
-        assert_eq!(
-            text(Target { clock: f64::NAN, ..target }),
-            "--clock NaN must be a number above 0"
-        );
+        let cores = "must be a number above 0, and 1000000 at most";
+        assert_eq!(text(Target { cores: 0.0, ..target }), format!("--cores 0 {cores}"));
+        assert_eq!(text(Target { cores: 1e7, ..target }), format!("--cores 10000000 {cores}"));
+        let clock = |clock: f64| text(Target { clock, ..target });
+        assert_eq!(clock(f64::NAN), "--clock NaN must be from 0.01 to 100");
+        assert_eq!(clock(101.0), "--clock 101 must be from 0.01 to 100");
+        assert_eq!(clock(1e308), "--clock 1e308 must be from 0.01 to 100");
+        let memory = Target { memory: -5e6, ..target };
+        assert_eq!(text(memory), "--memory -5 must be a number above 0", "in MB");
+        let bandwidth = Target { bandwidth: 0.0, ..target };
+        assert_eq!(text(bandwidth), "--bandwidth 0 must be a number above 0");
         assert_eq!(
             text(Target { safety: 1.1, ..target }),
             "--safety 1.1 must be above 0, and 1 at most"
