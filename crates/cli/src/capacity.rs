@@ -6,9 +6,11 @@ mod table;
 mod target;
 
 use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use playfield_measure::{
     Certificate, Drive, FieldChanges, Plan, Target, compare, measure, predicted, profile, prove,
@@ -23,8 +25,8 @@ use crate::options::{self, Failure, Setter, Usage, describe, set};
 
 const OPTIONS: &[Setter<Command>] = &[
     Setter::internal("room", |c, given| set(&mut c.room_type, given.value().map(Some))),
-    Setter::new("players", "N", "players in a room (default 30)", |c, given| {
-        set(&mut c.players, given.within(1..=10_000))
+    Setter::new("players", "N", "players in a room (default 30, or all that fit)", |c, given| {
+        set(&mut c.players, given.within(1..=10_000).map(Some))
     }),
     Setter::new("hz", "N", "ticks and syncs a second (default: the room's own)", |c, given| {
         set(&mut c.hz, given.within(1..=240).map(Some))
@@ -36,7 +38,7 @@ const OPTIONS: &[Setter<Command>] = &[
         set(&mut c.value, given.value().map(Some))
     }),
     Setter::new("rate", "N", "messages a second of each player (default 5)", |c, given| {
-        set(&mut c.rate, given.within(0.0..=10_000.0).map(Some))
+        set(&mut c.rate, given.value().and_then(rate).map(Some))
     }),
     Setter::new("request", "", "ask for replies to messages", |c, _| {
         set(&mut c.is_request, Ok(true))
@@ -101,6 +103,21 @@ const OPTIONS: &[Setter<Command>] = &[
     }),
     Setter::new("quiet", "", "print no progress", |c, _| set(&mut c.is_quiet, Ok(true))),
 ];
+
+/// Checks a rate of messages.
+fn rate(rate: f64) -> Result<f64, Failure> {
+    if rate == 0.0 || (RATE_MIN..=RATE_MAX).contains(&rate) {
+        return Ok(rate);
+    }
+    Err(Usage(format!("--rate {rate:?} must be 0, or from {RATE_MIN} to {RATE_MAX}")).into())
+}
+
+/// The messages a second that are measured, if there are any.
+const RATE_MIN: f64 = 0.001;
+const RATE_MAX: f64 = 10_000.0;
+
+/// The players in a room, if nobody asks for another number.
+const PLAYERS: usize = 30;
 
 pub(crate) fn help(program: &str) -> String {
     format!(
@@ -283,7 +300,7 @@ fn not_comparable(file: &Path, why: &str) -> Usage {
 /// The command line.
 struct Command {
     room_type: Option<String>,
-    players: usize,
+    players: Option<usize>,
     hz: Option<u32>,
     message: Option<String>,
     value: Option<String>,
@@ -306,7 +323,7 @@ impl Default for Command {
     fn default() -> Self {
         Self {
             room_type: None,
-            players: 30,
+            players: None,
             hz: None,
             message: None,
             value: None,
@@ -401,7 +418,8 @@ impl Command {
         };
         Ok(Plan {
             room_type: room_type.clone(),
-            players: self.players,
+            players: self.players.unwrap_or(PLAYERS),
+            is_default_size: self.players.is_none(),
             hz: self.hz,
             drive,
             tls: certificate.map(|files| files.certificate.clone()),
@@ -420,12 +438,17 @@ struct Files {
 impl Files {
     fn new() -> io::Result<Self> {
         let signed = SelfSigned::new(&["localhost"]).map_err(io::Error::other)?;
-        let folder = std::env::temp_dir().join(format!("playfield-{}", std::process::id()));
-        std::fs::create_dir_all(&folder)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let name = format!("playfield-{}-{now}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        // A folder that another user has put there is not used.
+        DirBuilder::new().mode(0o700).create(&folder)?;
         let (certificate, key) = (folder.join("certificate.pem"), folder.join("key.pem"));
         let files = Self { folder, certificate: Certificate { certificate, key } };
-        std::fs::write(&files.certificate.certificate, signed.certificate_pem())?;
-        std::fs::write(&files.certificate.key, signed.key_pem())?;
+        let Certificate { certificate, key } = &files.certificate;
+        std::fs::write(certificate, signed.certificate_pem())?;
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(key)?;
+        file.write_all(signed.key_pem().as_bytes())?;
         Ok(files)
     }
 }
@@ -440,6 +463,7 @@ impl Drop for Files {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
+    use std::os::unix::fs::PermissionsExt;
 
     use playfield_load::MakeBot;
     use playfield_measure::Drive;
@@ -467,6 +491,10 @@ mod tests {
             (&["arena", "chat"], "unexpected argument \"chat\""),
             (&["arena", "--players", "0"], "--players 0 must be from 1"),
             (&["arena", "--cores", "0"], "--cores 0 must be a number above 0"),
+            (&["arena", "--clock", "1e308"], "--clock 1e308 must be from 0.01 to 100"),
+            (&["arena", "--memory", "-5"], "--memory -5 must be a number above 0"),
+            (&["arena", "--rate", "1e-20"], "--rate 1e-20 must be 0, or from 0.001"),
+            (&["arena", "--rate", "-1"], "--rate -1.0 must be 0, or from 0.001"),
             (&["arena", "--safety", "2"], "--safety 2 must be above 0, and 1 at most"),
             (&["arena", "--value", "{"], "--value {: "),
             (&["arena", "--script", "a.toml", "--rate", "2"], "--script says what players send"),
@@ -480,6 +508,16 @@ mod tests {
     }
 
     #[test]
+    fn a_key_can_be_read_by_its_user_alone() {
+        let files = super::Files::new().expect("it is written");
+        let key = std::fs::metadata(&files.certificate.key).expect("it is there");
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
+        let folder = files.folder.clone();
+        drop(files);
+        assert!(!folder.exists());
+    }
+
+    #[test]
     fn the_command_line_wins_over_the_target() {
         let file = std::env::temp_dir().join(format!("playfield-target-{}", std::process::id()));
         std::fs::write(&file, "cores = 8\nsafety = 0.6\nplayers = 12").expect("it is written");
@@ -490,7 +528,7 @@ mod tests {
         let _ = std::fs::remove_file(&file);
         assert!(matches!(read, Ok(true)), "{read:?}");
         assert_eq!((command.target.cores, command.target.safety), (4.0, 0.6));
-        assert_eq!((command.players, command.room_type.as_deref()), (12, Some("arena")));
+        assert_eq!((command.players, command.room_type.as_deref()), (Some(12), Some("arena")));
         assert!(refused(&["arena", "--target", "/nowhere/a.toml"]).contains("/nowhere/a.toml: "));
     }
 

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 
 use crate::calibration::Calibration;
 use crate::compare::VERSION;
+use crate::drive::Drive;
 use crate::fit::{Fit, Observation};
 use crate::machine::Machine;
-use crate::run::{Case, Certificate, Drive, Run, run};
+use crate::node::Traits;
+use crate::run::{Case, Certificate, Run, run};
 use crate::samples::Samples;
 use crate::target::Need;
 
@@ -38,14 +40,20 @@ const FULL_TURNS_PER_S: f64 = 1_000.0;
 const TURNS_SHARE_MAX: f64 = 0.1;
 /// The most players whose memory is measured at once.
 const MEMORY_PLAYERS: usize = 2_000;
+/// The most rooms whose memory is measured at once.
+const MEMORY_ROOMS: usize = 64;
 /// Rates of the table, in ticks and syncs a second.
 const RATES: [u32; 4] = [10, 20, 30, 60];
 /// Sizes of rooms, in relation to the one that was asked for.
 const SIZES: [f64; 3] = [0.5, 1.0, 2.0];
 /// Rates of messages, in relation to the one that was asked for.
 const MESSAGE_RATES: [f64; 2] = [0.5, 2.0];
+/// The most of a core that rooms take whose memory is measured.
+const MEMORY_SHARE: f64 = 0.5;
 /// The bytes that IP and TCP with time stamps add to a segment.
-pub(crate) const SEGMENT_BYTES: f64 = 52.0;
+const SEGMENT_BYTES: f64 = 52.0;
+/// The bytes that TLS 1.3 adds to a record: its header, its type and its tag (RFC 8446, 5.2).
+const RECORD_BYTES: f64 = 5.0 + 1.0 + 16.0;
 /// A cost that deviates more from the fit is worth a warning.
 const RESIDUAL_MAX: f64 = 0.15;
 /// A machine that makes runs wait for more than this part of their time is too noisy to say.
@@ -60,7 +68,10 @@ pub struct Plan {
     pub room_type: String,
     /// Players in each.
     pub players: usize,
-    /// Ticks and syncs a second, if not the type's own.
+    /// Says whether nobody asked for this number of players: a type that takes fewer is measured with
+    /// as many as it takes.
+    pub is_default_size: bool,
+    /// Syncs a second, or ticks of a type without syncs, if not the type's own.
     pub hz: Option<u32>,
     /// The behavior of the players.
     pub drive: Drive,
@@ -73,6 +84,30 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The plan that the room type allows, and what it allows.
+    ///
+    /// # Errors
+    /// If the type takes fewer players, or has no rate to replace.
+    pub(crate) fn settled(&self) -> io::Result<(Self, Traits)> {
+        let traits = Traits::of_type(&self.room_type)?;
+        let (Self { room_type, players, hz, .. }, most) = (self, traits.players_max());
+        if *players > most && !self.is_default_size {
+            let text = format!(
+                "{players} players are more than rooms of the type {room_type:?} take: ask for \
+                 {most} at most, or raise the type's `capacity`"
+            );
+            return Err(io::Error::other(text));
+        }
+        if let Some(hz) = hz.filter(|_| traits.hz() == 0) {
+            let text = format!(
+                "{hz} Hz can't be measured: rooms of the type {room_type:?} have neither ticks nor \
+                 syncs at a rate; leave out the rate"
+            );
+            return Err(io::Error::other(text));
+        }
+        Ok((Self { players: (*players).min(most), ..self.clone() }, traits))
+    }
+
     /// A run of some of its rooms, at the pace of time.
     pub(crate) fn case(&self, rooms: usize, seed: u64) -> Case {
         Case {
@@ -109,6 +144,8 @@ pub struct Cell {
     pub bytes_in: f64,
     /// Patches to a player a second.
     pub patches: f64,
+    /// Messages to a player a second: patches, events, replies and all others.
+    pub messages_out: f64,
     /// Syncs of a room a second.
     pub syncs: f64,
     /// Messages of a room a second.
@@ -150,15 +187,18 @@ pub struct Capacity {
 /// If a room can't be measured: see [`run`].
 pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capacity> {
     let machine = Machine::describe();
+    let (plan, traits) = &plan.settled()?;
     progress("the machine");
     let calibration = Calibration::measure(&machine);
     let mut warnings = Vec::new();
-    let mut measured = Measurer { plan, guess: None, delayed: Vec::new(), troubles: Vec::new() };
+    let mut measured =
+        Measurer { plan, traits: *traits, guess: None, delayed: Vec::new(), unmade: Vec::new() };
     progress(&format!("{} with {} players", plan.room_type, plan.players));
     let mut rounds = Vec::new();
     for seed in 1..=ROUNDS {
         rounds.push(measured.cell(plan.players, plan.hz, 1.0, seed)?);
     }
+    check_delayed(std::mem::take(&mut measured.delayed))?;
     rounds.sort_by(|one, other| one.core.total_cmp(&other.core));
     let counted = &rounds[rounds.len() / 4];
     let spread = spread_of(&rounds, |cell| cell.core);
@@ -169,6 +209,7 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
         bytes_out: mean(|cell| cell.bytes_out),
         bytes_in: mean(|cell| cell.bytes_in),
         patches: mean(|cell| cell.patches),
+        messages_out: mean(|cell| cell.messages_out),
         messages: mean(|cell| cell.messages),
         ..counted.clone()
     };
@@ -176,7 +217,7 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
     progress("the system's share");
     let system_share = measured.system_share(cell.core)?;
     progress("memory");
-    let (room_bytes, player_bytes) = measured.memory()?;
+    let (room_bytes, player_bytes) = measured.memory(cell.core)?;
 
     let fit = fit(&cell, &others);
     if let Some(fit) = fit.as_ref().filter(|fit| fit.residual > RESIDUAL_MAX) {
@@ -194,15 +235,7 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
             spread * 100.0
         ));
     }
-    let delayed = Samples::new(measured.delayed.clone()).percentile(50.0);
-    if delayed > DELAYED_MAX {
-        return Err(io::Error::other(format!(
-            "the machine is too noisy to say: the node waited for its core for {:.0} % of the \
-             time; stop what else runs, and measure again",
-            delayed * 100.0
-        )));
-    }
-    warnings.extend(measured.troubles);
+    warnings.extend(measured.unmade);
     let plan = plan.clone();
     Ok(Capacity {
         plan,
@@ -220,13 +253,27 @@ pub fn measure(plan: &Plan, progress: &mut dyn FnMut(&str)) -> io::Result<Capaci
     })
 }
 
+/// Refuses runs whose node waited for its core for these parts of their time.
+pub(crate) fn check_delayed(parts: Vec<f64>) -> io::Result<()> {
+    let delayed = Samples::new(parts).percentile(50.0);
+    match delayed > DELAYED_MAX {
+        true => Err(io::Error::other(format!(
+            "the machine is too noisy to say: the node waited for its core for {:.0} % of the \
+             time; stop what else runs, and measure again",
+            delayed * 100.0
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Runs one room after the other.
 struct Measurer<'a> {
     plan: &'a Plan,
+    traits: Traits,
     /// The share of its core that the node takes at a speed of 1, the players and the rate of this room.
     guess: Option<(f64, usize, u32)>,
     delayed: Vec<f64>,
-    troubles: Vec<String>,
+    unmade: Vec<String>,
 }
 
 impl Measurer<'_> {
@@ -248,15 +295,22 @@ impl Measurer<'_> {
         let speed = self.speed(&case)?;
         let run = run(&Case { pace: Pace { speed, ..case.pace }, ..case })?;
         self.delayed.push(run.node_delayed);
-        if let Some(trouble) = &run.trouble {
-            let text = format!("with {players} players: {trouble}");
-            if !self.troubles.contains(&text) {
-                self.troubles.push(text);
+        if let Some(unmade) = &run.unmade {
+            let text = format!("with {players} players: {unmade}");
+            if !self.unmade.contains(&text) {
+                self.unmade.push(text);
             }
         }
         let cell = Cell::of(&run, hz, message_rate);
         if cell.core.is_nan() || cell.core <= 0.0 {
-            let text = "the room has cost nothing: it has no ticks, no syncs and no messages";
+            // The parts are taken by the clock, and cold caches are taken off the CPU time by it.
+            let text = match run.parts.iter().any(|(_, seconds)| *seconds > 0.0) {
+                true => {
+                    "the machine is too noisy to say: something else ran in the node's time; stop \
+                     what else runs, and measure again"
+                }
+                false => "the room has cost nothing: it has no ticks, no syncs and no messages",
+            };
             return Err(io::Error::other(text));
         }
         Ok(cell)
@@ -270,7 +324,7 @@ impl Measurer<'_> {
                 let pace = Pace { speed: GUESS_SPEED, ..case.pace };
                 let short = run(&Case { time: self.plan.time / 4, pace, ..case.clone() })?;
                 let share = short.node_core / f64::from(GUESS_SPEED);
-                *self.guess.insert((share, case.players, case.hz.unwrap_or(short.sync_hz)))
+                *self.guess.insert((share, case.players, case.hz.unwrap_or(self.traits.hz())))
             }
         };
         let rates = case.hz.filter(|_| hz > 0).map_or(1.0, |now| f64::from(now) / f64::from(hz));
@@ -281,9 +335,14 @@ impl Measurer<'_> {
     fn others(&mut self, progress: &mut dyn FnMut(&str)) -> io::Result<Vec<Cell>> {
         let plan = self.plan;
         let mut cells = Vec::new();
-        for size in SIZES {
-            let players = (plan.players as f64 * size).round().max(1.0) as usize;
-            for hz in RATES {
+        let traits = self.traits;
+        let size = |part: f64| (plan.players as f64 * part).round() as usize;
+        let mut sizes = SIZES.map(|part| size(part).clamp(1, traits.players_max())).to_vec();
+        sizes.dedup();
+        // There is no table of rates for a type without any.
+        let rates = if traits.hz() > 0 { &RATES[..] } else { &[] };
+        for players in sizes {
+            for &hz in rates {
                 progress(&format!("{players} players at {hz} Hz"));
                 cells.push(self.cell(players, Some(hz), 1.0, 1)?);
             }
@@ -306,10 +365,11 @@ impl Measurer<'_> {
         Ok((run.cpu_s >= SAMPLED_MIN_S).then_some(run.system_share))
     }
 
-    /// The memory of a room and of a player in it, in bytes: what rooms of two sizes take.
-    fn memory(&self) -> io::Result<(f64, f64)> {
+    /// The memory of a room and of a player in it, in bytes: what rooms of two sizes take. The larger
+    /// one takes this share of a core.
+    fn memory(&self, core: f64) -> io::Result<(f64, f64)> {
         let of = |players: usize| {
-            let rooms = (MEMORY_PLAYERS / players).clamp(1, 64);
+            let rooms = memory_rooms(core, players);
             let drive = match &self.plan.drive {
                 Drive::Messages { name, value, is_request, .. } => Drive::Messages {
                     name: name.clone(),
@@ -337,6 +397,12 @@ impl Measurer<'_> {
     }
 }
 
+/// How many rooms are run to measure their memory: no more than can be joined in time.
+fn memory_rooms(core: f64, players: usize) -> usize {
+    let most = ((MEMORY_SHARE / core) as usize).clamp(1, MEMORY_ROOMS);
+    (MEMORY_PLAYERS / players).clamp(1, most)
+}
+
 impl Cell {
     /// The cost where a core serves many such rooms. The parts are as measured. What remains is the
     /// overhead of turns, which rooms of a full shard share.
@@ -361,6 +427,7 @@ impl Cell {
             bytes_out: run.per_player(run.bytes_out),
             bytes_in: run.per_player(run.bytes_in),
             patches: run.per_player(run.patches),
+            messages_out: run.per_player(run.messages_out),
             syncs,
             messages: run.messages_in as f64 * per_room,
         }
@@ -373,13 +440,16 @@ impl Cell {
         vec![1.0, syncs, syncs * players, syncs * players * players, self.messages]
     }
 
-    /// Bytes to and from a player a second, with those of TCP and IP. Each patch is a segment, and so
-    /// is each message; every second one is confirmed by a segment of its own.
+    /// Bytes to and from a player a second, with those of TCP and IP, and of TLS if it is used. Each
+    /// message is a segment and a record; every second one is confirmed by a segment of its own.
     #[must_use]
-    pub fn wire_bytes(&self) -> [f64; 2] {
-        let messages = self.messages / self.players as f64;
-        let out = self.bytes_out + SEGMENT_BYTES * (self.patches + messages / 2.0);
-        [out, self.bytes_in + SEGMENT_BYTES * (messages + self.patches / 2.0)]
+    pub fn wire_bytes(&self, is_tls: bool) -> [f64; 2] {
+        let message = SEGMENT_BYTES + if is_tls { RECORD_BYTES } else { 0.0 };
+        let [sent, received] = [self.messages_out, self.messages / self.players as f64];
+        [
+            self.bytes_out + message * sent + SEGMENT_BYTES * received / 2.0,
+            self.bytes_in + message * received + SEGMENT_BYTES * sent / 2.0,
+        ]
     }
 }
 
@@ -389,10 +459,22 @@ impl Capacity {
     pub fn need(&self, cell: &Cell) -> Need {
         Need {
             core: cell.core,
-            bytes_per_s: cell.wire_bytes()[0] * cell.players as f64,
+            bytes_per_s: self.wire_bytes(cell)[0] * cell.players as f64,
             memory: self.room_bytes + self.player_bytes * cell.players as f64,
             players: cell.players,
         }
+    }
+
+    /// Bytes to and from a player a second, as [`Cell::wire_bytes`].
+    #[must_use]
+    pub fn wire_bytes(&self, cell: &Cell) -> [f64; 2] {
+        cell.wire_bytes(self.plan.tls.is_some())
+    }
+
+    /// What the wire adds to the bytes of messages.
+    #[must_use]
+    pub fn wire(&self) -> &'static str {
+        if self.plan.tls.is_some() { "with TLS, TCP and IP" } else { "with TCP and IP" }
     }
 
     /// The share of a core that the fit has for rooms like these; `None` without a fit.
@@ -414,8 +496,9 @@ impl Capacity {
                     .collect::<std::collections::BTreeMap<_, _>>(),
                 "bytes_out_per_player_s": cell.bytes_out,
                 "bytes_in_per_player_s": cell.bytes_in,
-                "wire_bytes_out_per_player_s": cell.wire_bytes()[0],
+                "wire_bytes_out_per_player_s": self.wire_bytes(cell)[0],
                 "patches_per_player_s": cell.patches,
+                "messages_out_per_player_s": cell.messages_out,
                 "syncs_per_s": cell.syncs,
                 "messages_per_s": cell.messages,
             })
@@ -453,4 +536,36 @@ fn fit(cell: &Cell, others: &[Cell]) -> Option<Fit> {
     let seen: Vec<_> =
         all.map(|cell| Observation { terms: cell.terms(), cost: cell.core }).collect();
     Fit::of(&seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, memory_rooms};
+
+    #[test]
+    fn the_memory_of_heavy_rooms_is_measured_with_few() {
+        let rooms = [(0.001, 30), (0.05, 4), (0.3, 4), (1.5, 4), (0.001, 4_000)];
+        assert_eq!(rooms.map(|(core, players)| memory_rooms(core, players)), [64, 10, 1, 1, 1]);
+    }
+
+    #[test]
+    fn each_message_is_a_segment_and_with_tls_a_record() {
+        let cell = Cell {
+            players: 10,
+            hz: None,
+            message_rate: 1.0,
+            core: 0.01,
+            parts: Vec::new(),
+            bytes_out: 800.0,
+            bytes_in: 64.0,
+            patches: 20.0,
+            // Patches, and a reply to each message.
+            messages_out: 25.0,
+            syncs: 20.0,
+            messages: 50.0,
+        };
+        assert_eq!(cell.wire_bytes(false), [800.0 + 52.0 * 27.5, 64.0 + 52.0 * 17.5]);
+        let [sent, received] = cell.wire_bytes(false);
+        assert_eq!(cell.wire_bytes(true), [sent + 22.0 * 25.0, received + 22.0 * 5.0]);
+    }
 }

@@ -117,14 +117,15 @@ pub(crate) mod tests {
     use super::compare;
     use crate::calibration::Calibration;
     use crate::capacity::{Capacity, Cell, Plan};
+    use crate::drive::Drive;
     use crate::machine::Machine;
-    use crate::run::Drive;
 
     pub(crate) fn capacity(core: f64, bytes_out: f64) -> Capacity {
         let drive = Drive::Messages { name: None, value: None, rate: 5.0, is_request: false };
         let plan = Plan {
             room_type: "arena".into(),
             players: 30,
+            is_default_size: false,
             hz: None,
             drive,
             tls: None,
@@ -140,6 +141,7 @@ pub(crate) mod tests {
             bytes_out,
             bytes_in: 64.0,
             patches: 20.0,
+            messages_out: 25.0,
             syncs: 20.0,
             messages: 150.0,
         };

@@ -5,6 +5,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::PoisonError;
 
+use playfield_room::Settings;
 use playfield_server::{Config, LevelFilter, Pace, Server, ShardStats};
 use playfield_state::SyncProbe;
 use playfield_wire::schema::RoomSchema;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use crate::exchange::{Profiles, names, watch};
 use crate::field_time::{ProbeTimes, probe_numbers};
 use crate::machine::{SERVER_CORE, pin, raise_descriptors};
-use crate::process::serve;
+use crate::process::{Answers, Server as Process};
 
 /// The command of a program that makes its process the node of a measurement.
 pub const COMMAND: &str = "measured-node";
@@ -28,7 +29,8 @@ pub struct Node {
     pub room_type: String,
     /// Their players.
     pub players: u32,
-    /// Their rate of ticks and syncs, if not their own. A type with both keeps their ratio.
+    /// Their rate of syncs, or of ticks for a type without syncs, if not their own. A type with both
+    /// keeps their ratio.
     pub hz: Option<u32>,
     /// The pace of the node's clock, and what it does to caches.
     pub pace: Pace,
@@ -108,7 +110,7 @@ impl Node {
             ..Config::default()
         };
         if let Some([certificate, key]) = &self.tls {
-            config.set("tls_certificate", certificate).map_err(io::Error::other)?;
+            config.set("tls_cert", certificate).map_err(io::Error::other)?;
             config.set("tls_key", key).map_err(io::Error::other)?;
         }
         Ok(config)
@@ -116,6 +118,55 @@ impl Node {
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The settings of a room type that decide at which sizes and rates it can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Traits {
+    /// Its own rate of syncs.
+    pub(crate) sync_hz: u32,
+    /// Its own rate of ticks.
+    pub(crate) tick_hz: u32,
+    /// The most players.
+    pub(crate) capacity: u32,
+}
+
+/// The word of a node's first line with the names of messages and events, counted from 0.
+pub(crate) const NAMES_WORD: usize = 4;
+
+impl Traits {
+    /// Asks a node that runs.
+    pub(crate) fn of(node: &Process) -> io::Result<Self> {
+        let number = |at: usize| node.word(at)?.parse::<u32>().map_err(io::Error::other);
+        Ok(Self { sync_hz: number(1)?, tick_hz: number(2)?, capacity: number(3)? })
+    }
+
+    /// Asks a node that has no rooms.
+    pub(crate) fn of_type(room_type: &str) -> io::Result<Self> {
+        let node = Node {
+            room_type: room_type.into(),
+            players: 0,
+            hz: None,
+            pace: Pace::default(),
+            tls: None,
+            profiles: None,
+            is_probed: false,
+        };
+        Self::of(&Process::start(&node.arguments(), LOG)?)
+    }
+
+    /// The most players of a room that is measured.
+    pub(crate) fn players_max(self) -> usize {
+        self.capacity.max(1) as usize
+    }
+
+    /// The rate that another one replaces: that of syncs, or of ticks for a type without syncs.
+    pub(crate) fn hz(self) -> u32 {
+        if self.sync_hz > 0 { self.sync_hz } else { self.tick_hz }
+    }
+}
+
+/// The level of a node's log.
+pub(crate) const LOG: &str = "error";
 
 /// Runs this process as the node that the words after [`COMMAND`] describe, until standard input is
 /// closed. `make` makes the program's server.
@@ -127,6 +178,8 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
     let node = Node::parse(words);
     let node = node.ok_or_else(|| io::Error::other(format!("{words:?} describes no node")))?;
     raise_descriptors();
+    // From here on, whatever the program or its rooms print is no answer.
+    let answers = Answers::new()?;
     pin(SERVER_CORE)?;
     let server = make(node.config()?)?;
     if !server.schemas().any(|(name, _)| name == node.room_type) {
@@ -142,7 +195,7 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
     let schema = schema.and_then(|(_, schema)| RoomSchema::from_json(schema.as_bytes()).ok());
     let names = schema.as_ref().map_or_else(String::new, names);
     let probe = schema.filter(|_| node.is_probed).and_then(|of| SyncProbe::new(&of.state).ok());
-    let mut sync_hz = 0;
+    let mut own = Traits { sync_hz: 0, tick_hz: 0, capacity: 0 };
     let server = server.pace(node.pace).change_room_types(|of| {
         // Without a store, no room is saved.
         of.settings.persist_s = 0;
@@ -151,20 +204,21 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
         }
         of.probe.clone_from(&probe);
         let settings = &mut of.settings;
-        sync_hz = settings.sync_hz;
-        settings.capacity = settings.capacity.max(node.players);
+        let Settings { sync_hz, tick_hz, capacity, .. } = *settings;
+        own = Traits { sync_hz, tick_hz, capacity };
         // Players of a fast room would seem to be silent.
         settings.silence_ms = DAY_MS;
         if let Some(hz) = node.hz {
-            let scale = |rate: u32| (rate * hz).checked_div(settings.sync_hz).unwrap_or(rate);
-            settings.tick_hz = scale(settings.tick_hz).clamp(u32::from(settings.tick_hz > 0), 1000);
-            settings.sync_hz = if settings.sync_hz > 0 { hz } else { 0 };
+            let scale = |rate: u32| (rate * hz).checked_div(own.hz()).unwrap_or(rate);
+            settings.tick_hz = scale(tick_hz).clamp(u32::from(tick_hz > 0), 1000);
+            settings.sync_hz = scale(sync_hz);
         }
     });
     let running = server.start()?;
     let watched = node.profiles.map(|profiles| watch(running.handle(), node.players, profiles));
-    serve(
-        format_args!("{} {sync_hz} {names}", running.local_addr().port()),
+    let Traits { sync_hz, tick_hz, capacity } = own;
+    answers.serve(
+        format_args!("{} {sync_hz} {tick_hz} {capacity} {names}", running.local_addr().port()),
         || 0,
         || {
             let [cpu, user, system] = shard_cpu();

@@ -57,6 +57,7 @@ pub struct RoomProfiled {
 /// If the room can't be run, or sends nothing.
 pub fn profile(plan: &Plan) -> io::Result<RoomProfiled> {
     let machine = Machine::describe();
+    let (plan, _) = &plan.settled()?;
     let calibration = Calibration::measure(&machine);
     let profiler = Profiler::default();
     // With cold caches, as where other rooms run.

@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 
 use crate::capacity::{Capacity, Plan};
-use crate::run::{Run, run};
+use crate::run::{Run, attempt};
 use crate::samples::Samples;
 use crate::search::{Search, Steps, Verdict};
 use crate::target::Target;
@@ -135,7 +135,7 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
         let mut search = Search::new(predicted, most, steps);
         while let Some(rooms) = search.next() {
             progress(&format!("search {} of {SEARCHES}: {rooms} rooms", number + 1));
-            let run = run(&plan.case(rooms as usize, number as u64 + 1))?;
+            let run = attempt(&plan.case(rooms as usize, number as u64 + 1))?;
             progress(&outcome(&run));
             let verdict = verdict(plan, &run);
             tried.push(Tried {
@@ -178,13 +178,17 @@ fn outcome(run: &Run) -> String {
 
 /// Says whether a run holds.
 fn verdict(plan: &Plan, run: &Run) -> Verdict {
-    let hz = plan.hz.unwrap_or(run.sync_hz);
+    let hz = plan.hz.filter(|_| run.sync_hz > 0).unwrap_or(run.sync_hz);
     // Rooms without a rate are never late.
     let late_ms = if hz == 0 { f64::INFINITY } else { 1e3 / f64::from(hz) };
     let ping_ms = if hz == 0 { PING_MS_MAX } else { late_ms.max(PING_MS_MAX) };
     let missed = run.syncs_missed as f64 / (run.syncs + run.syncs_missed).max(1) as f64;
-    let why = if let Some(trouble) = &run.trouble {
+    let why = if let Some(trouble) = run.trouble.as_ref().or(run.unmade.as_ref()) {
         trouble.clone()
+    } else if run.ping_ms.is_nan() {
+        "no ping was answered while it was measured".to_owned()
+    } else if hz > 0 && run.patches > 0 && run.lateness_ms.is_nan() {
+        "no patch came while it was measured".to_owned()
     } else if run.lateness_ms > late_ms {
         format!("patches were {:.0} ms late, p99, more than {late_ms:.0}", run.lateness_ms)
     } else if run.ping_ms > ping_ms {
@@ -196,4 +200,26 @@ fn verdict(plan: &Plan, run: &Run) -> Verdict {
     };
     // Whatever else a machine does can make a run fail, and never makes one hold.
     Verdict::Fails { why, by_machine: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::verdict;
+    use crate::compare::tests::capacity;
+    use crate::run::Run;
+    use crate::search::Verdict;
+
+    #[test]
+    fn a_run_in_which_nothing_was_measured_does_not_hold() {
+        let plan = &capacity(0.01, 800.0).plan;
+        let run = Run { sync_hz: 20, syncs: 100, patches: 100, ..Run::default() };
+        assert_eq!(verdict(plan, &run), Verdict::Holds);
+        for run in [
+            Run { ping_ms: f64::NAN, ..run.clone() },
+            Run { lateness_ms: f64::NAN, ..run.clone() },
+            Run { trouble: Some("2 players were lost".into()), ..run },
+        ] {
+            assert!(matches!(verdict(plan, &run), Verdict::Fails { .. }), "{run:?}");
+        }
+    }
 }

@@ -8,16 +8,14 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use playfield_load::{
-    Action, Counts, Enter, MakeBot, MessageKind, Profiler, Progress, Report, Script, Settings, Step,
-};
+use playfield_load::{Counts, Profiler, Progress, Report, Settings};
 use playfield_server::Pace;
-use serde_json::Value;
 
+use crate::drive::Drive;
 use crate::exchange::{Exchange, Profiles};
 use crate::field_time::ProbeTimes;
 use crate::machine::{DRIVER_CORE, delayed, pin, process_cpu, raise_descriptors};
-use crate::node::{Node, Used};
+use crate::node::{LOG, NAMES_WORD, Node, Traits, Used};
 use crate::process::{Server, Usage};
 
 /// The longest time until all players have joined.
@@ -34,77 +32,6 @@ const PROFILE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The time between two pings of a player, as clients send them to show that they are there.
 const PING: Duration = Duration::from_secs(2);
-
-/// The behavior of players.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Drive {
-    /// Bots in Rust.
-    Bot(MakeBot),
-    /// Scripts, which join rooms of the type that is measured.
-    Scripts(Vec<Script>),
-    /// Messages generated from the schema.
-    Messages {
-        /// The message's name; any message of the room without one.
-        name: Option<String>,
-        /// The message. Fields that it leaves out are generated.
-        value: Option<Value>,
-        /// How many each player sends in a second; 0 for none.
-        rate: f64,
-        /// Says whether a reply is asked for.
-        is_request: bool,
-    },
-}
-
-impl Drive {
-    /// Messages at another rate; what has rates of its own stays as it is.
-    #[must_use]
-    pub fn at_rate(&self, times: f64) -> Self {
-        match self {
-            Self::Messages { name, value, rate, is_request } => Self::Messages {
-                name: name.clone(),
-                value: value.clone(),
-                rate: rate * times,
-                is_request: *is_request,
-            },
-            other => other.clone(),
-        }
-    }
-
-    fn scripts(&self, room_type: &str, players: usize) -> Vec<Script> {
-        let step = |action| Step { place: "capacity".into(), action };
-        let mut steps = vec![
-            step(Action::Join {
-                room_type: room_type.into(),
-                enter: Enter::Shared { key: "measured-".into(), connections: players },
-                options: None,
-            }),
-            step(Action::WaitForAll),
-        ];
-        match self {
-            Self::Scripts(scripts) => return scripts.clone(),
-            Self::Bot(make) => steps.push(step(Action::Bot { make: make.clone() })),
-            Self::Messages { rate, .. } if *rate <= 0.0 => steps.push(step(Action::Hold)),
-            Self::Messages { name, value, rate, is_request } => {
-                let kind = match is_request {
-                    true => MessageKind::RequestAhead,
-                    false => MessageKind::Send,
-                };
-                let message = Action::Message {
-                    room_type: None,
-                    name: name.clone(),
-                    value: value.clone(),
-                    kind,
-                };
-                steps.push(step(Action::Repeat {
-                    times: None,
-                    every: Some(Duration::from_secs_f64(1.0 / rate)),
-                    steps: vec![step(message)],
-                }));
-            }
-        }
-        vec![Script { weight: 1, token: None, steps }]
-    }
-}
 
 /// A certificate for loopback: a file with the certificate, and one with its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +68,7 @@ pub struct Case {
 }
 
 /// The measurements of a run. Times and counts are of the measurement, without joining and warm-up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Run {
     /// How long it took, in the time of the rooms.
     pub room_s: f64,
@@ -163,7 +90,7 @@ pub struct Run {
     pub node_core: f64,
     /// The share of a core that the players took.
     pub driver_core: f64,
-    /// The share of the time in which the node was ready to run and something else ran.
+    /// The share of the time in which the node was ready to run and something else ran; 1 at most.
     pub node_delayed: f64,
     /// The same of the players.
     pub driver_delayed: f64,
@@ -179,6 +106,8 @@ pub struct Run {
     pub syncs_missed: u64,
     /// Messages received.
     pub messages_in: u64,
+    /// Messages sent: patches, events, replies and all others.
+    pub messages_out: u64,
     /// Turns of the shard.
     pub turns: u64,
     /// Resident memory of the node before the first player, in bytes.
@@ -187,12 +116,14 @@ pub struct Run {
     pub resident: u64,
     /// The time between two patches of a room, in milliseconds: half of all, and 99 % of them.
     pub interval_ms: [f64; 2],
-    /// How late 99 % of the patches were at most, in milliseconds.
+    /// How late 99 % of the patches were at most, in milliseconds; NaN without any.
     pub lateness_ms: f64,
-    /// The time to the answers of 99 % of the players' pings, in milliseconds.
+    /// The time to the answers of 99 % of the players' pings, in milliseconds; NaN without any.
     pub ping_ms: f64,
-    /// Faults, in a sentence.
+    /// Faults that make the run worthless, in a sentence with reasons.
     pub trouble: Option<String>,
+    /// Messages that the players could not make, in a sentence with reasons.
+    pub unmade: Option<String>,
 }
 
 impl Run {
@@ -227,9 +158,17 @@ const PARTS: [(&str, &str); 5] = [
 /// Runs a case.
 ///
 /// # Errors
-/// If the node can't run, a player can't join, or the room ends.
+/// If the node can't run, a player can't join, or a room fails, ends, or removes a player.
 pub fn run(case: &Case) -> io::Result<Run> {
     run_with(case, Besides::default()).map(|measured| measured.run)
+}
+
+/// Runs a case whose [trouble](Run::trouble) is a result, too.
+///
+/// # Errors
+/// If the node can't run, or a player can't join.
+pub(crate) fn attempt(case: &Case) -> io::Result<Run> {
+    attempt_with(case, Besides::default()).map(|measured| measured.run)
 }
 
 /// What a node measures of its rooms besides.
@@ -253,8 +192,22 @@ pub(crate) struct Measured {
     pub(crate) rounds: Vec<u64>,
 }
 
-/// The same, while the node measures something else of its rooms.
+/// The same as [`run`], while the node measures something else of its rooms.
 pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
+    let measured = attempt_with(case, besides)?;
+    match &measured.run.trouble {
+        Some(trouble) => {
+            let Case { players, room_type, .. } = case;
+            Err(io::Error::other(format!(
+                "rooms of the type {room_type:?} with {players} players can't be measured: {trouble}"
+            )))
+        }
+        None => Ok(measured),
+    }
+}
+
+fn attempt_with(case: &Case, besides: Besides) -> io::Result<Measured> {
+    case.drive.check(&case.room_type)?;
     let Besides { profile: lasts, rounds, is_probed } = besides;
     raise_descriptors();
     let tls = case.tls.as_ref();
@@ -272,8 +225,8 @@ pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
     };
     // A profile leaves out the cost of joining.
     case.profiler.iter().for_each(Profiler::pause);
-    let mut server = Server::start(&node.arguments(), "error")?;
-    let sync_hz = server.word(1)?.parse().map_err(io::Error::other)?;
+    let mut server = Server::start(&node.arguments(), LOG)?;
+    let Traits { sync_hz, .. } = Traits::of(&server)?;
     let before = server.usage()?;
     let settings = settings(case, &server)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -295,7 +248,7 @@ pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
         loop {
             match hears.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(now) if now.in_rooms as usize == case.rooms * case.players => break,
-                Ok(now) if now.failed + now.joins_refused + now.lost == 0 => {}
+                Ok(now) if now.failed + now.joins_refused + now.lost + now.removed == 0 => {}
                 // The report has the reason.
                 Ok(_) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     return Ok(());
@@ -318,7 +271,7 @@ pub(crate) fn run_with(case: &Case, besides: Besides) -> io::Result<Measured> {
         let is_awaited = rounds == 0 && lasts.is_some_and(|lasts| lasts < case.time);
         while is_awaited && exchange.is_none() && Instant::now() < deadline {
             let used = Sample::take(&mut server, is_probed)?.used;
-            exchange = Exchange::read(server.word(2)?, &used.profile);
+            exchange = Exchange::read(server.word(NAMES_WORD)?, &used.profile);
             // The players go on, so this ends at the next report.
             let _ = hears.recv_timeout(WARM_UP);
         }
@@ -374,38 +327,50 @@ fn settings(case: &Case, server: &Server) -> io::Result<Settings> {
 }
 
 fn not_joined(case: &Case, report: &Report) -> String {
+    let &Counts { joined, removed, .. } = report.counts();
     format!(
-        "{} of {} players joined rooms of the type {:?}: {}",
-        report.counts().joined,
+        "{joined} of {} players joined rooms of the type {:?}{}: {}",
         case.rooms * case.players,
         case.room_type,
+        if removed > 0 { format!(", and {removed} were removed") } else { String::new() },
         problems(report)
     )
 }
 
 /// The first problems of a load.
 fn problems(report: &Report) -> String {
-    let problems: Vec<_> = report.problems().keys().take(3).cloned().collect();
+    let ended = report.counts().finished;
+    let ended = (ended > 0).then(|| {
+        format!("the scripts of {ended} players have ended: let them hold, or repeat their steps")
+    });
+    let problems = report.problems().keys().take(PROBLEMS_SHOWN).cloned();
+    let problems: Vec<_> = ended.into_iter().chain(problems).collect();
     match problems.is_empty() {
         true => "no reason was given".to_owned(),
         false => problems.join("; "),
     }
 }
 
+/// How many problems of a load an error names.
+const PROBLEMS_SHOWN: usize = 3;
+
 /// Faults that make a run worthless. Refusals are a room's own answers, and what was about to be answered
 /// when the measurement ended is none.
-fn trouble(counts: &Counts) -> Option<String> {
-    let of = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
-    let parts: Vec<_> = [
-        of(counts.lost, "players were lost"),
-        of(counts.removed, "players were removed from rooms"),
-        of(counts.wrong, "copies of the state were wrong"),
-        of(counts.undone, "messages could not be made"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+fn trouble(report: &Report) -> Option<String> {
+    let Counts { lost, removed, wrong, .. } = report.counts();
+    let faults = [
+        (lost, "players were lost"),
+        (removed, "players were removed from rooms"),
+        (wrong, "copies of the state were wrong"),
+    ];
+    let faults = faults.iter().filter(|(count, _)| **count > 0);
+    let faults: Vec<_> = faults.map(|(count, what)| format!("{count} {what}")).collect();
+    (!faults.is_empty()).then(|| format!("{} ({})", faults.join(", "), problems(report)))
+}
+
+fn unmade(report: &Report) -> Option<String> {
+    let count = report.counts().undone;
+    (count > 0).then(|| format!("{count} messages could not be made ({})", problems(report)))
 }
 
 /// Both ends at one time.
@@ -445,7 +410,8 @@ fn of(
     let system_s = cpu_s * used.system as f64 / (used.user + used.system).max(1) as f64;
     let system_share = if own_s > 0.0 { (system_s / own_s).min(1.0) } else { 0.0 };
     let percentile = |name: &str, percent| {
-        report.timings(name).map_or(f64::NAN, |timings| timings.percentile_ms(percent))
+        let timed = report.timings(name).filter(|timings| timings.count() > 0);
+        timed.map_or(f64::NAN, |timings| timings.percentile_ms(percent))
     };
     Run {
         room_s: real_s * f64::from(case.pace.speed),
@@ -458,20 +424,23 @@ fn of(
         eviction_s,
         node_core: cpu_s / real_s,
         driver_core: share(to.driver_cpu, from.driver_cpu),
-        node_delayed: share(to.usage.delayed, from.usage.delayed),
-        driver_delayed: share(to.driver_delayed, from.driver_delayed),
+        // Several of its threads may wait at once.
+        node_delayed: share(to.usage.delayed, from.usage.delayed).min(1.0),
+        driver_delayed: share(to.driver_delayed, from.driver_delayed).min(1.0),
         bytes_in: used.counter("bytes_in"),
         bytes_out: used.counter("bytes_out"),
         patches: used.counter("patches"),
         syncs: used.counter("syncs"),
         syncs_missed: used.counter("syncs_missed"),
         messages_in: used.counter("messages_in"),
+        messages_out: used.counter("messages_out"),
         turns: used.counter("turns"),
         resident_before: before.resident,
         resident: to.usage.resident,
         interval_ms: [percentile("interval", 50.0), percentile("interval", 99.0)],
         lateness_ms: percentile("lateness", 99.0),
         ping_ms: percentile("ping", 99.0),
-        trouble: trouble(report.counts()),
+        trouble: trouble(report),
+        unmade: unmade(report),
     }
 }

@@ -24,11 +24,13 @@ pub(super) fn print(capacity: &Capacity, target: &Target, out: &mut dyn Write) -
     if let Some(share) = capacity.system_share {
         writeln!(out, "  of it {:.0} % in the system", share * 100.0)?;
     }
-    let [wire_out, wire_in] = cell.wire_bytes();
+    let [wire_out, wire_in] = capacity.wire_bytes(cell);
     writeln!(
         out,
-        "each player: {:.0} B/s out, {:.0} B/s in; with TCP and IP {wire_out:.0} and {wire_in:.0}",
-        cell.bytes_out, cell.bytes_in
+        "each player: {:.0} B/s out, {:.0} B/s in; {} {wire_out:.0} and {wire_in:.0}",
+        cell.bytes_out,
+        cell.bytes_in,
+        capacity.wire()
     )?;
     writeln!(
         out,
@@ -59,6 +61,7 @@ pub(super) fn print(capacity: &Capacity, target: &Target, out: &mut dyn Write) -
         answer.players,
         answer.core_share * 100.0
     )?;
+    target.too_small(&capacity.need(cell)).iter().try_for_each(|why| writeln!(out, "  {why}"))?;
     if let Some(price) = answer.per_thousand_hours {
         writeln!(out, "  {price:.4} for a thousand hours of players")?;
     }
@@ -78,7 +81,7 @@ fn print_sizes(capacity: &Capacity, target: &Target, out: &mut dyn Write) -> io:
     sizes.dedup();
     rates.sort_unstable();
     rates.dedup();
-    if sizes.is_empty() {
+    if rates.is_empty() {
         return Ok(());
     }
     write!(out, "\nrooms (players)  ")?;

@@ -137,7 +137,7 @@ mod tests {
         let target = command.target;
         assert_eq!((target.cores, target.clock, target.memory), (8.0, 1.2, 16e9));
         assert_eq!((target.price, target.safety), (Some(0.3), 0.6));
-        assert_eq!((command.players, command.tls), (30, true));
+        assert_eq!((command.players, command.tls), (Some(30), true));
     }
 
     #[test]
@@ -148,6 +148,9 @@ mod tests {
             ("hz = 20.5", "machine.toml:1: hz = 20.5 must be a whole number"),
             ("tls = 1", "machine.toml:1: tls = 1 must be true or false"),
             ("players = 0", "machine.toml:1: players = 0 must be from 1 to 10000"),
+            ("rate = 1e-300", "machine.toml:1: rate = 1e-300 must be 0, or from 0.001"),
+            ("clock = 1e308", "machine.toml:1: clock = 1e308 must be from 0.01 to 100"),
+            ("memory = -5", "machine.toml:1: memory = -5 must be a number above 0"),
             ("safety = 2", "machine.toml:1: safety = 2 must be above 0, and 1 at most"),
             ("core = 2", "machine.toml:1: a target has no key \"core\"; did you mean cores? Its"),
             (

@@ -47,6 +47,7 @@ fn answer(page: &mut Page, capacity: &Capacity, target: &Target) {
         table.row([bound.name().to_owned(), rooms]);
     }
     page.table(&table);
+    target.too_small(&capacity.need(&capacity.cell)).iter().for_each(|why| page.warning(why));
     if let Some(price) = answer.per_thousand_hours {
         page.paragraph(&format!("{price:.4} for a thousand hours of players."));
     }
@@ -56,7 +57,7 @@ fn answer(page: &mut Page, capacity: &Capacity, target: &Target) {
 fn sizes(page: &mut Page, capacity: &Capacity, target: &Target) {
     let sizes = sorted(cells(capacity).map(|cell| cell.players));
     let rates = sorted(cells(capacity).filter_map(|cell| cell.hz));
-    if sizes.is_empty() {
+    if rates.is_empty() {
         return;
     }
     page.heading("Rooms (players) by size and rate");
@@ -85,8 +86,8 @@ fn cost(page: &mut Page, capacity: &Capacity) {
     if let Some(share) = capacity.system_share {
         page.paragraph(&format!("{:.0} % of it is in the system.", share * 100.0));
     }
-    let [wire_out, wire_in] = cell.wire_bytes();
-    let mut table = Table::new(["a player", "bytes a second", "with TCP and IP"]);
+    let [wire_out, wire_in] = capacity.wire_bytes(cell);
+    let mut table = Table::new(["a player", "bytes a second", capacity.wire()]);
     for (way, bytes, wire) in [("out", cell.bytes_out, wire_out), ("in", cell.bytes_in, wire_in)] {
         table.row([way.to_owned(), format!("{bytes:.0}"), format!("{wire:.0}")]);
     }

@@ -30,6 +30,7 @@ pub(super) fn run(options: &Options, report: &mut Report<'_>) -> io::Result<()> 
     let plan = Plan {
         room_type: ROOM_TYPE.into(),
         players: options.players as usize,
+        is_default_size: false,
         hz: None,
         drive: Drive::Messages { name: None, value: None, rate: RATE, is_request: false },
         tls: None,
