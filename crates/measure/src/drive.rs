@@ -58,7 +58,7 @@ impl Drive {
             Self::Scripts(scripts) => return scripts.clone(),
             Self::Bot(make) => steps.push(step(Action::Bot { make: make.clone() })),
             Self::Messages { rate, .. } if *rate * BETWEEN_MESSAGES_MAX_S < 1.0 => {
-                steps.push(step(Action::Hold))
+                steps.push(step(Action::Hold));
             }
             Self::Messages { name, value, rate, is_request } => {
                 let kind = match is_request {

@@ -176,8 +176,8 @@ fn an_operator_counts_the_bytes_of_a_running_room_by_field() {
     let gone = runtime.block_on(node.operator().profile("nowhere", lasts));
     assert_eq!(code(gone), ErrorCode::RoomNotFound);
     // The second is refused at once, and the first goes on.
-    let longer = node.operator().profile(id, Duration::from_secs(60));
-    let (first, second) = runtime.block_on(async { tokio::join!(profiled(), longer) });
+    let longer = async || node.operator().profile(id, Duration::from_secs(60)).await;
+    let (first, second) = runtime.block_on(async { tokio::join!(profiled(), longer()) });
     assert_eq!(first.unwrap().players, 1);
     let refused = second.expect_err("the room is being profiled");
     assert_eq!(refused.code(), ErrorCode::Refused);
