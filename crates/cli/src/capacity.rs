@@ -1,6 +1,8 @@
 //! `capacity` and `profile`: the cost of this program's rooms, and of their fields.
 
 mod fields;
+mod outcome;
+pub(crate) mod profile;
 mod progress;
 mod table;
 mod target;
@@ -13,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use playfield_measure::{
-    Certificate, Drive, FieldChanges, Plan, Target, compare, measure, predicted, profile, prove,
-    report,
+    CapacityBaseline, Certificate, Drive, Plan, Target, compare, measure, predicted, prove,
 };
-use playfield_server::SelfSigned;
+use playfield_server::{SelfSigned, Server};
 use serde_json::Value;
 
+use self::outcome::Outcome;
 use self::progress::Shown;
 use crate::Bots;
 use crate::options::{self, Failure, Setter, Usage, describe, set};
@@ -126,95 +128,20 @@ Usage: {program} capacity ROOM_TYPE [OPTIONS]
 
 Measures what a room costs on this machine, and says how many of them a machine carries. Players are
 the program's bots for this room type, or send messages at a rate, with random valid values. It
-needs two cores for itself. The exit status is 1 if a room can't be measured.
+needs two cores for itself. The exit status is 1 if a room can't be measured, the proof fails, or
+it costs more than in the baseline.
 
 {}",
         describe(OPTIONS.iter().map(|option| &option.opt))
     )
 }
 
-pub(crate) fn help_profile(program: &str) -> String {
-    let options = OPTIONS.iter().map(|option| &option.opt);
-    format!(
-        "\
-Usage: {program} profile ROOM_TYPE [OPTIONS]
-
-Runs a room, and says what players are sent, by field: bytes in a patch, how much of it is for one
-player alone, the CPU time of a sync, and what another type or policy would save; of messages and
-events their bytes and time. Players are those of `capacity`. The exit status is 1 if the room can't
-be run, or a field costs more than in the baseline.
-
-{}",
-        describe(options.filter(|option| !CAPACITY_ALONE.contains(&option.name)))
-    )
-}
-
-/// Options that have no effect on a profile.
-const CAPACITY_ALONE: [&str; 12] = [
-    "tls",
-    "target",
-    "cores",
-    "clock",
-    "memory",
-    "bandwidth",
-    "utilization",
-    "safety",
-    "price",
-    "prove",
-    "brief",
-    "report",
-];
-
-/// Runs a room, and prints what its players are sent, by field.
-pub(crate) fn run_profile(
-    parser: &mut lexopt::Parser,
-    program: &str,
-    bots: Bots,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let mut command = Command::default();
-    if !command.read(parser)? {
-        return Ok(out.write_all(help_profile(program).as_bytes())?);
-    }
-    let Command { target, tls, proves, is_brief, report, .. } = &command;
-    let has_target = command.target_file.is_some() || *target != Target::default();
-    if *tls || *proves || *is_brief || report.is_some() || has_target {
-        let text = format!("profile takes none of --{}", CAPACITY_ALONE.join(", --"));
-        return Err(Usage(text).into());
-    }
-    let before = command.baseline.as_deref().map(read).transpose()?;
-    let room = profile(&command.plan(bots, None)?)?;
-    let changes = before.as_ref().map(|before| room.changes(before)).transpose();
-    let file = command.baseline.clone().unwrap_or_default();
-    let changes = changes.map_err(|why| not_comparable(&file, &why))?;
-    if command.is_json {
-        let mut result = room.to_json();
-        if let Some(FieldChanges { fields, rooms }) = &changes {
-            result["changes"] = fields.iter().map(|of| Value::from(of.text.as_str())).collect();
-            result["rooms_a_core"] = Value::from(rooms.map(Vec::from));
-        }
-        writeln!(out, "{result}")?;
-    } else {
-        fields::print(&room, out)?;
-        if let Some(changes) = &changes {
-            fields::print_changes(changes, &file, out)?;
-        }
-    }
-    out.flush()?;
-    match changes.is_some_and(|changes| changes.fields.iter().any(|field| field.is_worse)) {
-        true => {
-            let text = format!("a field costs more than in {}: see above", file.display());
-            Err(io::Error::other(text).into())
-        }
-        false => Ok(()),
-    }
-}
-
-/// Reads the command line, measures, and prints the result.
+/// Reads the command line, measures, and prints the result. `make` makes the program's server.
 pub(crate) fn run(
     parser: &mut lexopt::Parser,
     program: &str,
     bots: Bots,
+    make: impl FnOnce() -> io::Result<Server>,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let mut command = Command::default();
@@ -222,10 +149,10 @@ pub(crate) fn run(
         return Ok(out.write_all(help(program).as_bytes())?);
     }
     let certificate = command.tls.then(Files::new).transpose()?;
-    let plan = command.plan(bots, certificate.as_ref())?;
+    let plan = command.plan(bots, make, certificate.as_ref())?;
     let page = command.page()?;
-    // A file that can't be read is said before anything is measured.
-    let before = command.baseline.as_deref().map(read).transpose()?;
+    // What can't be compared is said before anything is measured.
+    let before = command.earlier(|before| CapacityBaseline::read(before, &plan))?;
     command.target.check().map_err(|error| Usage(error.to_string()))?;
     let mut shown = Shown::new(command.is_quiet);
     let capacity = measure(&plan, &mut |what| shown.show(what));
@@ -233,64 +160,45 @@ pub(crate) fn run(
     let capacity = capacity?;
     if !command.is_json {
         table::print(&capacity, &command.target, out)?;
+        out.flush()?;
     }
-    let mut result = capacity.to_json();
-    let mut proof = None;
-    result["answer"] = table::answer_json(&capacity, &command.target);
-    if command.proves {
-        let text = format!("predicted, before any run of several rooms: {}", predicted(&capacity));
+    let proof = command.proves.then(|| {
         if !command.is_json {
-            writeln!(out, "\n{text} rooms on one core of this machine, used to the full")?;
+            let rooms = predicted(&capacity);
+            writeln!(
+                out,
+                "\npredicted, before any run of several rooms: {rooms} rooms on one core of this \
+                 machine, used to the full"
+            )?;
             out.flush()?;
         }
         let proved = prove(&capacity, &mut |what| shown.show(what));
         shown.end();
-        let proof = proof.insert(proved?);
-        if !command.is_json {
-            table::print_proof(&capacity, proof, out)?;
-        }
-        let Value::Object(members) = proof.to_json(&capacity) else { unreachable!("an object") };
-        members.into_iter().for_each(|(name, value)| result[name] = value);
-    }
-    if let Some(page) = page {
-        let report = report::capacity(&capacity, &command.target, proof.as_ref());
-        report::replace(&page, &report.html())?;
-        match command.is_json {
-            true => eprintln!("report: {}", page.display()),
-            false => writeln!(out, "\nreport: {}", page.display())?,
-        }
-    }
-    let mut is_worse = false;
-    if let (Some(file), Some(before)) = (&command.baseline, &before) {
-        let compared = compare(before, &capacity).map_err(|why| not_comparable(file, &why))?;
-        is_worse = compared.is_worse();
-        let changes = compared.changes.iter().map(ToString::to_string).collect::<Vec<_>>();
-        result["changes"] = changes.into();
-        result["worse"] = is_worse.into();
-        if !command.is_json {
-            table::print_comparison(&compared, file, out)?;
-        }
-    }
-    if command.is_json {
-        writeln!(out, "{result}")?;
+        Ok::<_, io::Error>(proved.map_err(|error| error.to_string()))
+    });
+    let proof = proof.transpose()?;
+    let compared = before.map(|before| compare(&before, &capacity));
+    let outcome = Outcome { capacity, target: command.target, proof, compared };
+    let file = command.baseline.as_deref().unwrap_or(Path::new(""));
+    match command.is_json {
+        true => writeln!(out, "{}", outcome.to_json())?,
+        false => outcome.print(file, out)?,
     }
     out.flush()?;
-    match &command.baseline {
-        Some(file) if is_worse => {
-            let text = format!("it costs more than in {}: see above", file.display());
-            Err(io::Error::other(text).into())
+    let mut failures = outcome.failures(file);
+    // It comes last: without it, there is still the result.
+    if let Some(page) = page {
+        match outcome.report(&page) {
+            Err(error) => failures.push(format!("the report can't be written: {error}")),
+            Ok(()) if command.is_json => eprintln!("report: {}", page.display()),
+            Ok(()) => writeln!(out, "\nreport: {}", page.display())?,
         }
-        _ => Ok(()),
+        out.flush()?;
     }
-}
-
-/// Reads an earlier result.
-fn read(file: &Path) -> Result<Value, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Usage(format!("--baseline {}: {error}; write one with --json", file.display()))
-    })?;
-    let value = serde_json::from_str(&text);
-    Ok(value.map_err(|error| not_comparable(file, &error.to_string()))?)
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(io::Error::other(failures.join("\n")).into()),
+    }
 }
 
 fn not_comparable(file: &Path, why: &str) -> Usage {
@@ -317,6 +225,8 @@ struct Command {
     report: Option<PathBuf>,
     is_json: bool,
     is_quiet: bool,
+    /// The names of the options on the command line.
+    given: Vec<&'static str>,
 }
 
 impl Default for Command {
@@ -340,6 +250,7 @@ impl Default for Command {
             report: None,
             is_json: false,
             is_quiet: false,
+            given: Vec::new(),
         }
     }
 }
@@ -358,12 +269,30 @@ impl Command {
         if !options::read(&mut parser, OPTIONS, &mut given, room_type)? {
             return Ok(false);
         }
-        let Some(file) = &given.target_file else {
-            *self = given;
-            return Ok(true);
-        };
-        target::read(file, self)?;
-        options::read(&mut lexopt::Parser::from_args(arguments), OPTIONS, self, room_type)
+        match &given.target_file {
+            None => *self = given,
+            Some(file) => {
+                target::read(file, self)?;
+                let mut parser = lexopt::Parser::from_args(arguments.clone());
+                options::read(&mut parser, OPTIONS, self, room_type)?;
+            }
+        }
+        self.given = names(arguments);
+        Ok(true)
+    }
+
+    /// Reads the baseline, if there is one.
+    fn earlier<T>(
+        &self,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Result<Option<T>, Failure> {
+        let Some(file) = &self.baseline else { return Ok(None) };
+        let read = std::fs::read_to_string(file).map_err(|error| error.to_string());
+        let read = read.and_then(|text| {
+            let value = serde_json::from_str(&text);
+            parse(&value.map_err(|error| format!("it is cut or not JSON: {error}"))?)
+        });
+        Ok(Some(read.map_err(|why| not_comparable(file, &why))?))
     }
 
     /// The file of the report; `None` if none is written.
@@ -387,16 +316,30 @@ impl Command {
         }
     }
 
-    fn plan(&self, bots: Bots, certificate: Option<&Files>) -> Result<Plan, Failure> {
+    /// The rooms and players that are measured. `make` makes the program's server.
+    fn plan(
+        &self,
+        bots: Bots,
+        make: impl FnOnce() -> io::Result<Server>,
+        certificate: Option<&Files>,
+    ) -> Result<Plan, Failure> {
         let Some(room_type) = &self.room_type else {
-            return Err(Usage("name a room type, such as arena".into()).into());
+            return Err(Usage(unnamed(&make()?)).into());
         };
         let bot = bots.into_iter().find(|(of, _)| of == room_type).map(|(_, make)| make);
         let has_message = self.message.is_some() || self.value.is_some() || self.rate.is_some();
         let drive = match (&self.script, bot) {
-            (Some(_), _) if has_message => {
-                let text = "--script says what players send: leave out --message, --value, --rate";
+            (Some(_), _) if has_message || self.is_request => {
+                let text = "--script says what players send: leave out --message, --value, --rate, \
+                            --request";
                 return Err(Usage(text.into()).into());
+            }
+            (None, Some(_)) if self.is_request && !has_message => {
+                let text = format!(
+                    "--request asks for replies to messages, and players of {room_type} are its \
+                     bot: add --message, --value or --rate, or leave it out"
+                );
+                return Err(Usage(text).into());
             }
             (Some(file), _) => {
                 let read = playfield_load::script::read(file);
@@ -422,10 +365,41 @@ impl Command {
             is_default_size: self.players.is_none(),
             hz: self.hz,
             drive,
+            script: self
+                .script
+                .as_deref()
+                .and_then(Path::file_name)
+                .map(|name| name.to_string_lossy().into_owned()),
             tls: certificate.map(|files| files.certificate.clone()),
             time: Duration::from_secs_f64(self.seconds),
             is_whole: !self.is_brief,
         })
+    }
+}
+
+/// The names of the options among arguments in which nothing is wrong.
+fn names(arguments: Vec<OsString>) -> Vec<&'static str> {
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let mut names = Vec::new();
+    while let Ok(Some(argument)) = parser.next() {
+        let lexopt::Arg::Long(name) = argument else { continue };
+        let Some(option) = OPTIONS.iter().find(|option| option.opt.name == name) else { continue };
+        names.push(option.opt.name);
+        // A value is no option, even if it begins with dashes.
+        let _ = match option.opt.value.is_empty() {
+            true => parser.optional_value(),
+            false => parser.value().ok(),
+        };
+    }
+    names
+}
+
+/// Says that a room type is missing, and which ones the program has.
+fn unnamed(server: &Server) -> String {
+    let types: Vec<&str> = server.schemas().map(|(name, _)| name).collect();
+    match types.is_empty() {
+        true => "name a room type; this program has none".to_owned(),
+        false => format!("name a room type; this program has {}", types.join(", ")),
     }
 }
 
@@ -465,19 +439,49 @@ mod tests {
     use std::ffi::OsString;
     use std::os::unix::fs::PermissionsExt;
 
+    use playfield::prelude::{Room, State, room};
     use playfield_load::MakeBot;
     use playfield_measure::Drive;
+    use playfield_room::RoomType;
+    use playfield_server::{Config, Server};
+    use serde_json::json;
 
-    use super::run;
+    use super::{profile, run};
+    use crate::Bots;
     use crate::options::{Failure, Usage};
 
-    fn refused(arguments: &[&str]) -> String {
-        let bots = vec![("arena".to_owned(), MakeBot::of::<(), _>(|_| wait))];
-        let parser = &mut lexopt::Parser::from_args(arguments);
-        match run(parser, "game", bots, &mut Vec::new()) {
+    #[derive(State, Default)]
+    struct Arena {
+        round: u32,
+    }
+
+    #[room()]
+    impl Room for Arena {}
+
+    fn bots() -> Bots {
+        vec![("arena".to_owned(), MakeBot::of::<(), _>(|_| wait))]
+    }
+
+    fn make() -> std::io::Result<Server> {
+        let types = ["arena", "chat"].map(RoomType::of::<Arena>);
+        Ok(types.into_iter().fold(Server::new(Config::default()), Server::room_type))
+    }
+
+    fn usage(result: Result<(), Failure>) -> String {
+        match result {
             Err(Failure::Usage(Usage(text))) => text,
             other => panic!("{other:?}"),
         }
+    }
+
+    fn refused(arguments: &[&str]) -> String {
+        let parser = &mut lexopt::Parser::from_args(arguments);
+        usage(run(parser, "game", bots(), make, &mut Vec::new()))
+    }
+
+    fn profile_refused(arguments: &[&str]) -> String {
+        let parser = &mut lexopt::Parser::from_args(arguments);
+        usage(profile::run(parser, "game", bots(), make, &mut Vec::new()))
     }
 
     fn wait(_: &mut playfield_load::Turn<'_, ()>) -> std::time::Duration {
@@ -487,7 +491,12 @@ mod tests {
     #[test]
     fn wrong_arguments_are_refused_before_anything_is_measured() {
         for (arguments, expected) in [
-            (&["--players", "4"][..], "name a room type"),
+            (&["--players", "4"][..], "name a room type; this program has arena, chat"),
+            (
+                &["arena", "--request"],
+                "--request asks for replies to messages, and players of arena",
+            ),
+            (&["chat", "--script", "a.toml", "--request"], "--script says what players send"),
             (&["arena", "chat"], "unexpected argument \"chat\""),
             (&["arena", "--players", "0"], "--players 0 must be from 1"),
             (&["arena", "--cores", "0"], "--cores 0 must be a number above 0"),
@@ -518,6 +527,58 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_takes_no_option_that_would_change_nothing() {
+        for option in [
+            &["--cores", "1"][..],
+            &["--cores=1"],
+            &["--safety", "0.7"],
+            &["--prove"],
+            &["--report", "a.html"],
+            &["--message", "--json", "--clock", "1"],
+        ] {
+            let text = profile_refused(&[&["arena"][..], option].concat());
+            assert!(text.contains("profile takes none of --"), "{option:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_help_says_when_a_baseline_fails() {
+        let parser = &mut lexopt::Parser::from_args(["--help"]);
+        let mut out = Vec::new();
+        assert!(run(parser, "game", bots(), make, &mut out).is_ok());
+        let text = String::from_utf8(out).expect("it is text").replace('\n', " ");
+        assert!(text.contains("or it costs more than in the baseline"), "{text}");
+    }
+
+    #[test]
+    fn a_bad_baseline_is_refused_before_anything_is_measured() {
+        let file = std::env::temp_dir().join(format!("playfield-baseline-{}", std::process::id()));
+        let path = file.to_string_lossy().into_owned();
+        let plan = json!({ "players": 30, "hz": null, "drive": "bot", "tls": false });
+        let other = json!({ "players": 30, "hz": null, "drive": "messages", "tls": false });
+        for (text, expected) in [
+            ("junk".to_owned(), "it is cut or not JSON"),
+            (json!({ "capacity": 1, "profile": 1 }).to_string(), "it is of version 1"),
+            (
+                json!({ "capacity": 2, "profile": 4, "room": "chat", "plan": plan }).to_string(),
+                "its room is \"chat\", and \"arena\" is measured",
+            ),
+            (
+                json!({ "capacity": 2, "profile": 4, "room": "arena", "plan": other }).to_string(),
+                "its drive is \"messages\", and \"bot\" is measured",
+            ),
+        ] {
+            std::fs::write(&file, text).expect("it is written");
+            for refused in [refused, profile_refused] {
+                let text = refused(&["arena", "--baseline", &path]);
+                assert!(text.starts_with(&format!("--baseline {path}: {expected}")), "{text}");
+                assert!(text.ends_with("; write one with --json"), "{text}");
+            }
+        }
+        let _ = std::fs::remove_file(&file);
+    }
+
+    #[test]
     fn the_command_line_wins_over_the_target() {
         let file = std::env::temp_dir().join(format!("playfield-target-{}", std::process::id()));
         std::fs::write(&file, "cores = 8\nsafety = 0.6\nplayers = 12").expect("it is written");
@@ -535,8 +596,7 @@ mod tests {
     #[test]
     fn players_are_bots_unless_messages_are_asked_for() {
         let drive = |command: super::Command| {
-            let bots = vec![("arena".to_owned(), MakeBot::of::<(), _>(|_| wait))];
-            command.plan(bots, None).map(|plan| plan.drive).expect("it is a plan")
+            command.plan(bots(), make, None).map(|plan| plan.drive).expect("it is a plan")
         };
         let room_type = || Some("arena".to_owned());
         let plain = super::Command { room_type: room_type(), ..super::Command::default() };

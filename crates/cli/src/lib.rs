@@ -111,9 +111,15 @@ fn run(
         }
         "saves" => saves::run(parser, program, || make(Config::default(), Purpose::Saves), out),
         #[cfg(feature = "load")]
-        "capacity" => capacity::run(parser, program, bots, out),
+        "capacity" => {
+            let make = || make(Config::default(), Purpose::Describe);
+            capacity::run(parser, program, bots, make, out)
+        }
         #[cfg(feature = "load")]
-        "profile" => capacity::run_profile(parser, program, bots, out),
+        "profile" => {
+            let make = || make(Config::default(), Purpose::Describe);
+            capacity::profile::run(parser, program, bots, make, out)
+        }
         #[cfg(not(feature = "load"))]
         "capacity" | "profile" => {
             let text = format!("{command}: this program was built without the feature `load`");
@@ -142,7 +148,7 @@ fn help(parser: &mut lexopt::Parser, program: &str, out: &mut dyn Write) -> Resu
             #[cfg(feature = "load")]
             "capacity" => capacity::help(program),
             #[cfg(feature = "load")]
-            "profile" => capacity::help_profile(program),
+            "profile" => capacity::profile::help(program),
             "schema" => schema::help(program),
             "generate" => generate::help(program),
             "saves" => saves::help(program),

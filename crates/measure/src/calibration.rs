@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::machine::{Machine, thread_cpu};
+use crate::machine::{Machine, is_same, thread_cpu};
 use crate::samples::Samples;
 
 /// Steps of the loop: some tenths of a millisecond in an optimized build.
@@ -28,9 +28,6 @@ const NOISE_MAX: f64 = 0.15;
 const LOAD_MAX: f64 = 0.75;
 /// The share of time that the host takes from a quiet machine, at most.
 const STEAL_MAX: f64 = 0.05;
-
-/// Speeds that differ by less, as a part, are the same.
-pub const SPEED_NOISE: f64 = 0.05;
 
 /// The names of [`Calibration::fields`].
 pub const FIELDS: [&str; 5] = ["calibration_us", "noise", "load", "steal", "quiet"];
@@ -158,11 +155,20 @@ impl Conditions {
     }
 }
 
-/// The speed of a core now, in relation to one before; 1 if they differ by noise.
+/// The speed of a core of one result in a file, in relation to that of an earlier one. Both are given
+/// as the fields of the machine and its calibration. `None` if their builds differ, or one of two
+/// machines was not calibrated.
+///
+/// It is 1 on the same machine: calibrations a few minutes apart differ by as much as other figures
+/// do, so scaling by them would add noise.
 #[must_use]
-pub fn speed(before: Conditions, now: Conditions) -> f64 {
-    let speed = before.us / now.us;
-    if (speed - 1.0).abs() > SPEED_NOISE { speed } else { 1.0 }
+pub fn speed(before: &Value, now: &Value) -> Option<f64> {
+    if is_same(before, now) {
+        return Some(1.0);
+    }
+    let conditions = Conditions::read(before).zip(Conditions::read(now));
+    let (then, new) = conditions.filter(|_| before["profile"] == now["profile"])?;
+    Some(then.us / new.us)
 }
 
 /// The median CPU time of samples, and their noise on the clock.
@@ -279,12 +285,16 @@ mod tests {
 
     #[test]
     fn the_speed_of_a_result_is_its_calibration() {
-        let read = |us: f64| Conditions::read(&json!({"calibration_us": us, "quiet": false}));
-        let (slow, fast) = (read(200.0).unwrap(), read(100.0).unwrap());
-        assert_eq!((speed(slow, fast), speed(fast, slow)), (2.0, 0.5));
-        assert_eq!(speed(slow, Conditions { us: 205.0, ..slow }), 1.0, "that is noise");
-        assert!(!slow.is_quiet);
-        assert_eq!((read(0.0), Conditions::read(&Value::Null)), (None, None));
+        let of = |cpu: &str, us: f64| json!({ "cpu": cpu, "calibration_us": us, "quiet": false });
+        let (slow, fast) = (of("old", 200.0), of("new", 100.0));
+        assert_eq!((speed(&slow, &fast), speed(&fast, &slow)), (Some(2.0), Some(0.5)));
+        assert_eq!(speed(&slow, &of("new", 160.0)), Some(1.25));
+        assert_eq!(speed(&slow, &of("old", 160.0)), Some(1.0), "that is noise of one machine");
+        let debug = json!({ "cpu": "new", "calibration_us": 100.0, "profile": "debug" });
+        assert_eq!((speed(&slow, &debug), speed(&slow, &of("new", 0.0))), (None, None));
+        assert!(!Conditions::read(&slow).unwrap().is_quiet);
+        assert_eq!(Conditions::read(&of("old", 0.0)), None);
+        assert_eq!(Conditions::read(&Value::Null), None);
     }
 
     #[test]

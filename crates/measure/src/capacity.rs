@@ -75,6 +75,8 @@ pub struct Plan {
     pub hz: Option<u32>,
     /// The behavior of the players.
     pub drive: Drive,
+    /// The name of the file that their scripts are from, if it is known.
+    pub script: Option<String>,
     /// Over TLS, with this certificate.
     pub tls: Option<Certificate>,
     /// How long each measurement takes.
@@ -506,6 +508,7 @@ impl Capacity {
         json!({
             "capacity": VERSION,
             "room": self.plan.room_type,
+            "plan": self.plan.to_json(),
             "system_share": self.system_share,
             "cell": cell(&self.cell),
             "cells": self.others.iter().map(cell).collect::<Vec<_>>(),

@@ -68,10 +68,14 @@ impl Change {
         Self { name: name.into(), before, now, noise, better: Better::Less, is_quiet: true }
     }
 
-    /// The change as a part of what was before.
+    /// The change as a part of what was before; infinite if there was nothing.
     #[must_use]
     pub fn part(&self) -> f64 {
-        if self.before > 0.0 { self.now / self.before - 1.0 } else { 0.0 }
+        match (self.before > 0.0, self.now > 0.0) {
+            (true, _) => self.now / self.before - 1.0,
+            (false, true) => f64::INFINITY,
+            (false, false) => 0.0,
+        }
     }
 
     /// Returns whether it has changed by more than the noise.
@@ -104,6 +108,8 @@ impl fmt::Display for Change {
         let Self { name, before, now, noise, .. } = self;
         let part = self.part() * 100.0;
         match self.is_real() {
+            true if part.is_infinite() => write!(f, "{name}: none before, {now:.4} now"),
+            true if *now <= 0.0 => write!(f, "{name}: {before:.4} before, none now"),
             true => write!(f, "{part:+.1} % {name}: {before:.4} → {now:.4}"),
             false => write!(f, "{name}: no change beyond the noise of {:.0} %", noise * 100.0),
         }
@@ -128,5 +134,15 @@ mod tests {
         let noisy = |now| Change { is_quiet: false, ..time(now) };
         assert_eq!(noisy(200.0).finding(), Finding::TooNoisy);
         assert_eq!(noisy(101.0).finding(), Finding::Equal);
+    }
+
+    #[test]
+    fn a_figure_that_comes_or_goes_has_changed() {
+        let of = |before, now| Change::of("bytes", [before, now], 0.02);
+        assert_eq!(of(0.0, 250.0).finding(), Finding::Worse);
+        assert_eq!(of(0.0, 250.0).to_string(), "bytes: none before, 250.0000 now");
+        assert_eq!(of(250.0, 0.0).finding(), Finding::Better);
+        assert_eq!(of(250.0, 0.0).to_string(), "bytes: 250.0000 before, none now");
+        assert_eq!(of(0.0, 0.0).finding(), Finding::Equal);
     }
 }

@@ -73,8 +73,8 @@ impl Exchange {
                 "bytes_per_player_s": (of.shared + of.own) as f64 / seconds,
                 "shared_bytes_per_player_s": of.shared as f64 / seconds,
                 "bytes_per_sync": self.per_sync(of.shared + of.own),
-                "cpu_ns_per_sync": self.per_sync(of.ns),
-                "cpu_ns_each": of.ns as f64 / of.count as f64,
+                "ns_per_sync": self.per_sync(of.ns),
+                "ns_each": of.ns as f64 / of.count as f64,
             })
         })
         .collect()
@@ -226,7 +226,7 @@ mod tests {
         let messages = exchange.messages_json(5);
         assert_eq!(messages.as_array().unwrap().len(), 1, "what was not sent is left out");
         assert_eq!(messages[0]["per_player_s"], 1.0);
-        assert_eq!(messages[0]["cpu_ns_each"], 500.0);
+        assert_eq!(messages[0]["ns_each"], 500.0);
         assert_eq!(Exchange::read(names, &numbers[1..]), None);
     }
 }

@@ -14,6 +14,7 @@
 //! sockets without sleeping: a busy node seldom has to wake them. CPU time is the sum of the parts
 //! that grow with rooms; what a turn costs by itself is shared by all that a busy shard does in it.
 
+mod baseline;
 mod calibration;
 mod capacity;
 mod change;
@@ -36,10 +37,10 @@ mod samples;
 mod search;
 mod target;
 
-pub use calibration::{Calibration, Conditions, FIELDS as CALIBRATION_FIELDS, SPEED_NOISE, speed};
+pub use calibration::{Calibration, Conditions, FIELDS as CALIBRATION_FIELDS, speed};
 pub use capacity::{Capacity, Cell, Plan, measure};
 pub use change::{BYTES_NOISE, Better, CPU_NOISE, Change, Finding, MEMORY_NOISE};
-pub use compare::{Comparison, compare};
+pub use compare::{CapacityBaseline, Comparison, compare};
 pub use drive::Drive;
 pub use exchange::{Exchange, Exchanged};
 pub use field_time::{FieldCpu, FieldTime, SyncTime};
@@ -47,7 +48,7 @@ pub use fit::{Fit, Observation};
 pub use profile::{BESIDE, RoomProfiled, profile};
 pub use profile_cost::{ProfileCost, profile_cost};
 pub use prove::{Proof, Tried, predicted, prove};
-pub use regression::{FieldBytes, FieldChange, FieldChanges};
+pub use regression::{FieldBytes, FieldChange, FieldChanges, ProfileBaseline};
 pub use run::{Case, Certificate, Run, run};
 pub use samples::Samples;
 pub use search::{Search, Steps, Verdict};

@@ -73,6 +73,16 @@ impl Machine {
     }
 }
 
+/// The fields that CPU time depends on: the machine, its kernel and the kind of build.
+pub const CPU_FIELDS: [&str; 5] = ["cores", "cpu", "kernel", "memory_mb", "profile"];
+
+/// Returns whether two results in files are of the same machine, kernel and kind of build. Their
+/// calibrations, loads and versions differ from run to run.
+#[must_use]
+pub fn is_same(one: &Value, other: &Value) -> bool {
+    CPU_FIELDS.iter().all(|name| one[*name] == other[*name])
+}
+
 /// A value from one of Linux's `name: value` files.
 #[must_use]
 pub fn proc_value(path: &str, name: &str) -> Option<String> {
@@ -195,4 +205,28 @@ pub fn resident(process: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/statm")).unwrap_or_default();
     let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0) * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{CPU_FIELDS, Machine, is_same};
+    use crate::calibration::Calibration;
+
+    #[test]
+    fn a_machine_is_the_same_whatever_its_calibration_load_and_version() {
+        let machine = Machine::describe();
+        let before = machine.to_json(&Calibration::quiet());
+        let mut busy = Calibration::quiet();
+        (busy.us, busy.noise, busy.load) = (231.0, 0.3, Some(1.9));
+        let mut now = machine.to_json(&busy);
+        now["version"] = json!("9.9.9");
+        assert!(before != now && is_same(&before, &now));
+        for name in CPU_FIELDS {
+            let mut other = now.clone();
+            other[name] = json!("another");
+            assert!(!is_same(&before, &other), "{name}");
+        }
+    }
 }

@@ -4,10 +4,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use playfield_measure::{BESIDE, Exchanged, FieldChanges, FieldCpu, RoomProfiled};
-use playfield_state::FieldProfile;
+use playfield_state::{FieldProfile, Saving};
 
 /// Fields with a smaller part of all bytes, and of the CPU time of a sync, are summed up.
 const PART_MIN: f64 = 0.005;
+/// The saving that is no change of type: other players no longer see the field.
+const OWNER: &str = "owner";
 
 /// Prints the fields, those with the most bytes first, then messages and events.
 pub(super) fn print(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
@@ -15,11 +17,12 @@ pub(super) fn print(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> 
     writeln!(
         out,
         "{} with {} players: {:.1} B in a patch, {:.1} patches a second to each player",
-        room.room_type,
+        room.plan.room_type,
         run.players,
         room.per_patch(room.profiled.bytes.bytes()),
         run.per_player(run.patches)
     )?;
+    writeln!(out, "players: {}", room.plan.players_text())?;
     writeln!(
         out,
         "with headers, frames and all else: {:.0} B a second to each player",
@@ -59,10 +62,9 @@ fn print_fields(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
     for (field, cpu) in shown {
         let bytes = room.per_patch(field.patches.bytes());
         let own = part(field.patches.own as f64, field.patches.bytes() as f64) * 100.0;
-        let saving = field.savings.iter().find(|saving| saving.patches > 0);
-        let saving = saving.map_or(String::new(), |saving| {
-            let part = part(room.per_patch_signed(saving.patches), whole) * 100.0;
-            format!("{}: −{part:.0} % of all bytes", saving.to)
+        let of_whole = |saving: &Saving| part(room.per_patch_signed(saving.patches), whole);
+        let saving = proposed(&field.savings, of_whole).map_or(String::new(), |saving| {
+            format!("{}: −{:.0} % of all bytes", saving.to, of_whole(saving) * 100.0)
         });
         let line = format!(
             "{:<width$}  {:<16}{bytes:>9.1}{:>7.1}{own:>7.0}{:>9.2}{:>7.1}{:>9.2}{:>9.2}  {saving}",
@@ -86,6 +88,13 @@ fn print_fields(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "warning: {trouble}")?;
     }
     Ok(())
+}
+
+/// The best change of type, or `owner` if none of them saves: that hides the field from others, which
+/// most games can't.
+fn proposed(savings: &[Saving], part: impl Fn(&Saving) -> f64) -> Option<&Saving> {
+    let large = || savings.iter().filter(|saving| part(saving) >= PART_MIN);
+    large().find(|saving| saving.to != OWNER).or_else(|| large().next())
 }
 
 /// Prints the whole as the node counts it beside the sum of the parts.
@@ -116,7 +125,7 @@ fn print_cpu(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "receiving, a sync: {:.1} µs, of it {:.1} in handlers; the rest is reading from sockets",
+        "by the clock, a sync: {:.1} µs for receiving, {:.1} µs for decoding and handlers",
         sync.receive / 1e3,
         room.messages_ns() / 1e3
     )
@@ -162,7 +171,7 @@ fn print_exchange(room: &RoomProfiled, out: &mut dyn Write) -> io::Result<()> {
         );
         writeln!(out, "{}", line.trim_end())?;
     }
-    writeln!(out, "a second and B/s are for each player")
+    writeln!(out, "a second and B/s are for each player; µs are by the clock, not CPU time")
 }
 
 /// Prints what has changed.
@@ -173,14 +182,33 @@ pub(super) fn print_changes(
 ) -> io::Result<()> {
     writeln!(out, "\nsince {}:", file.display())?;
     if changes.fields.is_empty() {
-        writeln!(out, "  no field has changed beyond the noise")?;
+        writeln!(out, "  no field that can be compared has changed beyond the noise")?;
     }
     changes.fields.iter().try_for_each(|change| writeln!(out, "  {}", change.text))?;
-    match changes.rooms {
-        Some([before, now]) => writeln!(out, "  {before} → {now} rooms a core"),
-        None => writeln!(
-            out,
-            "  CPU time is not compared: it was measured on another machine, kernel or build"
-        ),
+    if let Some([before, now]) = changes.rooms {
+        writeln!(out, "  {before} → {now} rooms a core")?;
+    }
+    changes.notes.iter().try_for_each(|note| writeln!(out, "  {note}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use playfield_state::Saving;
+
+    use super::proposed;
+
+    #[test]
+    fn a_change_of_type_is_proposed_before_hiding_the_field() {
+        let saving = |to: &str, patches| Saving { to: to.into(), snapshots: 0, patches };
+        let shown = |savings: &[Saving]| {
+            let part = |saving: &Saving| saving.patches as f64 / 1000.0;
+            proposed(savings, part).map(|saving| saving.to.clone())
+        };
+        let owner = saving("owner", 400);
+        let named = |to: &str| Some(to.to_owned());
+        assert_eq!(shown(&[owner.clone(), saving("f32", 90), saving("u8", 20)]), named("f32"));
+        assert_eq!(shown(&[owner.clone(), saving("f32", -5)]), named("owner"));
+        assert_eq!(shown(&[owner, saving("f32", 1)]), named("owner"), "that is next to nothing");
+        assert_eq!(shown(&[saving("f32", 0)]), None);
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn print(capacity: &Capacity, target: &Target, out: &mut dyn Write) -
         own(plan.hz),
         cell.core * 100.0
     )?;
+    writeln!(out, "players: {}", plan.players_text())?;
     for (name, core) in &cell.parts {
         writeln!(out, "  {name:<10} {:>7.3} %", core * 100.0)?;
     }
@@ -109,8 +110,8 @@ pub(super) fn print_comparison(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "\nsince {}:", file.display())?;
-    let Comparison { changes, rooms, note } = comparison;
-    changes.iter().try_for_each(|change| writeln!(out, "  {change}"))?;
+    let Comparison { rooms, note, .. } = comparison;
+    comparison.texts().iter().try_for_each(|text| writeln!(out, "  {text}"))?;
     if let Some([before, now]) = rooms {
         writeln!(out, "  {before} → {now} rooms a core")?;
     }

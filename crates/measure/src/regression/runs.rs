@@ -97,7 +97,7 @@ fn claimed(before: &Profiled, now: &Profiled) -> Vec<String> {
     let fields = 0..before.fields.len();
     let differs = |field: &usize| {
         let [then, now] = [before, now].map(|profiled| FieldBytes::of(profiled, *field));
-        then.differs(&now, whole)
+        then.differs(&now, whole) == Some(true)
     };
     fields.filter(differs).map(|field| before.fields[field].path.clone()).collect()
 }

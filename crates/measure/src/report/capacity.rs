@@ -29,6 +29,7 @@ pub fn capacity(capacity: &Capacity, target: &Target, proof: Option<&Proof>) -> 
 fn answer(page: &mut Page, capacity: &Capacity, target: &Target) {
     let answer = target.answer(&capacity.need(&capacity.cell));
     page.heading("Answer");
+    page.paragraph(&format!("Players: {}.", capacity.plan.players_text()));
     page.paragraph(&format!(
         "{} rooms and {} players on {} cores at clock {}, with utilization {} and safety {}; {} \
          binds. They take {:.0} % of the cores.",
@@ -228,6 +229,7 @@ mod tests {
         for text in [
             "Capacity of arena &lt;b&gt; with 30 players",
             "Warning: the machine is not quiet: its load was 3.10",
+            "Players: messages, 5 a second.",
             &format!("<td>cpu</td><td class=\"n\">{rooms}</td>"),
             &format!("<td class=\"n\">{rooms} ({})</td>", rooms * 30),
             "<td>send</td><td class=\"n\">0.75</td>",

@@ -2,8 +2,8 @@
 //!
 //! Rows with the same parameters are compared. The noise of a figure is the range of its rounds
 //! (`us_min` to `us_max`) in both files together, or what the calibration measured, or what is
-//! usual for its kind, whichever is larger. Times and rates of machines of different speed are
-//! scaled by their calibrations; ratios within a run are compared as they are.
+//! usual for its kind, whichever is larger. Times and rates of different machines are scaled by their
+//! calibrations; ratios within a run are compared as they are.
 
 mod kind;
 mod read;
@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use playfield_measure::{Change, Conditions, Finding, SPEED_NOISE, speed};
+use playfield_measure::machine::is_same;
+use playfield_measure::{Change, Conditions, Finding, speed};
 use serde_json::{Value, json};
 
 use self::kind::{Figure, Kind, Unit};
@@ -106,14 +107,10 @@ impl Compared {
     }
 
     fn add(&mut self, place: &Place, before: &Measured, now: &Measured) {
-        let same_build = before.profile() == now.profile();
         let conditions = before.conditions().zip(now.conditions());
-        let speed = match conditions {
-            Some((before, now)) if same_build => Some(speed(before, now)),
-            None if same_build && before.is_of_machine(now) => Some(1.0),
-            _ => None,
-        };
-        self.note(same_build, conditions, speed);
+        let machines = [before.machine(), now.machine()];
+        let speed = speed(&machines[0], &machines[1]);
+        self.note(before.profile() == now.profile(), conditions, speed, &machines);
         for (name, value) in &now.row {
             let Kind::Figure(figure) = Kind::of(&now.suite, name, &now.row) else { continue };
             let numbers = before.row.get(name).and_then(Value::as_f64).zip(value.as_f64());
@@ -147,9 +144,10 @@ impl Compared {
         same_build: bool,
         conditions: Option<(Conditions, Conditions)>,
         speed: Option<f64>,
+        [old, new]: &[Value; 2],
     ) {
         let text = match (conditions, speed) {
-            (Some((before, now)), Some(speed)) if (speed - 1.0).abs() > SPEED_NOISE => format!(
+            (Some((before, now)), Some(speed)) if !is_same(old, new) => format!(
                 "times and rates are scaled by calibration: a core is {speed:.2} times as fast \
                  ({:.0} → {:.0} µs); ratios to baselines, bytes and intervals are compared as they \
                  are",

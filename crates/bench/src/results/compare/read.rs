@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use playfield_measure::Conditions;
+use playfield_measure::machine::CPU_FIELDS;
+use playfield_measure::{CALIBRATION_FIELDS, Conditions};
 use serde_json::Value;
 
 use super::kind::Kind;
@@ -20,16 +21,14 @@ pub(super) struct Measured {
 impl Measured {
     /// The calibration; `None` if the machine was not calibrated.
     pub(super) fn conditions(&self) -> Option<Conditions> {
-        let member = |name: &str| self.member(name).cloned().unwrap_or_default();
-        Conditions::read(&serde_json::json!({
-            "calibration_us": member("calibration_us"), "noise": member("noise"),
-            "quiet": member("quiet"),
-        }))
+        Conditions::read(&self.machine())
     }
 
-    /// Returns whether two rows were measured on the same kind of machine.
-    pub(super) fn is_of_machine(&self, other: &Self) -> bool {
-        ["cores", "cpu", "kernel"].iter().all(|name| self.member(name) == other.member(name))
+    /// The machine, the kind of build and the calibration.
+    pub(super) fn machine(&self) -> Value {
+        let names = CPU_FIELDS.iter().chain(&CALIBRATION_FIELDS);
+        let known = names.filter_map(|name| Some(((*name).to_owned(), self.member(name)?.clone())));
+        Value::Object(known.collect())
     }
 
     /// The build profile.
@@ -126,6 +125,8 @@ fn measured(value: Value, suite: Option<&str>, machine: &Row) -> Result<Measured
 
 #[cfg(test)]
 mod tests {
+    use playfield_measure::machine::is_same;
+
     use super::parse;
 
     const LINE: &str = r#"{"suite":"sync","players":30,"cores":2,"us":1.5,"verified":true}"#;
@@ -137,7 +138,7 @@ mod tests {
                     {\"players\":30,\"us\":1.5,\"verified\":true},\n    {\"players\":40}\n  ]\n}\n";
         let recorded = parse(file).unwrap();
         assert_eq!((printed.len(), recorded.len()), (2, 2));
-        assert!(printed[0].is_of_machine(&recorded[0]));
+        assert!(is_same(&printed[0].machine(), &recorded[0].machine()));
         assert_eq!(printed[0].parameters(), recorded[0].parameters());
         assert_eq!(printed[0].suite, recorded[0].suite);
     }

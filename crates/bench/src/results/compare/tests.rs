@@ -132,6 +132,15 @@ fn machines_of_different_speed_are_compared_by_their_calibrations() {
 }
 
 #[test]
+fn calibrations_of_one_machine_scale_nothing() {
+    let members = [("calibration_us", json!(188.0)), ("load", json!(0.6))];
+    let compared = changed("calibration", &members);
+    assert_eq!(findings(&compared), [], "{}", compared.text());
+    assert!(compared.changes.iter().all(|(_, change)| change.before == change.now));
+    assert!(compared.notes.is_empty(), "{:?}", compared.notes);
+}
+
+#[test]
 fn files_without_a_row_in_common_are_refused_in_a_sentence() {
     let old = File::new("common-old", &[row(30)]);
     let new = File::new("common-new", &[row(50)]);

@@ -33,6 +33,7 @@ pub(super) fn run(options: &Options, report: &mut Report<'_>) -> io::Result<()> 
         is_default_size: false,
         hz: None,
         drive: Drive::Messages { name: None, value: None, rate: RATE, is_request: false },
+        script: None,
         tls: None,
         time: Duration::from_secs(options.seconds.into()),
         is_whole: false,
