@@ -151,7 +151,7 @@ pub(crate) fn run(
     let certificate = command.tls.then(Files::new).transpose()?;
     let plan = command.plan(bots, make, certificate.as_ref())?;
     let page = command.page()?;
-    // What can't be compared is said before anything is measured.
+    // A baseline that can't be compared is refused before anything is measured.
     let before = command.earlier(|before| CapacityBaseline::read(before, &plan))?;
     command.target.check().map_err(|error| Usage(error.to_string()))?;
     let mut shown = Shown::new(command.is_quiet);
@@ -186,7 +186,7 @@ pub(crate) fn run(
     }
     out.flush()?;
     let mut failures = outcome.failures(file);
-    // It comes last: without it, there is still the result.
+    // The page comes last: without it, there is still the result.
     if let Some(page) = page {
         match outcome.report(&page) {
             Err(error) => failures.push(format!("the report can't be written: {error}")),

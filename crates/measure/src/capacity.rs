@@ -30,7 +30,7 @@ pub(crate) const EVICT_BYTES: usize = 8 << 20;
 const SAMPLED_MIN_S: f64 = 0.5;
 /// The share of a core that a room takes to tell what is in the system.
 const BUSY_SHARE: f64 = 0.6;
-/// How often the room that was asked for is measured. The second lowest cost counts, since all that
+/// Measurements of the room that was asked for. The second lowest cost counts, since all that
 /// disturbs a measurement adds to it.
 const ROUNDS: u64 = 5;
 /// Turns of a shard a second that is full of rooms, whatever their number: 800 to 1,300 in arenas of
@@ -318,7 +318,7 @@ impl Measurer<'_> {
         Ok(cell)
     }
 
-    /// How fast the clock runs, so that the node takes the share of its core that it should.
+    /// The speed of the clock at which the node takes the share of its core that it should.
     fn speed(&mut self, case: &Case) -> io::Result<u32> {
         let (share, players, hz) = match self.guess {
             Some(guess) => guess,
@@ -399,7 +399,7 @@ impl Measurer<'_> {
     }
 }
 
-/// How many rooms are run to measure their memory: no more than can be joined in time.
+/// Rooms that are run to measure their memory: no more than can be joined in time.
 fn memory_rooms(core: f64, players: usize) -> usize {
     let most = ((MEMORY_SHARE / core) as usize).clamp(1, MEMORY_ROOMS);
     (MEMORY_PLAYERS / players).clamp(1, most)
@@ -473,7 +473,7 @@ impl Capacity {
         cell.wire_bytes(self.plan.tls.is_some())
     }
 
-    /// What the wire adds to the bytes of messages.
+    /// The parts that the wire adds to the bytes of messages.
     #[must_use]
     pub fn wire(&self) -> &'static str {
         if self.plan.tls.is_some() { "with TLS, TCP and IP" } else { "with TCP and IP" }

@@ -22,7 +22,7 @@ pub enum Drive {
         name: Option<String>,
         /// The message. Fields that it leaves out are generated.
         value: Option<Value>,
-        /// How many each player sends in a second; 0 for none.
+        /// The number that each player sends in a second; 0 for none.
         rate: f64,
         /// Says whether a reply is asked for.
         is_request: bool,

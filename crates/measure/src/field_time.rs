@@ -143,7 +143,7 @@ impl ProbeTimes {
         let syncs = run.syncs.max(1) as f64;
         let mark_ns = self.mark_ps as f64 / PS_PER_NS;
         let taken = |marks: u64| marks as f64 * mark_ns / syncs;
-        // What takes next to nothing may seem to take less.
+        // A field that takes next to nothing may seem to take less.
         let net = |Spent { ns, marks }| (ns as f64 / syncs - taken(marks)).max(0.0);
         let marks = |of: fn(&PlaceTime) -> u64| taken(fields.iter().map(of).sum());
         let written = marks(|place| place.shared.marks + place.own.marks);

@@ -20,7 +20,7 @@ const ERRORS: f64 = 6.0;
 const PART_MIN: f64 = 0.005;
 /// A smaller change of a field, as a part of all bytes, is not worth a word either.
 const WHOLE_MIN: f64 = 0.0005;
-/// How much longer the runs should be if they were too short.
+/// The factor by which runs that were too short should be longer.
 const LONGER: f64 = 4.0;
 /// The longest run that the command line takes.
 const SECONDS_MAX: f64 = 60.0;

@@ -116,7 +116,7 @@ pub struct Run {
     pub resident: u64,
     /// The time between two patches of a room, in milliseconds: half of all, and 99 % of them.
     pub interval_ms: [f64; 2],
-    /// How late 99 % of the patches were at most, in milliseconds; NaN without any.
+    /// The lateness of 99 % of the patches at most, in milliseconds; NaN without any.
     pub lateness_ms: f64,
     /// The time to the answers of 99 % of the players' pings, in milliseconds; NaN without any.
     pub ping_ms: f64,
@@ -171,7 +171,7 @@ pub(crate) fn attempt(case: &Case) -> io::Result<Run> {
     attempt_with(case, Besides::default()).map(|measured| measured.run)
 }
 
-/// What a node measures of its rooms besides.
+/// Measurements of a node's rooms besides.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Besides {
     /// Profiles of all rooms for so long, once all players have joined.
@@ -351,7 +351,7 @@ fn problems(report: &Report) -> String {
     }
 }
 
-/// How many problems of a load an error names.
+/// The most problems of a load that an error names.
 const PROBLEMS_SHOWN: usize = 3;
 
 /// Faults that make a run worthless. Refusals are a room's own answers, and what was about to be answered

@@ -216,7 +216,7 @@ const IN_TIME: f64 = 0.84;
 
 /// The most cores: more is a mistake.
 const CORES_MAX: f64 = 1e6;
-/// How fast a core may be, compared with one of this machine: anything else is a mistake.
+/// The range of a core's speed, compared with one of this machine: anything else is a mistake.
 const CLOCKS: RangeInclusive<f64> = 0.01..=100.0;
 
 fn is_part(value: f64) -> bool {

@@ -362,7 +362,7 @@ impl Shard {
             return;
         }
         if connection.unread && connection.greeting.is_none() {
-            // What is missing may have come.
+            // The missing input may have come.
             connection.put_off = true;
             return;
         }

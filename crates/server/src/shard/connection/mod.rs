@@ -65,7 +65,7 @@ pub(crate) struct Connection {
     pub(crate) pinged: bool,
     /// Set while it waits in the queue of input: what came from it is not known yet.
     pub(crate) unread: bool,
-    /// Whether a timeout has come since: it is checked when the input has been read.
+    /// Set if a timeout has come since: it is checked when the input has been read.
     pub(crate) put_off: bool,
     /// Whether its client came without a token, and may only join by tickets that name a user.
     pub(crate) tickets_only: bool,

@@ -137,7 +137,7 @@ impl Capture {
         let _ = self.captured.exchange.event(player, event.version, event.index, payload);
     }
 
-    /// How long it still takes.
+    /// The time that it still takes.
     pub(crate) fn left(&self, now: Duration) -> Duration {
         self.until.saturating_sub(now + COLLECTED_WITHIN)
     }

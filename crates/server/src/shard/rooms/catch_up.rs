@@ -1,4 +1,4 @@
-//! How many overdue ticks a room makes up for.
+//! The number of overdue ticks that a room makes up for.
 //!
 //! A room that was held up makes up for all, as far as `catch_up_ticks_max` allows: its simulation
 //! loses nothing. On a shard with more rooms than it has time for, each tick that is made up for
