@@ -385,7 +385,7 @@ fn names(arguments: Vec<OsString>) -> Vec<&'static str> {
         let lexopt::Arg::Long(name) = argument else { continue };
         let Some(option) = OPTIONS.iter().find(|option| option.opt.name == name) else { continue };
         names.push(option.opt.name);
-        // A value is no option, even if it begins with dashes.
+        // Skip the value, which may begin with dashes.
         let _ = match option.opt.value.is_empty() {
             true => parser.optional_value(),
             false => parser.value().ok(),

@@ -147,7 +147,7 @@ pub(crate) struct Profiles {
     pub(crate) rooms: usize,
     /// Length of each, in milliseconds.
     pub(crate) ms: u64,
-    /// Rounds of as long without profiles and with them, of which the CPU time is counted. With 0,
+    /// Rounds, each with one period without profiles and one with them, as long. With 0,
     /// there is one profile of each room, and its numbers count.
     pub(crate) rounds: u32,
 }

@@ -27,7 +27,7 @@ impl FieldTime {
 /// The CPU time of a field at a sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FieldCpu {
-    /// Its parts, in the run that stands for all.
+    /// Its parts, in the median run.
     pub time: FieldTime,
     /// The difference of the runs, in nanoseconds.
     pub error: f64,
@@ -68,7 +68,7 @@ impl SyncTime {
     }
 }
 
-/// The run whose whole is the median, which stands for all, and the time of each field in it with
+/// The run whose total is the median, and the time of each field in it with
 /// the difference of the runs. `None` without runs.
 pub(crate) fn median_run(mut runs: Vec<SyncTime>) -> Option<(SyncTime, Vec<FieldCpu>)> {
     runs.sort_by(|one, other| one.whole().total_cmp(&other.whole()));

@@ -178,7 +178,7 @@ pub fn run(words: &[String], make: impl FnOnce(Config) -> io::Result<Server>) ->
     let node = Node::parse(words);
     let node = node.ok_or_else(|| io::Error::other(format!("{words:?} describes no node")))?;
     raise_descriptors();
-    // From here on, whatever the program or its rooms print is no answer.
+    // From here on, output of the program and its rooms goes to standard error.
     let answers = Answers::new()?;
     pin(SERVER_CORE)?;
     let server = make(node.config()?)?;

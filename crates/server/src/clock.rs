@@ -65,7 +65,7 @@ impl Eviction {
     /// Reads this many bytes each time; `None` for 0.
     ///
     /// # Errors
-    /// If there is no connection on loopback.
+    /// If loopback can't be connected to.
     pub(crate) fn new(bytes: usize) -> io::Result<Option<Self>> {
         let words = bytes.min(EVICTION_BYTES) / size_of::<u64>();
         if words == 0 {

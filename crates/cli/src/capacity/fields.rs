@@ -8,7 +8,7 @@ use playfield_state::{FieldProfile, Saving};
 
 /// Fields with a smaller part of all bytes, and of the CPU time of a sync, are summed up.
 const PART_MIN: f64 = 0.005;
-/// The saving that is no change of type: other players no longer see the field.
+/// The saving that hides the field from other players instead of changing its type.
 const OWNER: &str = "owner";
 
 /// Prints the fields, those with the most bytes first, then messages and events.

@@ -431,7 +431,7 @@ impl Shard {
         if now < ends_at {
             return self.look_at(key, again_at.min(ends_at));
         }
-        // It may have spoken, if this shard was held up, or reads nothing from it for now.
+        // The client may have spoken, if this shard was held up, or reads nothing from it for now.
         let was_held_up = now > deadline.saturating_add(patience.ask / 2);
         let is_unread = (connection.pause.mailbox || connection.pause.acts) && !is_blocked;
         if was_held_up || is_unread {

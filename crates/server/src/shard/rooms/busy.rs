@@ -113,7 +113,7 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// The time so long after the last measurement, of which a shard waits and its rooms run so long.
+    /// The thread's time at `all` ms after the last measurement, with `waited` and `worked` ms of it.
     fn after(busy: &Busy, [all, waited, worked]: [u64; 3]) -> ThreadTime {
         let ThreadTime { all: began, waits, rooms } = busy.began;
         ThreadTime { all: began + MS(all), waits: waits + MS(waited), rooms: rooms + MS(worked) }

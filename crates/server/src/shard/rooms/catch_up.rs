@@ -2,7 +2,7 @@
 //!
 //! A room that was held up makes up for all, as far as `catch_up_ticks_max` allows: its simulation
 //! loses nothing. On a shard with more rooms than it has time for, each tick that is made up for
-//! takes the time of syncs, and makes the next run later. A room that is late again and again
+//! takes the time of syncs, and makes the next run later. A room that keeps falling behind
 //! therefore runs no more ticks at once than belong to a sync, or take no longer than one.
 
 use std::ops::Range;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use crate::shard::rooms::lateness::{Cost, Micros};
 use crate::shard::rooms::schedule::Beat;
 
-/// What a room has made up for lately.
+/// The ticks that a room has made up for lately.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CatchUp {
-    /// How many ticks it made up for, less those that were on time since: a second of them at most.
+    /// The number of ticks made up for, less those that were on time since: a second of them at most.
     made_up: u32,
     /// The time that a tick took.
     tick: Micros,
@@ -44,7 +44,7 @@ impl CatchUp {
         taken
     }
 
-    /// How many ticks take as long as a sync: the limit, if they take no time.
+    /// The number of ticks that take as long as a sync: the limit, if they take no time.
     fn as_long_as(self, cost: &Cost, limit: u64) -> u64 {
         let (sync, tick) = (cost.syncing(), Duration::from(self.tick));
         let ticks = sync.as_nanos().checked_div(tick.as_nanos());

@@ -108,7 +108,7 @@ impl Beat {
         Some(Self { hz, first, next: 1 })
     }
 
-    /// How many there are in a second.
+    /// The number of them in a second.
     pub(crate) fn hz(&self) -> u32 {
         self.hz
     }

@@ -36,7 +36,7 @@ impl ThreadTime {
         self.all.saturating_sub(self.waits)
     }
 
-    /// Whether it is rooms that make the shard busy, more than input.
+    /// Returns whether rooms keep the shard busier than input does.
     pub(super) fn is_of_rooms(self) -> bool {
         self.rooms >= self.busy() / ROOMS_PARTS
     }

@@ -23,7 +23,7 @@ const TICK_NS: u64 = 300_000;
 /// The time that passes whenever the shard reads its stopwatch: about seven times for a room, two
 /// of them for its sync.
 const LOOK: Duration = Duration::from_micros(50);
-/// How many rooms take 80 % of the time.
+/// The number of rooms that take 80 % of the time.
 const FIT: u32 = 60;
 
 /// A room whose ticks take time, and change what its players see.
