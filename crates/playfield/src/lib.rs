@@ -71,17 +71,17 @@ pub mod store {
 /// Channels, by which clients publish and subscribe apart from rooms: rules for
 /// [`Server::channel`], and what rooms publish.
 pub mod channel {
-    pub use playfield_channel::{
+    pub use playfield_room::{Payload, Publication};
+    pub use playfield_server::channel::{
         Access, Asker, ChannelRule, Pattern, PatternError, PayloadKind, Slow,
     };
-    pub use playfield_room::{Payload, Publication};
 }
 
 /// Devices, for fleets without rooms: what a program decides about them, for [`Server::fleet`], and
 /// who is connected.
 pub mod device {
-    pub use playfield_device::{Cursor, Device, Page, Registration};
     pub use playfield_room::{Payload, Push, Target};
+    pub use playfield_server::device::{Cursor, Device, Page, Registration};
     pub use playfield_server::{Devices, Duplicates, Fleet, FleetSettings, Gone};
 }
 

@@ -11,10 +11,10 @@ use std::process::ExitCode;
 #[cfg(feature = "jwt")]
 use std::sync::Arc;
 
-use playfield_channel::ChannelRule;
 #[cfg(feature = "tools")]
 use playfield_cli::Purpose;
 use playfield_room::{Error, OnePerUser, Room, RoomType, Store};
+use playfield_server::channel::ChannelRule;
 use playfield_server::http::{IntoResponse, Request};
 use playfield_server::service::Service;
 use playfield_server::{

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use playfield_channel::Creator;
 use playfield_room::Error;
 
+use crate::channel::Creator;
 use crate::config::{Config, Network, masked};
 use crate::counted::add_below;
 use crate::http::Full;

@@ -30,7 +30,7 @@ impl Identity {
     }
 
     /// With what else is known of the user: what [`Player::claims`](playfield_room::Player) shows
-    /// and [`Access::claim`](playfield_channel::Access::claim) asks for.
+    /// and [`Access::claim`](crate::channel::Access::claim) asks for.
     ///
     /// ```
     /// # use playfield_server::Identity;

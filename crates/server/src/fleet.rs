@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::{Pattern, PatternError, Payload, PayloadKind};
-use playfield_device::{Device, Limits, RegisterError, Registry};
 use playfield_room::{Error, Result};
 use playfield_wire::ErrorCode;
 
+use crate::channel::{Pattern, PatternError, Payload, PayloadKind};
 use crate::config::Config;
+use crate::device::{Device, Limits, RegisterError, Registry};
 use crate::entropy::Entropy;
 use crate::handle::NodeHandle;
 use crate::panics::guard;

@@ -13,6 +13,9 @@
 //! bounded `mailbox`; the `directory` knows where rooms are, and is asked when one is created,
 //! joined or listed, and `addresses` what each client address uses. Work that waits or computes for
 //! long runs in `control`, and ends as mail.
+//!
+//! [`channel`] and [`device`] hold what shards know of channels and devices. Both are state machines
+//! without sockets and threads.
 
 mod addresses;
 mod asks;
@@ -22,10 +25,12 @@ mod background;
 #[cfg(feature = "bare-shard")]
 #[doc(hidden)]
 pub mod bare_shard;
+pub mod channel;
 mod clock;
 mod config;
 mod control;
 mod counted;
+pub mod device;
 mod directory;
 mod entropy;
 mod event_loop;
@@ -53,6 +58,8 @@ mod shard_thread;
 mod sought;
 mod stats;
 mod sys;
+#[doc(hidden)]
+pub mod testing;
 mod tickets;
 mod tls;
 mod users;

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use playfield_channel::{ChannelRules, Totals};
 use playfield_room::{CreatedBy, Error, RoomType, Store};
 use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
@@ -12,6 +11,7 @@ use crate::addresses::Addresses;
 use crate::asks::Asks;
 use crate::auth::{Admit, Authenticator};
 use crate::away::AwaySessions;
+use crate::channel::{ChannelRules, Totals};
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::fleet::HostedFleet;

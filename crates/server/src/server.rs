@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use playfield_channel::{ChannelRule, ChannelRules};
 use playfield_room::{OnePerUser, RoomType, Store, StoreError};
 use playfield_wire::excerpt;
 use playfield_wire::schema::Type;
 
 use crate::auth::{Admit, Authenticator, Decision, Identity};
+use crate::channel::{ChannelRule, ChannelRules};
 use crate::clock::Pace;
 use crate::config::Config;
 use crate::fleet::{Fleet, FleetSettings};

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use common::{Client, Heard, PATIENCE, config, encoded};
-use playfield_channel::{Access, ChannelRule};
 use playfield_server::Server;
+use playfield_server::channel::{Access, ChannelRule};
 use playfield_server::service::{Frame, FrameCodec, NativeFrames, Peer, Result, Service};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};

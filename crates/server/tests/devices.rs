@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use playfield_device::{Cursor, Registration};
 use playfield_room::Target;
+use playfield_server::device::{Cursor, Registration};
 use playfield_server::service::{Command, FixedSize, Frame, Peer, Result, Service};
 use playfield_server::{Config, Fleet, FleetSettings, NodeHandle, Server};
 use playfield_wire::ErrorCode;

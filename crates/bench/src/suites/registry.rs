@@ -13,12 +13,14 @@ use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use playfield_channel::{
-    Access, Backlog, ChannelRule, Channels, Member, Payload, Publication, Published, Pushed,
-    Subscribing, Totals, TotalsMax, Waiting,
-};
 use playfield_cli::options::Failure;
-use playfield_device::{Limits, Place, Registration, Registry};
+use playfield_server::channel::{Access, ChannelRule};
+use playfield_server::device::Registration;
+use playfield_server::testing::channel::{
+    Backlog, Channels, Member, Payload, Publication, Published, Pushed, Subscribing, Totals,
+    TotalsMax, Waiting,
+};
+use playfield_server::testing::device::{Limits, Place, Registry};
 use playfield_wire::Format;
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::framing::{Framing, write_frame_with};

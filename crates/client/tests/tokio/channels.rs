@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use playfield_channel::{Access, ChannelRule};
 use playfield_client::{
     Channel, ChannelEvent, Connect, Connection, ConnectionEvent, Device, DeviceEvent, ErrorCode,
     Payload, Publication, connect,
 };
+use playfield_server::channel::{Access, ChannelRule};
 use playfield_server::{Config, Fleet, FleetSettings, NodeHandle, Running, Server};
 use playfield_wire::RequestNumber;
 use playfield_wire::server::{self, ServerMessage};
@@ -168,7 +168,7 @@ impl Fleet for Echoes {
 
     fn report(
         &self,
-        _: &playfield_device::Device,
+        _: &playfield_server::device::Device,
         report: &[u8],
     ) -> playfield_room::Result<Vec<u8>> {
         Ok(report.to_vec())

@@ -1,9 +1,9 @@
 //! Messages of the wrong type, to a real node.
 
-use playfield_channel::{Access, ChannelRule};
 use playfield_client::{ErrorCode, connect};
-use playfield_device::Device;
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
+use playfield_server::channel::{Access, ChannelRule};
+use playfield_server::device::Device;
 use playfield_server::{Config, Fleet, FleetSettings, Running, Server};
 use playfield_state::State;
 use serde_json::{Value, json};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use playfield_channel::ChannelRule;
 use playfield_client::session::SUBSCRIPTIONS_MAX;
 use playfield_load::{Report, script};
+use playfield_server::channel::ChannelRule;
 
 use crate::rooms::{config, load, node, server, settings};
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use playfield_device::Device;
 use playfield_load::{LoadError, script};
 use playfield_room::{Error, Result};
+use playfield_server::device::Device;
 use playfield_server::{
     Authenticator, Decision, Fleet, FleetSettings, Identity, NodeHandle, Pending,
 };

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use playfield_channel::{Access, ChannelRule};
 use playfield_load::{LoadError, Report, Settings, run, script};
 use playfield_room::{Context, Error, Handle, Message, Player, Result, Room, RoomType, room};
+use playfield_server::channel::{Access, ChannelRule};
 use playfield_server::{Config, Running, Server};
 use playfield_state::{Data, State};
 use playfield_wire::ErrorCode;

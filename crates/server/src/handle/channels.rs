@@ -1,10 +1,10 @@
 //! Channels, from outside the node's rooms.
 
-use playfield_channel::{Payload, home_of};
 use playfield_room::{Publication, Result};
 use playfield_state::Data;
 
 use super::NodeHandle;
+use crate::channel::{Payload, home_of};
 use crate::shard::channels::{ChannelMail, payload_of};
 use crate::shard::mail::ShardMail;
 

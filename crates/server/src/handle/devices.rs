@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::Payload;
-use playfield_device::{Cursor, Device, Page};
 use playfield_room::{Push, Result, Target};
 use playfield_state::{Data, Format};
 use playfield_wire::ErrorCode;
 
 use super::{NodeHandle, Pending, Waiting};
 use crate::asks::Answer;
+use crate::channel::Payload;
+use crate::device::{Cursor, Device, Page};
 use crate::fleet::{HostedFleet, no_fleet, refusal};
 use crate::shard::channels::payload_of;
 use crate::shard::devices::{DeviceMail, target};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use playfield_channel::Pattern;
 use playfield_room::{Error, Result};
 use playfield_wire::ErrorCode;
 
 use super::NodeHandle;
 use crate::asks;
+use crate::channel::Pattern;
 use crate::shard::channels::{Unsubscribe, Whose};
 use crate::shard::mail::ShardMail;
 use crate::shard::session::ending::UserMail;

@@ -5,13 +5,13 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_device::{Device, Place, Registration};
 use playfield_room::{AskId, Error, InternalMessage, Message};
 use playfield_state::Data;
 use playfield_websocket::{Opcode, encode_with_about};
 use playfield_wire::framing::{FrameCodec, FrameError};
 
 use crate::asks::ended;
+use crate::device::{Device, Place, Registration};
 use crate::fleet::device_gone;
 use crate::handle::{NodeHandle, read};
 use crate::node::Node;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::Publication;
 use playfield_room::{Error, LeaveReason, Mail, SeatFor};
 use playfield_wire::message::MessageRef;
 use playfield_wire::{ErrorCode, RequestNumber, RoomNumber};
 
 use crate::addresses::Address;
 use crate::auth::Decided;
+use crate::channel::Publication;
 use crate::founding::Founding;
 use crate::handle::operator::{Inspect, Operate, Search, Survey};
 use crate::handle::profile::Capturing;

@@ -1,10 +1,10 @@
 //! Subscriptions that the program ends.
 
-use playfield_channel::Pattern;
 use playfield_room::Error;
 use playfield_wire::ErrorCode;
 use playfield_wire::server::{self, ServerMessage};
 
+use crate::channel::Pattern;
 use crate::shard::Shard;
 use crate::shard::channels::Stage;
 use crate::shard::delivery::Delivery;

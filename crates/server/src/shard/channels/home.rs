@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use playfield_channel::{
-    Change, ChannelRule, Creator, Full, Payload, Publication, Published, Subscribing, home_of,
-};
 use playfield_room::Error;
 use playfield_wire::{ErrorCode, excerpt};
 
+use crate::channel::{
+    Change, ChannelRule, Creator, Full, Payload, Publication, Published, Subscribing, home_of,
+};
 use crate::shard::channels::ChannelMail;
 use crate::shard::delivery::Delivery;
 use crate::shard::mail::ShardMail;
@@ -154,7 +154,7 @@ impl Delivery {
         &mut self,
         name: &Arc<str>,
         subscribing: Subscribing,
-    ) -> Result<(playfield_channel::Start, Option<Arc<Change>>), Error> {
+    ) -> Result<(crate::channel::Start, Option<Arc<Change>>), Error> {
         let rule = Arc::clone(self.node.channel_rule(name)?);
         let begun = self.channels.home.subscribe(name, &rule, subscribing, self.channels.now);
         begun.map_err(|full| self.too_many_channels(full))

@@ -18,15 +18,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::quality::SeedableRandomState;
-use playfield_channel::{
-    Backlog, Change, ChannelRule, Channels, Member, Members, Past, Payload, PayloadKind, Start,
-    TotalsMax,
-};
 use playfield_room::Error;
 use playfield_wire::RequestNumber;
 use playfield_wire::client::Position;
 
 use crate::addresses::Address;
+use crate::channel::{
+    Backlog, Change, ChannelRule, Channels, Member, Members, Past, Payload, PayloadKind, Start,
+    TotalsMax,
+};
 use crate::node::Node;
 pub(crate) use crate::shard::channels::ending::{Unsubscribe, Whose};
 use crate::shard::channels::frames::Frames;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::{Asker, ChannelRule, Member, Payload};
 use playfield_room::Error;
 use playfield_wire::client::Position;
 use playfield_wire::{ErrorCode, RequestNumber, excerpt};
 
 use crate::addresses::Pace;
+use crate::channel::{Asker, ChannelRule, Member, Payload};
 use crate::node::Node;
 use crate::panics::guard;
 use crate::shard::Shard;

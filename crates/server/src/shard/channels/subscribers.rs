@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use playfield_channel::{
-    Backlog, Change, Member, Members, Past, PayloadKind, Publication, Pushed, Slow, Start, Waiting,
-};
 use playfield_room::Error;
 use playfield_wire::server::{self, MemberInfo, PastPublication, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber};
 
+use crate::channel::{
+    Backlog, Change, Member, Members, Past, PayloadKind, Publication, Pushed, Slow, Start, Waiting,
+};
 use crate::shard::channels::{LocalChannel, Stage, Subscriber};
 use crate::shard::connection::transport::Dialect;
 use crate::shard::delivery::Delivery;

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::Payload;
-use playfield_device::{Cursor, Device};
 use playfield_room::{Error, Push, Target};
 use playfield_wire::server;
 use playfield_wire::{ErrorCode, Format};
 
 use crate::asks::Answer;
+use crate::channel::Payload;
+use crate::device::{Cursor, Device};
 use crate::fleet::{HostedFleet, device_gone, no_fleet};
 use crate::node::Node;
 use crate::service::{Command, CommandId, ConnectionId};

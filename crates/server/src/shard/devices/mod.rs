@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::Payload;
-use playfield_device::Device;
+use crate::channel::Payload;
+use crate::device::Device;
 
 use self::withdrawal::Unanswered;
 use crate::shard::keys::ConnectionKey;

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::{Payload, PayloadKind};
-use playfield_device::{Place, Registration};
 use playfield_room::Error;
 use playfield_wire::server::{self, ServerMessage};
 use playfield_wire::{ErrorCode, RequestNumber, excerpt};
 
+use crate::channel::{Payload, PayloadKind};
+use crate::device::{Place, Registration};
 use crate::fleet::{Gone, device_gone, no_fleet, refusal};
 use crate::node::Node;
 use crate::service::Closed;

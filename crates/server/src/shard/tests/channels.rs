@@ -6,7 +6,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber, RoomNumber};
 
 use super::listener::{Listener, QUEUE, Say, Told};
 use super::world::World;
-use playfield_channel::{Payload, Publication, home_of};
+use crate::channel::{Payload, Publication, home_of};
 use playfield_state::Data;
 
 const SHARDS: usize = 3;

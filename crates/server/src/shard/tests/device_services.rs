@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use playfield_device::Registration;
 use playfield_room::Target;
 use playfield_wire::ErrorCode;
 use playfield_wire::framing::{Frame, FrameCodec, LengthPrefixed};
@@ -12,6 +11,7 @@ use playfield_wire::packet::Big;
 use super::devices;
 use super::gadget::{Gadget, Told};
 use super::world::{Client, World};
+use crate::device::Registration;
 use crate::service::{
     Closed, Command, CommandId, ConnectionId, Context, Hosted, Peer, Result, Service,
 };

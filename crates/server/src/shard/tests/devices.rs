@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::Payload;
 use playfield_room::{Error, Target};
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format};
@@ -13,6 +12,7 @@ use super::gadget::{Gadget, Told};
 use super::timing::says_last;
 use super::world::World;
 use crate::asks::Answer;
+use crate::channel::Payload;
 use crate::fleet::{Duplicates, FleetSettings, HostedFleet};
 use crate::shard::devices::{DeviceMail, target};
 use crate::shard::mail::ShardMail;

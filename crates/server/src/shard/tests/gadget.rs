@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use playfield_channel::Payload;
-use playfield_device::Device;
 use playfield_room::{Error, Result};
 use playfield_wire::client::{self, ClientMessage, Hello, Resume};
 use playfield_wire::framing::PREAMBLE;
@@ -12,6 +10,8 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use super::speech::encoded;
 use super::world::{Client, World};
+use crate::channel::Payload;
+use crate::device::Device;
 use crate::fleet::{Fleet, Gone};
 
 /// The calls of the fleet.
@@ -203,7 +203,7 @@ impl Gadget {
     }
 
     fn text(&self, payload: &[u8]) -> String {
-        let kind = playfield_channel::PayloadKind::Json;
+        let kind = crate::channel::PayloadKind::Json;
         let payload = Payload::read(kind, self.format, payload).unwrap();
         String::from_utf8(payload.as_slice().to_vec()).unwrap()
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use playfield_channel::{Access, ChannelRule, ChannelRules, Slow};
 use playfield_room::{Context, Handle, Message, Player, Result, Room, RoomType, room};
 use playfield_state::State;
 use playfield_wire::client::{self, ClientMessage, Hello, Position, Resume};
@@ -14,6 +13,7 @@ use std::time::Duration;
 
 use super::speech::encoded;
 use super::world::{Client, World};
+use crate::channel::{Access, ChannelRule, ChannelRules, Slow};
 
 /// How many publications wait for a slow subscriber of the channels that are about that.
 pub(super) const QUEUE: usize = 3;
@@ -268,7 +268,7 @@ impl Listener {
 
     /// Publishes a JSON value, whatever the format.
     pub(super) fn publish(&mut self, world: &mut World, channel: &str, json: &str) {
-        let payload = playfield_channel::Payload::json(json.as_bytes()).unwrap();
+        let payload = crate::channel::Payload::json(json.as_bytes()).unwrap();
         self.publish_raw(world, channel, &payload.written(self.format));
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use playfield_channel::Pattern;
 use playfield_room::OnePerUser;
 use playfield_wire::client::{self, ClientMessage};
 use playfield_wire::{ErrorCode, Format, RequestNumber};
@@ -12,6 +11,7 @@ use super::listener::{Listener, Told};
 use super::speech::encoded;
 use super::wanderer::{Return, Wanderer};
 use super::world::World;
+use crate::channel::Pattern;
 use crate::shard::channels::{Unsubscribe, Whose};
 use crate::shard::mail::ShardMail;
 use crate::shard::session::ending::UserMail;

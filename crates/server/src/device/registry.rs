@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use foldhash::quality::SeedableRandomState;
 
-use crate::device::Stage;
-use crate::stripe::Stripe;
-use crate::tags::{TagSlot, Tags};
-use crate::{Device, Place, Registration};
+use crate::device::entry::Stage;
+use crate::device::stripe::Stripe;
+use crate::device::tags::{TagSlot, Tags};
+use crate::device::{Device, Place, Registration};
 
 const STRIPES: usize = 256;
 

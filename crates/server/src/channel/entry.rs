@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use playfield_wire::client::Position;
 
-use crate::creator::Charge;
-use crate::history::History;
-use crate::{ChannelRule, Payload, Publication};
+use crate::channel::creator::Charge;
+use crate::channel::history::History;
+use crate::channel::{ChannelRule, Payload, Publication};
 
 /// A session that subscribes, as others may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]

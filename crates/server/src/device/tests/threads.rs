@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use playfield_device::{Cursor, Registration, Registry};
+use crate::device::{Cursor, Registration, Registry};
 
-use crate::registry::{LIMITS, place};
+use crate::device::tests::registry::{LIMITS, place};
 
 /// Threads fight for few ids, change tags and leave. In the end nothing is left, and of each id
 /// there was one at most.

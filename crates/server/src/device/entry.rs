@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::tags::TagSlot;
+use crate::device::tags::TagSlot;
 
 /// A request to register a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

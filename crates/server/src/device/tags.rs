@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::quality::SeedableRandomState;
 
-use crate::Device;
-use crate::shrink::{Slots, shrink_map};
+use crate::device::Device;
+use crate::device::shrink::{Slots, shrink_map};
 
 const STRIPES: usize = 64;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{Pattern, PatternError};
+use crate::channel::{Pattern, PatternError};
 
 /// The sessions that may do something.
 #[derive(Clone, Default)]
@@ -132,7 +132,7 @@ pub enum PayloadKind {
 /// ```
 /// use std::time::Duration;
 ///
-/// use playfield_channel::{Access, ChannelRule};
+/// use playfield_server::channel::{Access, ChannelRule};
 ///
 /// let chat = ChannelRule::new("chat:*")
 ///     .publish(Access::User)
@@ -309,14 +309,14 @@ impl ChannelRule {
 
 /// The rules of a node, in order. The first one that matches a name decides.
 #[derive(Clone, Debug, Default)]
-pub struct ChannelRules(Vec<Arc<ChannelRule>>);
+pub(crate) struct ChannelRules(Vec<Arc<ChannelRule>>);
 
 impl ChannelRules {
     /// Adds a rule, after all others.
     ///
     /// # Errors
     /// If its pattern is invalid.
-    pub fn add(&mut self, rule: ChannelRule) -> Result<(), PatternError> {
+    pub(crate) fn add(&mut self, rule: ChannelRule) -> Result<(), PatternError> {
         if let Err(error) = &rule.pattern {
             return Err(error.clone());
         }
@@ -326,19 +326,19 @@ impl ChannelRules {
 
     /// Whether there are none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Why some rules may not be what was meant, on a node where a publication may have this many
     /// bytes.
-    pub fn doubts(&self, publication_bytes_max: usize) -> impl Iterator<Item = String> {
+    pub(crate) fn doubts(&self, publication_bytes_max: usize) -> impl Iterator<Item = String> {
         self.0.iter().filter_map(move |rule| rule.doubt(publication_bytes_max))
     }
 
     /// The rule of the channel of this name.
     #[must_use]
-    pub fn of(&self, name: &str) -> Option<&Arc<ChannelRule>> {
+    pub(crate) fn of(&self, name: &str) -> Option<&Arc<ChannelRule>> {
         let matches = |rule: &&Arc<ChannelRule>| {
             rule.pattern.as_ref().is_ok_and(|pattern| pattern.matches(name))
         };

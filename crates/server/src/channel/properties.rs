@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_channel::{
-    ChannelRule, Channels, Member, Payload, Published, Subscribing, Totals, TotalsMax,
-};
 use playfield_wire::client::Position;
 use proptest::collection::vec;
 use proptest::prelude::*;
+
+use crate::channel::{
+    ChannelRule, Channels, Member, Payload, Published, Subscribing, Totals, TotalsMax,
+};
 
 const HISTORY_MAX: usize = 4;
 const AGE: Duration = Duration::from_secs(10);
@@ -52,7 +53,7 @@ proptest! {
     #[test]
     fn who_comes_back_is_given_all_or_informed(steps in vec(step(), 1..60)) {
         let rule = ChannelRule::new("a").history(HISTORY_MAX, AGE).history_bytes(900);
-        let rule = Arc::new(rule.presence(playfield_channel::Access::Anyone));
+        let rule = Arc::new(rule.presence(crate::channel::Access::Anyone));
         let totals = Arc::new(Totals::new(3));
         let max = TotalsMax { channels: 1, history_bytes: 800 };
         let mut channels = Channels::new((1, 3), (7, Default::default()), LINGER, totals, max);

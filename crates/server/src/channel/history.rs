@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::{ChannelRule, Publication};
+use crate::channel::{ChannelRule, Publication};
 
 /// The last publications of a channel, without a gap up to the latest.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ mod tests {
     use std::time::Duration;
 
     use super::History;
-    use crate::{ChannelRule, Payload, Publication};
+    use crate::channel::{ChannelRule, Payload, Publication};
 
     fn publication(offset: u64, bytes: usize) -> Publication {
         let payload = Payload::Bytes(vec![0; bytes].into());

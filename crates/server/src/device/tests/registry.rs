@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_device::{
-    Cursor, Device, Limits, Page, Place, RegisterError, Registered, Registration, Registry,
-};
+use crate::device::registry::Registered;
+use crate::device::{Cursor, Device, Limits, Page, Place, RegisterError, Registration, Registry};
 
 pub(crate) const LIMITS: Limits =
     Limits { devices_max: 1000, tags_max: 4, metadata_bytes_max: 16, id_bytes_max: 8 };

@@ -11,14 +11,14 @@ use foldhash::fast::RandomState;
 use foldhash::quality::SeedableRandomState;
 use playfield_wire::client::Position;
 
-use crate::channel::Channel;
-use crate::creator::{Charge, Creator};
-use crate::shares::{Holder, Shares};
-use crate::{Change, ChannelRule, Member, Members, Past, Payload, Publication, Start};
+use crate::channel::creator::{Charge, Creator};
+use crate::channel::entry::Channel;
+use crate::channel::shares::{Holder, Shares};
+use crate::channel::{Change, ChannelRule, Member, Members, Past, Payload, Publication, Start};
 
 /// The shard that is the home of the channel of this name.
 #[must_use]
-pub fn home_of(name: &str, shards: usize) -> u16 {
+pub(crate) fn home_of(name: &str, shards: usize) -> u16 {
     // FNV-1a.
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, step);

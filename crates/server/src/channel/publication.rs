@@ -10,7 +10,7 @@ use playfield_wire::tree::{TreeWriter, read_value};
 use playfield_wire::{DecodeError, Format, TreeFormat};
 use serde_json::Value;
 
-use crate::PayloadKind;
+use crate::channel::PayloadKind;
 
 /// The error for a tree that has something else where bytes are expected.
 const BYTES_EXPECTED: &str =
@@ -148,7 +148,7 @@ mod tests {
     use playfield_wire::Format;
 
     use super::Payload;
-    use crate::PayloadKind::{self, Bytes, Json};
+    use crate::channel::PayloadKind::{self, Bytes, Json};
 
     #[test]
     fn a_payload_is_the_same_in_every_format() {

@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use crate::shares::Holder;
+use crate::channel::shares::Holder;
 
 /// Someone because of whom channels exist, such as the address of a client.
 pub trait Creator: Send + Sync {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use crate::Device;
-use crate::shrink::{Slots, shrink_table};
+use crate::device::Device;
+use crate::device::shrink::{Slots, shrink_table};
 
 #[derive(Default)]
 pub(crate) struct Stripe {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::{Change, Publication, Slow};
+use crate::channel::{Change, Publication, Slow};
 
 /// Publications and a change of the members that wait for one subscriber, in order.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::{Backlog, Pushed, Waiting};
-    use crate::{Payload, Publication, Slow};
+    use crate::channel::{Payload, Publication, Slow};
 
     fn publication(offset: u64) -> Publication {
         Publication { offset, user: None, payload: Payload::Bytes((*b"").into()) }

@@ -1,3 +1,0 @@
-//! The tests of channels. One binary links once; each file is a module.
-
-mod properties;
