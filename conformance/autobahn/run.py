@@ -25,12 +25,11 @@ REPORTS = ROOT / "target/conformance/reports"
 
 # The role is that of the end that is tested: the crate and the example of each, and its arguments. `node` and
 # `node-tls` are a whole node, with its listener, its limits and its TLS.
-NODE = ["playfield-server", "--features", "echo"]
 EXAMPLES = {
-    "server": (["playfield-websocket"], "echo_server", []),
-    "client": (["playfield-websocket"], "echo_client", []),
-    "node": (NODE, "echo_node", []),
-    "node-tls": (NODE, "echo_node", ["--tls"]),
+    "server": ("playfield-websocket", "echo_server", []),
+    "client": ("playfield-websocket", "echo_client", []),
+    "node": ("playfield-server", "echo_node", []),
+    "node-tls": ("playfield-server", "echo_node", ["--tls"]),
 }
 
 # More shares of the cases than processes: they differ in what they take, by how well a file deflates.
@@ -107,15 +106,15 @@ def build(roles):
     commands = {}
     for role in roles:
         package, example, arguments = EXAMPLES[role]
-        command = ["cargo", "build", "--release", "-p", *package, "--example", example]
+        command = ["cargo", "build", "--release", "-p", package, "--example", example]
         command.append("--message-format=json-render-diagnostics")
         done = subprocess.run(command, check=False, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         if done.returncode != 0:
-            complain(f"the example {example} of {package[0]} doesn't build; the reason is above.")
+            complain(f"the example {example} of {package} doesn't build; the reason is above.")
         messages = [json.loads(line) for line in done.stdout.splitlines()]
         found = {message["target"]["name"]: message["executable"] for message in messages if message.get("executable")}
         if example not in found:
-            complain(f"{package[0]} has no example {example}.")
+            complain(f"{package} has no example {example}.")
         commands[role] = [found[example], *arguments]
     return commands
 

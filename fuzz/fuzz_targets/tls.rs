@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use playfield_fuzz::input::Input;
-use playfield_server::fuzzing::{Tls, TlsEnd, proxy_header};
+use playfield_server::testing::{Tls, TlsEnd, proxy_header};
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;

@@ -2,7 +2,7 @@
 //! instructions of `measured` with callgrind.
 //!
 //! Run with a case, and the number of messages to be counted:
-//! `cargo run -p playfield-server --features bare-shard --example echo_counts -- service 10000`.
+//! `cargo run -p playfield-server --example echo_counts -- service 10000`.
 
 use std::env;
 use std::error::Error;
@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 
 use playfield_room::{Context, Handle, Message, Player, Room, RoomType, room};
 use playfield_server::Config;
-use playfield_server::bare_shard::{BareConnection, BareShard};
 use playfield_server::service::{Frame, NativeFrames, Peer, Result, Service};
+use playfield_server::testing::{BareConnection, BareShard};
 use playfield_state::{Bytes, State};
 use playfield_wire::client::{self, ClientMessage, Hello};
 use playfield_wire::framing::{PREAMBLE, write_frame_with};

@@ -2,13 +2,14 @@
 //! `conformance/autobahn`.
 //!
 //! Run with a port, and `--tls` for TLS with a self-signed certificate:
-//! `cargo run -p playfield-server --features echo --example echo_node -- 9001`. Without a port, or
-//! with 0, the system picks one. The URL is printed.
+//! `cargo run -p playfield-server --example echo_node -- 9001`. Without a port, or with 0, the system
+//! picks one. The URL is printed.
 
 use std::env;
 use std::error::Error;
 use std::net::Ipv4Addr;
 
+use playfield_server::testing::echo_messages;
 use playfield_server::{Config, Server, log_to_stderr};
 
 /// The suite's longest message, which is as long as a node allows.
@@ -41,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..Config::default()
     };
     log_to_stderr(config.log);
-    let running = Server::new(config).start()?;
+    let running = echo_messages(Server::new(config)).start()?;
     let scheme = if is_tls { "wss" } else { "ws" };
     println!("{scheme}://{}", running.local_addr());
     Ok(running.wait()?)

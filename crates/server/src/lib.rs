@@ -22,9 +22,6 @@ mod asks;
 mod auth;
 mod away;
 mod background;
-#[cfg(feature = "bare-shard")]
-#[doc(hidden)]
-pub mod bare_shard;
 pub mod channel;
 mod clock;
 mod config;
@@ -36,9 +33,6 @@ mod entropy;
 mod event_loop;
 mod fleet;
 mod founding;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
 mod handle;
 pub mod http;
 mod kept_store;

@@ -56,6 +56,8 @@ pub(crate) struct Node {
     pub(crate) channel_rules: ChannelRules,
     /// The number of channels and the bytes of history of all shards together.
     pub(crate) channel_totals: Arc<Totals>,
+    /// Whether WebSocket messages are sent back, in place of sessions.
+    pub(crate) echoes: bool,
 }
 
 impl Node {
@@ -101,6 +103,7 @@ impl Node {
             users,
             channel_rules: ChannelRules::default(),
             channel_totals: Arc::new(Totals::new(shards)),
+            echoes: false,
         }
     }
 

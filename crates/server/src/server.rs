@@ -42,6 +42,8 @@ pub struct Server {
     services: Vec<ServiceAt>,
     on_start: Vec<OnStart>,
     opens: Vec<Box<dyn FnOnce() -> io::Result<OnStart>>>,
+    /// Whether WebSocket messages are sent back, in place of sessions.
+    pub(crate) echoes: bool,
 }
 
 /// Opens the store when the node starts.
@@ -80,6 +82,7 @@ impl Server {
             services: Vec::new(),
             on_start: Vec::new(),
             opens: Vec::new(),
+            echoes: false,
         }
     }
 

@@ -261,6 +261,7 @@ impl Server {
             .filter_map(|(number, service)| Some((service.path.clone()?, number as u16)))
             .collect();
         node.fleet = fleet;
+        node.echoes = self.echoes;
         (node, services, self.on_start)
     }
 }

@@ -1,5 +1,4 @@
-//! A shard without sockets and threads, to count what it executes for a message. Not for programs:
-//! this may change with any version.
+//! A shard without sockets and threads, to count what it executes for a message (`make counts`).
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Parts of a node that read what strangers send, for fuzz targets (`fuzz/`). Not for programs: this
-//! may change with any version.
+//! Parts of a node that read bytes of strangers, for fuzz targets (`fuzz`).
 
 use std::net::SocketAddr;
 

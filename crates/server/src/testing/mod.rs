@@ -1,5 +1,21 @@
-//! Parts of a node for benchmarks, fuzz targets and counts. Not for programs: their interface may
-//! change with any version.
+//! Parts of a node for benchmarks, fuzz targets and conformance suites. Not for programs: their
+//! interface may change with any version.
+
+mod bare_shard;
+mod hostile;
+
+pub use bare_shard::{BareConnection, BareShard};
+pub use hostile::{Tls, TlsEnd, proxy_header};
+
+use crate::Server;
+
+/// Makes a node send each WebSocket message back to its client, in place of opening sessions: the
+/// Autobahn suite tests its listener, TLS, handshake and framing (`conformance/autobahn`).
+#[must_use]
+pub fn echo_messages(mut server: Server) -> Server {
+    server.echoes = true;
+    server
+}
 
 /// Channels without shards.
 pub mod channel {

@@ -36,6 +36,20 @@ pub(in crate::shard) const NO_CLOSE_CODE: u16 = 1005;
 /// How much is read of a connection that is being closed, beside a whole message.
 const SKIPPED_BYTES_MAX: usize = 256 << 10;
 
+/// The WebSocket close code for an error.
+fn close_code(code: ErrorCode) -> u16 {
+    match code {
+        ErrorCode::ShuttingDown => GOING_AWAY,
+        ErrorCode::TooLarge => TOO_BIG,
+        ErrorCode::WrongFormat => UNSUPPORTED_DATA,
+        ErrorCode::BadMessage | ErrorCode::HelloExpected | ErrorCode::UnsupportedProtocol => {
+            PROTOCOL_ERROR
+        }
+        ErrorCode::Internal => INTERNAL,
+        _ => POLICY,
+    }
+}
+
 impl Shard {
     /// Closes a connection after an error: sends `error` and `goodbye`, then ends it.
     pub(in crate::shard) fn fail(&mut self, key: ConnectionKey, code: ErrorCode, text: &str) {
@@ -57,6 +71,10 @@ impl Shard {
         if matches!(connection.input, Input::Http(_)) {
             // An HTTP client can't read messages.
             return self.refuse_http(key, 408, text);
+        }
+        if self.delivery.node.echoes {
+            // Its clients know WebSocket only.
+            return self.close(key, Some((close.unwrap_or(close_code(code)), text)));
         }
         let error = ServerMessage::Error(server::Error {
             request: None,
@@ -88,17 +106,7 @@ impl Shard {
             key,
             &ServerMessage::Goodbye(server::Goodbye { code, text: Cow::Borrowed(text) }),
         );
-        let close = close.unwrap_or(match code {
-            ErrorCode::ShuttingDown => GOING_AWAY,
-            ErrorCode::TooLarge => TOO_BIG,
-            ErrorCode::WrongFormat => UNSUPPORTED_DATA,
-            ErrorCode::BadMessage | ErrorCode::HelloExpected | ErrorCode::UnsupportedProtocol => {
-                PROTOCOL_ERROR
-            }
-            ErrorCode::Internal => INTERNAL,
-            _ => POLICY,
-        });
-        self.close(key, Some((close, text)));
+        self.close(key, Some((close.unwrap_or(close_code(code)), text)));
     }
 
     /// Closes a connection without a session, because the node is shutting down.

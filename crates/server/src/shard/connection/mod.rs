@@ -514,8 +514,7 @@ impl Connections {
         write: impl FnOnce(Format, &mut Vec<u8>),
     ) {
         let Some(connection) = self.slab.get_mut(key) else { return };
-        // With `echo`, a node speaks nothing but WebSocket.
-        if connection.is_closing() || cfg!(feature = "echo") {
+        if connection.is_closing() {
             return;
         }
         let dialect = connection.dialect;

@@ -15,10 +15,6 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) enum Stopwatch {
     Running(Instant),
     /// Set by a test: the time, and how much of it passes with each look, in nanoseconds.
-    #[cfg_attr(
-        not(any(test, feature = "bare-shard")),
-        expect(dead_code, reason = "tests set the time")
-    )]
     Held(Arc<[AtomicU64; 2]>),
 }
 

@@ -1,5 +1,4 @@
-//! A node that sends each WebSocket message back, in place of sessions: the Autobahn suite tests
-//! the listener, TLS, the handshake and the framing of a node with it.
+//! A node that sends each WebSocket message back, in place of opening sessions.
 
 use playfield_wire::Format;
 
@@ -8,6 +7,7 @@ use crate::shard::keys::ConnectionKey;
 use crate::shard::moment::Moment;
 
 impl Shard {
+    /// Sends a message back to its client.
     pub(super) fn echo(&mut self, key: ConnectionKey, body: &[u8], is_text: bool) {
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         connection.unfinished_since = Moment::NEVER;

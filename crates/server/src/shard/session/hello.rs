@@ -29,6 +29,11 @@ impl Shard {
         body: &[u8],
         is_text: Option<bool>,
     ) {
+        if let Some(is_text) = is_text
+            && self.delivery.node.echoes
+        {
+            return self.echo(key, body, is_text);
+        }
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         let format = ClientMessage::format_of_first(body);
         // A refusal is written as the hello was.

@@ -31,10 +31,6 @@ impl Shard {
     ) {
         self.delivery.counters.messages_in += 1;
         self.visit.read(body.len());
-        #[cfg(feature = "echo")]
-        if let Some(is_text) = is_text {
-            return self.echo(key, body, is_text);
-        }
         let Some(connection) = self.delivery.connections.get_mut(key) else { return };
         if connection.session.is_some() {
             connection.unfinished_since = Moment::NEVER;

@@ -4,7 +4,6 @@ mod acknowledging;
 pub(crate) mod allowance;
 pub(crate) mod by_number;
 mod catch_up;
-#[cfg(feature = "echo")]
 mod echo;
 pub(crate) mod ending;
 pub(crate) mod greeting;
