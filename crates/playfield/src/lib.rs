@@ -63,7 +63,9 @@ pub mod identity {
 /// with the feature `store`, one on disk.
 pub mod store {
     pub use playfield_room::copies;
-    pub use playfield_room::{Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored};
+    pub use playfield_room::{
+        Completion, Loaded, MemoryStore, Store, StoreError, StoreErrorKind, Stored,
+    };
     #[cfg(feature = "store")]
     pub use playfield_store::{DiskOptions, DiskStore};
 }

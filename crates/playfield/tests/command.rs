@@ -610,7 +610,7 @@ fn copies_of_saves_are_listed_and_restored() {
     };
     let saved = playfield::save(&shelf);
     let store = DiskStore::open(&path).expect("a store");
-    runtime.block_on(store.save("shelf", "a@b", saved.clone())).expect("it is saved");
+    runtime.block_on(store.save_and_wait("shelf", "a@b", saved.clone())).expect("it is saved");
     drop(store);
 
     let listen = ([127, 0, 0, 1], 0).into();

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
+use std::thread;
 
 use playfield::client::{self, Connection, Creation, Dynamic, Room as Joined};
 use playfield::prelude::*;
-use playfield::store::{DiskStore, Loaded, MemoryStore, Store, Stored};
+use playfield::store::{Completion, DiskStore, Loaded, MemoryStore, Store, Stored};
 use playfield::{Config, Running};
 use serde_json::json;
 
@@ -94,8 +95,9 @@ impl Store for Held {
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         self.after("load", self.saves.load(room_type, key))
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
-        self.after("save", self.saves.save(room_type, key, bytes))
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
+        let saved = self.after("save", self.saves.save_and_wait(room_type, key, bytes));
+        thread::spawn(|| done.complete(runtime().block_on(saved)));
     }
     fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
         self.after("remove", self.saves.remove(room_type, key))
@@ -254,8 +256,8 @@ impl Store for Taken {
         }
         self.saves.load(room_type, key)
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
-        self.saves.save(room_type, key, bytes)
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
+        self.saves.save(room_type, key, bytes, done);
     }
     fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
         self.saves.remove(room_type, key)

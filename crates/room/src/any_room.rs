@@ -11,7 +11,7 @@ use playfield_wire::{ErrorCode, Format, RequestNumber};
 
 use crate::{
     Claims, EndReason, Error, LeaveReason, Link, Message, Operation, Player, Reservation,
-    RoomOutput, SeatFor, Sender, Stage, Undone,
+    RoomOutput, SeatFor, Sender, Stage, StoreError, Undone,
 };
 
 /// A player who wants to join.
@@ -80,6 +80,13 @@ pub enum Mail {
     Lost {
         /// Its number in [`RoomOutput::spawn`] or [`RoomOutput::compute`].
         task: u64,
+    },
+    /// A save ended.
+    Saved {
+        /// Its number in [`RoomOutput::completion`].
+        save: u64,
+        /// Its outcome.
+        outcome: Result<(), StoreError>,
     },
     /// A message from another room.
     Told {

@@ -93,7 +93,7 @@ async fn add_copy(
     if last > 0 && load_copy(store, room_type, key, last).await?.as_deref() == Some(&bytes[..]) {
         return Ok(last);
     }
-    store.save(&copies_type(room_type), &name(key, last + 1), bytes).await?;
+    store.save_and_wait(&copies_type(room_type), &name(key, last + 1), bytes).await?;
     Ok(last + 1)
 }
 
@@ -131,7 +131,7 @@ pub async fn restore_copy(
         Some(present) => Some(add_copy(store, room_type, key, present.bytes).await?),
         None => None,
     };
-    store.save(room_type, key, bytes).await?;
+    store.save_and_wait(room_type, key, bytes).await?;
     // Not before: the restored copy may be the one that is removed.
     remove_beyond(store, room_type, key).await?;
     Ok(replaced)

@@ -6,7 +6,8 @@ use playfield_state::PlayerId;
 use playfield_wire::RequestNumber;
 
 use crate::{
-    Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result, RoomOutput, Task,
+    Completion, Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result,
+    RoomOutput, Task,
 };
 
 /// Keeps tasks and mail until the host's first call. It drops output to players: there are none yet.
@@ -74,6 +75,11 @@ impl RoomOutput for DeferredOutput {
     fn compute(&mut self, task: u64, job: Job) -> Result<()> {
         self.jobs.push((task, job));
         Ok(())
+    }
+
+    fn completion(&mut self, _: u64) -> Completion {
+        // No room is saved before it is created.
+        Completion::new(drop)
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {

@@ -7,6 +7,7 @@
 
 mod any_room;
 mod claims;
+mod completion;
 mod context;
 mod context_state;
 pub mod copies;
@@ -36,6 +37,7 @@ mod timers;
 pub use crate::core::guard::panic_text;
 pub use any_room::{Admission, AnyRoom, Entrant, InternalMessage, Mail, RoomSummary};
 pub use claims::Claims;
+pub use completion::Completion;
 pub use context::Context;
 pub use context_state::{METADATA_BYTES_MAX, METADATA_MAX, PENDING_MAX, TIMERS_MAX};
 pub use core::HELD_MAIL_MAX;

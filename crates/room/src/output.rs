@@ -7,7 +7,7 @@ use std::pin::Pin;
 use playfield_state::{Data, Format, PlayerId};
 use playfield_wire::{ErrorCode, RequestNumber};
 
-use crate::{Error, InternalMessage, Mail, NewRoom};
+use crate::{Completion, Error, InternalMessage, Mail, NewRoom};
 
 /// The host's number for a player's output. To a room it means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -167,6 +167,10 @@ pub trait RoomOutput {
     /// # Errors
     /// `busy` when the host's queue is full; the task is dropped.
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error>;
+
+    /// The completion of a save: its outcome comes back in [`Mail::Saved`] with this number, however
+    /// many tasks the host runs.
+    fn completion(&mut self, save: u64) -> Completion;
 
     /// Has another room created. It is registered at once, so that mail and players that come after
     /// this find it.

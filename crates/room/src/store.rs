@@ -6,22 +6,31 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::Completion;
+
 /// What a [`Store`] returns: work that needs no particular runtime.
 pub type Stored<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
 /// Keeps saves by room type and key. It outlives the process.
 ///
-/// A call begins its work at once, whether or not the future is polled, and calls take effect in
+/// A call begins its work at once, whether or not a future is polled, and calls take effect in
 /// their order: a load returns what was saved before it. Calls must not block; they come from
-/// shards. A call that panics has failed, as one whose future ends in an error.
+/// shards. A call that panics has failed, as one that ends in an error.
 pub trait Store: Send + Sync {
     /// The save of a room, or `None` if there is none. If the newest save is still on its way to
     /// the disk, a store may return that one: see [`Loaded::is_durable`].
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>>;
 
-    /// Replaces the save of a room. The future ends when the save is durable: it is there after a
-    /// crash of the process or the machine. After an error the save from before is still there.
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()>;
+    /// Replaces the save of a room, and completes `done` when the save is durable: it is there after
+    /// a crash of the process or the machine. After an error the save from before is still there.
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion);
+
+    /// As [`save`](Self::save), for callers that wait: the future ends when the save is durable.
+    fn save_and_wait(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+        let (done, outcome) = Completion::awaited();
+        self.save(room_type, key, bytes, done);
+        outcome
+    }
 
     /// Removes the save of a room, if there is one. The future ends when that is durable.
     fn remove(&self, room_type: &str, key: &str) -> Stored<()>;
@@ -151,9 +160,9 @@ impl Store for MemoryStore {
         Box::pin(ready(Ok(self.get(room_type, key).map(Loaded::from))))
     }
 
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
         self.set(room_type, key, bytes);
-        Box::pin(ready(Ok(())))
+        done.complete(Ok(()));
     }
 
     fn remove(&self, room_type: &str, key: &str) -> Stored<()> {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use playfield_room::copies::{COPIES_MAX, copies, keep_copy, load_copy, restore_copy};
 use playfield_room::sim::{ROOM_TYPE, Sim};
 use playfield_room::{
-    EndReason, Loaded, MemoryStore, Room, Store, StoreError, StoreErrorKind, Stored, room,
+    Completion, EndReason, Loaded, MemoryStore, Room, Store, StoreError, StoreErrorKind, Stored,
+    room,
 };
 use playfield_state::{List, State, load, save};
 
@@ -26,12 +27,12 @@ impl Store for Limited {
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         self.inner.load(room_type, key)
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
         if room_type != "town~copies" && self.is_full.load(Ordering::Relaxed) {
             let error = StoreError::new(StoreErrorKind::Other, "the disk is full");
-            return Box::pin(async { Err(error) });
+            return done.complete(Err(error));
         }
-        self.inner.save(room_type, key, bytes)
+        self.inner.save(room_type, key, bytes, done);
     }
     fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
         self.inner.remove(room_type, key)
@@ -50,7 +51,7 @@ async fn full_of_copies(store: &Arc<dyn Store>) {
     for number in 1..=COPIES_MAX as u8 {
         keep_copy(store, "town", "elm", vec![number; 8]).await.unwrap();
     }
-    store.save("town", "elm", vec![9; 8]).await.unwrap();
+    store.save_and_wait("town", "elm", vec![9; 8]).await.unwrap();
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn a_save_with_unknown_fields_is_copied_once_and_what_is_forgotten_is_logged() {
     let house = |color: &str| new::House { color: color.into(), size: 3 };
     let town = new::Town { houses: [house("red"), house("blue")].into_iter().collect() };
     let bytes = save(&town);
-    wait(async { store.save(ROOM_TYPE, "elm", bytes.clone()).await.unwrap() });
+    wait(async { store.save_and_wait(ROOM_TYPE, "elm", bytes.clone()).await.unwrap() });
 
     let log = logged(|| {
         // A node that is killed before it saves the room reads the same save again.
@@ -183,7 +184,7 @@ fn what_is_forgotten_is_logged_at_most_once_a_minute_and_at_the_end() {
     let store: Arc<dyn Store> = Arc::new(limited.clone());
     let house = |size: u32| new::House { color: "red".into(), size };
     let town = new::Town { houses: (0..8).map(house).collect() };
-    wait(async { store.save(ROOM_TYPE, "elm", save(&town)).await.unwrap() });
+    wait(async { store.save_and_wait(ROOM_TYPE, "elm", save(&town)).await.unwrap() });
     let mut sim = open(&limited);
     let remove = |sim: &mut Sim<old::Town>, seconds: u64| {
         sim.room_mut().houses.remove(0);
@@ -221,7 +222,7 @@ fn a_room_whose_save_cant_be_copied_is_not_created_and_its_save_is_left_as_it_is
     let store: Arc<dyn Store> = Arc::new(limited.clone());
     let town = new::Town { houses: [new::House::default()].into_iter().collect() };
     let bytes = save(&town);
-    wait(async { store.save(ROOM_TYPE, "elm", bytes.clone()).await.unwrap() });
+    wait(async { store.save_and_wait(ROOM_TYPE, "elm", bytes.clone()).await.unwrap() });
     limited.is_full.store(true, Ordering::Relaxed);
     let log = logged(|| {
         let mut sim = Sim::<old::Town>::with_store(1, &(), "elm", limited.clone());

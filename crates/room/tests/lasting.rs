@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use playfield_room::sim::{ROOM_TYPE, Sim};
 use playfield_room::{
-    Context, EndReason, Error, Handle, LeaveReason, Loaded, Mail, MemoryStore, Message, On, Player,
-    PlayerId, Result, Room, RoomType, Store, StoreError, StoreErrorKind, Stored, room,
+    Completion, Context, EndReason, Error, Handle, LeaveReason, Loaded, Mail, MemoryStore, Message,
+    On, Player, PlayerId, Result, Room, RoomType, Store, StoreError, StoreErrorKind, Stored, room,
 };
 use playfield_state::{List, Map, State, load, save};
 use playfield_wire::ErrorCode;
@@ -121,6 +121,12 @@ enum Mood {
 struct Disk {
     saves: MemoryStore,
     mood: Arc<Mutex<(Mood, u32)>>,
+    /// Saves that never end.
+    stuck: Arc<Mutex<Vec<Completion>>>,
+}
+
+fn full() -> StoreError {
+    StoreError::new(StoreErrorKind::Full, "the disk is full")
 }
 
 impl Disk {
@@ -144,9 +150,7 @@ impl Disk {
     fn now<T: Send + 'static>(&self, done: impl FnOnce(&MemoryStore) -> Stored<T>) -> Stored<T> {
         match self.mood() {
             Mood::Fine | Mood::Late => done(&self.saves),
-            Mood::Full => {
-                Box::pin(ready(Err(StoreError::new(StoreErrorKind::Full, "the disk is full"))))
-            }
+            Mood::Full => Box::pin(ready(Err(full()))),
             Mood::Stuck => Box::pin(pending()),
             Mood::Panicking => Box::pin(async { panic!("the store is broken") }),
             Mood::PanickingAtOnce => panic!("the store is broken"),
@@ -160,9 +164,21 @@ impl Store for Disk {
         let found = self.now(|saves| saves.load(room_type, key));
         Box::pin(async move { Ok(found.await?.map(|loaded| Loaded { is_durable, ..loaded })) })
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
         self.mood.lock().unwrap().1 += 1;
-        self.now(|saves| saves.save(room_type, key, bytes))
+        match self.mood() {
+            Mood::Fine | Mood::Late => self.saves.save(room_type, key, bytes, done),
+            Mood::Full => done.complete(Err(full())),
+            Mood::Stuck => self.stuck.lock().unwrap().push(done),
+            Mood::Panicking => {
+                let writes = std::thread::spawn(|| {
+                    let _done = done;
+                    panic!("the store is broken");
+                });
+                assert!(writes.join().is_err());
+            }
+            Mood::PanickingAtOnce => panic!("the store is broken"),
+        }
     }
     fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
         self.now(|saves| saves.remove(room_type, key))
@@ -318,8 +334,7 @@ fn a_save_that_fails_is_tried_again_and_told_to_those_who_want_to_know() {
         sim.run_background();
         let why = match mood {
             Mood::Full => "the disk is full",
-            Mood::Panicking => "the store panicked",
-            _ => "the store panicked in `save`: the store is broken",
+            _ => "the store panicked",
         };
         let why = format!("the room was not saved: {why}");
         assert_eq!(calls(sim.room()), ["create", &why]);

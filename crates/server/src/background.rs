@@ -1,6 +1,6 @@
 //! Work that must not run on a shard.
 
-use playfield_room::{Error, Job, Task};
+use playfield_room::{Completion, Error, Job, Task};
 use tokio::task::AbortHandle;
 
 use crate::auth::Deciding;
@@ -39,6 +39,9 @@ pub(crate) trait Background: Send + Sync {
     /// # Errors
     /// `busy` if as much is under way as may be.
     fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error>;
+
+    /// The completion of a room's save: its outcome is mail to the room.
+    fn completion(&self, origin: Origin) -> Completion;
 
     /// Queues work that computes.
     ///

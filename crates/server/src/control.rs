@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 
-use playfield_room::{Error, InternalMessage, Job, Mail, Task};
+use playfield_room::{Completion, Error, InternalMessage, Job, Mail, Task};
 use playfield_wire::ErrorCode;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
@@ -108,6 +108,16 @@ impl Background for Control {
             finish(&shared, origin, message);
         });
         Ok(())
+    }
+
+    fn completion(&self, origin: Origin) -> Completion {
+        let Origin { shard, room, task: save } = origin;
+        let shared = Arc::clone(&self.shared);
+        Completion::new(move |outcome| {
+            let mail = ShardMail::Finished { room, mail: Mail::Saved { save, outcome } };
+            // A room has one save under way.
+            shared.mailboxes[usize::from(shard)].push_promised(mail);
+        })
     }
 
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {

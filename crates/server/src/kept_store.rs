@@ -47,7 +47,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use playfield_room::{Loaded, MemoryStore, Store, Stored};
+    use playfield_room::{Completion, Loaded, MemoryStore, Store, Stored};
 
     use super::{KeptStore, STORE_CLOSE_MAX};
 
@@ -67,8 +67,8 @@ mod tests {
         fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
             self.saves.load(room_type, key)
         }
-        fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
-            self.saves.save(room_type, key, bytes)
+        fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
+            self.saves.save(room_type, key, bytes, done);
         }
         fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
             self.saves.remove(room_type, key)

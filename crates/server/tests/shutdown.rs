@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::common::{Client, Heard, config};
 
 use playfield_room::{
-    Context, EndReason, Loaded, Message, On, Result, Room, RoomType, Store, Stored, room,
+    Completion, Context, EndReason, Loaded, Message, On, Result, Room, RoomType, Store, Stored,
+    room,
 };
 use playfield_server::{Running, Server};
 use playfield_state::State;
@@ -83,14 +84,15 @@ struct Lasting {}
 impl Room for Lasting {}
 
 /// A disk that never ends a save.
-struct Slow;
+#[derive(Default)]
+struct Slow(Mutex<Vec<Completion>>);
 
 impl Store for Slow {
     fn load(&self, _: &str, _: &str) -> Stored<Option<Loaded>> {
         Box::pin(ready(Ok(None)))
     }
-    fn save(&self, _: &str, _: &str, _: Vec<u8>) -> Stored<()> {
-        Box::pin(pending())
+    fn save(&self, _: &str, _: &str, _: Vec<u8>, done: Completion) {
+        self.0.lock().unwrap().push(done);
     }
     fn remove(&self, _: &str, _: &str) -> Stored<()> {
         Box::pin(pending())
@@ -106,7 +108,7 @@ fn start(settings: &[(&str, &str)]) -> Running {
         .room_type(RoomType::of::<Stuck>("stuck"))
         .room_type(RoomType::of::<Blocking>("blocking"))
         .room_type(RoomType::of::<Lasting>("lasting"))
-        .store(Slow)
+        .store(Slow::default())
         .start()
         .unwrap()
 }

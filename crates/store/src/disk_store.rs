@@ -7,7 +7,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use playfield_room::{Loaded, Store, StoreError, StoreErrorKind, Stored};
+use playfield_room::{Completion, Loaded, Store, StoreError, StoreErrorKind, Stored};
 use redb::Database;
 use redb::backends::FileBackend;
 use tokio::sync::oneshot::{self, Receiver};
@@ -38,7 +38,7 @@ impl Default for DiskOptions {
 
 /// Saves in one file.
 ///
-/// A save is durable when its future ends: it survives a crash of the process and of the machine.
+/// A save is durable when it is completed: it survives a crash of the process and of the machine.
 /// Saves that wait are committed together. After a crash a save is there as a whole or not at all.
 ///
 /// After an error of the disk the store continues: a full disk refuses saves until there is space
@@ -52,7 +52,7 @@ impl Default for DiskOptions {
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
 /// let store = DiskStore::open(&path)?;
-/// store.save("document", "42", b"text".to_vec()).await?;
+/// store.save_and_wait("document", "42", b"text".to_vec()).await?;
 /// assert_eq!(store.load("document", "42").await?, Some(b"text".to_vec().into()));
 /// # drop(store); std::fs::remove_file(&path).unwrap();
 /// # Ok::<_, playfield_room::StoreError>(()) }).unwrap();
@@ -122,10 +122,8 @@ impl DiskStore {
         Ok(())
     }
 
-    fn write(&self, name: Name, bytes: Option<Vec<u8>>) -> Stored<()> {
-        let (done, outcome) = oneshot::channel();
+    fn write(&self, name: Name, bytes: Option<Vec<u8>>, done: Completion) {
         self.queue.put(name, bytes.map(Arc::new), done, self.options.waiting_bytes_max);
-        stored(outcome)
     }
 
     fn read(&self, request: Request) {
@@ -163,12 +161,14 @@ impl Store for DiskStore {
         Box::pin(async { Ok(coming) })
     }
 
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
-        self.write(named(room_type, key), Some(bytes))
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
+        self.write(named(room_type, key), Some(bytes), done);
     }
 
     fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
-        self.write(named(room_type, key), None)
+        let (done, outcome) = Completion::awaited();
+        self.write(named(room_type, key), None, done);
+        outcome
     }
 
     fn keys(&self, room_type: &str, after: Option<&str>, limit: usize) -> Stored<Vec<String>> {

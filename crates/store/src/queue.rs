@@ -3,14 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use playfield_room::{StoreError, StoreErrorKind};
-use tokio::sync::oneshot::Sender;
+use playfield_room::{Completion, StoreError, StoreErrorKind};
 
 /// How many bytes one commit may have. A save larger than that is a commit of its own.
 const COMMIT_BYTES_MAX: usize = 64 << 20;
-
-/// Who receives the outcome.
-pub(crate) type Done = Sender<Result<(), StoreError>>;
 
 /// A room type and a key.
 pub(crate) type Name = (Box<str>, Box<str>);
@@ -23,7 +19,7 @@ pub(crate) struct Write {
     number: u64,
     pub(crate) name: Name,
     pub(crate) bytes: Bytes,
-    pub(crate) done: Done,
+    pub(crate) done: Completion,
 }
 
 impl Write {
@@ -58,7 +54,7 @@ struct State {
 
 impl Queue {
     /// Accepts a write, unless too much waits.
-    pub(crate) fn put(&self, name: Name, bytes: Bytes, done: Done, limit: usize) {
+    pub(crate) fn put(&self, name: Name, bytes: Bytes, done: Completion, limit: usize) {
         let mut state = self.lock();
         let write = Write { number: state.next, name, bytes, done };
         let waiting = state.bytes;
@@ -68,7 +64,7 @@ impl Queue {
             let text = format!(
                 "the store is busy: {waiting} bytes wait to be written, and {limit} may (waiting_bytes_max)"
             );
-            let _ = write.done.send(Err(StoreError::new(StoreErrorKind::Busy, text)));
+            write.done.complete(Err(StoreError::new(StoreErrorKind::Busy, text)));
             return;
         }
         state.next += 1;
@@ -120,8 +116,7 @@ impl Queue {
         }
         drop(state);
         for write in writes {
-            // Nobody may wait for it any more.
-            let _ = write.done.send(outcome.clone());
+            write.done.complete(outcome.clone());
         }
     }
 

@@ -56,7 +56,7 @@ fn victim() {
         let saves = async {
             for number in first.. {
                 let key = (mixed(number) % KEYS).to_string();
-                let done = store.save("document", &key, save(&Document::new(number)));
+                let done = store.save_and_wait("document", &key, save(&Document::new(number)));
                 sender.send((key, number, done)).await.unwrap();
             }
         };

@@ -25,7 +25,9 @@ fn keeps_saves(store: &dyn Store) {
     assert_eq!(wait(store.keys("document", None, 9)), Ok(vec![]));
     let work: Vec<_> = [("document", "2"), ("document", "10"), ("documents", "1"), ("arena", "z")]
         .iter()
-        .map(|(room_type, key)| store.save(room_type, key, format!("{room_type} {key}").into()))
+        .map(|(room_type, key)| {
+            store.save_and_wait(room_type, key, format!("{room_type} {key}").into())
+        })
         .collect();
     // A load sees what was saved before it, durable or not.
     let loaded = wait(store.load("document", "2")).unwrap().unwrap();
@@ -33,8 +35,8 @@ fn keeps_saves(store: &dyn Store) {
     for work in work {
         assert_eq!(wait(work), Ok(()));
     }
-    wait(store.save("document", "2", b"new".to_vec())).unwrap();
-    wait(store.save("document", "", Vec::new())).unwrap();
+    wait(store.save_and_wait("document", "2", b"new".to_vec())).unwrap();
+    wait(store.save_and_wait("document", "", Vec::new())).unwrap();
     assert_eq!(wait(store.load("document", "2")), Ok(Some(b"new".to_vec().into())));
     assert_eq!(wait(store.load("document", "")), Ok(Some(Vec::new().into())));
     let keys = |after, limit| wait(store.keys("document", after, limit)).unwrap();
@@ -60,7 +62,7 @@ fn saves_are_there_when_the_store_is_opened_again() {
     let path = fresh();
     let store = DiskStore::open(&path).unwrap();
     // Nobody waits for it: dropping the store does.
-    drop(store.save("document", "1", vec![7; 3_000_000]));
+    drop(store.save_and_wait("document", "1", vec![7; 3_000_000]));
     drop(store);
     let store = DiskStore::open(&path).unwrap();
     assert_eq!(wait(store.load("document", "1")), Ok(Some(vec![7; 3_000_000].into())));
@@ -97,7 +99,7 @@ fn a_file_that_is_in_use_or_no_store_is_refused() {
 fn a_truncated_file_is_refused_in_one_line_without_a_panic() {
     let path = fresh();
     let store = DiskStore::open(&path).unwrap();
-    wait(store.save("document", "1", vec![7; 30_000])).unwrap();
+    wait(store.save_and_wait("document", "1", vec![7; 30_000])).unwrap();
     drop(store);
     let whole = std::fs::read(&path).unwrap();
     for bytes in [0, 9, 100, 320, 4_096, whole.len() / 2, whole.len() - 1] {
@@ -123,7 +125,7 @@ fn a_file_with_changed_bytes_is_read_or_refused_in_one_line_without_a_panic() {
     let path = fresh();
     let store = DiskStore::open(&path).unwrap();
     for key in ["1", "2", "3"] {
-        wait(store.save("document", key, vec![7; 30_000])).unwrap();
+        wait(store.save_and_wait("document", key, vec![7; 30_000])).unwrap();
     }
     drop(store);
     let whole = std::fs::read(&path).unwrap();
@@ -153,7 +155,7 @@ fn says_why_the_file_does_not_open() {
     let read = DiskStore::open(std::env::var_os("PLAYFIELD_STORE").unwrap()).and_then(|store| {
         let keys = wait(store.keys("document", None, 9))?;
         keys.iter().try_for_each(|key| wait(store.load("document", key)).map(drop))?;
-        wait(store.save("document", "4", vec![7; 30_000]))
+        wait(store.save_and_wait("document", "4", vec![7; 30_000]))
     });
     if let Err(error) = read {
         eprintln!("{error}");

@@ -14,8 +14,7 @@ use super::{Live, RoomCore};
 use crate::context_state::Asked;
 use crate::copies::keep_copy;
 use crate::{
-    Error, InternalMessage, Loaded, Room, RoomOutput, Stage, Store, StoreError, StoreErrorKind,
-    Stored,
+    Completion, Error, Loaded, Room, RoomOutput, Stage, Store, StoreError, StoreErrorKind, Stored,
 };
 
 /// How soon a save that failed is tried again, while the room is open and while it ends.
@@ -24,10 +23,6 @@ const RETRY_AT_END: Duration = Duration::from_millis(100);
 
 /// How often at most a room logs which unknown fields it no longer has.
 const FORGOTTEN_EVERY: Duration = Duration::from_secs(60);
-
-/// The outcomes of a save, as the names of the messages that end it.
-const SAVED: &str = "playfield:saved";
-const FAILED: &str = "playfield:failed";
 
 /// Where and how often a room is saved.
 pub(super) struct Saving {
@@ -52,7 +47,7 @@ pub(super) struct Saving {
 
 /// A save on its way to the disk.
 struct InFlight {
-    task: u64,
+    number: u64,
     print: Print,
     asked: Vec<Asked>,
     /// As [`Saving::changed_since`], of what is in it.
@@ -105,7 +100,10 @@ impl Saving {
     }
 
     pub(super) fn load(&self) -> Stored<Option<Loaded>> {
-        begun("load", || self.store.load(&self.room_type, &self.key))
+        guard(|| self.store.load(&self.room_type, &self.key)).unwrap_or_else(|panic| {
+            let text = format!("the store panicked in `load`: {panic}");
+            Box::pin(ready(Err(StoreError::new(StoreErrorKind::Other, text))))
+        })
     }
 
     /// Keeps a copy of a save, and returns its number.
@@ -115,8 +113,12 @@ impl Saving {
         Box::pin(async move { keep_copy(&store, &room_type, &key, bytes).await })
     }
 
-    fn save(&self, bytes: Vec<u8>) -> Stored<()> {
-        begun("save", || self.store.save(&self.room_type, &self.key, bytes))
+    /// Begins a save. If the store panics, it drops the completion, and the save has failed.
+    fn save(&self, bytes: Vec<u8>, done: Completion) {
+        let save = || self.store.save(&self.room_type, &self.key, bytes, done);
+        if let Err(panic) = guard(save) {
+            log::error!("{}: the store panicked in `save`: {panic}", self.name());
+        }
     }
 
     /// The room was made of this save. If it may not reach the disk, the room is unsaved.
@@ -225,40 +227,31 @@ impl<R: Room> RoomCore<R> {
             (saving.changed_since, saving.failed) = (None, None);
             return;
         }
-        let begun = context.number().and_then(|task| {
-            let work = saving.save(bytes);
-            out.spawn(task, Box::pin(async move { outcome(work.await) }))?;
-            Ok(task)
-        });
-        match begun {
-            Ok(task) => {
+        match context.number() {
+            Ok(number) => {
+                saving.save(bytes, out.completion(number));
                 let asked = std::mem::take(&mut saving.asked);
                 let changed_since = saving.changed_since.take();
-                saving.in_flight = Some(InFlight { task, print, asked, changed_since });
+                saving.in_flight = Some(InFlight { number, print, asked, changed_since });
             }
             Err(error) => self.save_failed(error.text()),
         }
     }
 
-    /// Whether this is the end of a save.
-    pub(super) fn is_save(&self, task: u64) -> bool {
-        let in_flight = self.saving.as_ref().and_then(|saving| saving.in_flight.as_ref());
-        in_flight.is_some_and(|save| save.task == task)
-    }
-
-    /// A save has ended. `None` is one that panicked.
-    pub(super) fn saved(&mut self, outcome: Option<&InternalMessage>, out: &mut dyn RoomOutput) {
+    /// A save has ended.
+    pub(super) fn saved(
+        &mut self,
+        number: u64,
+        outcome: Result<(), StoreError>,
+        out: &mut dyn RoomOutput,
+    ) {
         let Some(saving) = &mut self.saving else { return };
-        let Some(InFlight { print, asked, changed_since, .. }) = saving.in_flight.take() else {
+        let Some(InFlight { print, asked, changed_since, .. }) =
+            saving.in_flight.take_if(|save| save.number == number)
+        else {
             return;
         };
-        let why = match outcome {
-            Some(InternalMessage { name, .. }) if name == SAVED => None,
-            Some(InternalMessage { payload, .. }) => {
-                Some(String::from_utf8_lossy(payload).into_owned())
-            }
-            None => Some("the store panicked".to_owned()),
-        };
+        let why = outcome.err().map(|error| error.to_string());
         let told = match &why {
             None => {
                 saving.on_disk = Some(print);
@@ -326,9 +319,9 @@ impl<R: Room> RoomCore<R> {
         let Some(saving) = self.unsaved() else { return };
         if let Some(save) = &saving.in_flight {
             log::error!(
-                "{} ended before it was known to be saved (task {})",
+                "{} ended before it was known to be saved (save {})",
                 saving.name(),
-                save.task
+                save.number
             );
         } else {
             let why = saving.failed.as_ref().map_or("", |(_, why)| why);
@@ -338,20 +331,4 @@ impl<R: Room> RoomCore<R> {
             );
         }
     }
-}
-
-/// What a call of the store returns. If it panics, that is an error.
-fn begun<T: Send + 'static>(call: &str, work: impl FnOnce() -> Stored<T>) -> Stored<T> {
-    guard(work).unwrap_or_else(|panic| {
-        let text = format!("the store panicked in `{call}`: {panic}");
-        Box::pin(ready(Err(StoreError::new(StoreErrorKind::Other, text))))
-    })
-}
-
-fn outcome(saved: Result<(), StoreError>) -> InternalMessage {
-    let (name, payload) = match saved {
-        Ok(()) => (SAVED, Vec::new()),
-        Err(error) => (FAILED, error.to_string().into_bytes()),
-    };
-    InternalMessage { name: name.into(), payload }
 }

@@ -75,8 +75,8 @@ impl<R: Room + Default> Sim<R> {
         self.mail(Mail::Done { task, message: InternalMessage::of(message) });
     }
 
-    /// Runs all queued computations, and polls each spawned future once. Returns how many tasks
-    /// ended.
+    /// Runs all queued computations, polls each spawned future once, and delivers the outcomes of
+    /// saves. Returns how many tasks and saves ended.
     pub fn run_background(&mut self) -> usize {
         let mut ended = Vec::new();
         for (task, job) in std::mem::take(&mut self.out.jobs) {
@@ -91,6 +91,7 @@ impl<R: Room + Default> Sim<R> {
                 Err(_) => ended.push(Mail::Lost { task }),
             }
         }
+        ended.extend(self.out.take_saved());
         let count = ended.len();
         for mail in ended {
             self.mail(mail);

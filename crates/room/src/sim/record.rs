@@ -2,13 +2,14 @@
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use playfield_state::{Format, PlayerId};
 use playfield_wire::{ErrorCode, RequestNumber};
 
 use crate::{
-    Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result, RoomOutput, Task,
+    Completion, Error, EventHeader, Job, Link, Mail, NewRoom, Publication, Push, Result,
+    RoomOutput, Task,
 };
 
 /// What the room gave out.
@@ -25,6 +26,8 @@ pub(super) struct Record {
     pub(super) gone: BTreeMap<PlayerId, Error>,
     pub(super) tasks: Vec<(u64, Task)>,
     pub(super) jobs: Vec<(u64, Job)>,
+    /// Saves that ended, from whichever thread of the store.
+    saved: Arc<Mutex<Vec<Mail>>>,
     pub(super) posts: Vec<(String, Mail)>,
     pub(super) publications: Vec<Publication>,
     pub(super) pushes: Vec<Push>,
@@ -56,6 +59,11 @@ pub(super) struct SentEvent {
 impl Record {
     pub(super) fn format_of(&self, link: Link) -> Format {
         self.formats.get(&link).copied().unwrap_or_default()
+    }
+
+    /// The outcomes of saves since the last call.
+    pub(super) fn take_saved(&mut self) -> Vec<Mail> {
+        std::mem::take(&mut self.saved.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn answer(&mut self, link: Link, request: RequestNumber, reply: Result<Vec<u8>>) {
@@ -108,6 +116,14 @@ impl RoomOutput for Record {
     fn compute(&mut self, task: u64, job: Job) -> Result<()> {
         self.jobs.push((task, job));
         Ok(())
+    }
+
+    fn completion(&mut self, save: u64) -> Completion {
+        let saved = Arc::clone(&self.saved);
+        Completion::new(move |outcome| {
+            let mut saved = saved.lock().unwrap_or_else(PoisonError::into_inner);
+            saved.push(Mail::Saved { save, outcome });
+        })
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {

@@ -7,12 +7,12 @@ mod logged;
 pub(crate) use logged::logged;
 
 use std::any::TypeId;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use playfield_room::{
-    Admission, AnyRoom, Birth, Claims, Creator, EndReason, Entrant, Error, EventHeader, Job,
-    LeaveReason, Link, Mail, NewRoom, PlayerId, Publication, Push, Result, Room, RoomOutput,
+    Admission, AnyRoom, Birth, Claims, Completion, Creator, EndReason, Entrant, Error, EventHeader,
+    Job, LeaveReason, Link, Mail, NewRoom, PlayerId, Publication, Push, Result, Room, RoomOutput,
     RoomType, Sender, Stage, Store, Task,
 };
 use playfield_state::Format;
@@ -40,6 +40,8 @@ pub(crate) struct Record {
     pub(crate) outputs: Vec<Output>,
     pub(crate) tasks: Vec<(u64, Task)>,
     pub(crate) jobs: Vec<(u64, Job)>,
+    /// The outcomes of saves.
+    pub(crate) saved: Arc<Mutex<Vec<Mail>>>,
     /// The pool's queue is full.
     pub(crate) pool_is_full: bool,
 }
@@ -93,6 +95,11 @@ impl RoomOutput for Record {
         self.outputs.push(Output::Compute { task });
         self.jobs.push((task, job));
         Ok(())
+    }
+
+    fn completion(&mut self, save: u64) -> Completion {
+        let saved = Arc::clone(&self.saved);
+        Completion::new(move |outcome| saved.lock().unwrap().push(Mail::Saved { save, outcome }))
     }
 
     fn create(&mut self, room: NewRoom) -> Result<()> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use playfield_room::{
-    Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, Push, RoomOutput, Task,
+    Completion, Error, EventHeader, Job, Link, Mail, NewRoom, PlayerId, Publication, Push,
+    RoomOutput, Task,
 };
 use playfield_wire::message::MessageRef;
 use playfield_wire::server::{self, ServerMessage};
@@ -577,6 +578,11 @@ impl RoomOutput for HostedRoomOutput<'_> {
     fn spawn(&mut self, task: u64, work: Task) -> Result<(), Error> {
         let origin = Origin { shard: self.delivery.shard, room: self.room, task };
         self.delivery.background.spawn(origin, work)
+    }
+
+    fn completion(&mut self, save: u64) -> Completion {
+        let origin = Origin { shard: self.delivery.shard, room: self.room, task: save };
+        self.delivery.background.completion(origin)
     }
 
     fn compute(&mut self, task: u64, job: Job) -> Result<(), Error> {

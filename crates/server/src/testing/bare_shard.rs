@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use playfield_room::{Error, Job, RoomType, Task};
+use playfield_room::{Completion, Error, Job, RoomType, Task};
 use playfield_session::TokenKey;
 use playfield_wire::ErrorCode;
 
@@ -44,6 +44,11 @@ impl Nowhere {
 impl Background for Nowhere {
     fn spawn(&self, _: Origin, _: Task) -> Result<(), Error> {
         Err(Self::refuse())
+    }
+
+    fn completion(&self, _: Origin) -> Completion {
+        // It has no store.
+        Completion::new(drop)
     }
 
     fn compute(&self, _: Origin, _: Job) -> Result<(), Error> {

@@ -112,17 +112,17 @@ fn wait<T>(work: Stored<T>) -> Result<T, StoreError> {
 #[test]
 fn a_full_or_broken_disk_is_an_error_and_the_store_continues() {
     let (store, disk, path) = on_disk("full", DiskOptions::default());
-    wait(store.save("document", "1", b"old".to_vec())).unwrap();
+    wait(store.save_and_wait("document", "1", b"old".to_vec())).unwrap();
     for (mood, kind) in [(Mood::Full, StoreErrorKind::Full), (Mood::Broken, StoreErrorKind::Io)] {
         disk.set(mood);
         for _ in 0..2 {
-            let error = wait(store.save("document", "1", vec![1; 100_000])).unwrap_err();
+            let error = wait(store.save_and_wait("document", "1", vec![1; 100_000])).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");
         }
         disk.set(Mood::Fine);
         // What failed was not written, and what was written before is still there.
         assert_eq!(wait(store.load("document", "1")), Ok(Some(b"old".to_vec().into())));
-        wait(store.save("document", "2", b"new".to_vec())).unwrap();
+        wait(store.save_and_wait("document", "2", b"new".to_vec())).unwrap();
     }
     drop(store);
     let store = DiskStore::open(&path).unwrap();
@@ -136,11 +136,11 @@ fn a_full_or_broken_disk_is_an_error_and_the_store_continues() {
 fn loads_do_not_wait_for_a_commit_and_a_full_queue_refuses_saves() {
     let options = DiskOptions { waiting_bytes_max: 1_000, ..DiskOptions::default() };
     let (store, disk, path) = on_disk("stuck", options);
-    wait(store.save("t", "1", b"old".to_vec())).unwrap();
+    wait(store.save_and_wait("t", "1", b"old".to_vec())).unwrap();
     disk.set(Mood::Stuck);
     let name = "t".len() + "2".len();
-    let first = store.save("t", "2", vec![2; 600 - name]);
-    let second = store.save("t", "3", vec![3; 400 - name]);
+    let first = store.save_and_wait("t", "2", vec![2; 600 - name]);
+    let second = store.save_and_wait("t", "3", vec![3; 400 - name]);
     assert_eq!(wait(store.load("t", "1")), Ok(Some(b"old".to_vec().into())));
     let coming = Loaded { bytes: vec![3; 400 - name], is_durable: false };
     assert_eq!(wait(store.load("t", "3")), Ok(Some(coming)));
@@ -153,7 +153,7 @@ fn loads_do_not_wait_for_a_commit_and_a_full_queue_refuses_saves() {
     disk.set(Mood::Fine);
     assert_eq!((wait(first), wait(second)), (Ok(()), Ok(())));
     // A save larger than the limit is accepted when nothing else waits.
-    wait(store.save("t", "4", vec![4; 5_000])).unwrap();
+    wait(store.save_and_wait("t", "4", vec![4; 5_000])).unwrap();
     wait(store.remove("t", "1")).unwrap();
     drop(store);
     std::fs::remove_file(path).unwrap();
@@ -177,7 +177,7 @@ fn a_process_that_is_killed_while_it_creates_the_file_leaves_none_that_does_not_
             std::fs::write(&new, b"no store").unwrap();
         }
         let store = DiskStore::open(&path).unwrap();
-        wait(store.save("t", "1", b"one".to_vec())).unwrap();
+        wait(store.save_and_wait("t", "1", b"one".to_vec())).unwrap();
         drop(store);
         let store = DiskStore::open(&path).unwrap();
         assert_eq!(wait(store.load("t", "1")), Ok(Some(b"one".to_vec().into())));
@@ -210,7 +210,7 @@ fn of_many_who_create_one_file_one_gets_it_and_keeps_it() {
             assert_eq!(error.unwrap_err().kind(), StoreErrorKind::InUse);
         }
         let store = stores.into_iter().next().unwrap().unwrap();
-        wait(store.save("t", "1", b"one".to_vec())).unwrap();
+        wait(store.save_and_wait("t", "1", b"one".to_vec())).unwrap();
         drop(store);
         let store = DiskStore::open(&path).unwrap();
         assert_eq!(wait(store.load("t", "1")), Ok(Some(b"one".to_vec().into())));
@@ -223,7 +223,7 @@ fn of_many_who_create_one_file_one_gets_it_and_keeps_it() {
 fn who_is_slower_to_create_the_file_takes_nothing_from_who_has_it() {
     let path = std::env::temp_dir().join(format!("playfield-slow-{}.redb", std::process::id()));
     let store = DiskStore::open(&path).unwrap();
-    wait(store.save("t", "1", b"one".to_vec())).unwrap();
+    wait(store.save_and_wait("t", "1", b"one".to_vec())).unwrap();
     // They looked before the file was there.
     let slower = || create(&path, &opens(Arc::default()));
     assert!(matches!(slower(), Err(DatabaseError::DatabaseAlreadyOpen)));
@@ -261,8 +261,8 @@ impl Store for Shared {
     fn load(&self, room_type: &str, key: &str) -> Stored<Option<Loaded>> {
         self.0.load(room_type, key)
     }
-    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>) -> Stored<()> {
-        self.0.save(room_type, key, bytes)
+    fn save(&self, room_type: &str, key: &str, bytes: Vec<u8>, done: Completion) {
+        self.0.save(room_type, key, bytes, done);
     }
     fn remove(&self, room_type: &str, key: &str) -> Stored<()> {
         self.0.remove(room_type, key)
@@ -299,7 +299,7 @@ fn a_room_made_of_a_save_whose_commit_fails_is_saved_nevertheless() {
     assert_eq!(second.room().text, "new");
     disk.set(Mood::Full);
     // The first commit to begin after this one has failed.
-    assert!(wait(store.save("t", "other", Vec::new())).is_err());
+    assert!(wait(store.save_and_wait("t", "other", Vec::new())).is_err());
     disk.set(Mood::Fine);
     second.close(EndReason::Closed);
     while !second.is_closed() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use playfield_room::{Error, Job, Mail, OnePerUser, Task};
+use playfield_room::{Completion, Error, Job, Mail, OnePerUser, Task};
 use playfield_session::TokenKey;
 use playfield_websocket::{Decoder, Deflate, Item, Limits, Opcode, Role};
 use playfield_wire::client::{self, ClientMessage, Hello};
@@ -114,6 +114,11 @@ impl Background for Held {
     fn spawn(&self, origin: Origin, work: Task) -> Result<(), Error> {
         self.tasks.lock().unwrap().push((origin, work));
         Ok(())
+    }
+
+    fn completion(&self, _: Origin) -> Completion {
+        // The node has no store.
+        Completion::new(drop)
     }
 
     fn compute(&self, origin: Origin, job: Job) -> Result<(), Error> {
