@@ -24,6 +24,7 @@ mod exchange;
 mod field_time;
 mod fit;
 pub mod machine;
+mod measurer;
 pub mod node;
 mod noise;
 pub mod process;

@@ -8,10 +8,11 @@ use playfield_state::Beside;
 use serde_json::{Value, json};
 
 use crate::calibration::Calibration;
-use crate::capacity::{Cell, EVICT_BYTES, Plan, check_delayed};
+use crate::capacity::{Cell, Plan, check_delayed};
 use crate::exchange::Exchange;
 use crate::field_time::{FieldCpu, SyncTime, median_run};
 use crate::machine::Machine;
+use crate::measurer::EVICT_BYTES;
 use crate::noise::error_of;
 use crate::run::{Besides, Case, Measured, Run, run, run_with};
 

@@ -4,7 +4,8 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use crate::capacity::{Capacity, Plan};
+use crate::capacity::{Capacity, Cell, Plan};
+use crate::measurer::Measurer;
 use crate::run::{Run, attempt};
 use crate::samples::Samples;
 use crate::search::{Search, Steps, Verdict};
@@ -44,6 +45,9 @@ pub struct Tried {
 pub struct Proof {
     /// The rooms that were predicted, before any run of several.
     pub predicted: u32,
+    /// The prediction when the room was measured again, after the searches: how much the speed of the
+    /// machine has changed meanwhile.
+    pub predicted_again: u32,
     /// The most rooms whose patches came in time: the median of the searches.
     pub measured: u32,
     /// The searches' results.
@@ -71,6 +75,7 @@ impl Proof {
         let run = self.run.as_ref();
         json!({
             "predicted_rooms": self.predicted,
+            "predicted_rooms_again": self.predicted_again,
             "measured_rooms": self.measured,
             "relative_error": self.relative_error(),
             "bound_by": if self.is_driver_bound { "players" } else { "cpu" },
@@ -106,7 +111,11 @@ impl Tried {
 /// The prediction for a core of this machine that is used to the full.
 #[must_use]
 pub fn predicted(capacity: &Capacity) -> u32 {
-    Target::FULL_CORE.answer(&capacity.need(&capacity.cell)).rooms as u32
+    predicted_for(capacity, &capacity.cell)
+}
+
+fn predicted_for(capacity: &Capacity, cell: &Cell) -> u32 {
+    Target::FULL_CORE.answer(&capacity.need(cell)).rooms as u32
 }
 
 /// Finds the most rooms that a core of this machine carries. `progress` is told of each run.
@@ -159,7 +168,20 @@ pub fn prove(capacity: &Capacity, progress: &mut dyn FnMut(&str)) -> io::Result<
     let measured = Samples::new(searches.iter().copied().map(f64::from).collect());
     let measured = measured.percentile(50.0) as u32;
     let is_driver_bound = idle_fails * 2 > fails;
-    Ok(Proof { predicted, measured, searches, limits, tried, run: best, is_driver_bound })
+    progress("the room again");
+    let (plan, traits) = plan.settled()?;
+    let again = Measurer::new(&plan, traits).rounds()?;
+    let predicted_again = predicted_for(capacity, again.counted());
+    Ok(Proof {
+        predicted,
+        predicted_again,
+        measured,
+        searches,
+        limits,
+        tried,
+        run: best,
+        is_driver_bound,
+    })
 }
 
 /// Tells what a run has shown.

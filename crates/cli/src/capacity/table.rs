@@ -143,6 +143,7 @@ pub(super) fn print_proof(
         )?;
     }
     writeln!(out, "the prediction is off by {:+.1} %", proof.relative_error() * 100.0)?;
+    writeln!(out, "measured again, after the searches: {} rooms predicted", proof.predicted_again)?;
     proof.limits.iter().try_for_each(|limit| writeln!(out, "limit: {limit}"))?;
     if proof.is_driver_bound {
         writeln!(out, "warning: the players' core was the limit; the node carries more")?;

@@ -149,6 +149,10 @@ fn prove(page: &mut Page, capacity: &Capacity, proof: &Proof) {
         row("kB of memory, a room", [capacity.need(cell).memory, memory].map(|of| of / 1e3), 0);
     }
     page.table(&table);
+    page.paragraph(&format!(
+        "Measured again after the searches, {} rooms are predicted.",
+        proof.predicted_again
+    ));
     proof.limits.iter().for_each(|limit| page.paragraph(&format!("Limit: {limit}.")));
     if proof.is_driver_bound {
         page.warning("the players' core was the limit; the node carries more");
@@ -221,6 +225,7 @@ mod tests {
             tried: vec![tried(80, 120.5, false), tried(76, 60.25, true)],
             run: None,
             is_driver_bound: false,
+            predicted_again: 78,
         };
 
         let html = page(&measured, &target, Some(&proof)).html();

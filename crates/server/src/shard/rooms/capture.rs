@@ -14,9 +14,9 @@ use crate::shard::Stopwatch;
 
 /// A capture takes one part in this many of the time that the room's ticks, syncs and patches take.
 /// What exceeds that, such as its snapshots, is made up for by passing over more syncs.
-const PARTS: u32 = 100;
+const PARTS: u32 = 200;
 /// The time that it takes in any case, so that a room that takes little is captured all the same.
-const FREE: Duration = Duration::from_millis(1);
+const FREE: Duration = Duration::from_micros(250);
 /// For how many players bodies are captured.
 const PLAYERS_MAX: usize = 3;
 /// How many bytes of bodies are kept.
